@@ -9,7 +9,7 @@
 //! | `priority` | what views read of an object, the classes of pairs and the bands of distance |
 //! | `grid` | which cell an object is in, and which cells are in range of each other |
 //! | `views/` | the views of a scene, and the update that keeps them exact |
-//! | `plugin/` | components and messages of the tick |
+//! | `plugin` | components and messages of the tick |
 //! | `workload`, `reference`, `sets` | what views are measured with, and two designs to measure beside |
 //!
 //! Invariants, after each update: a link joins two that can see each other now; nobody is over cap; leavers are gone the

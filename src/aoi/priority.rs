@@ -185,6 +185,18 @@ impl Bands {
         Self::within(&self.member_ends_m2, a, b)
     }
 
+    /// Squares of the distances at which bands end, the nearest first.
+    #[inline]
+    pub(super) const fn ends_m2(&self) -> &[f32; BANDS as usize - 1] {
+        &self.ends_m2
+    }
+
+    /// The same for those who stand in a list.
+    #[inline]
+    pub(super) const fn member_ends_m2(&self) -> &[f32; BANDS as usize - 1] {
+        &self.member_ends_m2
+    }
+
     #[inline]
     fn within(ends_m2: &[f32; BANDS as usize - 1], a: Vec2, b: Vec2) -> u8 {
         let distance_m2 = a.distance_squared(b);

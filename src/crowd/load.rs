@@ -28,8 +28,11 @@ use crate::world::{KindId, ObjectKinds, SceneSpec, WorldError, open_scene};
 /// The most players that a load can have.
 pub const LOAD_PLAYERS_MAX: u32 = 500_000;
 
+/// Ticks in which all players log in.
+const LOGIN_TICKS: u32 = 20;
+
 /// Ticks, at 20 a second, after which everybody has logged in and set out, and their first searches are answered.
-pub const LOAD_WARM_UP_TICKS: u64 = (STAGGER_S as u64 + 2) * 20;
+pub const LOAD_WARM_UP_TICKS: u64 = (STAGGER_S as u64 + 2) * 20 + LOGIN_TICKS as u64;
 
 /// Players who see each other's town as full.
 const PLAYERS_A_KM2: f64 = 2_500.0;
@@ -83,7 +86,7 @@ pub const fn load_npcs(players: u32) -> u32 {
 }
 
 /// Puts the load on a server that has the crowd's plugins and has done no tick, and gives the town's scene. The players log
-/// in from the next tick on. Limits of sessions and inbox are raised where the load would meet them.
+/// in from the next tick on, within a second. Limits of sessions and inbox are raised where the load would meet them.
 ///
 /// # Errors
 /// [`LoadError`].
@@ -107,7 +110,9 @@ pub fn add_load_as(
     sessions.sessions_max = sessions.sessions_max.max(players);
     sessions.players_max = sessions.players_max.max(players);
     sessions.opened_per_tick_max = sessions.opened_per_tick_max.max(players);
-    sessions.admitted_per_tick_max = sessions.admitted_per_tick_max.max(players);
+    sessions.admitted_per_tick_max = sessions
+        .admitted_per_tick_max
+        .max(players.div_ceil(LOGIN_TICKS));
     let mut inbox = world.resource_mut::<InboxSettings>();
     inbox.messages_per_tick_max = inbox.messages_per_tick_max.max(2 * players);
     inbox.backlog_max = inbox.backlog_max.max(4 * players);

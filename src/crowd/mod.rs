@@ -30,6 +30,7 @@
 //! | `place.rs` | areas, and free spots in them |
 //! | `possession.rs` | players who control something else, or watch |
 //! | `plugin.rs` | all that in the tick |
+//! | `routes.rs` | players come along on their routes |
 //! | `spawn.rs` | adding crowds, spawning individuals |
 //! | `synthetic.rs` | one synthetic client |
 //! | `tickets.rs` | the tickets of synthetic parties |
@@ -55,6 +56,7 @@ mod own_attributes;
 mod place;
 mod plugin;
 mod possession;
+mod routes;
 mod spawn;
 mod synthetic;
 mod tickets;

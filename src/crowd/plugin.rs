@@ -14,18 +14,17 @@ use super::crowds::{CrowdId, Crowds, Member};
 use super::line::LineSpec;
 use super::lobby::queue_up;
 use super::possession::clear_bodies;
+use super::routes::follow_routes;
 use super::spawn::spawn_member;
 use crate::directory::{Directory, PlayerLoaded};
 use crate::instance::InstanceSystems;
-use crate::map::SceneMap;
 use crate::memory::MemoryAppExt;
-use crate::movement::{MoveRefused, MovementPlugin, Walker};
-use crate::nav::Path;
+use crate::movement::MovementPlugin;
 use crate::session::{LoggedIn, control};
 use crate::sim::{self, HashAppExt, SimSystems};
 use crate::sync::SyncPlugin;
 use crate::wire::ClientId;
-use crate::world::{Despawned, Object, ObjectHashAppExt, PlayerId, Position, WorldError};
+use crate::world::{Despawned, ObjectHashAppExt, PlayerId, WorldError};
 
 /// Synthetic crowds. Adds [`MovementPlugin`] and [`SyncPlugin`], and all that they need, when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -150,36 +149,4 @@ fn give_character(
     let entity = spawn_member(world, crowd, player.0, player)?;
     control(world, client, entity);
     Ok(())
-}
-
-/// How near a turning point counts as there, in metres: more than a quantum of the wire.
-const THERE_M: f32 = 0.05;
-
-/// The routes of players follow their moves; who was refused a move looks for another way.
-fn follow_routes(
-    mut refused: MessageReader<MoveRefused>,
-    mut routes: Query<(&Object, &Position, &mut Path), (With<Member>, Without<Walker>)>,
-    maps: Query<&SceneMap>,
-) {
-    for (object, position, mut path) in &mut routes {
-        let Some(&turn) = path.remaining().first() else {
-            continue;
-        };
-        let Ok(map) = maps.get(object.scene_entity()) else {
-            continue;
-        };
-        if map.centre_of(turn).distance(position.0) <= THERE_M {
-            let next = path.next() + 1;
-            path.advance_to(next);
-            // Who has arrived has no way any more, and is free to choose another.
-            if path.remaining().is_empty() {
-                path.clear();
-            }
-        }
-    }
-    for refusal in refused.read() {
-        if let Ok((.., mut path)) = routes.get_mut(refusal.entity) {
-            path.clear();
-        }
-    }
 }

@@ -19,7 +19,7 @@
 //! | `sqlite/`, `postgres/` | the store in a file, and on a server (features of these names) |
 //! | `encodings`, `findings` | the names of encodings in both; what both tell their operators |
 //! | `error` | what can go wrong |
-//! | `plugin/` | all that in the tick |
+//! | `plugin` | all that in the tick |
 //!
 //! Invariants: a player is live on one server; a writer without the newest lease changes nothing; what was acknowledged is on
 //! disk; all saves of a tick are one transaction, and those of players that dealt with each other are in the same one or in

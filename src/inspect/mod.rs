@@ -16,7 +16,7 @@
 //! | `waiting` | why a party waits for a match |
 //! | `routes` | who may ask for what |
 //! | `server/` | the thread: sockets, requests, pages |
-//! | `plugin/` | the tick's end: what is gathered, and when |
+//! | `plugin` | the tick's end: what is gathered, and when |
 //!
 //! [`InspectPlugin`] notes how long ticks take, and writes a line about slow ones; [`open_inspector`] opens the addresses.
 //!

@@ -22,6 +22,20 @@ pub fn each<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a T>) -> us
     items.into_iter().map(MemoryUse::heap_bytes).sum()
 }
 
+/// Empties a buffer that every tick fills anew, and gives its room back where the last tick needed less than an eighth of much: it
+/// was made by a burst, of logins or teleports.
+pub(crate) fn clear_and_give_back<T>(buffer: &mut Vec<T>) {
+    let room = buffer.capacity();
+    let is_wide = room * size_of::<T>() > BURST_BYTES && buffer.len() < room / 8;
+    buffer.clear();
+    if is_wide {
+        *buffer = Vec::new();
+    }
+}
+
+/// A buffer with no more bytes keeps them.
+const BURST_BYTES: usize = 1 << 18;
+
 impl<T> MemoryUse for Vec<T> {
     fn heap_bytes(&self) -> usize {
         self.capacity() * size_of::<T>()
@@ -124,4 +138,25 @@ fn tree_bytes(entries: usize, entry_bytes: usize) -> usize {
     };
     let leaf_bytes = NODE * entry_bytes + 16;
     leaves * leaf_bytes + inner * (leaf_bytes + (NODE + 1) * size_of::<usize>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_burst_has_widened_is_given_back() {
+        let room_after = |room: usize, used: usize| {
+            let mut buffer: Vec<u8> = Vec::with_capacity(room);
+            buffer.resize(used, 1);
+            clear_and_give_back(&mut buffer);
+            assert!(buffer.is_empty());
+            buffer.capacity()
+        };
+        // A wide one that is in use, one that hardly is, and small ones.
+        assert_eq!(room_after(8 * BURST_BYTES, BURST_BYTES), 8 * BURST_BYTES);
+        assert_eq!(room_after(8 * BURST_BYTES, BURST_BYTES - 1), 0);
+        assert_eq!(room_after(BURST_BYTES, 0), BURST_BYTES);
+        assert_eq!(room_after(0, 0), 0);
+    }
 }

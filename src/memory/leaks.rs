@@ -53,6 +53,19 @@ pub struct LiveSites {
     pub lost: u64,
 }
 
+/// Whether the program has line tables, which alone tell of functions that were inlined: without them what such a function keeps is
+/// its caller's. `--profile profiling` and the profile of the tests have them.
+#[must_use]
+pub fn knows_inlined_functions() -> bool {
+    let mut has_lines = false;
+    // Addresses are taken for where a call returns to, one behind what is looked up.
+    let inside = (track_leaks as *mut std::ffi::c_void).wrapping_byte_add(1);
+    backtrace::resolve(inside, |symbol| {
+        has_lines |= symbol.filename().is_some();
+    });
+    has_lines
+}
+
 /// Crates whose functions allocate on behalf of their callers.
 const CONTAINERS: [&str; 9] = [
     "alloc",

@@ -75,6 +75,7 @@ mod live_blocks;
 mod os;
 mod plugin;
 
+pub(crate) use account::clear_and_give_back;
 pub use account::{MemoryUse, each};
 #[cfg(feature = "count-alloc")]
 pub use allocator::CountingAllocator;
@@ -83,6 +84,9 @@ pub use counts::{
     with_thread_tag,
 };
 #[cfg(feature = "leak-track")]
-pub use leaks::{LiveSite, LiveSites, live_sites, stop_tracking_leaks, track_leaks, untracked};
+pub use leaks::{
+    LiveSite, LiveSites, knows_inlined_functions, live_sites, stop_tracking_leaks, track_leaks,
+    untracked,
+};
 pub use os::{ProcessMemory, process_memory};
 pub use plugin::{MemoryAppExt, memory_by_module};

@@ -105,8 +105,8 @@ fn note_message_peaks(world: &mut World) {
     });
 }
 
-/// The bytes that each module holds on the heap, and `ecs` for what the entities and components themselves take. Without what the
-/// allocator adds. O(entities + what they own): milliseconds for thousands of objects.
+/// The bytes that each module holds on the heap, `nav_maps` for what `nav` has prepared of maps, and `ecs` for what the entities and
+/// components themselves take. Without what the allocator adds. O(entities + what they own): milliseconds for thousands of objects.
 #[must_use]
 pub fn memory_by_module(world: &World) -> BTreeMap<&'static str, usize> {
     let mut modules = BTreeMap::from([("ecs", entity_bytes(world))]);

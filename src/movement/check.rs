@@ -15,7 +15,7 @@
 use glam::Vec2;
 use thiserror::Error;
 
-use super::Ground;
+use super::ground::{Ground, Standing};
 
 /// What a player's moves are measured by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,6 +90,27 @@ pub fn check_move(
     credit: Credit,
     rules: &MoveRules,
 ) -> Result<f32, Refusal> {
+    let distance_m = check_distance(size_m, from, to, credit, rules)?;
+    let Some(ground) = ground else {
+        return Ok(distance_m);
+    };
+    let Some(end) = ground.stand_at(to) else {
+        return Err(Refusal::Blocked);
+    };
+    match ground.stand_at(from) {
+        Some(start) if is_way_free(ground, start, end) => Ok(distance_m),
+        _ => Err(Refusal::InTheWay),
+    }
+}
+
+/// The part of it that needs no ground: whether the target lies in the scene and near enough.
+pub(super) fn check_distance(
+    size_m: Vec2,
+    from: Vec2,
+    to: Vec2,
+    credit: Credit,
+    rules: &MoveRules,
+) -> Result<f32, Refusal> {
     // A target that is not a number fails every comparison.
     if !(to.cmpge(Vec2::ZERO).all() && to.cmple(size_m).all()) {
         return Err(Refusal::Outside);
@@ -98,29 +119,15 @@ pub fn check_move(
     if distance_m > (credit.0 + rules.slack_m).max(0.0) {
         return Err(Refusal::TooFar);
     }
-    let Some(ground) = ground else {
-        return Ok(distance_m);
-    };
-    if !ground.is_free_at(to) {
-        return Err(Refusal::Blocked);
-    }
-    if is_way_free(ground, from, to) {
-        Ok(distance_m)
-    } else {
-        Err(Refusal::InTheWay)
-    }
+    Ok(distance_m)
 }
 
-/// Whether a player comes from one point to another in a straight line.
+/// Whether a player comes from one place to another in a straight line.
 ///
 /// The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then the line of the
 /// tiles says that there is nothing in the way.
-pub(super) fn is_way_free(ground: Ground, from: Vec2, to: Vec2) -> bool {
-    ground.is_step_free(from, to)
-        || ground.is_free_at(to)
-            && ground
-                .tiles
-                .line_is_free(ground.tile_at(from), ground.tile_at(to))
+pub(super) fn is_way_free(ground: Ground, start: Standing, end: Standing) -> bool {
+    ground.is_way_free(start, end, 0.0) || ground.tiles.line_is_free(start.tile, end.tile)
 }
 
 #[cfg(test)]

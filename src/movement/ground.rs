@@ -18,8 +18,19 @@ pub struct Ground<'a> {
     pub tile_m: f32,
 }
 
+/// A position on which somebody can stand, and its tile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    pub(super) at: Vec2,
+    pub(super) tile: IVec2,
+}
+
+/// Up to so many tiles a side the rectangle about a step is looked at as a whole.
+const SHORT_TILES: i32 = 4;
+
 impl Ground<'_> {
     /// The tile on which a position lies; a position on the far border lies on the last tile.
+    #[inline]
     #[must_use]
     pub fn tile_at(&self, position: Vec2) -> IVec2 {
         let size = IVec2::new(self.tiles.width() as i32, self.tiles.height() as i32);
@@ -37,7 +48,21 @@ impl Ground<'_> {
     /// Whether somebody can stand there.
     #[must_use]
     pub fn is_free_at(&self, position: Vec2) -> bool {
-        position.is_finite() && self.tiles.is_free(self.tile_at(position))
+        self.stand_at(position).is_some()
+    }
+
+    /// Reads the map under a position, for one who will soon need it. The parts of it that are read one after the other lie far
+    /// apart, and where nothing else is done in between, processors wait for many of them at once.
+    #[inline]
+    pub(super) fn look_ahead(&self, at: Vec2) {
+        std::hint::black_box(self.tiles.is_free(self.tile_at(at)));
+    }
+
+    /// The position as one to stand on; `None` where nobody can.
+    #[inline]
+    pub(super) fn stand_at(&self, at: Vec2) -> Option<Standing> {
+        let tile = self.tile_at(at);
+        (at.is_finite() && self.tiles.is_free(tile)).then_some(Standing { at, tile })
     }
 
     /// Whether both ends can be stood on and a straight step between them touches no blocked tile. Touching an edge or a
@@ -51,21 +76,39 @@ impl Ground<'_> {
     /// margin shrinks them.
     #[must_use]
     pub fn is_segment_free(&self, from: Vec2, to: Vec2, margin_tiles: f64) -> bool {
-        if !self.is_free_at(from) || !self.is_free_at(to) {
-            return false;
-        }
-        if self.tile_at(from) == self.tile_at(to) {
-            return true;
-        }
+        let ends = self.stand_at(from).zip(self.stand_at(to));
+        ends.is_some_and(|(from, to)| self.is_way_free(from, to, margin_tiles))
+    }
+
+    /// Whether a straight step between two places to stand on touches no blocked tile grown by `margin_tiles`.
+    #[inline]
+    pub(super) fn is_way_free(&self, from: Standing, to: Standing, margin_tiles: f64) -> bool {
+        from.tile == to.tile || self.is_way_over_tiles_free(from, to, margin_tiles)
+    }
+
+    fn is_way_over_tiles_free(&self, from: Standing, to: Standing, margin_tiles: f64) -> bool {
         let tile_m = f64::from(self.tile_m);
-        let (a, b) = (from.as_dvec2() / tile_m, to.as_dvec2() / tile_m);
+        let (a, b) = (from.at.as_dvec2() / tile_m, to.at.as_dvec2() / tile_m);
         // A tile at n is grown to n - margin ..= n + 1 + margin along each axis.
         let first_touched = |low: f64| (low - 1.0 - margin_tiles).ceil() as i32;
         let last_touched = |high: f64| (high + margin_tiles).floor() as i32;
-        (first_touched(a.y.min(b.y))..=last_touched(a.y.max(b.y))).all(|y| {
+        let size = IVec2::new(self.tiles.width() as i32, self.tiles.height() as i32);
+        let is_row_free = |first: i32, last: i32, y: i32| {
+            // Whatever lies outside is blocked.
+            let is_inside = first >= 0 && last < size.x && (0..size.y).contains(&y);
+            first > last || is_inside && self.tiles.rows().is_run_free(first, last, y)
+        };
+        let (top, bottom) = (first_touched(a.y.min(b.y)), last_touched(a.y.max(b.y)));
+        let (left, right) = (first_touched(a.x.min(b.x)), last_touched(a.x.max(b.x)));
+        // It touches nothing outside the rectangle about it, which is a few tiles for a step, and mostly free.
+        let is_short = right - left < SHORT_TILES && bottom - top < SHORT_TILES;
+        if is_short && (top..=bottom).all(|y| is_row_free(left, right, y)) {
+            return true;
+        }
+        (top..=bottom).all(|y| {
             let top = f64::from(y) - margin_tiles;
             let (left, right) = clip(a, b, top, top + 1.0 + 2.0 * margin_tiles);
-            (first_touched(left)..=last_touched(right)).all(|x| !self.tiles.is_blocked(x, y))
+            is_row_free(first_touched(left), last_touched(right), y)
         })
     }
 

@@ -15,7 +15,7 @@
 
 use glam::Vec2;
 
-use super::check::{Credit, MoveRules, Refusal, check_move, is_way_free};
+use super::check::{Credit, MoveRules, Refusal, check_distance, check_move, is_way_free};
 use super::ground::Ground;
 use crate::world::PlayerMotion;
 
@@ -42,18 +42,34 @@ impl PlayerStep<'_> {
         credit: Credit,
         rules: &MoveRules,
     ) -> Result<(Vec2, f32), Refusal> {
-        let to = match motion {
-            PlayerMotion::Stand | PlayerMotion::Turn => return Ok((from, 0.0)),
-            PlayerMotion::To(to) => to,
-            PlayerMotion::Towards(direction) => self.towards(from, direction),
-        };
-        let way_m = check_move(self.ground, self.size_m, from, to, credit, rules)?;
-        Ok((to, way_m))
+        match motion {
+            PlayerMotion::Stand | PlayerMotion::Turn => Ok((from, 0.0)),
+            PlayerMotion::To(to) => {
+                let way_m = check_move(self.ground, self.size_m, from, to, credit, rules)?;
+                Ok((to, way_m))
+            }
+            PlayerMotion::Towards(direction) => match self.free_end(from, direction) {
+                // The way is known to be free.
+                Some(to) => {
+                    let way_m = check_distance(self.size_m, from, to, credit, rules)?;
+                    Ok((to, way_m))
+                }
+                None => {
+                    let way_m = check_move(self.ground, self.size_m, from, from, credit, rules)?;
+                    Ok((from, way_m))
+                }
+            },
+        }
     }
 
     /// Where a step in a direction leads that begins at `from`: to `from` itself where everything is in the way.
     #[must_use]
     pub fn towards(&self, from: Vec2, direction: u8) -> Vec2 {
+        self.free_end(from, direction).unwrap_or(from)
+    }
+
+    /// The same; `None` where everything is in the way.
+    fn free_end(&self, from: Vec2, direction: u8) -> Option<Vec2> {
         let way = direction_of(direction) * self.step_m;
         let (along_x, along_y) = (Vec2::new(way.x, 0.0), Vec2::new(0.0, way.y));
         let ways = if way.x.abs() >= way.y.abs() {
@@ -63,10 +79,14 @@ impl PlayerStep<'_> {
         };
         let ends = ways.map(|way| (from + way).clamp(Vec2::ZERO, self.size_m.max(Vec2::ZERO)));
         let Some(ground) = self.ground else {
-            return ends[0];
+            return Some(ends[0]);
         };
-        let free = |to: &Vec2| is_way_free(ground, from, *to);
-        ends.into_iter().find(free).unwrap_or(from)
+        let start = ground.stand_at(from)?;
+        let is_free = |to: &Vec2| {
+            let end = ground.stand_at(*to);
+            end.is_some_and(|end| is_way_free(ground, start, end))
+        };
+        ends.into_iter().find(is_free)
     }
 }
 

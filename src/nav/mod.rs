@@ -17,7 +17,7 @@
 //! | `smooth` | shorter walks along a path, and which paths an edit crosses |
 //! | `scen/` | benchmark files with known lengths |
 //! | `workload` | the queries that searches are measured with |
-//! | `plugin/` | requests, queue, answers and [`Path`]s in the tick; builds in the background |
+//! | `plugin` | requests, queue, answers and [`Path`]s in the tick; builds in the background |
 //!
 //! Invariants: all algorithms return the same cost, that of a shortest path under the map's [`Diagonal`] rule, whatever is
 //! prepared and right after every edit; a search that gives up says [`Outcome::Capped`]; the same query on the same map

@@ -86,7 +86,12 @@ impl Plugin for NavPlugin {
             .init_resource::<NavStats>()
             .init_resource::<AskedEntities>()
             .init_resource::<Navigator>()
-            .count_memory::<Navigator>("nav")
+            .count_memory_by("nav", |world| {
+                of_navigator(world, Navigator::bytes_besides_maps)
+            })
+            .count_memory_by("nav_maps", |world| {
+                of_navigator(world, Navigator::map_bytes)
+            })
             .count_memory::<NavStats>("nav")
             .count_component_memory::<Path>("nav")
             .count_message_memory::<PathFound>("nav")
@@ -129,6 +134,11 @@ impl Plugin for NavPlugin {
     fn finish(&self, app: &mut App) {
         sim::finish(app);
     }
+}
+
+/// A figure of the navigator, which an embedder may have taken out.
+fn of_navigator(world: &World, bytes: fn(&Navigator) -> usize) -> usize {
+    world.get_resource::<Navigator>().map_or(0, bytes)
 }
 
 /// Order among the systems of `nav` and those that follow paths.

@@ -7,7 +7,7 @@
 //!
 //! Cost: 8 bytes a span, no allocation after warm-up.
 
-use crate::memory::{MemoryUse, each};
+use crate::memory::{MemoryUse, clear_and_give_back, each};
 use crate::wire::ClientId;
 use crate::wire::CloseReason;
 
@@ -55,6 +55,20 @@ impl MessageSpan {
         self.length as usize
     }
 
+    /// Whether it lies in its line's own bytes.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn is_own(self) -> bool {
+        self.start & OWN != 0
+    }
+
+    /// Where it begins, in whichever bytes it lies.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn start(self) -> u32 {
+        self.start & !OWN
+    }
+
     /// Whether it has no bytes; then it is no message.
     #[inline]
     #[must_use]
@@ -66,11 +80,8 @@ impl MessageSpan {
     #[inline]
     #[must_use]
     pub fn bytes<'a>(self, shared: &'a [u8], own: &'a [u8]) -> &'a [u8] {
-        let (all, start) = if self.start & OWN == 0 {
-            (shared, self.start as usize)
-        } else {
-            (own, (self.start & !OWN) as usize)
-        };
+        let all = if self.is_own() { own } else { shared };
+        let start = self.start() as usize;
         all.get(start..start + self.length as usize)
             .unwrap_or_default()
     }
@@ -287,12 +298,12 @@ impl BatchPart {
         self.lines.iter().map(|line| line.head)
     }
 
-    /// Forgets all lines and keeps the buffers.
+    /// Forgets all lines and keeps the buffers, but for those that a burst has widened.
     pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.reliable.clear();
-        self.unreliable.clear();
-        self.lines.clear();
+        clear_and_give_back(&mut self.bytes);
+        clear_and_give_back(&mut self.reliable);
+        clear_and_give_back(&mut self.unreliable);
+        clear_and_give_back(&mut self.lines);
         self.open = None;
     }
 }
@@ -304,6 +315,8 @@ pub struct Batch {
     pub tick: u64,
     /// Messages that many clients get, each once.
     pub shared: Vec<u8>,
+    /// Where each of those begins, ascending.
+    pub starts: Vec<u32>,
     /// Who gets which: a part for each worker.
     pub parts: Vec<BatchPart>,
 }
@@ -312,6 +325,7 @@ impl Batch {
     /// Appends a shared message that `write` writes, and gives its place.
     pub fn share(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
         let start = self.shared.len();
+        self.starts.push(start as u32);
         write(&mut self.shared);
         debug_assert!(self.shared.len() >= start, "a message only appends");
         MessageSpan::shared(start, self.shared.len())
@@ -336,9 +350,10 @@ impl Batch {
         self.parts.iter().all(BatchPart::is_empty)
     }
 
-    /// Forgets all messages and lines and keeps the buffers.
+    /// Forgets all messages and lines and keeps the buffers, but for those that a burst has widened.
     pub fn clear(&mut self) {
-        self.shared.clear();
+        clear_and_give_back(&mut self.shared);
+        clear_and_give_back(&mut self.starts);
         self.parts.iter_mut().for_each(BatchPart::clear);
     }
 }
@@ -354,7 +369,10 @@ impl MemoryUse for BatchPart {
 
 impl MemoryUse for Batch {
     fn heap_bytes(&self) -> usize {
-        self.shared.heap_bytes() + self.parts.heap_bytes() + each(&self.parts)
+        self.shared.heap_bytes()
+            + self.starts.heap_bytes()
+            + self.parts.heap_bytes()
+            + each(&self.parts)
     }
 }
 

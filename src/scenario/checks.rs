@@ -81,9 +81,15 @@ impl Finding {
             leaked,
             growing,
             lost_blocks,
+            knows_inlined,
             ..
         } = found;
         let Some(first) = leaked.iter().chain(growing).next() else {
+            if !knows_inlined {
+                return Self::unused(
+                    "the build has no line tables: what inlined functions keep is not known",
+                );
+            }
             let lost = match lost_blocks {
                 0 => String::new(),
                 lost => format!("; {lost} small blocks were not followed"),

@@ -112,7 +112,7 @@ const OF_THE_PROCESS: FigureGroup = ("memory.", "", "rss_bytes peak_rss_bytes gr
 const OF_MODULES: FigureGroup = (
     "memory.by_module.",
     "",
-    "aoi crowd directory ecs inbox instance map matchmaking movement nav outbox scenario session sim sync world",
+    "aoi crowd directory ecs inbox instance map matchmaking movement nav nav_maps outbox scenario session sim sync world",
 );
 
 /// The names of all figures of a run with these modes of matchmaking and these tags.

@@ -40,6 +40,9 @@ pub struct LeakFigures {
     pub leaked: Vec<HeldBlocks>,
     /// Blocks that were not followed, because there were too many larger ones at once.
     pub lost_blocks: u64,
+    /// Whether the program knows of functions that were inlined; if not, what they kept may pass for their callers', and so for
+    /// Bevy's.
+    pub knows_inlined: bool,
 }
 
 /// Blocks of one function from which on they are no room that is kept, but somebody's who left.
@@ -66,7 +69,9 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakFigures {
     use std::collections::BTreeMap;
 
     use crate::crowd::SyntheticClients;
-    use crate::memory::{LiveSite, live_sites, stop_tracking_leaks, untracked};
+    use crate::memory::{
+        LiveSite, knows_inlined_functions, live_sites, stop_tracking_leaks, untracked,
+    };
 
     let told = |site: &LiveSite| HeldBlocks {
         blocks: site.blocks,
@@ -108,6 +113,7 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakFigures {
                 .map(told)
                 .collect(),
             lost_blocks: held.lost,
+            knows_inlined: knows_inlined_functions(),
         }
     })
 }

@@ -20,7 +20,7 @@ pub struct Memory {
     /// By how much what is allocated is, as it was asked for; the rest of `grown_bytes` is the allocator's. Known where
     /// allocations are counted (feature `count-alloc`).
     pub allocated_bytes: Option<u64>,
-    /// What each module holds by its own account ([`memory_by_module`]).
+    /// What each module holds by its own account ([`memory_by_module`]); `nav_maps` is what `nav` has prepared of maps.
     pub by_module: BTreeMap<&'static str, u64>,
     /// What of `allocated_bytes` was allocated in each set of a tick, and `outside` of them, where that is counted.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -17,13 +17,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::Bound;
+use std::slice;
 
 use bevy_ecs::prelude::*;
+use prefetch_index::prefetch_index;
 
 use super::admission::AdmissionQueue;
 use super::authentication::AdmissionClass;
 use super::former::FormerNumbers;
-use super::life::{Session, SessionState};
+use super::life::{SESSION_BYTES, Session, SessionState};
 use super::reasons::LogoutReason;
 use super::rules::SessionRules;
 use super::token::SessionKey;
@@ -64,7 +66,8 @@ const NEVER: u64 = u64::MAX;
 /// All sessions, by ascending number.
 #[derive(Resource, Debug, Default)]
 pub struct Sessions {
-    pub(super) open: BTreeMap<ClientId, Session>,
+    /// Each in a place of its own: the tree is looked through every tick for every message, and stays in the near caches.
+    pub(super) open: BTreeMap<ClientId, Box<Session>>,
     pub(super) by_player: BTreeMap<PlayerId, ClientId>,
     pub(super) former: FormerNumbers,
     /// Who brought a token when as many had come back in that tick as may, oldest first.
@@ -94,7 +97,7 @@ impl Sessions {
     /// An open session.
     #[must_use]
     pub fn get(&self, client: ClientId) -> Option<&Session> {
-        self.open.get(&client)
+        self.open.get(&client).map(|session| &**session)
     }
 
     /// The session of a player that is logged in.
@@ -112,7 +115,21 @@ impl Sessions {
 
     /// All sessions by ascending number.
     pub fn iter(&self) -> impl Iterator<Item = (ClientId, &Session)> {
-        self.open.iter().map(|(&client, session)| (client, session))
+        self.open
+            .iter()
+            .map(|(&client, session)| (client, &**session))
+    }
+
+    /// The sessions from one number on and below another, as far as they are given, by ascending number.
+    pub(crate) fn range(
+        &self,
+        from: Option<ClientId>,
+        until: Option<ClientId>,
+    ) -> impl Iterator<Item = (ClientId, &Session)> {
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        let until = until.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = self.open.range((from, until));
+        range.map(|(&client, session)| (client, &**session))
     }
 
     /// The sessions of clients that connected after one, or of all, by ascending number.
@@ -211,7 +228,7 @@ impl Sessions {
         } else {
             (!self.make_room(connected.address)).then_some(LogoutReason::Full)
         };
-        self.open.insert(client, session);
+        self.open.insert(client, Box::new(session));
         self.list(client);
         if let Some(reason) = refused {
             self.end(client, reason);
@@ -247,6 +264,16 @@ impl Sessions {
                 true
             }
             None => false,
+        }
+    }
+
+    /// Asks for the memory that a message of this client needs, of which there is more in all than caches hold.
+    #[inline]
+    pub(super) fn prefetch(&self, client: ClientId) {
+        if let Some(session) = self.open.get(&client) {
+            prefetch_index(slice::from_ref(&session.heard), 0);
+            prefetch_index(slice::from_ref(&session.player), 0);
+            prefetch_index(slice::from_ref(&session.former_token), 0);
         }
     }
 
@@ -296,7 +323,7 @@ impl Sessions {
         let mut place = class;
         let mut takes_over = None;
         if let Some(&before) = self.by_player.get(&player)
-            && let Some(&other) = self.open.get(&before)
+            && let Some(other) = self.get(before).copied()
         {
             let controls = self.get(client).and_then(|session| session.controls);
             if other.state == SessionState::LinkDead && controls.is_none() {
@@ -469,7 +496,7 @@ impl Sessions {
 
     /// A connection is over. Whose player controls something stays for a while, and may come back.
     pub(super) fn lose_link(&mut self, client: ClientId) {
-        let Some(&session) = self.open.get(&client) else {
+        let Some(session) = self.get(client).copied() else {
             return;
         };
         if session.player.is_none() || self.rules.keep_ticks == 0 || self.is_draining {
@@ -485,7 +512,7 @@ impl Sessions {
         while let Some(&(due, client)) = self.deadlines.first()
             && due <= self.now
         {
-            let Some(&session) = self.open.get(&client) else {
+            let Some(session) = self.get(client).copied() else {
                 debug_assert!(false, "who has a deadline has a session");
                 self.deadlines.pop_first();
                 continue;
@@ -515,7 +542,7 @@ impl Sessions {
     /// Ends a session. `false` when there is none.
     pub(super) fn end(&mut self, client: ClientId, reason: LogoutReason) -> bool {
         self.unlist(client);
-        let Some(session) = self.open.remove(&client) else {
+        let Some(session) = self.open.remove(&client).map(|session| *session) else {
             return false;
         };
         if let Some(line) = session.line {
@@ -579,7 +606,7 @@ impl Sessions {
     }
 
     fn list(&mut self, client: ClientId) {
-        let Some(&session) = self.open.get(&client) else {
+        let Some(session) = self.get(client).copied() else {
             return;
         };
         let is_asked = session.state == SessionState::Authenticating;
@@ -607,7 +634,7 @@ impl Sessions {
     }
 
     pub(super) fn unlist(&mut self, client: ClientId) {
-        let Some(&session) = self.open.get(&client) else {
+        let Some(session) = self.get(client).copied() else {
             return;
         };
         self.newcomers.remove(&(false, client));
@@ -656,6 +683,7 @@ fn network(address: SocketAddr) -> IpAddr {
 impl MemoryUse for Sessions {
     fn heap_bytes(&self) -> usize {
         self.open.heap_bytes()
+            + self.open.len() * SESSION_BYTES
             + self.by_player.heap_bytes()
             + self.returning.heap_bytes()
             + self.line.heap_bytes()

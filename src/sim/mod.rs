@@ -12,6 +12,7 @@
 //! | `plugins` | what a plugin adds, and what it expects of the app |
 //! | `clock` | the clocks on the wall, and one that a test winds |
 //! | `workers`, `spread` | work over threads: of the app, and as algorithms see it |
+//! | `columns` | columns of components, cut into runs of rows for those threads |
 //! | `random` | seeded streams of random numbers by name |
 //! | `hash` | the state hash, open to embedders |
 //! | `timing` | what each set took |
@@ -22,6 +23,7 @@
 //! Invariants: a tick is one run of `FixedUpdate`; nothing below reads a wall clock except by [`clock`].
 
 pub mod clock;
+mod columns;
 mod governor;
 mod hash;
 mod overload;
@@ -37,6 +39,7 @@ mod workers;
 /// Derived by public components and settings, with the feature `reflect`; a plugin registers its own.
 #[cfg(feature = "reflect")]
 pub use bevy_reflect::Reflect;
+pub(crate) use columns::{ColumnRows, TableColumn, pieces};
 pub(crate) use governor::LoadMeter;
 pub use governor::{
     Growth, LoadMeasure, OverloadChanged, OverloadSettings, OverloadStats, OverloadThresholds,

@@ -6,7 +6,7 @@
 //! what is new of the scene's objects ──────────────────────────────┼─fill─▶ a line of the batch
 //! announcements ───────────────────────────────────────────────────┘
 //! ```
-//! A *link* is an object that the client knows: 16 bytes, beside the view list and in no order. An object that came into
+//! A [*link*](super::links) is an object that the client knows, beside the view list and in no order. An object that came into
 //! sight waits until it is admitted, at most so many a tick; whoever leaves before is never told of.
 //!
 //! The byte budget is a bucket: a second's worth at most, refilled every tick. Whatever the client must know to stay right
@@ -17,6 +17,7 @@
 mod away;
 mod digest;
 mod memory;
+mod motions;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,7 +28,8 @@ use super::allowance::Allowance;
 use super::announce::PlacedAnnounce;
 use super::counters::SentCounters;
 use super::kept::{KeptMessages, Missed};
-use super::motion::{MotionBase, Tier};
+use super::links::{DuePlaces, Link, Links, Turn};
+use super::motion::Tier;
 use super::notices::ClientNotices;
 use super::own_position::OwnPositionTold;
 use super::records::{LinkNews, SceneRecords, Variant};
@@ -36,24 +38,6 @@ use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::CloseReason;
 use crate::wire::{ClientId, Hello, SessionNotice, write_despawn, write_own, write_scene};
 use crate::world::SceneId;
-
-/// An object that a client knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// Its number.
-    pub id: u32,
-    /// Its generation.
-    pub generation: u32,
-    /// The number of the motion news that were sent.
-    motion: u16,
-    /// When they were, modulo 65,536 ticks.
-    sent: u16,
-    tier: Tier,
-    /// What of it is told.
-    pub variant: Variant,
-    /// How much it matters, in the order of the view list's classes.
-    class: u8,
-}
 
 /// An object of a view list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +54,8 @@ pub struct ViewedAs {
 const SNAPSHOT_BYTES: i64 = 48;
 const MOTION_BYTES: i64 = 20;
 
-/// Room for those who wait that stays while nobody does.
-const WAITING_KEPT: usize = 32;
+/// Room for those who come and go that stays while few do: many do so after a login or a teleport alone.
+const PASSING_KEPT: usize = 4;
 
 /// Announcements that wait for a snapshot, a client, at most.
 const HELD_MAX: usize = 64;
@@ -86,7 +70,7 @@ pub struct ClientState {
     /// The object that it knows to control: scene, id, generation.
     pub own: Option<(u32, u32, u32)>,
     /// The objects that it knows, its own included.
-    pub links: Vec<Link>,
+    pub links: Links,
     /// The objects that it sees and does not know yet.
     pub waiting: Vec<ViewedAs>,
     /// Those that are told this tick.
@@ -158,7 +142,8 @@ pub struct Surroundings<'a, R, C> {
     pub hello: Hello,
     /// What it is told of an object.
     pub relation: R,
-    /// Appends those attributes of a known object that this variant has and the link's has not, as one message, if any.
+    /// Appends those attributes of a known object (number and generation) that the second variant has and the first has not, as one
+    /// message, if any.
     pub catch_up: C,
 }
 
@@ -166,8 +151,8 @@ pub struct Surroundings<'a, R, C> {
 #[derive(Clone, Debug, Default)]
 pub struct FillScratch {
     order: Vec<(Reverse<u8>, u32, ViewedAs)>,
-    /// Places of links of which a motion is to be told.
-    behind: Vec<u32>,
+    /// Over which links there is something to tell.
+    due: DuePlaces,
     /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
     pub receivers: Vec<u32>,
 }
@@ -180,7 +165,7 @@ impl ClientState {
             client,
             epoch: 0,
             own: None,
-            links: Vec::new(),
+            links: Links::default(),
             waiting: Vec::new(),
             entering: Vec::new(),
             despawns: Vec::new(),
@@ -234,15 +219,14 @@ impl ClientState {
         }
         self.forget();
         // It is told of itself whatever the view list holds, and before all others.
-        self.links.push(Link {
+        let link = Link {
             id: own.1,
-            generation: own.2,
-            motion: 0,
-            sent: 0,
             tier: Tier::default(),
             variant,
             class: u8::MAX,
-        });
+            turns_missed: 0,
+        };
+        self.links.push(link, own.2);
     }
 
     /// The client controls nothing any more: its object is gone, or was taken from it. What it knew is forgotten at both
@@ -282,13 +266,14 @@ impl ClientState {
         }
         // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits.
         let same = |generation| now.filter(|now| now.generation == generation);
-        if let Some(place) = self.links.iter().position(|link| link.id == id) {
-            let link = &mut self.links[place];
-            if let Some(now) = same(link.generation) {
+        if let Some(place) = self.links.place_of(id) {
+            let generation = self.links.generation(place);
+            if let Some(now) = same(generation) {
+                let link = &mut self.links.as_mut_slices().0[place];
                 link.class = link.class.max(now.class);
                 return;
             }
-            self.despawns.push((id, link.generation));
+            self.despawns.push((id, generation));
             self.links.swap_remove(place);
         } else if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id) {
             if same(self.waiting[place].generation).is_some() {
@@ -301,9 +286,8 @@ impl ClientState {
 
     /// Whether it knows an object, or will after this tick. O(links).
     pub fn knows(&self, id: u32, generation: u32) -> bool {
-        let mut links = self.links.iter();
         let mut entering = self.entering.iter();
-        links.any(|link| (link.id, link.generation) == (id, generation))
+        self.links.has(id, generation)
             || entering.any(|seen| (seen.id, seen.generation) == (id, generation))
     }
 
@@ -312,7 +296,7 @@ impl ClientState {
     pub fn admit(
         &mut self,
         allowance: Allowance,
-        own: Vec2,
+        own: u32,
         position: impl Fn(u32) -> Vec2,
         scratch: &mut FillScratch,
     ) {
@@ -322,6 +306,7 @@ impl ClientState {
         let room = (self.credit / SNAPSHOT_BYTES).clamp(1, i64::from(allowance.enters_per_tick));
         if self.waiting.len() > room as usize {
             scratch.order.clear();
+            let own = position(own);
             let keyed = self.waiting.drain(..).map(|waiting| {
                 let distance = position(waiting.id).distance_squared(own);
                 (Reverse(waiting.class), distance.to_bits(), waiting)
@@ -337,12 +322,11 @@ impl ClientState {
         let count = self.waiting.len().min(room as usize);
         self.entering.extend(self.waiting.drain(..count));
         if self.waiting.is_empty() {
-            // Many wait after a login or a teleport alone.
-            self.waiting.shrink_to(WAITING_KEPT);
+            self.waiting.shrink_to(PASSING_KEPT);
         }
     }
 
-    /// Puts this tick's line together. O(links), a few nanoseconds for each of which nothing is new.
+    /// Puts this tick's line together. O(links), about a nanosecond for each of which nothing is new.
     pub fn fill<R, C>(
         &mut self,
         part: &mut BatchPart,
@@ -351,7 +335,7 @@ impl ClientState {
         counters: &mut SentCounters,
     ) where
         R: Fn(u32) -> Variant,
-        C: Fn(&Link, Variant, &mut Vec<u8>),
+        C: Fn((u32, u32), [Variant; 2], &mut Vec<u8>),
     {
         let greeting = self.greeting(around);
         if self.begins && greeting.is_none() {
@@ -375,16 +359,16 @@ impl ClientState {
             counters.despawns.one(bytes);
             spent += bytes;
         }
+        self.despawns.shrink_to(PASSING_KEPT);
         spent += self.remotes.fill_forgotten(part, counters);
         let known = self.links.len();
         spent += self.fill_snapshots(part, around, counters);
         spent += self.remotes.fill(part, around.scenes, counters);
-        let (bytes, behind_count) = self.fill_deltas(known, part, around, scratch, counters);
-        spent += bytes;
+        self.find_due((known, greeting.is_some()), around, &mut scratch.due);
+        spent += self.fill_deltas(known, &scratch.due.news, part, around, counters);
         spent += self.announce(part, around, &mut scratch.receivers, counters);
         spent += self.fill_own_position(part, around);
-        let behind = &mut scratch.behind[..behind_count];
-        spent += self.fill_motions(behind, spent, part, around, counters);
+        spent += self.fill_motions(&mut scratch.due.behind, spent, part, around, counters);
         // Whatever came at once, motions go on after a second.
         let least = -i64::from(around.allowance.bytes_max);
         self.credit = (self.credit - spent as i64).max(least);
@@ -434,52 +418,72 @@ impl ClientState {
             part.reliable(span);
             counters.snapshots.one(span.len());
             spent += span.len();
-            let base = &scene.bases[waiting.id as usize];
-            self.links.push(Link {
+            let link = Link {
                 id: waiting.id,
-                generation: waiting.generation,
-                motion: base.news,
-                sent: around.tick as u16,
                 tier: Tier::default(),
                 variant,
                 class: waiting.class,
-            });
+                turns_missed: 0,
+            };
+            self.links.push(link, waiting.generation);
         }
+        self.entering.shrink_to(PASSING_KEPT);
         spent
     }
 
-    /// What changed of those `known` before this tick, and which announcements are about any; gives the bytes, and how many
-    /// links are behind in their motion, whose places are in the scratch.
+    /// Over which of the links that were `known` before this tick there is something to tell. Of its own object, who was greeted
+    /// with this line has the newest motion.
+    fn find_due<R, C>(
+        &self,
+        (known, is_greeted): (usize, bool),
+        around: &Surroundings<R, C>,
+        found: &mut DuePlaces,
+    ) {
+        let (scene, doublings) = (around.records, around.allowance.update_doublings);
+        let turn = Turn {
+            tick: around.tick,
+            doublings,
+        };
+        self.links.find_due(known, &scene.due, turn, found);
+        if is_greeted && found.behind.first() == Some(&0) {
+            found.behind.remove(0);
+        }
+        let own = self.own.map_or(0, |(_, own, _)| own);
+        if scene.news(own).has(LinkNews::AFFILIATION) {
+            // What each of them is to the client may be another.
+            found.news.clear();
+            found.news.extend(0..known as u32);
+        }
+    }
+
+    /// What changed of those at these places, and which announcements are about any; gives the bytes.
     fn fill_deltas<R, C>(
         &mut self,
         known: usize,
+        places: &[u32],
         part: &mut BatchPart,
         around: &Surroundings<R, C>,
-        scratch: &mut FillScratch,
         counters: &mut SentCounters,
-    ) -> (usize, usize)
+    ) -> usize
     where
         R: Fn(u32) -> Variant,
-        C: Fn(&Link, Variant, &mut Vec<u8>),
+        C: Fn((u32, u32), [Variant; 2], &mut Vec<u8>),
     {
-        let Surroundings {
-            records: scene,
-            tick,
-            allowance,
-            ..
-        } = *around;
+        let scene = around.records;
         let own = self.own.map_or(0, |(_, own, _)| own);
         let own_affiliation = scene.news(own).has(LinkNews::AFFILIATION);
-        let behind = &mut scratch.behind;
-        behind.resize(behind.len().max(known), 0);
-        let (mut spent, mut behind_count) = (0, 0);
-        for (place, link) in self.links[..known].iter_mut().enumerate() {
+        let (links, generations) = self.links.as_mut_slices();
+        let mut spent = 0;
+        for &place in places {
+            let link = &mut links[place as usize];
             let news = scene.news(link.id);
             if news.has(LinkNews::AFFILIATION) || own_affiliation {
                 let variant = (around.relation)(link.id);
                 if variant != link.variant {
+                    let object = (link.id, generations[place as usize]);
+                    let variants = [link.variant, variant];
                     let bytes =
-                        part.write_reliable(|bytes| (around.catch_up)(link, variant, bytes));
+                        part.write_reliable(|bytes| (around.catch_up)(object, variants, bytes));
                     if bytes > 0 {
                         counters.deltas.one(bytes);
                     }
@@ -497,73 +501,13 @@ impl ClientState {
             if news.has(LinkNews::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(link.id));
             }
-            // Written always and counted if due: which it is no branch could foresee.
-            behind[behind_count] = place as u32;
-            let doublings = allowance.update_doublings * u8::from(link.id != own);
-            let tier = link.tier.doubled(doublings);
-            let is_due = (news.motion != link.motion) & tier.is_due(tick, link.id);
-            behind_count += usize::from(is_due);
         }
-        for link in &self.links[known..] {
+        for link in &links[known..] {
             if scene.news(link.id).has(LinkNews::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(link.id));
             }
         }
-        (spent, behind_count)
-    }
-
-    /// Motions of the links that are behind, as far as the budget goes after what was spent; gives the bytes.
-    fn fill_motions<R, C>(
-        &mut self,
-        behind: &mut [u32],
-        spent_before: usize,
-        part: &mut BatchPart,
-        around: &Surroundings<R, C>,
-        counters: &mut SentCounters,
-    ) -> usize {
-        let Surroundings {
-            records: scene,
-            tick,
-            allowance,
-            ..
-        } = *around;
-        let mut spent = spent_before;
-        let room = (self.credit - spent as i64) / MOTION_BYTES;
-        if behind.len() as i64 > room {
-            behind.sort_unstable_by_key(|&place| {
-                let link = &self.links[place as usize];
-                let waited = u64::from((tick as u16).wrapping_sub(link.sent));
-                (Reverse(waited * (u64::from(link.class) + 1)), place)
-            });
-        }
-        let own = self.own.map_or(0, |(_, own, _)| own);
-        let own_position = scene.bases.get(own as usize).map(MotionBase::seen);
-        for &place in &*behind {
-            let link = &mut self.links[place as usize];
-            let base = &scene.bases[link.id as usize];
-            let affordable = spent as i64 <= self.credit;
-            if !affordable && !base.is_reliable() {
-                counters.postponed += 1;
-                continue;
-            }
-            let span = scene.motions.get(link.id);
-            let span =
-                span.unwrap_or_else(|| part.write_own(|bytes| scene.write_motion(link.id, bytes)));
-            if base.is_reliable() {
-                part.reliable(span);
-            } else {
-                part.unreliable(span);
-            }
-            let bytes = span.len();
-            counters.motions.one(bytes);
-            spent += bytes;
-            (link.motion, link.sent) = (base.news, tick as u16);
-            if let Some(own) = own_position {
-                let distance = base.seen().distance_squared(own);
-                link.tier = Tier::of(distance, allowance.near_m, link.class);
-            }
-        }
-        spent - spent_before
+        spent
     }
 
     /// Where its own object stands, for who numbers its inputs; gives the bytes.
@@ -610,10 +554,8 @@ impl ClientState {
             }
             let waits = is_waiting(held.announced.from);
             // Who left before it was known is nobody to this client, and so is what it said.
-            let is_known = held.announced.from.is_some_and(|(id, generation)| {
-                let mut links = links.iter();
-                links.any(|link| (link.id, link.generation) == (id, generation))
-            });
+            let from = held.announced.from;
+            let is_known = from.is_some_and(|(id, generation)| links.has(id, generation));
             if !waits && !is_known {
                 counters.expired += 1;
             } else if !waits {
@@ -662,7 +604,7 @@ impl ClientState {
     /// The snapshot of its own object with which a client begins that has to, if the object is there.
     fn greeting<R, C>(&self, around: &Surroundings<R, C>) -> Option<MessageSpan> {
         let (_, id, _) = self.own.filter(|_| self.begins)?;
-        let variant = usize::from(self.links.first()?.variant.0);
+        let variant = usize::from(self.links.as_slice().first()?.variant.0);
         around.records.bases.get(id as usize)?;
         around.records.snapshots.get(variant)?.get(id)
     }
@@ -675,7 +617,7 @@ impl ClientState {
         around: &Surroundings<R, C>,
         snapshot: MessageSpan,
     ) -> usize {
-        let (Some((scene, id, generation)), Some(link)) = (self.own, self.links.first_mut()) else {
+        let Some((scene, id, generation)) = self.own else {
             return 0;
         };
         let bytes = part.write_reliable(|bytes| {
@@ -689,7 +631,6 @@ impl ClientState {
         let base = &around.records.bases[id as usize];
         let (told, at) = (&mut self.own_position, base.seen());
         let exactly = told.begin(part, around.input, at, around.tick);
-        (link.motion, link.sent) = (base.news, around.tick as u16);
         (self.begins, self.greeted) = (false, true);
         self.told_own = Some((id, generation));
         bytes + snapshot.len() + exactly

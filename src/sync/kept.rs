@@ -1,25 +1,21 @@
-//! What a client was told on the reliable channel of late, kept for the case that its connection is lost.
+//! What a client missed on the reliable channel, if its connection is lost.
 //!
 //! ```text
-//! a line's reliable messages ─▶ keep ─▶ of who is there: as long as they may be under way
-//!                                       of who is away: all of them; when they are too many, announcements alone
+//! a line's reliable messages ─▶ of who is there: counted; SentLog has those that may be under way
+//!                               of who is away: kept, all of them; when they are too many, announcements alone
 //! ```
 //! A *position* counts the bytes of a connection's reliable messages, from those of the tick of its *Welcome* on and modulo 2³².
 //! What is about the session itself counts and is not kept: of that the next connection is told anew.
 //!
-//! A client's messages lie behind one another in one ring, each behind a head of a byte or a few: this is memory that nothing
-//! else needs in the tick, so that what a tick costs is how many lines of it are touched, which is one. As a list of messages beside
-//! their bytes it was three, and twice the room.
+//! The messages of who is away lie behind one another in one ring, each behind a head of a byte or a few.
 //!
-//! Cost: one copy of a client's reliable messages, and room for a quarter more: it is the largest part of what replication keeps of a
-//! client, so the ring does not double. No allocation while about as much is told as before.
+//! Cost: of who is there one addition a line, and 12 bytes; nothing is looked for before a connection is lost or comes back.
 
 use std::collections::VecDeque;
 
-use prefetch_index::prefetch_index;
-
+use super::sent_log::SentLog;
 use crate::memory::MemoryUse;
-use crate::wire::{HELLO, ServerMessage, SessionNotice};
+use crate::wire::{ClientId, HELLO, ServerMessage, SessionNotice};
 
 /// How much is kept for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +31,6 @@ const GAP_TICKS_MAX: u64 = 200;
 
 /// The longest head.
 const HEAD_BYTES_MAX: usize = 3 * 10;
-
-/// A log of so few bytes stays as large as it is.
-const LOG_BYTES_MIN: usize = 1 << 10;
 
 /// A tick, and a position in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -116,27 +109,47 @@ fn read_varint(log: &mut impl Iterator<Item = u8>) -> Option<u64> {
     }
 }
 
-/// What was told of late, oldest first.
+/// What was told of late of one client, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct KeptMessages {
+struct KeptLog {
     /// Heads and messages.
     log: VecDeque<u8>,
     /// Bytes of the messages in it.
     kept: usize,
     /// Behind the last message that is no more in the log, and behind the last one in it.
     ends: [LogPlace; 2],
-    /// The position behind the last message.
-    end: u32,
     /// From here on everything is kept.
     whole_from: u32,
     /// From here on all announcements are.
     announced_from: u32,
-    /// Where the connection was found to be lost.
-    lost_at: Option<u32>,
     /// Of what comes announcements alone are kept.
     announces_only: bool,
+}
+
+/// What is known of what a client was told over its connection.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeptMessages {
+    /// The position behind the last message.
+    end: u32,
+    /// Behind the last announcement that is not kept any more.
+    announced_from: u32,
+    /// The tick with whose line the connection began.
+    since: u64,
     /// Whether the connection began with nothing of what was known before it.
     is_anew: bool,
+    /// Of who is away: where the connection was found to be lost, and what was told.
+    away: Option<Box<(u32, KeptLog)>>,
+}
+
+/// What was told to whom of late.
+#[derive(Clone, Copy, Debug)]
+pub struct SentOfLate<'a> {
+    /// To all clients.
+    pub log: &'a SentLog,
+    /// To which of them.
+    pub client: ClientId,
+    /// How much of it is kept for one.
+    pub limits: KeptLimits,
 }
 
 /// What is told to who comes back.
@@ -167,44 +180,139 @@ impl Missed {
 }
 
 impl KeptMessages {
-    /// A connection begins: positions are counted anew, and nothing is kept of before.
-    pub fn restart(&mut self, is_anew: bool) {
-        self.log.clear();
+    /// A connection begins in a tick: positions are counted anew, and nothing of before is kept.
+    pub fn restart(&mut self, is_anew: bool, tick: u64) {
         *self = Self {
-            log: std::mem::take(&mut self.log),
             is_anew,
+            since: tick,
             ..Self::default()
         };
     }
 
+    /// The position behind the last message.
+    pub const fn end(&self) -> u32 {
+        self.end
+    }
+
+    /// So many bytes were told to who is there.
+    pub const fn tell(&mut self, bytes: u32) {
+        self.end = self.end.wrapping_add(bytes);
+    }
+
+    /// Announcements up to a position are not kept any more.
+    pub const fn forget_announces(&mut self, end: u32) {
+        self.announced_from = end;
+    }
+
     /// The connection is lost: whatever is told from now on has not arrived.
-    pub const fn lose_link(&mut self) {
-        if self.lost_at.is_none() {
-            self.lost_at = Some(self.end);
+    pub fn lose_link(&mut self, sent: SentOfLate) {
+        if self.away.is_none() {
+            self.away = Some(Box::new((self.end, self.log(sent))));
         }
     }
 
-    /// Asks for the memory that the next message comes to.
-    pub fn prefetch_end(&self) {
-        let (first, second) = self.log.as_slices();
-        let end = if second.is_empty() { first } else { second };
-        prefetch_index(end, end.len());
+    /// What may be under way to who is there.
+    fn log(&self, sent: SentOfLate) -> KeptLog {
+        let SentOfLate {
+            log: sent,
+            client,
+            limits,
+        } = sent;
+        let mut messages = sent.of(client, self.since).peekable();
+        let length = sent
+            .of(client, self.since)
+            .fold(0_u32, |all, (_, message)| {
+                all.wrapping_add(message.len() as u32)
+            });
+        let mut at = self.end.wrapping_sub(length);
+        let first = LogPlace {
+            tick: messages.peek().map_or(0, |&(tick, _)| tick),
+            at,
+        };
+        let mut log = KeptLog {
+            ends: [first; 2],
+            whole_from: at,
+            announced_from: self.announced_from,
+            ..KeptLog::default()
+        };
+        for (tick, message) in messages {
+            log.keep(message, LogPlace { tick, at });
+            at = at.wrapping_add(message.len() as u32);
+        }
+        log.drop_oldest(limits.bytes_max);
+        log
     }
 
-    /// Keeps a message of this tick, or several that stay together.
+    /// Keeps a message of this tick to who is away, or several that stay together.
     pub fn keep(&mut self, message: &[u8], tick: u64) {
+        let at = self.end;
+        self.tell(message.len() as u32);
+        if let Some((_, log)) = self.away.as_deref_mut() {
+            log.keep(message, LogPlace { tick, at });
+        }
+    }
+
+    /// Brings what is kept of who is away within the limits; `false` when that cannot be without a loss.
+    pub fn trim(&mut self, limits: KeptLimits) -> bool {
+        self.away.as_deref_mut().is_none_or(|(_, log)| {
+            if log.kept > limits.bytes_max {
+                log.keep_announces_only();
+            }
+            log.kept <= limits.bytes_max
+        })
+    }
+
+    /// What was missed by who has all up to a position of the last connection, or has nothing any more; all of it where that is,
+    /// without announcements, no more than `bytes_max`. `None` where some of it is kept no more, or the position never was.
+    pub fn missed(
+        &mut self,
+        received: Option<u32>,
+        tick: u64,
+        bytes_max: usize,
+        sent: SentOfLate,
+    ) -> Option<Missed> {
+        let end = self.end;
+        match self.away.as_deref_mut() {
+            Some((lost_at, log)) => log.missed(received, (end, *lost_at), tick, bytes_max),
+            None => self.log(sent).missed(received, (end, end), tick, bytes_max),
+        }
+    }
+
+    /// Whether who has nothing of the last connection is to forget what it knew before.
+    pub const fn is_anew(&self) -> bool {
+        self.is_anew
+    }
+
+    /// Shows it as words, for a hash: how far it got, and of who is away what is kept.
+    pub fn digest(&self, word: &mut impl FnMut(u64)) {
+        word(u64::from(self.end) << 32 | u64::from(self.announced_from));
+        word(self.since << 1 | u64::from(self.is_anew));
+        if let Some((lost_at, log)) = self.away.as_deref() {
+            word(u64::from(*lost_at) << 32 | log.kept as u64);
+            word(u64::from(log.whole_from) << 32 | u64::from(log.announced_from));
+            word(u64::from(log.announces_only));
+            let mut bytes = log.log.iter();
+            while bytes.len() > 0 {
+                let eight = bytes.by_ref().take(8);
+                word(eight.fold(0, |all, &byte| all << 8 | u64::from(byte)));
+            }
+        }
+    }
+}
+
+impl KeptLog {
+    /// Keeps what is not about the session itself.
+    fn keep(&mut self, message: &[u8], place: LogPlace) {
         let Some(&kind) = message.first() else {
             return;
         };
-        let at = self.end;
-        self.end = self.end.wrapping_add(message.len() as u32);
         let is_announce = ServerMessage::is_announce(kind);
         if kind == HELLO || SessionNotice::is_notice(kind) || (self.announces_only && !is_announce)
         {
             return;
         }
         let head = Head {
-            place: LogPlace { tick, at },
+            place,
             length: message.len() as u32,
             is_announce,
         };
@@ -223,27 +331,12 @@ impl KeptMessages {
         self.kept += message.len();
     }
 
-    /// Brings what is kept within the limits; `false` when that cannot be without a loss. What is too old may stay for a quarter
-    /// longer: a look at it every tick is one at memory that nothing else needs. `nth` says which tick of those it is, so that
-    /// not all clients have the same.
-    pub fn trim(&mut self, tick: u64, limits: KeptLimits, nth: u32) -> bool {
-        let is_due = (tick + u64::from(nth)).is_multiple_of((limits.ticks / 4).max(1));
-        if !is_due && self.kept <= limits.bytes_max {
-            return true;
-        }
-        if self.lost_at.is_none() {
-            self.drop_oldest(tick, limits);
-        } else if self.kept > limits.bytes_max {
-            self.keep_announces_only();
-        }
-        self.kept <= limits.bytes_max
-    }
-
-    fn drop_oldest(&mut self, tick: u64, limits: KeptLimits) {
+    /// Drops the oldest messages until those that are kept have no more bytes than this.
+    fn drop_oldest(&mut self, bytes_max: usize) {
         let mut log = self.log.iter().copied();
         let mut left = log.len();
-        while let Some(first) = Head::read(self.ends[0], &mut log)
-            && (self.kept > limits.bytes_max || first.place.tick + limits.ticks < tick)
+        while self.kept > bytes_max
+            && let Some(first) = Head::read(self.ends[0], &mut log)
         {
             if first.length > 0 {
                 log.nth(first.length as usize - 1);
@@ -257,10 +350,6 @@ impl KeptMessages {
             }
         }
         self.log.drain(..self.log.len() - left);
-        // What a first sight of everybody took is not needed any more.
-        if self.log.capacity() > 3 * left + LOG_BYTES_MIN {
-            self.log.shrink_to(left + left / 4);
-        }
     }
 
     /// The messages behind their heads, oldest first.
@@ -278,6 +367,7 @@ impl KeptMessages {
         })
     }
 
+    /// Drops all but announcements, and keeps nothing else from now on.
     fn keep_announces_only(&mut self) {
         let mut kept = Self {
             announces_only: true,
@@ -292,11 +382,14 @@ impl KeptMessages {
         *self = kept;
     }
 
-    /// What was missed by who has all up to a position of the last connection, or has nothing any more; all of it where that is,
-    /// without announcements, no more than `bytes_max`. `None` where some of it is kept no more, or the position never was.
-    pub fn missed(&mut self, received: Option<u32>, tick: u64, bytes_max: usize) -> Option<Missed> {
-        let from = received.or(self.lost_at).unwrap_or(self.end);
-        let end = self.end;
+    fn missed(
+        &mut self,
+        received: Option<u32>,
+        (end, lost_at): (u32, u32),
+        tick: u64,
+        bytes_max: usize,
+    ) -> Option<Missed> {
+        let from = received.unwrap_or(lost_at);
         let back = |position: u32| end.wrapping_sub(position);
         if back(from) > back(self.announced_from) {
             return None;
@@ -322,31 +415,12 @@ impl KeptMessages {
         }
         Some(missed)
     }
-
-    /// Whether who has nothing of the last connection is to forget what it knew before.
-    pub const fn is_anew(&self) -> bool {
-        self.is_anew
-    }
-
-    /// Shows it as words, for a hash: how much is kept, and of who is away what.
-    pub fn digest(&self, word: &mut impl FnMut(u64)) {
-        word(u64::from(self.end) << 32 | self.kept as u64);
-        word(u64::from(self.whole_from) << 32 | u64::from(self.announced_from));
-        let flags = u64::from(self.announces_only) << 1 | u64::from(self.is_anew);
-        word(self.lost_at.map_or(u64::MAX, u64::from) ^ flags << 40);
-        if self.lost_at.is_some() {
-            let mut bytes = self.log.iter();
-            while bytes.len() > 0 {
-                let eight = bytes.by_ref().take(8);
-                word(eight.fold(0, |all, &byte| all << 8 | u64::from(byte)));
-            }
-        }
-    }
 }
 
 impl MemoryUse for KeptMessages {
     fn heap_bytes(&self) -> usize {
-        self.log.heap_bytes()
+        let away = self.away.as_deref();
+        away.map_or(0, |away| size_of_val(away) + away.1.log.heap_bytes())
     }
 }
 
@@ -359,6 +433,8 @@ impl MemoryUse for Missed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outbox::Batch;
+    use crate::sync::sent_log::SentPart;
     use crate::wire::{write_announce, write_despawn};
 
     const LIMITS: KeptLimits = KeptLimits {
@@ -382,77 +458,141 @@ mod tests {
         missed.iter().map(<[u8]>::to_vec).collect()
     }
 
+    const CLIENT: ClientId = ClientId(4);
+
+    /// Tells a client that is there these messages in a tick, and forgets what is too old.
+    fn tell(log: &mut SentLog, kept: &mut KeptMessages, tick: u64, messages: &[Vec<u8>]) {
+        let (mut batch, mut part) = (Batch::default(), SentPart::default());
+        let own = batch.part(0);
+        own.begin(CLIENT, 0, 0);
+        for message in messages {
+            own.write_reliable(|bytes| bytes.extend_from_slice(message));
+        }
+        own.end();
+        if let Some(line) = batch.parts[0].line(0) {
+            kept.tell(part.keep(line, &batch.shared, kept.end()));
+        }
+        log.push(
+            tick,
+            (&batch.shared, &batch.starts),
+            [&mut part].into_iter(),
+        );
+        log.trim(tick.saturating_sub(LIMITS.ticks), usize::MAX, |announce| {
+            assert_eq!(announce.client, CLIENT);
+            kept.forget_announces(announce.end);
+        });
+    }
+
+    const fn of_late(log: &SentLog) -> SentOfLate<'_> {
+        SentOfLate {
+            log,
+            client: CLIENT,
+            limits: LIMITS,
+        }
+    }
+
     #[test]
     fn who_says_how_far_it_got_is_told_the_rest_or_the_announcements_of_it() {
-        let mut kept = KeptMessages::default();
+        let (mut log, mut kept) = (SentLog::default(), KeptMessages::default());
         let messages = [despawn(1), announce(1), despawn(2), announce(2)];
         let mut ends = vec![0];
         for message in &messages {
-            kept.keep(message, 5);
-            ends.push(kept.end);
+            ends.push(ends[ends.len() - 1] + message.len() as u32);
         }
-        assert!(kept.trim(5, LIMITS, 0));
-        for (nth, &end) in ends.iter().enumerate() {
-            let missed = kept.missed(Some(end), 6, 100).unwrap();
-            assert_eq!(
-                (all(&missed), missed.is_whole),
-                (messages[nth..].to_vec(), true)
-            );
-            let missed = kept.missed(Some(end), 6, 0).unwrap();
-            let announces = messages[nth..].iter().filter(|of| of.len() > 4).cloned();
-            // Nothing at all is whole and short.
-            assert_eq!(all(&missed), announces.collect::<Vec<_>>());
+        tell(&mut log, &mut kept, 5, &messages);
+        for is_lost in [false, true] {
+            if is_lost {
+                kept.lose_link(of_late(&log));
+            }
+            for (nth, &end) in ends.iter().enumerate() {
+                let mut missed = |bytes_max| kept.missed(Some(end), 6, bytes_max, of_late(&log));
+                let whole = missed(100).unwrap();
+                assert_eq!(
+                    (all(&whole), whole.is_whole),
+                    (messages[nth..].to_vec(), true)
+                );
+                let announces = messages[nth..].iter().filter(|of| of.len() > 4).cloned();
+                // Nothing at all is whole and short.
+                assert_eq!(all(&missed(0).unwrap()), announces.collect::<Vec<_>>());
+            }
+            let mut missed = |end, tick| kept.missed(Some(end), tick, 100, of_late(&log));
+            assert_eq!(missed(ends[4] + 1, 6), None);
+            assert!(!missed(0, 5 + GAP_TICKS_MAX + 1).unwrap().is_whole);
         }
-        assert_eq!(kept.missed(Some(kept.end + 1), 6, 100), None);
-        assert!(
-            !kept
-                .missed(Some(0), 5 + GAP_TICKS_MAX + 1, 100)
-                .unwrap()
-                .is_whole
-        );
     }
 
     #[test]
     fn what_arrived_long_ago_goes_and_of_who_is_away_all_that_must_not_be_lost_stays() {
-        let mut kept = KeptMessages::default();
-        kept.keep(&announce(1), 1);
-        kept.keep(&despawn(1), 8);
-        assert!(kept.trim(12, LIMITS, 0));
-        assert_eq!(kept.kept, despawn(1).len());
+        let (mut log, mut kept) = (SentLog::default(), KeptMessages::default());
+        tell(&mut log, &mut kept, 1, &[announce(1)]);
+        tell(&mut log, &mut kept, 8, &[despawn(1)]);
+        tell(&mut log, &mut kept, 12, &[]);
         assert_eq!(
-            kept.missed(Some(0), 12, 100),
+            kept.missed(Some(0), 12, 100, of_late(&log)),
             None,
             "an announcement is gone"
         );
-        kept.lose_link();
+        kept.lose_link(of_late(&log));
+        let (_, of_late_kept) = kept.away.as_deref().unwrap();
+        assert_eq!(of_late_kept.kept, despawn(1).len());
         let lost_at = kept.end;
         for id in 0..40 {
             kept.keep(&despawn(id), 30);
-            assert!(kept.trim(30, LIMITS, 0));
+            assert!(kept.trim(LIMITS));
         }
         kept.keep(&announce(2), 31);
         kept.keep(&despawn(9), 31);
         for received in [None, Some(lost_at)] {
-            let missed = kept.missed(received, 60, 1_000).unwrap();
+            let missed = kept.missed(received, 60, 1_000, of_late(&log)).unwrap();
             assert_eq!((all(&missed), missed.is_whole), (vec![announce(2)], false));
         }
         // What is more than may be kept is said to be.
         let fits = (3..20).take_while(|&text| {
             kept.keep(&announce(text), 40);
-            kept.trim(40, LIMITS, 0)
+            kept.trim(LIMITS)
         });
         assert_eq!(fits.count(), 60 / announce(3).len() - 1);
     }
 
     #[test]
+    fn of_one_who_was_told_more_than_is_kept_the_newest_is() {
+        let (mut log, mut kept) = (SentLog::default(), KeptMessages::default());
+        let messages: Vec<_> = (0..30).map(despawn).collect();
+        tell(&mut log, &mut kept, 3, &messages);
+        kept.lose_link(of_late(&log));
+        let (_, of_late_kept) = kept.away.as_deref().unwrap();
+        let fit = LIMITS.bytes_max / despawn(0).len();
+        assert_eq!(of_late_kept.kept, fit * despawn(0).len());
+        let from = (30 - fit) * despawn(0).len();
+        let missed = kept
+            .missed(Some(from as u32), 3, 100, of_late(&log))
+            .unwrap();
+        assert_eq!(
+            (all(&missed), missed.is_whole),
+            (messages[30 - fit..].to_vec(), true)
+        );
+        let missed = kept
+            .missed(Some(from as u32 - 1), 3, 100, of_late(&log))
+            .unwrap();
+        assert_eq!((all(&missed), missed.is_whole), (vec![], false));
+    }
+
+    #[test]
     fn what_is_about_the_session_counts_and_is_not_kept() {
-        let mut kept = KeptMessages::default();
+        let (mut log, mut kept) = (SentLog::default(), KeptMessages::default());
         let mut notice = Vec::new();
         SessionNotice::NotResumed.write(&mut notice);
-        kept.keep(&notice, 1);
-        kept.keep(&despawn(1), 1);
-        assert_eq!((kept.end as usize, kept.kept), (notice.len() + 3, 3));
-        kept.restart(true);
-        assert_eq!((kept.end, kept.kept, kept.is_anew()), (0, 0, true));
+        tell(&mut log, &mut kept, 1, &[notice.clone(), despawn(1)]);
+        kept.lose_link(of_late(&log));
+        let (lost_at, of_late_kept) = kept.away.as_deref().unwrap();
+        assert_eq!(
+            (*lost_at as usize, of_late_kept.kept),
+            (notice.len() + 3, 3)
+        );
+        kept.restart(true, 2);
+        assert_eq!(
+            (kept.end, kept.away.is_none(), kept.is_anew()),
+            (0, true, true)
+        );
     }
 }

@@ -20,11 +20,12 @@
 //! | `records` | what a scene has to tell in a tick, each message once |
 //! | `motion`, `announce` | what clients reckon on from; what is said once |
 //! | `membership` | what an object is in audiences of an embedder's own |
+//! | `due_objects`, `links` | of whom there is something to tell; whom a client knows |
 //! | `client`, `remotes` | what one client knows and is sent next; what of it that it does not see |
 //! | `allowance` | how much that may be |
 //! | `notices` | what one client is told about its session |
 //! | `own_position` | where its own object stands, exactly |
-//! | `kept` | what it was told of late, for the case that its connection is lost |
+//! | `sent_log`, `kept` | what all were told of late, and what one missed, for the case that a connection is lost |
 //! | `counters` | what was sent, by kind |
 //! | `mirror` | a client in memory |
 //! | `predictor`, `server_clock` | a client's own object ahead of the server; which tick it is there |
@@ -48,7 +49,9 @@ mod announce;
 mod attribute_set;
 mod client;
 mod counters;
+mod due_objects;
 mod kept;
+mod links;
 mod masks;
 mod membership;
 mod mirror;
@@ -61,6 +64,7 @@ mod records;
 #[cfg(any(test, feature = "bench"))]
 pub mod reference;
 mod remotes;
+mod sent_log;
 mod server_clock;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;

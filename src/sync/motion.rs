@@ -5,8 +5,7 @@
 //! second is moved in every other tick), it is compared only then.
 //!
 //! A base of a moving object goes into the unreliable class, and is repeated at growing intervals, since any packet may be
-//! lost; one at rest and one after a jump goes reliably. *News* are numbered: a link that was sent another number than the
-//! object's is behind.
+//! lost; one at rest and one after a jump goes reliably. Either is *news* of the object's motion.
 
 use glam::Vec2;
 
@@ -62,8 +61,8 @@ pub struct MotionBase {
     seen: Vec2,
     /// Whose base it is.
     pub generation: u32,
-    /// Counts bases and repetitions.
-    pub news: u16,
+    /// Whether there is anything yet.
+    is_made: bool,
     /// Repetitions so far.
     repeats: u8,
 }
@@ -88,29 +87,28 @@ impl MotionBase {
         self.seen
     }
 
-    /// Looks at where the object is now; whether there are news.
-    pub fn follow(
-        &mut self,
+    /// The base that follows from where the object is now: another one, or the same told again; `None` where there are no news.
+    #[inline]
+    pub fn next(
+        &self,
         generation: u32,
         now: Moving,
         tick: u64,
         reckoning: Reckoning,
-    ) -> bool {
-        let moved = now.position != self.seen;
-        self.seen = now.position;
-        if self.generation != generation || self.news == 0 || now.jumped {
-            return self.make(generation, now, tick);
+    ) -> Option<Self> {
+        if self.generation != generation || !self.is_made || now.jumped {
+            return Some(Self::made(generation, now, tick));
         }
-        let motion = now.motion(tick);
         let (held, age) = (self.motion, tick - self.made.min(tick));
-        let wrong = held.floor != motion.floor
-            || if motion.is_at_rest() {
+        let wrong = held.floor != now.floor
+            || if Motion::is_rest(now.velocity) {
+                let motion = now.motion(tick);
                 let same = (held.position, held.heading) == (motion.position, motion.heading);
                 !(held.is_at_rest() && same)
             } else {
-                let off = held.heading.wrapping_sub(motion.heading);
+                let off = held.heading.wrapping_sub(now.heading);
                 off.min(off.wrapping_neg()) > HEADING_TOLERANCE
-                    || moved && {
+                    || now.position != self.seen && {
                         let reckoned = self.reckoned(tick, reckoning.tick_s);
                         reckoned.distance_squared(now.position) > reckoning.tolerance_m.powi(2)
                     }
@@ -119,31 +117,46 @@ impl MotionBase {
         // What came here in another way walks from here on; its base would be told once and grow old otherwise.
         let walks_on = held.discontinuity && !held.is_at_rest() && age >= REPEAT_AT[0];
         if wrong || walks_on {
-            self.make(generation, now, tick)
-        } else if !self.is_reliable() && repeat.is_some_and(|at| age >= at) {
-            if usize::from(self.repeats) + 1 == REPEAT_AT.len() {
-                return self.make(generation, now, tick);
-            }
-            self.repeats += 1;
-            self.tell()
-        } else {
-            false
+            return Some(Self::made(generation, now, tick));
+        }
+        if self.is_reliable() || repeat.is_none_or(|at| age < at) {
+            return None;
+        }
+        if usize::from(self.repeats) + 1 == REPEAT_AT.len() {
+            return Some(Self::made(generation, now, tick));
+        }
+        Some(Self {
+            seen: now.position,
+            repeats: self.repeats + 1,
+            ..*self
+        })
+    }
+
+    /// The object was seen there, of which there are no other news.
+    pub const fn see(&mut self, position: Vec2) {
+        self.seen = position;
+    }
+
+    fn made(generation: u32, now: Moving, tick: u64) -> Self {
+        Self {
+            motion: now.motion(tick),
+            made: tick,
+            seen: now.position,
+            generation,
+            is_made: true,
+            repeats: 0,
         }
     }
 
-    fn make(&mut self, generation: u32, now: Moving, tick: u64) -> bool {
-        self.motion = now.motion(tick);
-        (self.generation, self.made, self.repeats) = (generation, tick, 0);
-        self.tell()
-    }
-
-    const fn tell(&mut self) -> bool {
-        // 0 stands for "never".
-        self.news = match self.news.checked_add(1) {
-            Some(news) => news,
-            None => 1,
-        };
-        true
+    /// Looks at where the object is now; whether there are news.
+    #[cfg(test)]
+    fn follow(&mut self, generation: u32, now: Moving, tick: u64, reckoning: Reckoning) -> bool {
+        let next = self.next(generation, now, tick, reckoning);
+        self.see(now.position);
+        next.is_some_and(|next| {
+            *self = next;
+            true
+        })
     }
 }
 
@@ -170,15 +183,25 @@ fn repeat_at(repeats: u8, doublings: u8) -> Option<u64> {
 pub struct Tier(u8);
 
 impl Tier {
-    /// The most ticks between turns, as long as they are not [doubled](Self::doubled).
-    pub const TICKS_MAX: u64 = 1 << 3;
+    /// How many there are, as long as they are not [doubled](Self::doubled).
+    pub const COUNT: usize = 4;
 
-    /// Whether it is the turn of a tier that had none for more than so many ticks.
+    /// The most ticks between turns of the rarest of them.
+    pub const TICKS_MAX: u64 = 1 << (Self::COUNT - 1);
+
+    /// All of them, the most frequent first.
+    pub const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2), Self(3)];
+
+    /// The tier of this [number](Self::number); of more than there are, the rarest of those that agree in the last bits.
+    #[cfg(test)]
+    pub const fn from_number(number: u8) -> Self {
+        Self(number % Self::COUNT as u8)
+    }
+
+    /// The ticks between two turns.
     #[must_use]
-    pub const fn is_any_due(tick: u64, id: u32, ticks: u64) -> bool {
-        // The rarest of those whose turn it is waited for two to the power of the zeros behind.
-        let turns = (tick as u32).wrapping_add(id);
-        1_u64 << turns.trailing_zeros() > ticks
+    pub const fn ticks(self) -> u64 {
+        1 << self.0
     }
 
     /// The tier of an object so far away (squared): as rare again with every doubling of the distance from `near_m` on, and
@@ -208,6 +231,16 @@ impl Tier {
     #[must_use]
     pub const fn is_due(self, tick: u64, id: u32) -> bool {
         (tick as u32).wrapping_add(id) & ((1 << self.0) - 1) == 0
+    }
+
+    /// Which of 64 objects with consecutive ids, of which the first is a multiple of 64, have this tier's turn in a tick, a bit
+    /// each. For tiers whose turns are 64 ticks apart at most.
+    #[must_use]
+    pub const fn turns(self, tick: u64) -> u64 {
+        debug_assert!(self.ticks() <= u64::BITS as u64, "ids would matter above");
+        let ticks = self.ticks() as u32;
+        let every = u64::MAX / (u64::MAX >> (u64::BITS - ticks));
+        every << ((tick as u32).wrapping_neg() % ticks)
     }
 }
 
@@ -301,16 +334,13 @@ mod tests {
     }
 
     #[test]
-    fn news_are_due_as_long_as_a_tier_waits_for_them() {
-        for (tick, id, age) in (100..140)
-            .flat_map(|tick| (0..9).flat_map(move |id| (0..8).map(move |age| (tick, id, age))))
-        {
-            let mut tiers = (0..4).map(Tier);
-            let waits = tiers.any(|tier| {
-                let missed = tick - age..tick;
-                tier.is_due(tick, id) && missed.into_iter().all(|tick| !tier.is_due(tick, id))
-            });
-            assert_eq!(Tier::is_any_due(tick, id, age), waits, "{tick} {id} {age}");
+    fn turns_of_many_are_those_of_each() {
+        for (tick, doublings) in (100..170).flat_map(|tick| (0..4).map(move |of| (tick, of))) {
+            for tier in Tier::ALL.map(|tier| tier.doubled(doublings)) {
+                let turns = (0..64).filter(|&id| tier.is_due(tick, id + 640));
+                let expected = turns.fold(0, |all, id| all | 1 << id);
+                assert_eq!(tier.turns(tick), expected, "{tier:?} at {tick}");
+            }
         }
     }
 

@@ -1,15 +1,15 @@
 //! What a scene has to tell this tick: encoded once, sent to whoever needs it.
 
-use std::collections::VecDeque;
-
 use fixedbitset::FixedBitSet;
+use glam::Vec2;
 
 use super::announce::Announcements;
+use super::due_objects::DueObjects;
 use super::membership::Memberships;
-use super::motion::{MotionBase, Moving, Reckoning, Tier};
+use super::motion::{MotionBase, Moving, Reckoning};
 use crate::memory::{MemoryUse, each};
 use crate::outbox::{Batch, MessageSpan};
-use crate::wire::write_motion;
+use crate::wire::{Motion, write_motion};
 
 /// A message an object, each written once a tick into the bytes that all clients share.
 #[derive(Clone, Debug, Default)]
@@ -50,29 +50,24 @@ impl Records {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variant(pub u8);
 
-/// What is new of an object, small enough that a client's whole list is looked through every tick.
+/// What is new of an object this tick besides its motion, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkNews {
-    /// The number of what is known of its motion; 0 before there is anything.
-    pub motion: u16,
-    /// What else there is this tick, a bit each: mostly nothing, so that one look is enough.
-    pub besides: u16,
-}
+pub struct LinkNews(u8);
 
 impl LinkNews {
     /// Attributes of it are told to those who see it.
-    pub const DELTA: u16 = 1;
+    pub const DELTA: Self = Self(1);
     /// Attributes of it are told to those who need not.
-    pub const REMOTE_DELTA: u16 = 1 << 1;
+    pub const REMOTE_DELTA: Self = Self(1 << 1);
     /// Something is announced to those who see it.
-    pub const ANNOUNCED: u16 = 1 << 2;
+    pub const ANNOUNCED: Self = Self(1 << 2);
     /// Its team, party, guild or place in another audience is another than in the last tick.
-    pub const AFFILIATION: u16 = 1 << 3;
+    pub const AFFILIATION: Self = Self(1 << 3);
 
     /// Whether there is this of it.
     #[inline]
-    pub const fn has(self, what: u16) -> bool {
-        self.besides & what != 0
+    pub const fn has(self, what: Self) -> bool {
+        self.0 & what.0 != 0
     }
 }
 
@@ -90,13 +85,11 @@ pub struct SceneRecords {
     /// What clients reckon on from.
     pub bases: Vec<MotionBase>,
     /// The message of each base, encoded when it is made.
-    encoded: Vec<Encoded>,
+    encoded: Vec<EncodedMotion>,
     /// Those of late, where all clients have them; others are written for each.
     pub motions: Records,
-    /// When there were news of the motion of which object, oldest first, as far back as the rarest tier waits.
-    recent: VecDeque<(u64, u32)>,
-    /// The motion in hand.
-    writing: Vec<u8>,
+    /// Of which objects there is something to tell.
+    pub due: DueObjects,
     /// Objects that come into somebody's sight, by variant.
     pub snapshots: Vec<Records>,
     /// Changed attributes, by variant.
@@ -121,10 +114,11 @@ pub struct SceneRecords {
 
 impl SceneRecords {
     /// Begins a tick.
-    pub fn begin(&mut self, variants: usize) {
+    pub fn begin(&mut self, variants: usize, tick: u64) {
         for id in self.changed.drain(..) {
-            self.news[id as usize].besides = 0;
+            self.news[id as usize] = LinkNews::default();
         }
+        self.due.begin(tick);
         self.announcements.clear();
         self.motions.clear();
         let all = [
@@ -156,10 +150,11 @@ impl SceneRecords {
     }
 
     /// There is something to tell of an object in this tick.
-    pub fn tell(&mut self, id: u32, what: u16) {
-        self.base_mut(id);
-        self.news[id as usize].besides |= what;
+    pub fn tell(&mut self, id: u32, what: LinkNews) {
+        self.reserve(id);
+        self.news[id as usize].0 |= what.0;
         self.changed.push(id);
+        self.due.insert(id);
     }
 
     /// What is new of an object.
@@ -170,53 +165,67 @@ impl SceneRecords {
 
     /// The motion base of an object.
     pub fn base_mut(&mut self, id: u32) -> &mut MotionBase {
+        self.reserve(id);
+        &mut self.bases[id as usize]
+    }
+
+    fn reserve(&mut self, id: u32) {
         let places = id as usize + 1;
         if self.bases.len() < places {
             self.news.resize(places, LinkNews::default());
             self.bases.resize(places, MotionBase::default());
+            self.encoded.resize(places, EncodedMotion::default());
         }
-        &mut self.bases[id as usize]
     }
 
-    /// Looks at where an object is now; whether there are news of its motion.
-    pub fn follow(
-        &mut self,
-        id: u32,
-        generation: u32,
+    /// What is new of an object that is there now. `written` is a buffer, of which nothing is kept.
+    #[inline]
+    pub fn look_at(
+        &self,
+        (id, generation): (u32, u32),
         now: Moving,
-        tick: u64,
-        reckoning: Reckoning,
-    ) -> bool {
-        let base = self.base_mut(id);
-        if !base.follow(generation, now, tick, reckoning) {
-            return false;
+        (tick, reckoning): (u64, Reckoning),
+        written: &mut Vec<u8>,
+    ) -> Looked {
+        let none = MotionBase::default();
+        let base = self.bases.get(id as usize).unwrap_or(&none);
+        match base.next(generation, now, tick, reckoning) {
+            Some(base) => Looked::News(MotionNews {
+                base,
+                encoded: EncodedMotion::of(id, generation, base.motion, written),
+            }),
+            None if base.seen() != now.position => Looked::Moved,
+            None => Looked::Same,
         }
-        let (motion, number) = (base.motion, base.news);
-        let place = id as usize;
-        self.news[place].motion = number;
-        if self.encoded.len() <= place {
-            self.encoded.resize(place + 1, Encoded::default());
-        }
-        self.writing.clear();
-        write_motion(&mut self.writing, id, generation, motion);
-        self.encoded[place].set(&self.writing);
-        self.recent.push_back((tick, id));
-        true
     }
 
-    /// Puts the motions of late that a tier waited for until now among what all clients share, if enough clients are here that it pays.
-    pub fn share_motions(&mut self, tick: u64, clients: usize, batch: &mut Batch) {
-        let old = |&(at, _): &(u64, u32)| at + Tier::TICKS_MAX <= tick;
-        let old = self.recent.iter().take_while(|of| old(of)).count();
-        self.recent.drain(..old);
-        if self.recent.len() > clients * MOTIONS_A_CLIENT {
-            return;
+    /// An object is there now, of which there are no other news.
+    pub fn see(&mut self, id: u32, position: Vec2) {
+        if let Some(base) = self.bases.get_mut(id as usize) {
+            base.see(position);
         }
-        for &(at, id) in &self.recent {
-            if self.motions.get(id).is_none() && Tier::is_any_due(tick, id, tick - at) {
-                let encoded = &self.encoded[id as usize];
-                let span = batch.share(|bytes| encoded.append(bytes));
-                self.motions.set(id, span);
+    }
+
+    /// Takes over the news of an object's motion, to be told in this tick.
+    pub fn take_motion(&mut self, id: u32, news: &MotionNews) {
+        *self.base_mut(id) = news.base;
+        self.encoded[id as usize] = news.encoded;
+        self.due.insert_motion(id);
+    }
+
+    /// Finds the motions that are to be told in this tick, in which so often the time between a link's turns is doubled, and puts
+    /// them among what all clients share, if enough clients are here that it pays.
+    pub fn find_motions(&mut self, doublings: u8, clients: usize, batch: &mut Batch) {
+        let Self {
+            due,
+            motions,
+            encoded,
+            ..
+        } = self;
+        if due.find_motions(doublings) <= clients * MOTIONS_A_CLIENT {
+            for id in due.motions() {
+                let encoded = &encoded[id as usize];
+                motions.set(id, batch.share(|bytes| encoded.append(bytes)));
             }
         }
     }
@@ -273,22 +282,47 @@ impl SceneRecords {
 /// How many motions a client is told in a tick, about: where more are shared for each, most are shared for nobody.
 const MOTIONS_A_CLIENT: usize = 16;
 
+/// What a look at an object found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Looked {
+    /// It stays where it was.
+    Same,
+    /// It is where it is reckoned to be, and was not there before.
+    Moved,
+    /// Clients are to be told.
+    News(MotionNews),
+}
+
+/// News of an object's motion.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MotionNews {
+    base: MotionBase,
+    encoded: EncodedMotion,
+}
+
 /// The longest *Motion*: kind, id and generation, tick and flags, position, heading, velocity, floor.
 const MOTION_BYTES_MAX: usize = 1 + 5 + 5 + 2 + 10 + 1 + 4 + 1;
 
 /// An encoded motion.
-#[derive(Clone, Copy, Debug, Default)]
-struct Encoded {
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct EncodedMotion {
     length: u8,
     bytes: [u8; MOTION_BYTES_MAX],
 }
 
-impl Encoded {
-    fn set(&mut self, bytes: &[u8]) {
-        debug_assert!(bytes.len() <= MOTION_BYTES_MAX, "{} bytes", bytes.len());
-        let length = bytes.len().min(MOTION_BYTES_MAX);
-        self.bytes[..length].copy_from_slice(&bytes[..length]);
-        self.length = length as u8;
+impl EncodedMotion {
+    /// `written` is a buffer, of which nothing is kept.
+    fn of(id: u32, generation: u32, motion: Motion, written: &mut Vec<u8>) -> Self {
+        written.clear();
+        write_motion(written, id, generation, motion);
+        debug_assert!(written.len() <= MOTION_BYTES_MAX);
+        let length = written.len().min(MOTION_BYTES_MAX);
+        let mut bytes = [0; MOTION_BYTES_MAX];
+        bytes[..length].copy_from_slice(&written[..length]);
+        Self {
+            length: length as u8,
+            bytes,
+        }
     }
 
     #[inline]
@@ -323,8 +357,7 @@ impl MemoryUse for SceneRecords {
             + self.bases.heap_bytes()
             + self.encoded.heap_bytes()
             + self.motions.heap_bytes()
-            + self.recent.heap_bytes()
-            + self.writing.heap_bytes()
+            + self.due.heap_bytes()
             + self.public.heap_bytes()
             + self.announcements.heap_bytes()
             + self.affiliations.heap_bytes()
@@ -355,15 +388,23 @@ mod tests {
         };
         for (clients, is_shared) in [(0, false), (1, true)] {
             let (mut records, mut batch) = (SceneRecords::default(), Batch::default());
-            records.begin(1);
-            assert!(records.follow(4, 1, moving(2.0), 8, reckoning));
-            records.share_motions(8, clients, &mut batch);
+            records.begin(1, 8);
+            let look_at = |records: &SceneRecords, x| {
+                records.look_at((4, 1), moving(x), (8, reckoning), &mut Vec::new())
+            };
+            let Looked::News(news) = look_at(&records, 2.0) else {
+                panic!("it was never told of");
+            };
+            records.take_motion(4, &news);
+            records.find_motions(0, clients, &mut batch);
+            assert_eq!(look_at(&records, 2.0), Looked::Same);
+            assert_eq!(look_at(&records, 2.01), Looked::Moved);
             let mut alone = Vec::new();
             records.write_motion(4, &mut alone);
             let span = records.motions.get(4);
             assert_eq!(span.is_some(), is_shared);
             assert!(span.is_none_or(|span| span.bytes(&batch.shared, &[]) == alone));
-            records.begin(1);
+            records.begin(1, 9);
             assert_eq!(records.motions.get(4), None);
         }
     }
@@ -371,7 +412,7 @@ mod tests {
     #[test]
     fn what_is_told_lasts_until_the_next_tick() {
         let mut records = SceneRecords::default();
-        records.begin(2);
+        records.begin(2, 0);
         records.tell(3, LinkNews::DELTA);
         records.affiliate(5, [1, 0, 0]);
         let span = MessageSpan::shared(3, 9);
@@ -383,7 +424,7 @@ mod tests {
             (records.deltas[1].get(3), records.deltas[0].get(3)),
             (Some(span), None)
         );
-        records.begin(2);
+        records.begin(2, 1);
         records.affiliate(5, [1, 0, 0]);
         assert!(!has(&records, 3, LinkNews::DELTA) && !has(&records, 5, LinkNews::AFFILIATION));
         assert_eq!(

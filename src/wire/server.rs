@@ -61,6 +61,13 @@ impl Motion {
         self.velocity == [0, 0]
     }
 
+    /// Whether the motion nearest to this velocity stays where it is.
+    #[must_use]
+    pub(crate) fn is_rest(velocity: Vec2) -> bool {
+        let moves = |axis: f32| (axis * VELOCITY_UNITS).abs() >= 0.5;
+        !(moves(velocity.x) || moves(velocity.y))
+    }
+
     /// Where the object is after so many seconds, in metres, if nothing newer is known.
     #[must_use]
     pub fn after(self, seconds: f32) -> Vec2 {
@@ -545,6 +552,28 @@ mod tests {
                 value: Some(value.as_slice()),
             })
             .collect()
+    }
+
+    #[test]
+    fn whatever_is_too_slow_to_be_told_rests() {
+        let half = 0.5 / VELOCITY_UNITS;
+        let speeds = [
+            0.0,
+            half,
+            half * 0.999,
+            half * 1.001,
+            1.0,
+            200.0,
+            f32::INFINITY,
+            f32::NAN,
+        ];
+        for x in speeds.into_iter().flat_map(|speed| [speed, -speed]) {
+            for y in speeds {
+                let velocity = Vec2::new(x, y);
+                let motion = Motion::of(0, Vec2::ONE, velocity, 0, 0);
+                assert_eq!(Motion::is_rest(velocity), motion.is_at_rest(), "{velocity}");
+            }
+        }
     }
 
     #[test]

@@ -19,10 +19,10 @@ const ADDRESSES = /** @type {const} */ ({
   truth: /^the truth is told on (\S+)/,
 });
 
-/** Serves a scenario until the test is over, and gives where each of its addresses is that was asked for.
+/** Serves a scenario until the test is over, and gives where each of its addresses is that was asked for, and what holds it up for a while.
  * @param {import("node:test").SuiteContext | import("node:test").TestContext | {after: (end: () => Promise<void>) => void}} test
  * @param {...string} words
- * @returns {Promise<Record<keyof ADDRESSES, string>>} */
+ * @returns {Promise<Record<keyof ADDRESSES, string> & {holdUp: (ms: number) => Promise<void>}>} */
 export async function serve(test, ...words) {
   // Ticks are slow here, of which it would tell on and on.
   const server = spawn(PROGRAM, ["serve", ...words], { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "error" } });
@@ -47,7 +47,12 @@ export async function serve(test, ...words) {
     });
   });
   await told;
-  return /** @type {any} */ (found);
+  const holdUp = async (/** @type {number} */ ms) => {
+    server.kill("SIGSTOP");
+    await new Promise((resolve) => setTimeout(resolve, ms));
+    server.kill("SIGCONT");
+  };
+  return /** @type {any} */ ({ ...found, holdUp });
 }
 
 /** Begins a run that waits for its page, until the test is over, and gives where that is.

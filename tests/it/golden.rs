@@ -9,15 +9,15 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 9] = [
-    ("town", 60, "898eca3969c5bec4"),
-    ("siege", 140, "690f29ed2da9207a"),
-    ("boss", 60, "705234e8f2c55f9a"),
-    ("arena_night", 300, "54f31074feb6abb2"),
-    ("churn", 140, "749f2473a9186db5"),
-    ("auction", 60, "afe566abcac3dd2b"),
-    ("royale", 60, "0234ba75ca2929fc"),
-    ("raid", 60, "2acb6ed6976a6190"),
-    ("overload", 300, "1fc00d228847a0d4"),
+    ("town", 60, "95f9768153ce9291"),
+    ("siege", 140, "aca5b79740fa3980"),
+    ("boss", 60, "cd589331c07c508c"),
+    ("arena_night", 300, "ba49e7bd50701654"),
+    ("churn", 140, "a9b87a9ac9f45e0a"),
+    ("auction", 60, "31f4f96db74e882f"),
+    ("royale", 60, "b6435fe9ef4f1143"),
+    ("raid", 60, "edcbe52beb7c1c71"),
+    ("overload", 300, "66a6a795105746ed"),
 ];
 
 #[test]

@@ -11,7 +11,7 @@ use super::components::InterestSpec;
 use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::grid::GridError;
 use crate::aoi::views::{LeaveReason, SceneViews, ViewCounters, ViewEvent};
-use crate::memory::MemoryUse;
+use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::sim::{Overload, Workers};
 use crate::world::{Generation, ObjectId, ObjectRef, Scene, SceneId, SceneObjects, SceneOpened};
 
@@ -225,7 +225,7 @@ pub(super) fn update_views(
     let sweeps_max = overload.deferred_u32(settings.sweeps_per_tick_max);
     let looks_max = overload.deferred_u32(settings.looks_per_tick_max);
     workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
-        events.clear();
+        clear_and_give_back(events);
         views.set_rerank_ticks(settings.rerank_ticks);
         views.set_sweeps_max(sweeps_max);
         views.update_with(*workers, looks_max, events);

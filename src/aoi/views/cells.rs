@@ -17,9 +17,13 @@
 //! where no cell has more than 64 slots, 6 kB for each of 50,000 viewers in nine cells (300 MB); 100 to 120 bytes an object
 //! beside them.
 
+use std::ops::Range;
+
 use glam::Vec2;
 
+use super::bits::bit;
 use super::object::{LISTS, NONE, UNCAPPED};
+use super::slot_word::SlotWord;
 use super::ties::TieColumns;
 use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::priority::ViewTraits;
@@ -83,22 +87,6 @@ pub(super) fn quadrant(grid: &SceneGrid, cell: GridCell, position: Vec2) -> usiz
     half(position.x, cell.x) | half(position.y, cell.y) << 1
 }
 
-/// The bit of a place in its word.
-#[inline]
-pub(super) const fn bit(place: usize) -> u64 {
-    1 << (place % 64)
-}
-
-/// The places of the bits that are set in a word.
-#[inline]
-pub(super) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let place = word.trailing_zeros() as usize;
-        word &= word.wrapping_sub(1);
-        (place < 64).then_some(place)
-    })
-}
-
 /// A target that is new to those around it, or counts differently.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TargetArrival {
@@ -113,6 +101,14 @@ pub(super) struct TargetArrival {
     pub(super) sees: bool,
 }
 
+/// A target that left a slot: which, and where it is now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TargetLeave {
+    pub(super) slot: u32,
+    pub(super) to: GridCell,
+    pub(super) to_slot: u32,
+}
+
 /// Who is in a cell to be seen.
 #[derive(Clone, Debug)]
 pub(super) struct TargetCell {
@@ -123,20 +119,9 @@ pub(super) struct TargetCell {
     pub(super) first: [u32; AROUND + 1],
     pub(super) words: usize,
     pub(super) ties: TieColumns,
-    /// Slots of somebody, also of who just left.
-    taken: Vec<u64>,
-    /// The list of its viewers in which each stands, or stood.
-    lists: Vec<u8>,
-    /// Who may be seen, by class. Who hides is in none.
-    pub(super) population: [Vec<u64>; UNCAPPED],
-    /// Who has to be asked whether it may be seen even by those who see the ordinary layer: because of its layers, or of
-    /// whom it sees where sight is mutual.
-    pub(super) odd: Vec<u64>,
-    /// Where sight is mutual, by the list of who asks: those who may have a place, and all who need not agree.
-    pub(super) open: [Vec<u64>; UNCAPPED],
+    pub(super) slots: Vec<SlotWord>,
     /// Who left in this update.
-    pub(super) vacated: Vec<u64>,
-    pub(super) left: Vec<u32>,
+    pub(super) left: Vec<TargetLeave>,
     pub(super) arrivals: Vec<TargetArrival>,
     /// How many will come in this update.
     pub(super) coming: u32,
@@ -150,12 +135,7 @@ impl TargetCell {
             first: [0; AROUND + 1],
             words: 0,
             ties: TieColumns::default(),
-            taken: Vec::new(),
-            lists: Vec::new(),
-            population: Default::default(),
-            odd: Vec::new(),
-            open: Default::default(),
-            vacated: Vec::new(),
+            slots: Vec::new(),
             left: Vec::new(),
             arrivals: Vec::new(),
             coming: 0,
@@ -174,6 +154,12 @@ impl TargetCell {
         self.first[direction] as usize + slot / 64
     }
 
+    /// The words of a row in which those in the cell in a direction stand.
+    #[inline]
+    pub(super) const fn words_in(&self, direction: usize) -> Range<usize> {
+        self.first[direction] as usize..self.first[direction + 1] as usize
+    }
+
     pub(super) fn is_touched(&self) -> bool {
         !self.left.is_empty() || !self.arrivals.is_empty()
     }
@@ -187,60 +173,54 @@ impl TargetCell {
     /// The list in which whoever is in a slot stands, or stood.
     #[inline]
     pub(super) fn list(&self, slot: usize) -> usize {
-        usize::from(self.lists[slot])
+        self.slots[slot / 64].list(slot)
+    }
+
+    /// Who of each 64 slots may be seen, by the list in which they would stand.
+    #[inline]
+    pub(super) fn population(
+        &self,
+        list: usize,
+    ) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + '_ {
+        self.slots.iter().map(move |word| word.population[list])
     }
 
     /// Whether somebody in a slot may be seen, by the list in which it would stand.
     #[inline]
     pub(super) fn has(&self, list: usize, slot: usize) -> bool {
-        let word = self.population[list].get(slot / 64);
-        word.is_some_and(|word| word & bit(slot) != 0)
+        let word = self.slots.get(slot / 64);
+        word.is_some_and(|word| word.population[list] & bit(slot) != 0)
     }
 
     /// Whether somebody in a slot has to be asked whether it may be seen.
     #[inline]
     pub(super) fn is_odd(&self, slot: usize) -> bool {
-        self.odd[slot / 64] & bit(slot) != 0
+        self.slots[slot / 64].odd & bit(slot) != 0
     }
 
     /// How many slots somebody has.
     pub(super) fn taken_slots(&self) -> u32 {
-        self.taken.iter().map(|word| word.count_ones()).sum()
-    }
-
-    /// The words of slots that nobody has.
-    pub(super) fn free_words(&self) -> impl Iterator<Item = u64> + '_ {
-        self.taken.iter().map(|word| !word)
+        self.slots.iter().map(|word| word.taken.count_ones()).sum()
     }
 
     /// Gives the cell so many words of slots.
     pub(super) fn resize(&mut self, words: usize) {
         self.words = words;
         self.ties.shrink(words * 64);
-        self.lists.truncate(words * 64);
-        let masks = self.population.iter_mut().filter(|mask| !mask.is_empty());
-        let masks = masks.chain(&mut self.open);
-        for mask in masks.chain([&mut self.taken, &mut self.odd, &mut self.vacated]) {
-            mask.resize(words, 0);
-            mask.shrink_to_fit();
-        }
-        self.lists.shrink_to_fit();
+        self.slots.truncate(words);
+        self.slots.reserve_exact(words - self.slots.len());
+        self.slots.resize(words, SlotWord::default());
+        self.slots.shrink_to_fit();
     }
 
     /// Gives those beyond so many words of slots lower ones, for whom there is room, and notes from where to where each goes.
     pub(super) fn compact(&mut self, words: usize, moves: &mut Vec<(u32, u32)>) {
         for word in words..self.words {
-            for place in ones(self.taken[word]) {
+            for place in self.slots[word].taken_slots() {
                 let (from, to) = (word * 64 + place, self.lowest_free());
                 self.ties.relocate(from, to);
-                self.lists[to] = self.lists[from];
-                let masks = self.population.iter_mut().filter(|mask| !mask.is_empty());
-                let masks = masks.chain(&mut self.open);
-                for mask in masks.chain([&mut self.taken, &mut self.odd]) {
-                    let is_set = mask[word] >> place & 1;
-                    mask[to / 64] = mask[to / 64] & !bit(to) | is_set << (to % 64);
-                    mask[word] &= !bit(place);
-                }
+                let taken = self.slots[word].take_out(from);
+                self.slots[to / 64].put(to, taken);
                 moves.push((from as u32, to as u32));
             }
         }
@@ -248,19 +228,16 @@ impl TargetCell {
     }
 
     fn lowest_free(&self) -> usize {
-        let word = self.taken.iter().position(|&word| word != u64::MAX);
+        let word = self.slots.iter().position(|word| word.taken != u64::MAX);
         let word = word.expect("cells grow before slots are taken");
-        word * 64 + self.taken[word].trailing_ones() as usize
+        word * 64 + self.slots[word].taken.trailing_ones() as usize
     }
 
     /// The lowest slot that is free; the cell has grown enough.
     pub(super) fn take(&mut self, list: usize, traits: &ViewTraits, is_odd: bool) -> u32 {
         let slot = self.lowest_free();
-        self.taken[slot / 64] |= bit(slot);
-        if slot >= self.lists.len() {
-            let slots = (slot + 1 + slot / 4).next_multiple_of(8);
-            self.ties.grow(slots);
-            self.lists.resize(slots, 0);
+        if slot >= self.ties.ids().len() {
+            self.ties.grow(slot + 1 + slot / 4);
         }
         self.write(slot, list, traits, is_odd);
         slot as u32
@@ -269,38 +246,25 @@ impl TargetCell {
     /// What is in a slot counts as these traits say.
     pub(super) fn write(&mut self, slot: usize, list: usize, traits: &ViewTraits, is_odd: bool) {
         self.ties.write(slot, traits);
-        self.set_open(slot);
-        self.lists[slot] = list as u8;
-        let population = &mut self.population[list];
-        population.resize(self.words, 0);
-        let set = |mask: &mut u64, is_set: bool| {
-            *mask = *mask & !bit(slot) | u64::from(is_set) << (slot % 64);
-        };
-        set(&mut population[slot / 64], !traits.hidden);
-        set(&mut self.odd[slot / 64], is_odd);
-    }
-
-    /// Whoever is in a slot may have a place from now on.
-    pub(super) fn set_open(&mut self, slot: usize) {
-        for mask in &mut self.open {
-            mask[slot / 64] |= bit(slot);
-        }
+        self.slots[slot / 64].write(slot, list, !traits.hidden, is_odd);
     }
 
     /// Who is in a slot leaves it; its id stays until [`end_update`](Self::end_update).
-    pub(super) fn vacate(&mut self, slot: usize, list: usize) {
+    pub(super) fn vacate(&mut self, leave: TargetLeave, list: usize) {
+        let slot = leave.slot as usize;
         self.ties.untie(slot);
-        self.population[list][slot / 64] &= !bit(slot);
-        self.vacated[slot / 64] |= bit(slot);
-        self.left.push(slot as u32);
+        let word = &mut self.slots[slot / 64];
+        word.hide(slot, list);
+        word.vacated |= bit(slot);
+        self.left.push(leave);
     }
 
     /// Slots that were vacated are free from now on.
     pub(super) fn end_update(&mut self) {
         self.arrivals.clear();
         let mut left = std::mem::take(&mut self.left);
-        for slot in left.drain(..) {
-            self.free(slot as usize);
+        for leave in left.drain(..) {
+            self.free(leave.slot as usize);
         }
         self.left = left;
     }
@@ -317,27 +281,21 @@ impl TargetCell {
     }
 
     fn free(&mut self, slot: usize) {
-        self.vacated[slot / 64] &= !bit(slot);
-        self.taken[slot / 64] &= !bit(slot);
+        self.slots[slot / 64].free(slot);
         self.ties.free(slot);
     }
 
     /// Who is in a slot is gone, also its id. Its bits in all rows are clear.
     pub(super) fn clear(&mut self, slot: usize, list: usize) {
-        self.population[list][slot / 64] &= !bit(slot);
+        self.slots[slot / 64].hide(slot, list);
         self.free(slot);
     }
 
     pub(super) fn allocated_bytes(&self) -> usize {
-        let masks = self.population.iter().chain(&self.open);
-        let masks = masks.map(Vec::capacity).sum::<usize>()
-            + self.taken.capacity()
-            + self.odd.capacity()
-            + self.vacated.capacity();
-        let lists = self.lists.capacity()
-            + self.left.capacity() * size_of::<u32>()
+        let slots = self.slots.capacity() * size_of::<SlotWord>();
+        let lists = self.left.capacity() * size_of::<TargetLeave>()
             + self.arrivals.capacity() * size_of::<TargetArrival>();
-        size_of::<Self>() + self.ties.allocated_bytes() + lists + masks * size_of::<u64>()
+        size_of::<Self>() + self.ties.allocated_bytes() + lists + slots
     }
 }
 
@@ -387,6 +345,19 @@ impl RowState {
     #[inline]
     pub(super) const fn has_place(&self, list: usize) -> bool {
         self.count[list] < self.caps[list]
+    }
+
+    /// A bit for each list with a place.
+    #[inline]
+    pub(super) fn open_lists(&self) -> u8 {
+        let places = self
+            .count
+            .iter()
+            .zip(&self.caps)
+            .map(|(count, cap)| count < cap);
+        places.enumerate().fold(0, |lists, (list, is_open)| {
+            lists | u8::from(is_open) << list
+        })
     }
 
     /// Somebody may take a place of a list now who could not before.
@@ -455,6 +426,21 @@ impl ViewerCell {
     #[inline]
     pub(super) fn row_mut(&mut self, row: usize) -> &mut [u64] {
         &mut self.bits[row * self.stride..][..self.stride]
+    }
+
+    /// A bit for each of the 64 rows from one on in which a bit is set.
+    #[inline]
+    pub(super) fn watching(&self, first: usize, word: usize, place: usize) -> u64 {
+        // Without a branch that depends on who sees it.
+        let stride = self.stride;
+        let mut watching = 0;
+        if word < stride {
+            let rows = self.bits[first * stride..].chunks_exact(stride);
+            for (nth, row) in (0..64).zip(rows) {
+                watching |= (row[word] >> (place % 64) & 1) << nth;
+            }
+        }
+        watching
     }
 
     /// Whom a viewer sees outside caps, ascending.

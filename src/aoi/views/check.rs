@@ -5,7 +5,8 @@
 
 use thiserror::Error;
 
-use super::cells::{AROUND, ones};
+use super::bits::ones;
+use super::cells::AROUND;
 use super::object::{LISTS, NONE, TrackedObject, UNCAPPED};
 use super::scene_views::SceneViews;
 
@@ -126,7 +127,7 @@ impl SceneViews {
                     let bits = &viewers.row(row)[cell.word(direction, 0)..][..near.words];
                     if bits
                         .iter()
-                        .zip(near.free_words())
+                        .zip(near.slots.iter().map(|word| !word.taken))
                         .any(|(row, free)| row & free != 0)
                     {
                         let viewer = viewers.id(row);

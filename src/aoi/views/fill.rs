@@ -5,7 +5,8 @@
 //! from its own cell first, then from those towards which it stands, so that whom it takes is near and stays for long. A
 //! viewer that looks chooses by distance.
 
-use super::cells::{ORDERS, OWN_CELL, RowState, TargetCell, ViewerCell, bit, ones, quadrant};
+use super::bits::{bit, ones};
+use super::cells::{ORDERS, OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell, quadrant};
 use super::events::ViewEvent;
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
@@ -60,26 +61,11 @@ impl CellView<'_> {
     ) -> u64 {
         let near = &self.shared.cells[self.cell().near[direction] as usize];
         let seen = self.viewers.row(row)[self.cell().first[direction] as usize + nth];
-        let mut unseen = near.population[list][nth] & !seen;
+        let mut unseen = near.slots[nth].population[list] & !seen;
         if direction == OWN_CELL && looker.own_word == nth {
             unseen &= !looker.own_bit;
         }
-        let doubtful = if looker.sees_ordinary {
-            unseen & near.odd[nth]
-        } else {
-            unseen
-        };
-        if doubtful == 0 {
-            return unseen;
-        }
-        let me = self.shared.object(looker.id);
-        for place in ones(doubtful) {
-            let other = self.shared.object(near.id(nth * 64 + place));
-            if !self.shared.allows(me, other) {
-                unseen &= !(1 << place);
-            }
-        }
-        unseen
+        self.shared.allowed(looker, near, nth, unseen)
     }
 
     /// Lists the directions and slots of strangers around who are not seen yet and may have a place too, the nearest cells
@@ -101,10 +87,12 @@ impl CellView<'_> {
             let Some(near) = shared.cells.get(self.cell().near[direction] as usize) else {
                 continue;
             };
-            for nth in 0..near.population[list].len() {
+            for nth in 0..near.words {
                 let unseen = self.unseen(row, list, direction, nth, &looker);
-                let open = near.open.get(own_list).filter(|_| needs_consent);
-                let open = open.map_or(u64::MAX, |open| open[nth]);
+                let open = near.slots[nth].open.get(own_list);
+                let open = open
+                    .filter(|_| needs_consent)
+                    .map_or(u64::MAX, |open| *open);
                 for place in ones(unseen & open) {
                     let slot = nth * 64 + place;
                     if takes(near.id(slot)) {
@@ -119,6 +107,28 @@ impl CellView<'_> {
     }
 }
 
+impl Shared {
+    /// Those of a word of a cell whom a viewer may see.
+    #[inline(always)]
+    fn allowed(&self, looker: &Looker, near: &TargetCell, nth: usize, unseen: u64) -> u64 {
+        let doubtful = if looker.sees_ordinary {
+            unseen & near.slots[nth].odd
+        } else {
+            unseen
+        };
+        if doubtful == 0 {
+            return unseen;
+        }
+        let me = self.object(looker.id);
+        let may_not_see = |&place: &usize| {
+            let other = self.object(near.id(nth * 64 + place));
+            !self.allows(me, other)
+        };
+        let hidden = ones(doubtful).filter(may_not_see);
+        hidden.fold(unseen, |unseen, place| unseen & !(1 << place))
+    }
+}
+
 impl CellPass<'_> {
     pub(super) fn view(&self) -> CellView<'_> {
         CellView {
@@ -129,43 +139,51 @@ impl CellPass<'_> {
 
     /// Arrivals take places of those who had one before and lost nobody.
     pub(super) fn offer(&mut self) {
-        const NOT_OFFERED: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::CAPS;
-        let shared = self.shared;
-        let is_mutual = shared.ranking.mutual;
-        let mut arrivals = self.touched_around().flat_map(|(_, near)| &near.arrivals);
-        let all_peers = arrivals.all(|arrival| is_mutual && arrival.sees);
-        let has_spectators = || self.viewers.states.iter().any(|state| state.slot == NONE);
-        if all_peers && !(is_mutual && has_spectators()) {
-            return;
-        }
-        // Those with a place in any list.
-        let mut open = std::mem::take(&mut self.scratch.hits);
-        open.clear();
-        let mut has_spectator = !shared.ranking.mutual;
-        for (row, state) in (0..).zip(&self.viewers.states) {
-            let has_place = (0..UNCAPPED).any(|list| {
-                shared.has_list(list) && state.has_place(list) && state.hungry >> list & 1 == 0
-            });
-            if has_place && !state.is(NOT_OFFERED | RowState::WAITS) {
-                open.push(row);
-                has_spectator |= state.slot == NONE;
-            }
-        }
-        if !open.is_empty() {
-            for (direction, near) in self.touched_around() {
-                for arrival in &near.arrivals {
-                    // Peers agree with each other elsewhere (mutual.rs).
-                    let is_peer = shared.ranking.mutual && arrival.sees;
-                    if Shared::is_new_to(arrival, self.cell.at) && (has_spectator || !is_peer) {
-                        self.offer_one(&open, direction, near, arrival.slot as usize);
+        let is_mutual = self.shared.ranking.mutual;
+        let has_spectators = is_mutual && {
+            let mut states = self.viewers.states.iter();
+            states.any(|state| state.slot == NONE)
+        };
+        // Peers agree with each other elsewhere (mutual.rs).
+        let at = self.cell.at;
+        let is_offered = |arrival: &&TargetArrival| {
+            Shared::is_new_to(arrival, at) && !(is_mutual && arrival.sees && !has_spectators)
+        };
+        let mut is_first = true;
+        for (direction, near) in self.touched_around() {
+            for arrival in near.arrivals.iter().filter(is_offered) {
+                if std::mem::take(&mut is_first) {
+                    self.find_open();
+                    if self.scratch.open.iter().all(|rows| rows[0] == 0) {
+                        return;
                     }
                 }
+                self.offer_one(direction, near, arrival.slot as usize);
             }
         }
-        self.scratch.hits = open;
     }
 
-    fn offer_one(&mut self, open: &[u32], direction: usize, near: &TargetCell, slot: usize) {
+    /// Finds those with a place in any list who lost nobody.
+    fn find_open(&mut self) {
+        const NOT_OFFERED: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::CAPS;
+        let shared = self.shared;
+        let open = &mut self.scratch.open;
+        open.clear();
+        let lists = (0..UNCAPPED).filter(|&list| shared.has_list(list));
+        let lists = lists.fold(0_u8, |lists, list| lists | 1 << list);
+        for states in self.viewers.states.chunks(64) {
+            let (mut rows, mut plain) = (0, 0);
+            for (nth, state) in (0..).zip(states) {
+                let has_place = state.open_lists() & !state.hungry & lists != 0;
+                let is_open = has_place && !state.is(NOT_OFFERED | RowState::WAITS);
+                rows |= u64::from(is_open) << nth;
+                plain |= u64::from(state.is(RowState::IS_PLAIN)) << nth;
+            }
+            open.push([rows, plain]);
+        }
+    }
+
+    fn offer_one(&mut self, direction: usize, near: &TargetCell, slot: usize) {
         let shared = self.shared;
         let target = near.id(slot);
         let object = shared.object(target);
@@ -175,28 +193,30 @@ impl CellPass<'_> {
         }
         // Whoever sees all of the ordinary layer need not be looked up.
         let is_ordinary = !shared.ranking.mutual && shared.is_plain() && !near.is_odd(slot);
-        for &row in open {
-            let row = row as usize;
-            let (viewer, state) = (self.viewers.id(row), &self.viewers.states[row]);
-            let takes = state.has_place(list) && state.hungry >> list & 1 == 0;
-            let is_new = self.viewers.row(row)[word] & bit(slot) == 0;
-            let may_see = || {
-                let me = shared.object(viewer);
-                shared.allows(me, object) && !shared.ranking.is_pair(me, object)
-            };
-            if takes
-                && is_new
-                && viewer != target
-                && viewer != NONE
-                && (is_ordinary && state.is(RowState::IS_PLAIN) || may_see())
-            {
-                let entrant = ListedTarget {
-                    word,
-                    place: slot % 64,
-                    target,
-                    class: shared.stranger_class(list),
+        let entrant = ListedTarget {
+            word,
+            place: slot % 64,
+            target,
+            class: shared.stranger_class(list),
+        };
+        for nth in 0..self.scratch.open.len() {
+            let [open, plain] = self.scratch.open[nth];
+            if open == 0 {
+                continue;
+            }
+            let first = nth * 64;
+            let unseen = open & !self.viewers.watching(first, word, slot);
+            for row in ones(unseen).map(|nth| first + nth) {
+                let (viewer, state) = (self.viewers.id(row), &self.viewers.states[row]);
+                let takes = state.has_place(list) && state.hungry >> list & 1 == 0;
+                let may_see = || {
+                    let me = shared.object(viewer);
+                    shared.allows(me, object) && !shared.ranking.is_pair(me, object)
                 };
-                self.link(row, list, entrant);
+                let is_plain = is_ordinary && plain >> (row % 64) & 1 != 0;
+                if takes && viewer != target && viewer != NONE && (is_plain || may_see()) {
+                    self.link(row, list, entrant);
+                }
             }
         }
     }
@@ -233,36 +253,42 @@ impl CellPass<'_> {
         let class = shared.stranger_class(list);
         let state = self.viewers.states[row];
         let places = state.caps[list] - state.count[list];
-        let mut missing = u32::from(places);
+        let mut missing = places;
         let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(looker.id));
         'cells: for direction in ORDERS[quadrant] {
             let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
                 continue;
             };
             let first = self.cell.first[direction] as usize;
-            for nth in 0..near.population[list].len() {
-                let mut unseen = self.view().unseen(row, list, direction, nth, &looker);
-                while unseen.count_ones() > missing {
-                    unseen &= !(1 << (63 - unseen.leading_zeros()));
+            let row = &mut self.viewers.row_mut(row)[first..];
+            for (nth, (population, seen)) in near.population(list).zip(row).enumerate() {
+                let mut unseen = population & !*seen;
+                if direction == OWN_CELL && looker.own_word == nth {
+                    unseen &= !looker.own_bit;
                 }
-                missing -= unseen.count_ones();
-                self.viewers.row_mut(row)[first + nth] |= unseen;
-                let events = &mut self.scratch.events;
-                events.reserve(unseen.count_ones() as usize);
-                for place in ones(unseen) {
-                    events.push(ViewEvent::Enter {
+                if unseen == 0 {
+                    continue;
+                }
+                let unseen = shared.allowed(&looker, near, nth, unseen);
+                let mut rest = unseen;
+                while rest != 0 && missing > 0 {
+                    let place = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    missing -= 1;
+                    self.scratch.events.push(ViewEvent::Enter {
                         viewer: looker.id,
                         target: near.id(nth * 64 + place),
                         priority: class,
                         list: list as u8,
                     });
                 }
+                *seen |= unseen & !rest;
                 if missing == 0 {
                     break 'cells;
                 }
             }
         }
-        let taken = places - missing as u16;
+        let taken = places - missing;
         let state = &mut self.viewers.states[row];
         state.count[list] += taken;
         if taken > 0 {
@@ -278,18 +304,24 @@ impl CellPass<'_> {
         let shared = self.shared;
         let looker = self.view().looker(row);
         let viewer = looker.id;
-        let mut found = std::mem::take(&mut self.scratch.outsiders);
+        let state = &self.viewers.states[row];
+        let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
+        let mut found = std::mem::take(&mut self.scratch.choices);
         found.iter_mut().for_each(Vec::clear);
         let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
-        for direction in ORDERS[quadrant] {
+        'cells: for direction in ORDERS[quadrant] {
             let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
                 continue;
             };
             let first = self.cell.first[direction] as usize;
-            for nth in 0..near.population[list].len() {
+            for nth in 0..near.words {
                 for place in ones(self.view().unseen(row, list, direction, nth, &looker)) {
                     let nearness = shared.nearness(viewer, near.id(nth * 64 + place));
                     found[usize::from(nearness)].push(((first + nth) * 64 + place) as u32);
+                }
+                // Nobody is nearer, and of those who are as near the first are taken.
+                if found[found.len() - 1].len() >= places {
+                    break 'cells;
                 }
             }
         }
@@ -306,6 +338,6 @@ impl CellPass<'_> {
             };
             self.link(row, list, entrant);
         }
-        self.scratch.outsiders = found;
+        self.scratch.choices = found;
     }
 }

@@ -11,7 +11,8 @@
 //! A viewer that came finds every arrival in cells that it knew; so arrivals look for those who stayed, and each pair meets
 //! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
 
-use super::cells::{ALL_AROUND, AROUND, RowState, TargetArrival, TargetCell, bit, ones};
+use super::bits::{bit, ones};
+use super::cells::{ALL_AROUND, AROUND, RowState, TargetArrival, TargetCell};
 use super::events::ViewEvent;
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
@@ -228,7 +229,7 @@ impl CellPass<'_> {
         let ranked = lists & self.ranked_lists();
         for list in (0..UNCAPPED).filter(|&list| ranked >> list & 1 != 0) {
             let first = self.cell.first[direction] as usize;
-            for (nth, &word) in near.population[list].iter().enumerate() {
+            for (nth, word) in near.population(list).enumerate() {
                 let unseen = word & !self.viewers.row(row)[first + nth];
                 hits.extend(ones(unseen).map(|slot| (nth * 64 + slot) as u32));
             }

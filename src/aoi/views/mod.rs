@@ -7,6 +7,7 @@
 //! | `events` | what an update tells and counts |
 //! | `exceptions` | what is shown to a viewer, or hidden from it, whatever the rules say |
 //! | `object` | what is stored of each object, and how a pair is ranked |
+//! | `bits`, `slot_word` | places as bits, and what is known of 64 slots |
 //! | `cells` | slots and rows: who is in a cell to be seen, and to see, and whom |
 //! | `ties` | what ties those in a cell to others, in columns |
 //! | `shared` | what all cells read while they are worked side by side |
@@ -18,6 +19,7 @@
 //! | `victims` | who has to leave a full list for them |
 //! | `fill` | strangers take the places that are free |
 //! | `rerank` | bands of distance follow those who walk |
+//! | `slot_positions` | where those in slots are, so that many are compared at once |
 //! | `far`, `far_index` | who is seen from afar, outside caps |
 //! | `mutual`, `proposal` | pairs that both ends must accept |
 //! | `room` | cells are made, grow, and give back what nobody needs |
@@ -25,6 +27,7 @@
 //! | `check` | the brute-force check of all that is promised |
 //! | `model` | the same as a model over random scripts, for tests |
 
+mod bits;
 mod cells;
 mod check;
 mod events;
@@ -46,6 +49,8 @@ mod rerank;
 mod room;
 mod scene_views;
 mod shared;
+mod slot_positions;
+mod slot_word;
 mod tied;
 mod ties;
 mod update;

@@ -15,7 +15,8 @@
 //! Invariant: of a pair that could be linked and is not, an end that refuses it is full of those who go before it and has
 //! noted that it refused somebody (or it is a stranger), or waits in the queue.
 
-use super::cells::{AROUND, RowState, bit};
+use super::bits::bit;
+use super::cells::{AROUND, RowState};
 use super::events::{LeaveReason, ViewEvent};
 use super::fill::CellView;
 use super::object::{NONE, Place, UNCAPPED};
@@ -288,8 +289,9 @@ impl SceneViews {
     /// Nobody in this list of others need ask a target until it has a place again.
     fn close(&mut self, target: u32, list: usize) {
         let Place { cell, slot, .. } = self.shared.place(target);
-        if let Some(mask) = self.shared.cells[cell as usize].open.get_mut(list) {
-            mask[slot as usize / 64] &= !bit(slot as usize);
+        let word = &mut self.shared.cells[cell as usize].slots[slot as usize / 64];
+        if let Some(mask) = word.open.get_mut(list) {
+            *mask &= !bit(slot as usize);
         }
     }
 
@@ -297,7 +299,8 @@ impl SceneViews {
     fn open(&mut self, id: u32) {
         let Place { cell, slot, .. } = self.shared.place(id);
         if slot != NONE {
-            self.shared.cells[cell as usize].set_open(slot as usize);
+            let word = &mut self.shared.cells[cell as usize].slots[slot as usize / 64];
+            word.set_open(slot as usize);
         }
     }
 

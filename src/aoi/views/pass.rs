@@ -16,7 +16,8 @@
 //!
 //! A cell writes its own rows only, so the passes of all cells can run side by side and come out the same in any order.
 
-use super::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell, bit, ones};
+use super::bits::{bit, ones};
+use super::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, TargetLeave, ViewerCell};
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
 use super::object::{NONE, UNCAPPED};
 use super::shared::Shared;
@@ -41,12 +42,17 @@ pub(super) struct CellScratch {
     pub(super) hits: Vec<u32>,
     /// Rows with a place to fill.
     pub(super) hungry: Vec<u32>,
+    /// For each 64 rows a bit for each that has a place and lost nobody, and for each that sees all of the ordinary layer.
+    pub(super) open: Vec<[u64; 2]>,
     pub(super) candidates: Vec<u64>,
     /// A bit for each that is tied to the viewer in hand.
     pub(super) tied: Vec<u64>,
-    /// By nearness: bits of a row, counted from its first.
-    pub(super) members: [Vec<u32>; BANDS as usize],
-    pub(super) outsiders: [Vec<u32>; BANDS as usize],
+    /// By word of a row, by nearness: members, and who is seen not; the latter only in the directions that were searched.
+    pub(super) members: Vec<[u64; BANDS as usize]>,
+    pub(super) outsiders: Vec<[u64; BANDS as usize]>,
+    pub(super) searched: Vec<u8>,
+    /// By nearness, bits of a row, counted from its first.
+    pub(super) choices: [Vec<u32>; BANDS as usize],
     /// By list, where the last search for a victim ended.
     pub(super) search_ends: [Option<EvictionCursor>; UNCAPPED],
     /// How far, and who.
@@ -58,12 +64,15 @@ pub(super) struct CellScratch {
 
 impl CellScratch {
     pub(super) fn allocated_bytes(&self) -> usize {
-        let by_band = self.members.iter().chain(&self.outsiders);
-        let numbers = by_band.map(Vec::capacity).sum::<usize>()
+        let bands = self.members.capacity() + self.outsiders.capacity();
+        let numbers = self.choices.iter().map(Vec::capacity).sum::<usize>()
             + self.hits.capacity()
             + self.hungry.capacity();
         size_of::<Self>()
             + numbers * size_of::<u32>()
+            + bands * size_of::<[u64; BANDS as usize]>()
+            + self.searched.capacity()
+            + self.open.capacity() * size_of::<[u64; 2]>()
             + (self.candidates.capacity() + self.tied.capacity()) * size_of::<u64>()
             + self.events.capacity() * size_of::<ViewEvent>()
             + self.strangers.capacity() * size_of::<(u8, u32)>()
@@ -143,40 +152,24 @@ impl<'a> CellPass<'a> {
 
     /// Whoever left a slot is seen where it is now, or no more.
     fn follow_targets(&mut self) {
-        let (shared, cell) = (self.shared, self.cell);
-        let stride = self.viewers.stride;
+        let cell = self.cell;
         for (direction, near) in self.touched_around() {
-            for &slot in &near.left {
+            for &TargetLeave { slot, to, to_slot } in &near.left {
                 let (word, place) = (cell.word(direction, slot as usize), slot % 64);
-                let rows = self.viewers.len();
-                let hits = &mut self.scratch.hits;
-                hits.resize(hits.len().max(rows + 1), 0);
-                let mut count = 0;
-                // Without a branch that depends on who sees it.
-                let words = self.viewers.bits.get(word..).unwrap_or(&[]);
-                for (row, word) in (0..).zip(words.iter().step_by(stride)) {
-                    hits[count] = row;
-                    count += (word >> place & 1) as usize;
-                }
-                if count == 0 {
-                    continue;
-                }
                 let (target, list) = (near.id(slot as usize), near.list(slot as usize));
-                let hits = std::mem::take(&mut self.scratch.hits);
-                if let Some((to_word, to_place)) = shared.bit_of(cell, target) {
-                    for &row in &hits[..count] {
-                        let bits = self.viewers.row_mut(row as usize);
+                let to_direction = cell.at.direction_of(to);
+                let to = to_direction.map(|to| (cell.word(to, to_slot as usize), to_slot % 64));
+                for first in (0..self.viewers.len()).step_by(64) {
+                    let watching = self.viewers.watching(first, word, place as usize);
+                    for row in ones(watching).map(|nth| first + nth) {
+                        let bits = self.viewers.row_mut(row);
                         bits[word] &= !(1 << place);
-                        bits[to_word] |= 1 << to_place;
-                    }
-                } else {
-                    self.scratch.events.reserve(count);
-                    for &row in &hits[..count] {
-                        self.viewers.row_mut(row as usize)[word] &= !(1 << place);
-                        self.lose(row as usize, target, list, LeaveReason::Range);
+                        match to {
+                            Some((to_word, to_place)) => bits[to_word] |= 1 << to_place,
+                            None => self.lose(row, target, list, LeaveReason::Range),
+                        }
                     }
                 }
-                self.scratch.hits = hits;
             }
         }
     }
@@ -207,7 +200,7 @@ impl<'a> CellPass<'a> {
     fn bring_word(&mut self, row: usize, near: &TargetCell, nth: usize, word: u64) {
         let shared = self.shared;
         // Whoever stayed in a cell is in range with it.
-        let stayed = word & !near.vacated[nth];
+        let stayed = word & !near.slots[nth].vacated;
         if let Some(to) = self.cell.at.direction_of(near.at) {
             let first = self.cell.first[to] as usize;
             self.viewers.row_mut(row)[first + nth] |= stayed;
@@ -218,7 +211,7 @@ impl<'a> CellPass<'a> {
                 self.lose(row, target, list, LeaveReason::Range);
             }
         }
-        for slot in ones(word & near.vacated[nth]) {
+        for slot in ones(word & near.slots[nth].vacated) {
             let slot = nth * 64 + slot;
             let (target, list) = (near.id(slot), near.list(slot));
             match shared.bit_of(self.cell, target) {

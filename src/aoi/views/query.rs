@@ -3,7 +3,8 @@
 use glam::Vec2;
 use smallvec::SmallVec;
 
-use super::cells::{AROUND, TargetCell, ViewerCell, ones};
+use super::bits::ones;
+use super::cells::{AROUND, TargetCell, ViewerCell};
 use super::events::{ViewCounters, ViewEvent};
 use super::exceptions::ViewException;
 use super::far_index::FarChange;
@@ -370,6 +371,7 @@ impl SceneViews {
             moved_words,
             moved_bits,
             far_changes,
+            slot_positions,
             ..
         } = &self.shared;
         // The queue has two numbers for each id.
@@ -393,6 +395,7 @@ impl SceneViews {
             + self.parted.capacity() * size_of::<ViewEvent>()
             + moved.capacity() * size_of::<MovedRow>()
             + far_changes.capacity() * size_of::<FarChange>()
+            + slot_positions.allocated_bytes()
             + scratch.sum::<usize>();
         let spare_viewers = self.viewers.capacity() - self.viewers.len();
         let viewers = self.viewers.iter().map(ViewerCell::allocated_bytes);

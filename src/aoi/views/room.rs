@@ -15,6 +15,7 @@ use super::object::NONE;
 use super::pass::CellScratch;
 use super::scene_views::SceneViews;
 use super::shared::Shared;
+use super::slot_positions::SlotPositions;
 use crate::aoi::grid::GridCell;
 
 /// After how many updates a cell is looked at for room that nobody needs.
@@ -22,6 +23,9 @@ pub(super) const ROOM_TICKS: u32 = 64;
 
 /// A buffer of the scene's update is given back when it has more bytes than these.
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// What a pass over cells works with is given back when it has more bytes than these: there may be dozens.
+const SCRATCH_BYTES: usize = 1 << 16;
 
 /// Buffers of rows that were laid aside are given back after the update when they have more bytes than these: so much a crowd
 /// of 50,000 that walks does not need.
@@ -206,6 +210,9 @@ impl SceneViews {
         drop_if_large(&mut self.shared.moved_words, BUFFER_BYTES);
         drop_if_large(&mut self.shared.moved_bits, BUFFER_BYTES);
         drop_if_large(&mut self.shared.far_changes, BUFFER_BYTES);
+        if self.shared.slot_positions.allocated_bytes() > BUFFER_BYTES {
+            self.shared.slot_positions = SlotPositions::default();
+        }
         drop_if_large(&mut self.settling, BUFFER_BYTES);
         drop_if_large(&mut self.parted, BUFFER_BYTES);
         drop_if_large(&mut self.proposals, BUFFER_BYTES);
@@ -215,7 +222,7 @@ impl SceneViews {
         drop_if_large(&mut self.active, BUFFER_BYTES);
         drop_if_large(&mut self.full, BUFFER_BYTES);
         for scratch in &mut self.scratch {
-            if scratch.allocated_bytes() > BUFFER_BYTES {
+            if scratch.allocated_bytes() > SCRATCH_BYTES {
                 *scratch = CellScratch::default();
             }
         }

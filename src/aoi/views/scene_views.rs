@@ -42,6 +42,7 @@ use super::pass::CellScratch;
 use super::proposal::MutualProposal;
 use super::refill_queue::RefillQueue;
 use super::shared::{Shared, Strangers};
+use super::slot_positions::SlotPositions;
 use crate::aoi::grid::{GridError, SceneGrid};
 use crate::aoi::priority::{Bands, SCENERY, ViewFilter, ViewPriority, ViewTraits};
 use crate::world::{KindClass, Visibility};
@@ -195,6 +196,7 @@ impl SceneViews {
                 moved_words: Vec::new(),
                 moved_bits: Vec::new(),
                 far_changes: Vec::new(),
+                slot_positions: SlotPositions::default(),
                 has_revised: false,
             },
             viewers: Vec::new(),

@@ -6,6 +6,7 @@ use super::cells::{AROUND, TargetArrival, TargetCell};
 use super::exceptions::{ExceptionIndex, ViewException};
 use super::far_index::{FarChange, FarIndex};
 use super::object::{NONE, Place, Ranking, TrackedObject, UNCAPPED};
+use super::slot_positions::SlotPositions;
 use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::priority::{OTHER, SCENERY};
 
@@ -49,6 +50,8 @@ pub(super) struct Shared {
     pub(super) moved_words: Vec<u32>,
     pub(super) moved_bits: Vec<u64>,
     pub(super) far_changes: Vec<FarChange>,
+    /// Of the cells around those in which somebody is re-ranked in this update.
+    pub(super) slot_positions: SlotPositions,
     /// Somebody who may be seen already counts differently from this update on.
     pub(super) has_revised: bool,
 }

@@ -10,7 +10,8 @@
 //!
 //! Lists of which all have to be compared are left to looks (meet.rs).
 
-use super::cells::{ALL_AROUND, ORDERS, TargetCell, bit, quadrant};
+use super::bits::bit;
+use super::cells::{ALL_AROUND, ORDERS, TargetCell, quadrant};
 use super::object::UNCAPPED;
 use super::pass::CellPass;
 use super::ties::TieQuery;

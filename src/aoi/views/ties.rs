@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! id     [ a  b  c  …      ]
-//! team   [ .  .  .  …      ]   one column for each kind of tie, all in one allocation
+//! team   [ .  .  .  …      ]   one column for each kind of tie that anybody here had, all in one allocation
 //! party  [ .  .  .  …      ]
 //! …
 //! ```
@@ -10,8 +10,10 @@
 //! compared by columns, and its object is read only on a hit.
 //!
 //! Invariant: a line holds what its traits said when it was written last; a line that is free matches nothing.
-//! Cost: a search is a few instructions for eight lines and a kind of tie that somebody here has; 24 bytes a line.
+//! Cost: a search is a few instructions for eight lines and a kind of tie that somebody here has; 4 bytes a line, and 4 for
+//! each kind.
 
+use super::bits::ones;
 use super::object::NONE;
 use crate::aoi::priority::{
     ATTACKER as ATTACKER_CLASS, GUILD as GUILD_CLASS, OTHER, OWN as OWN_CLASS,
@@ -20,6 +22,9 @@ use crate::aoi::priority::{
 
 /// How many lines a search compares at once.
 const LANES: usize = 8;
+
+/// How many have a bit in half a word.
+const HALF: usize = 32;
 
 const COLUMNS: usize = 6;
 const ID: usize = 0;
@@ -90,12 +95,13 @@ impl TieQuery {
 /// Lines of ties, by place.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TieColumns {
-    /// One column after the other, each of `capacity` numbers.
+    /// Ids, then the columns in which anything ever stood, in the order in which they were first needed, each of `capacity`
+    /// numbers. Mostly that is one: what nobody has costs no room.
     columns: Vec<u32>,
     /// A multiple of the lanes.
     capacity: usize,
-    /// A bit for each column in which anything ever stood.
-    used: u8,
+    /// Which of the columns is that of a kind of tie; 0 for none.
+    at: [u8; COLUMNS],
 }
 
 impl TieColumns {
@@ -103,6 +109,13 @@ impl TieColumns {
     #[inline]
     pub(super) fn ids(&self) -> &[u32] {
         &self.columns[..self.capacity]
+    }
+
+    /// The column of a kind of tie, if anybody ever had one.
+    #[inline]
+    fn column(&self, kind: usize) -> Option<&[u32]> {
+        let at = usize::from(self.at[kind]);
+        (kind == ID || at != 0).then(|| &self.columns[at * self.capacity..][..self.capacity])
     }
 
     /// Makes room for so many places.
@@ -122,7 +135,11 @@ impl TieColumns {
 
     fn resize(&mut self, new: usize) {
         let old = self.capacity;
-        let mut columns = vec![0; new * COLUMNS];
+        let count = 1 + self
+            .at
+            .iter()
+            .fold(0, |last, &at| last.max(usize::from(at)));
+        let mut columns = vec![0; new * count];
         columns[..new].fill(NONE);
         let both = old.min(new);
         if both > 0 {
@@ -144,25 +161,29 @@ impl TieColumns {
 
     /// Writes what ties the one at a place to others.
     pub(super) fn write(&mut self, place: usize, traits: &ViewTraits) {
-        let line = [
-            traits.id,
-            traits.team,
-            traits.party,
-            traits.guild,
-            traits.target,
-            traits.owner,
-        ];
-        for (column, value) in line.into_iter().enumerate() {
-            self.columns[column * self.capacity + place] = value;
-            self.used |= u8::from(value != 0) << column;
+        self.columns[place] = traits.id;
+        for (kind, value) in [
+            (TEAM, traits.team),
+            (PARTY, traits.party),
+            (GUILD, traits.guild),
+            (TARGET, traits.target),
+            (OWNER, traits.owner),
+        ] {
+            if self.at[kind] == 0 && value != 0 {
+                self.at[kind] = (self.columns.len() / self.capacity) as u8;
+                self.columns.reserve_exact(self.capacity);
+                self.columns.resize(self.columns.len() + self.capacity, 0);
+            }
+            if self.at[kind] != 0 {
+                self.columns[usize::from(self.at[kind]) * self.capacity + place] = value;
+            }
         }
-        self.used |= 1 << ID;
     }
 
     /// Nobody at a place is tied to anybody from now on; its id stays.
     pub(super) fn untie(&mut self, place: usize) {
-        for column in ID + 1..COLUMNS {
-            self.columns[column * self.capacity + place] = 0;
+        for column in self.columns.chunks_exact_mut(self.capacity).skip(1) {
+            column[place] = 0;
         }
     }
 
@@ -175,51 +196,44 @@ impl TieColumns {
     /// Calls with the places of those that the default ranking may put above strangers, ascending. Some of them may have no
     /// tie that counts; nobody who has is missed.
     pub(super) fn find(&self, asked: &TieQuery, mut found: impl FnMut(usize)) {
-        let mut wanted = [(0, 0); 7];
-        let mut len = 0;
-        for &(column, value) in &asked.wanted[..asked.len] {
-            wanted[len] = (column * self.capacity, value);
-            len += usize::from(self.used >> column & 1);
+        for word in 0..self.capacity.div_ceil(64) {
+            ones(self.mask(word, asked)).for_each(|place| found(word * 64 + place));
         }
-        if len == 0 {
-            return;
-        }
-        for first in (0..self.capacity).step_by(LANES) {
-            let mut hits = [0_u32; LANES];
-            // Mostly one kind of tie is asked for.
-            let (column, value) = wanted[0];
-            let lanes = &self.columns[column + first..][..LANES];
-            for (hit, &lane) in hits.iter_mut().zip(lanes) {
-                *hit = u32::from(lane == value);
-            }
-            for &(column, value) in &wanted[1..len] {
-                let lanes = &self.columns[column + first..][..LANES];
-                for (hit, &lane) in hits.iter_mut().zip(lanes) {
-                    *hit |= u32::from(lane == value);
-                }
-            }
-            if hits.iter().fold(0, |any, hit| any | hit) == 0 {
-                continue;
-            }
-            for (lane, &hit) in hits.iter().enumerate() {
-                if hit != 0 {
-                    found(first + lane);
-                }
+    }
+
+    /// The same as a bit for each of the 64 places of a word.
+    #[inline]
+    pub(super) fn mask(&self, word: usize, asked: &TieQuery) -> u64 {
+        let mut mask = 0;
+        let first = (word * 64).min(self.capacity);
+        let last = (first + 64).min(self.capacity);
+        for &(kind, value) in &asked.wanted[..asked.len] {
+            let column = self
+                .column(kind)
+                .map_or(&[][..], |column| &column[first..last]);
+            for (nth, lanes) in column.chunks(HALF).enumerate() {
+                mask |= u64::from(equal_bits(lanes, value)) << (nth * HALF);
             }
         }
+        mask
     }
 
     /// Whether the one at a place is among those that are asked for.
     pub(super) fn is_any(&self, place: usize, asked: &TieQuery) -> bool {
         let mut wanted = asked.wanted[..asked.len].iter();
-        wanted.any(|&(column, value)| self.columns[column * self.capacity + place] == value)
+        wanted.any(|&(kind, value)| self.has(place, kind, value))
+    }
+
+    /// Whether the one at a place has a tie of this kind and value, which is not 0.
+    #[inline]
+    fn has(&self, place: usize, kind: usize, value: u32) -> bool {
+        self.column(kind)
+            .is_some_and(|column| column[place] == value)
     }
 
     /// The class by the default ranking of somebody of these traits, no scenery, to the one at a place.
     pub(super) fn class_at(&self, place: usize, target: &ViewTraits) -> u8 {
-        let has = |column: usize, value: u32| {
-            value != 0 && self.columns[column * self.capacity + place] == value
-        };
+        let has = |kind: usize, value: u32| value != 0 && self.has(place, kind, value);
         if has(TARGET, target.id) || has(ID, target.owner) {
             OWN_CLASS
         } else if has(ID, target.target) {
@@ -239,6 +253,30 @@ impl TieColumns {
         self.columns.capacity() * size_of::<u32>()
     }
 }
+
+/// A bit for each lane that is equal; there are at most 32, and a multiple of those that are compared at once.
+#[inline]
+fn equal_bits(lanes: &[u32], value: u32) -> u32 {
+    // Each lane has its own bit, so that they are joined once, at the end.
+    let mut equal = [0; LANES];
+    for (lanes, bits) in lanes.as_chunks::<LANES>().0.iter().zip(&BITS) {
+        for ((equal, &lane), &bit) in equal.iter_mut().zip(lanes).zip(bits) {
+            *equal |= if lane == value { bit } else { 0 };
+        }
+    }
+    equal.iter().fold(0, |all, bits| all | bits)
+}
+
+/// The bits of half a word, by lanes.
+const BITS: [[u32; LANES]; HALF / LANES] = {
+    let mut bits = [[0; LANES]; HALF / LANES];
+    let mut place = 0;
+    while place < HALF {
+        bits[place / LANES][place % LANES] = 1 << place;
+        place += 1;
+    }
+    bits
+};
 
 #[cfg(test)]
 mod tests {
@@ -299,6 +337,10 @@ mod tests {
             let mut found = Vec::new();
             lines.find(&TieQuery::of(&me, above), |place| found.push(place));
             prop_assert!(found.is_sorted());
+            let mask = lines.mask(0, &TieQuery::of(&me, above));
+            let places = (0..64).filter(|place| mask >> place & 1 != 0);
+            prop_assert_eq!(&found, &places.collect::<Vec<usize>>());
+            prop_assert_eq!(lines.mask(1, &TieQuery::of(&me, above)), 0);
             for (place, line) in model.iter().enumerate() {
                 if let Some(line) = line {
                     prop_assert!(found.contains(&place) || class(&me, line) <= above);

@@ -14,7 +14,7 @@
 //! [`set_sweeps_max`](SceneViews::set_sweeps_max) said. The others lose whom they left, see nobody new, and wait in a
 //! first-in-first-out queue for their look.
 
-use super::cells::{AROUND, RowState, TargetArrival, ViewerCell};
+use super::cells::{AROUND, RowState, TargetArrival, TargetLeave, ViewerCell};
 use super::events::ViewEvent;
 use super::far_index::FarChange;
 use super::object::{NONE, PendingChanges, Place, TrackedObject, UNCAPPED};
@@ -55,6 +55,8 @@ impl SceneViews {
         events: &mut Vec<ViewEvent>,
     ) {
         self.tell_parted(events);
+        // What is told goes where it is wanted, so that nothing of it is held here between updates.
+        std::mem::swap(events, &mut self.scratch[0].events);
         self.turn = self.turn.wrapping_add(1);
         self.settle();
         let is_mutual = self.shared.ranking.mutual;
@@ -64,11 +66,11 @@ impl SceneViews {
         self.give_turns();
         self.list_active();
         self.work_cells(spread);
-        self.hand_out(events);
+        self.join_events();
         if is_mutual {
             self.meet_in_pairs(looks_max);
-            self.hand_out(events);
         }
+        std::mem::swap(events, &mut self.scratch[0].events);
         self.end_update();
     }
 
@@ -85,8 +87,10 @@ impl SceneViews {
         let work = |viewers: &ViewerCell| {
             1 + viewers.used + (viewers.asked.len() + viewers.turns.len()) * TASK_WORK
         };
+        let mut in_order = self.active.clone();
+        in_order.sort_unstable();
         let (mut active, mut rest, mut first) = (Vec::new(), &mut self.viewers[..], 0);
-        for &cell in &self.active {
+        for &cell in &in_order {
             let (_, from) = std::mem::take(&mut rest).split_at_mut(cell as usize - first);
             let Some((viewers, beyond)) = from.split_first_mut() else {
                 break;
@@ -94,6 +98,9 @@ impl SceneViews {
             active.push(viewers);
             (rest, first) = (beyond, cell as usize + 1);
         }
+        let number =
+            |viewers: &ViewerCell| shared.grid.number(shared.cells[viewers.cell as usize].at);
+        active.sort_by_cached_key(|viewers| number(viewers));
         let total: usize = active.iter().map(|viewers| work(viewers)).sum();
         let count = (total / PIECE_MIN).clamp(1, PIECES_MAX);
         if self.scratch.len() < count {
@@ -128,7 +135,8 @@ impl SceneViews {
         }
     }
 
-    /// Lists the cells that have anything to do, in the order in which they were first used.
+    /// Lists the cells that have anything to do, row by row of the grid: so whoever stands in one of them is looked at by
+    /// all around it within a short time.
     fn list_active(&mut self) {
         for nth in 0..self.touched.len() {
             let around = self.shared.cells[self.touched[nth] as usize].near;
@@ -142,7 +150,19 @@ impl SceneViews {
         if !self.shared.far_changes.is_empty() {
             (0..self.viewers.len() as u32).for_each(|cell| self.stir(cell));
         }
+        let Shared {
+            grid,
+            cells,
+            in_use,
+            ..
+        } = &self.shared;
+        for cell in &mut self.active {
+            *cell = grid.number(cells[*cell as usize].at) as u32;
+        }
         self.active.sort_unstable();
+        for cell in &mut self.active {
+            *cell = in_use[*cell as usize];
+        }
     }
 
     /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
@@ -194,35 +214,37 @@ impl SceneViews {
         if !everywhere && from.is_none() && !is_role {
             return;
         }
-        let place = &mut self.shared.places[id as usize];
-        let cells = &mut self.shared.cells;
-        if from.is_some() && place.slot != NONE {
-            let left = &mut cells[place.cell as usize];
-            if !left.is_touched() {
-                self.touched.push(place.cell);
-            }
-            left.vacate(place.slot as usize, list);
-            place.slot = NONE;
-        }
-        let target = &mut cells[cell as usize];
-        if !target.is_touched() {
-            self.touched.push(cell);
-        }
         let is_mutual = self.shared.ranking.mutual;
         let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
         let is_odd = !has_layer || is_mutual && object.viewer && !object.sees_plainly();
-        if place.slot == NONE {
+        let place = &mut self.shared.places[id as usize];
+        let cells = &mut self.shared.cells;
+        let target = &mut cells[cell as usize];
+        let to = target.at;
+        if !target.is_touched() {
+            self.touched.push(cell);
+        }
+        let left = (from.is_some() && place.slot != NONE).then_some(place.slot);
+        if place.slot == NONE || left.is_some() {
             place.slot = target.take(list, &object.traits, is_odd);
         } else {
             target.write(place.slot as usize, list, &object.traits, is_odd);
         }
         target.arrivals.push(TargetArrival {
             slot: place.slot,
-            from: from.unwrap_or(target.at),
+            from: from.unwrap_or(to),
             everywhere,
             is_revised: pending.traits && !pending.target,
             sees: object.viewer,
         });
+        if let Some(slot) = left {
+            let left = &mut cells[place.cell as usize];
+            if !left.is_touched() {
+                self.touched.push(place.cell);
+            }
+            let to_slot = place.slot;
+            left.vacate(TargetLeave { slot, to, to_slot }, list);
+        }
         self.shared.has_revised |= pending.traits && !pending.target;
     }
 
@@ -377,18 +399,34 @@ impl SceneViews {
             let state = &viewers.states[place.row as usize];
             if (0..UNCAPPED).any(|list| state.count[list] > 0 && !state.has_place(list)) {
                 viewers.turns.push(place.row);
+                if viewers.turns.len() == 1 {
+                    self.gather_around(place.cell);
+                }
                 self.stir(place.cell);
             }
         }
     }
 
-    /// Hands out what changed, piece by piece.
-    fn hand_out(&mut self, events: &mut Vec<ViewEvent>) {
-        for scratch in &mut self.scratch {
-            if events.is_empty() {
-                std::mem::swap(events, &mut scratch.events);
-            } else {
-                events.append(&mut scratch.events);
+    /// Gathers where those are who stand around a cell.
+    fn gather_around(&mut self, cell: u32) {
+        let Shared {
+            cells,
+            positions,
+            slot_positions,
+            ..
+        } = &mut self.shared;
+        for near in cells[cell as usize].near {
+            if let Some(target) = cells.get(near as usize) {
+                slot_positions.gather(near, target.ties.ids(), positions);
+            }
+        }
+    }
+
+    /// Joins what changed, piece by piece.
+    fn join_events(&mut self) {
+        if let Some((first, others)) = self.scratch.split_first_mut() {
+            for scratch in others {
+                first.events.append(&mut scratch.events);
             }
         }
     }
@@ -420,6 +458,7 @@ impl SceneViews {
         self.enqueue_freed();
         self.drop_moved();
         self.shared.far_changes.clear();
+        self.shared.slot_positions.clear();
         if self.turn.is_multiple_of(ROOM_TICKS) {
             self.drop_buffers();
         }

@@ -4,7 +4,8 @@
 //! are let into the same list, the next search goes on from where the last one ended: whoever was passed over is no stranger,
 //! and nobody who is let in by eviction is one.
 
-use super::cells::{AROUND, ORDERS, ones, quadrant};
+use super::bits::ones;
+use super::cells::{AROUND, ORDERS, quadrant};
 use super::events::{LeaveReason, ViewEvent};
 use super::object::UNCAPPED;
 use super::pass::{CellPass, EvictionCursor};
@@ -72,8 +73,8 @@ impl CellPass<'_> {
             let first = self.cell.first[direction] as usize;
             let resumed = from.filter(|_| cells == skipped);
             let words = resumed.map_or(usize::MAX, |end| end.word as usize + 1);
-            let population = near.population[list].iter().enumerate();
-            for (nth, &population) in population.take(words).rev() {
+            let population = near.population(list).enumerate();
+            for (nth, population) in population.take(words).rev() {
                 let mut members = self.viewers.row(row)[first + nth] & population;
                 if let Some(end) = resumed.filter(|end| end.word as usize == nth) {
                     members &= end.places;
@@ -115,12 +116,12 @@ impl CellPass<'_> {
         let low = self.viewers.states[row].low[list];
         let mut lowest: Option<(u8, ListedTarget)> = None;
         let quadrant = quadrant(&shared.grid, self.cell.at, here);
-        for &direction in ORDERS[quadrant].iter().rev() {
+        'cells: for &direction in ORDERS[quadrant].iter().rev() {
             let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
                 continue;
             };
             let first = self.cell.first[direction] as usize;
-            for (nth, &population) in near.population[list].iter().enumerate() {
+            for (nth, population) in near.population(list).enumerate() {
                 for place in ones(self.viewers.row(row)[first + nth] & population) {
                     let target = near.id(nth * 64 + place);
                     let there = shared.position(target);
@@ -140,6 +141,9 @@ impl CellPass<'_> {
                             class,
                         };
                         lowest = Some((rank, member));
+                        if rank == rank_of(low, 0) {
+                            break 'cells;
+                        }
                     }
                 }
             }

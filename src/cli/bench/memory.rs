@@ -20,8 +20,8 @@ const CROWDS: [u32; 3] = [2_000, 5_000, 10_000];
 /// Ticks after everybody has set out.
 const TICKS: u64 = 100;
 
-/// Modules whose memory is no player's: the town's map, and synthetic clients, who would be elsewhere.
-const NOT_OF_PLAYERS: [&str; 2] = ["map", "crowd"];
+/// Rows whose memory is no player's: the town's map, what searches know of it, and synthetic clients, who would be elsewhere.
+const NOT_OF_PLAYERS: [&str; 3] = ["map", "nav_maps", "crowd"];
 
 /// What modules tell must be at least this much of what is allocated.
 const EXPLAINED_MIN: f64 = 0.8;
@@ -74,7 +74,7 @@ fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, Failure> {
     let of_players: usize = of_players.map(|(_, bytes)| bytes).sum();
     let whole = row("a player", of_players)
         .about(format!(
-            "All that modules hold but the map and synthetic clients, by players; what searches know of the map and {} NPCs are in it.",
+            "All that modules hold but the map, what searches know of it and synthetic clients, by players; {} NPCs are in it.",
             load_npcs(players)
         ))
         .aiming_below(8_000.0, "B");

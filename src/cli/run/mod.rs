@@ -130,7 +130,7 @@ pub(super) struct Run {
     /// Expect `NoLeaks`: after the run everybody leaves, and nothing stays
     ///
     /// Shows what was not given back, by function. For a program built with
-    /// --features cli,leak-track.
+    /// --features cli,leak-track --profile profiling.
     #[arg(long)]
     leaks: bool,
     #[command(flatten)]

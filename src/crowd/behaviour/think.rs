@@ -1,6 +1,7 @@
 //! Thinking: whoever has nothing to do, or looks around for somebody, chooses where to go next.
 
 use bevy_ecs::prelude::*;
+use bevy_ecs::query::ContiguousQueryData;
 use bevy_ecs::system::SystemParam;
 use bevy_time::{Fixed, Time};
 use glam::Vec2;
@@ -12,38 +13,33 @@ use crate::aoi::SceneInterest;
 use crate::crowd::crowds::{LOOK_TICKS, individual_random};
 use crate::map::SceneMap;
 use crate::nav::{Path, PathClass, PathRequest};
-use crate::sim::{RandomStreams, SimTick, Workers};
+use crate::sim::{ColumnRows, RandomStreams, SimTick, TableColumn, Workers, pieces};
 use crate::world::{Object, ObjectId, Position, SceneObjects};
 
-/// So many think one after the other, on the same thread.
-const PIECE: usize = 32;
+/// So many rows a thread takes at once: whoever looks for somebody takes longer, and mostly stands beside its like.
+const PIECE_ROWS: usize = 256;
 
 /// The longest way of the class `Npc`, in metres.
 const NPC_WAY_M: f32 = 20.0;
 
 type Thinking = (
+    Entity,
     &'static Object,
     &'static Position,
     &'static Behaviour,
     Option<&'static Path>,
+    &'static mut Mind,
 );
 
-/// One that looks around in this tick, and what comes of it.
-pub(in crate::crowd) struct Thought {
-    key: u64,
-    entity: Entity,
-    mind: Mind,
-    /// The way that it asks for.
-    way: Option<PathRequest>,
-}
+/// What those of a piece ask for: each one's key, and its way.
+pub(in crate::crowd) type Asked = Vec<(u64, Entity, PathRequest)>;
 
 /// What those who think read, and nobody writes meanwhile.
 #[derive(SystemParam)]
-pub(in crate::crowd) struct Thinkers<'w, 's> {
+pub(in crate::crowd) struct ThinkerSurroundings<'w, 's> {
     tick: Res<'w, SimTick>,
     time: Res<'w, Time<Fixed>>,
     streams: Res<'w, RandomStreams>,
-    individuals: Query<'w, 's, Thinking>,
     asking: Query<'w, 's, (), With<PathRequest>>,
     objects: Query<'w, 's, (&'static Object, &'static Position)>,
     scenes: Query<
@@ -58,57 +54,130 @@ pub(in crate::crowd) struct Thinkers<'w, 's> {
 }
 
 /// Individuals that have nothing to do, or look around for somebody, choose their next goal: side by side, since what one
-/// chooses depends on no other's choice. Their minds and requests are written by ascending key.
+/// chooses depends on no other's choice. Their requests are made by ascending key.
 pub(in crate::crowd) fn think(
-    thinkers: Thinkers,
+    surroundings: ThinkerSurroundings,
     workers: Res<Workers>,
-    mut minds: Query<(Entity, &Object, &mut Mind), (With<Behaviour>, With<Position>)>,
+    mut individuals: Query<Thinking>,
     mut commands: Commands,
-    mut due: Local<Vec<Thought>>,
+    mut asked: Local<Vec<Asked>>,
 ) {
-    let tick = thinkers.tick.0;
-    due.clear();
-    let looking = minds.iter().filter(|(.., mind)| mind.next_tick <= tick);
-    due.extend(looking.map(|(entity, object, &mind)| Thought {
-        key: object.key(),
-        entity,
-        mind,
-        way: None,
-    }));
+    let tables = individuals.contiguous_iter_mut().into_iter().flatten();
+    let mut tables: Vec<ThinkerTable> = tables.map(ThinkerTable::of).collect();
+    let mut rows: Vec<ThinkerRows> = tables.iter_mut().flat_map(ThinkerTable::pieces).collect();
+    if asked.len() < rows.len().max(1) {
+        asked.resize_with(rows.len().max(1), Vec::new);
+    }
+    let mut work: Vec<_> = rows.iter_mut().zip(&mut *asked).collect();
+    workers.for_each_in_turn(&mut work, |(rows, asked)| rows.think(&surroundings, asked));
+    let (all, others) = asked.split_at_mut(1);
+    let all = &mut all[0];
+    others.iter_mut().for_each(|piece| all.append(piece));
     // The navigator serves requests in their order, and storage order must not show.
-    due.sort_unstable_by_key(|thought| thought.key);
-    // Whoever looks for somebody takes longer, and mostly stands beside its like.
-    let mut pieces: Vec<&mut [Thought]> = due.chunks_mut(PIECE).collect();
-    workers.for_each_in_turn(&mut pieces, |piece| {
-        for thought in piece.iter_mut() {
-            choose(&thinkers, thought);
+    all.sort_unstable_by_key(|&(key, ..)| key);
+    for (_, entity, way) in all.drain(..) {
+        commands.entity(entity).try_insert(way);
+    }
+}
+
+/// A table of individuals.
+struct ThinkerTable<'w> {
+    entities: &'w [Entity],
+    objects: &'w [Object],
+    positions: &'w [Position],
+    behaviours: &'w [Behaviour],
+    paths: Option<&'w [Path]>,
+    minds: TableColumn<'w, Mind>,
+}
+
+/// Some of its rows.
+struct ThinkerRows<'a> {
+    entities: &'a [Entity],
+    objects: &'a [Object],
+    positions: &'a [Position],
+    behaviours: &'a [Behaviour],
+    paths: Option<&'a [Path]>,
+    minds: ColumnRows<'a, Mind>,
+}
+
+/// One that thinks.
+struct Thinker<'a> {
+    entity: Entity,
+    object: &'a Object,
+    position: Vec2,
+    behaviour: &'a Behaviour,
+    path: Option<&'a Path>,
+}
+
+impl<'w> ThinkerTable<'w> {
+    fn of(
+        (entities, objects, positions, behaviours, paths, minds): <Thinking as ContiguousQueryData>::Contiguous<'w, '_>,
+    ) -> Self {
+        Self {
+            entities,
+            objects,
+            positions,
+            behaviours,
+            paths,
+            minds: TableColumn::of(minds),
         }
-    });
-    for thought in &*due {
-        if let Ok((.., mut mind)) = minds.get_mut(thought.entity) {
-            *mind = thought.mind;
-        }
-        if let Some(way) = thought.way {
-            commands.entity(thought.entity).try_insert(way);
+    }
+
+    fn pieces(&mut self) -> impl Iterator<Item = ThinkerRows<'_>> {
+        let (mut entities, mut objects) = (self.entities, self.objects);
+        let (mut positions, mut behaviours) = (self.positions, self.behaviours);
+        let (mut paths, mut minds) = (self.paths, self.minds.rows());
+        pieces(entities.len(), PIECE_ROWS, move |rows| ThinkerRows {
+            entities: entities.split_off(..rows).unwrap_or_default(),
+            objects: objects.split_off(..rows).unwrap_or_default(),
+            positions: positions.split_off(..rows).unwrap_or_default(),
+            behaviours: behaviours.split_off(..rows).unwrap_or_default(),
+            paths: paths.as_mut().and_then(|paths| paths.split_off(..rows)),
+            minds: minds.take_first(rows),
+        })
+    }
+}
+
+impl ThinkerRows<'_> {
+    /// All of them for whom it is time.
+    fn think(&mut self, surroundings: &ThinkerSurroundings, asked: &mut Asked) {
+        let tick = surroundings.tick.0;
+        for row in 0..self.entities.len() {
+            if self.minds.get(row).next_tick > tick {
+                continue;
+            }
+            let thinker = Thinker {
+                entity: self.entities[row],
+                object: &self.objects[row],
+                position: self.positions[row].0,
+                behaviour: &self.behaviours[row],
+                path: self.paths.map(|paths| &paths[row]),
+            };
+            if let Some(way) = choose(surroundings, &thinker, self.minds.get_mut(row)) {
+                asked.push((thinker.object.key(), thinker.entity, way));
+            }
         }
     }
 }
 
-/// What one chooses; nothing where there is no map.
-fn choose(thinkers: &Thinkers, thought: &mut Thought) {
-    let &mut Thought { key, entity, .. } = thought;
-    let Ok((object, position, behaviour, path)) = thinkers.individuals.get(entity) else {
-        return;
-    };
-    let Ok((map, interest, ids)) = thinkers.scenes.get(object.scene_entity()) else {
-        return;
-    };
-    let (tick, position) = (thinkers.tick.0, position.0);
-    let hz = (1.0 / thinkers.time.timestep().as_secs_f64()) as f32;
-    let mut random = individual_random(thinkers.streams.seed(), 2 << 32, key, tick);
+/// What one chooses, and the way that it asks for; nothing where there is no map.
+fn choose(
+    surroundings: &ThinkerSurroundings,
+    &Thinker {
+        entity,
+        object,
+        position,
+        behaviour,
+        path,
+    }: &Thinker,
+    mind: &mut Mind,
+) -> Option<PathRequest> {
+    let scene = surroundings.scenes.get(object.scene_entity());
+    let (map, interest, ids) = scene.ok()?;
+    let tick = surroundings.tick.0;
     let find = |id: u32| {
         let other = ids.entity(ObjectId(id)).filter(|&other| other != entity)?;
-        let (object, at) = thinkers.objects.get(other).ok()?;
+        let (object, at) = surroundings.objects.get(other).ok()?;
         Some((object.kind(), at.0))
     };
     let seen = behaviour.looks_for().zip(interest);
@@ -120,17 +189,20 @@ fn choose(thinkers: &Thinkers, thought: &mut Thought) {
         let nearest = views.nearest(position, wanted.sight_m, is_wanted)?;
         find(nearest).map(|(_, at)| at)
     });
-    // Whoever has asked waits for the way.
-    let walking = path.is_some_and(|path| !path.is_empty()) || thinkers.asking.contains(entity);
-    let mind = &mut thought.mind;
     mind.next_tick = tick + LOOK_TICKS;
-    if seen.is_none() && walking {
-        return;
+    // Whoever has asked waits for the way.
+    let is_walking =
+        || path.is_some_and(|path| !path.is_empty()) || surroundings.asking.contains(entity);
+    if seen.is_none() && is_walking() {
+        return None;
     }
+    let seed = surroundings.streams.seed();
+    let mut random = individual_random(seed, 2 << 32, object.key(), tick);
     if seen.is_none() && !mind.resting && mind.goals > 0 {
+        let hz = (1.0 / surroundings.time.timestep().as_secs_f64()) as f32;
         mind.resting = true;
         mind.next_tick = tick + (random.random_range(0.5..4.0f32) * hz) as u64;
-        return;
+        return None;
     }
     mind.resting = false;
     let senses = Senses {
@@ -143,14 +215,12 @@ fn choose(thinkers: &Thinkers, thought: &mut Thought) {
     };
     let Some(goal) = behaviour.next_goal(&senses, &mut random) else {
         mind.next_tick = tick + 10 * LOOK_TICKS;
-        return;
+        return None;
     };
     mind.goals = mind.goals.wrapping_add(1);
     // Where it goes already needs no second search.
     let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
-    if !same && map.tile_at(goal) != map.tile_at(position) {
-        thought.way = Some(way(position, goal));
-    }
+    (!same && map.tile_at(goal) != map.tile_at(position)).then(|| way(position, goal))
 }
 
 /// The request for a way: a short one is searched sooner.

@@ -142,3 +142,101 @@ fn how_far_a_burst_leads_is_a_setting_in_seconds() {
     let come = go_as_far_as_allowed(&mut app, someone);
     assert!((1.0..=1.12).contains(&come), "{come}");
 }
+
+#[test]
+fn whoever_others_put_on_a_blocked_tile_is_pushed_out_also_when_they_do_so_right_before_players_move()
+ {
+    #[derive(Resource)]
+    struct Put(Entity);
+    let mut app = app();
+    let scene = ascii_scene(&mut app, "....\n.@@.\n....");
+    let someone = player(&mut app, scene, centre(0, 0), 3.0);
+    app.insert_resource(Put(someone));
+    let put = |put: Option<Res<Put>>, mut commands: Commands| {
+        if let Some(put) = put {
+            commands.entity(put.0).insert(Position(centre(1, 1)));
+            commands.remove_resource::<Put>();
+        }
+    };
+    let between = put
+        .in_set(sim::SimSystems::Move)
+        .after(MovementSystems::Push)
+        .before(MovementSystems::Players);
+    app.add_systems(FixedUpdate, between);
+    for _ in 0..3 {
+        app.update();
+    }
+    assert!(!app.world().contains_resource::<Put>(), "it was put there");
+    assert_eq!(stats(&app).pushed, 1);
+    assert_ne!(position(&app, someone), centre(1, 1));
+}
+
+/// Where few of many objects move they are looked up, and else all rows are gone through; also on several threads.
+#[test]
+fn moves_lead_to_the_same_however_those_who_move_are_found() {
+    use rand::{RngExt, SeedableRng};
+
+    let run = |idle: usize, workers: usize| {
+        bevy_tasks::ComputeTaskPool::get_or_init(bevy_tasks::TaskPool::default);
+        let mut app = app();
+        app.insert_resource(sim::Workers::new(workers));
+        let scene = scene(
+            &mut app,
+            TileMap::from_fn(60, 60, |x, y| (x * 7 + y * 5) % 13 == 0).unwrap(),
+        );
+        let players: Vec<Entity> = (0..40)
+            .map(|nth| player(&mut app, scene, centre(nth, (nth * 7 + 1) % 60), 3.0))
+            .collect();
+        let npc = walker(&mut app, scene, centre(1, 0), 1.0);
+        let gone = player(&mut app, scene, centre(2, 0), 3.0);
+        app.world_mut().despawn(gone);
+        for nth in 0..idle {
+            player(&mut app, scene, centre(nth as i32 % 60, 30), 3.0);
+        }
+        let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(5);
+        let mut told = Vec::new();
+        for _ in 0..40 {
+            for _ in 0..random.random_range(0..60) {
+                let nth = random.random_range(0..players.len() + 2);
+                let entity = *players
+                    .get(nth)
+                    .unwrap_or(if nth % 2 == 0 { &npc } else { &gone });
+                let motion = match random.random_range(0..8) {
+                    0 => PlayerMotion::Turn,
+                    1 => PlayerMotion::Stand,
+                    2 => PlayerMotion::To(Vec2::new(random.random_range(0.0..30.0), 9.0)),
+                    _ => PlayerMotion::Towards(random.random()),
+                };
+                app.world_mut().write_message(MoveInput {
+                    entity,
+                    motion,
+                    heading: random.random(),
+                });
+            }
+            app.update();
+            let place = |entity| players.iter().position(|&player| player == entity);
+            let refused = written::<MoveRefused>(&app).into_iter();
+            told.extend(refused.map(|refused| (place(refused.entity), refused.reason)));
+        }
+        let world = app.world();
+        let poses: Vec<_> = players
+            .iter()
+            .map(|&player| {
+                let heading = world.get::<crate::world::Heading>(player).copied();
+                let last = world.get::<LastMove>(player).copied();
+                (
+                    position(&app, player),
+                    velocity(&app, player),
+                    heading,
+                    last,
+                )
+            })
+            .collect();
+        let counts = (stats(&app).moves_accepted, stats(&app).moves_refused);
+        assert!(counts.0 > 100 && counts.1 > 100, "{counts:?}");
+        (poses, told, counts)
+    };
+    let looked_up = run(3_000, 1);
+    assert_eq!(looked_up, run(0, 1));
+    assert_eq!(looked_up, run(0, 3));
+}

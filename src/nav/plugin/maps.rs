@@ -135,6 +135,14 @@ impl NavMaps {
         prepared.sum::<usize>() + self.erosions.bytes()
     }
 
+    /// The same for all algorithms, with what scenes share counted once.
+    pub(super) fn structure_bytes(&self) -> usize {
+        let structures = self.prepared.values();
+        let structures = structures.flat_map(|prepared| prepared.nav_map.structures());
+        let structures = BTreeMap::from_iter(structures).into_values();
+        structures.sum::<usize>() + self.erosions.bytes()
+    }
+
     /// Has what the next tick adopts done before that tick begins, unless it is not to be waited for.
     pub(super) fn finish_ahead(&mut self, next_tick: u64, wait: bool) {
         let Self {
@@ -329,10 +337,7 @@ impl NavMaps {
 
 impl MemoryUse for NavMaps {
     fn heap_bytes(&self) -> usize {
-        let structures = self.prepared.values();
-        let structures = structures.flat_map(|prepared| prepared.nav_map.structures());
-        let structures = BTreeMap::from_iter(structures).into_values();
-        structures.sum::<usize>() + self.prepared.heap_bytes() + self.erosions.bytes()
+        self.structure_bytes() + self.prepared.heap_bytes()
     }
 }
 
@@ -346,6 +351,7 @@ mod tests {
     use bevy_tasks::{AsyncComputeTaskPool, TaskPool};
 
     use super::*;
+    use crate::memory::memory_by_module;
     use crate::nav::{NavPlugin, Navigator};
     use crate::sim::{LoadMeter, SimSystems, SimTick, clock};
     use crate::world::{SceneSpec, open_scene};
@@ -358,6 +364,27 @@ mod tests {
         let map = SceneMap::new(Arc::new(tiles), 1.0);
         open_scene(app.world_mut(), SceneSpec::default(), map).unwrap();
         app
+    }
+
+    #[test]
+    fn what_is_known_of_maps_is_told_beside_the_module_and_once_for_those_who_share_it() {
+        let mut app = app_with_scene();
+        let mut maps = app.world_mut().query::<&SceneMap>();
+        let map = maps.single(app.world()).unwrap().clone();
+        (0..4).for_each(|_| app.update());
+        let told = |app: &App| {
+            let modules = memory_by_module(app.world());
+            (modules["nav"], modules["nav_maps"])
+        };
+        let known = |app: &App| {
+            let navigator = app.world().resource::<Navigator>();
+            navigator.prepared_bytes(Algorithm::JpsGraph)
+        };
+        let (of_module, of_maps) = told(&app);
+        assert!(of_maps == known(&app) && of_maps > 10 * of_module);
+        open_scene(app.world_mut(), SceneSpec::default(), map).unwrap();
+        (0..4).for_each(|_| app.update());
+        assert_eq!((told(&app).1, known(&app)), (of_maps, 2 * of_maps));
     }
 
     /// What is due in a tick is done when the tick begins, so that nothing in it waits.

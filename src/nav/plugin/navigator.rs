@@ -35,6 +35,17 @@ impl Navigator {
         self.maps.bytes(algorithm)
     }
 
+    /// Bytes of everything prepared of all scenes' maps, maps for wide bodies included; what scenes share counts once. They
+    /// grow with the maps and not with who walks there, so they are a row of their own where memory is told by module.
+    pub fn map_bytes(&self) -> usize {
+        self.maps.structure_bytes()
+    }
+
+    /// Bytes of everything else: scratch, and who waits.
+    pub(super) fn bytes_besides_maps(&self) -> usize {
+        self.heap_bytes() - self.map_bytes()
+    }
+
     /// What was made of maps beside the ticks.
     pub const fn builds(&self) -> MapBuildStats {
         self.maps.stats

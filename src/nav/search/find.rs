@@ -71,9 +71,9 @@ impl Search {
             .unwrap_or(Outcome::Capped)
     }
 
-    /// Forgets the search that [`Search::resume`] has under way, so that its next call begins another.
+    /// Forgets the search that [`Search::resume`] has under way, so that its next call begins another and counts from zero.
     pub const fn abandon(&mut self) {
-        self.reads = None;
+        (self.reads, self.expanded) = (None, 0);
     }
 
     /// The same as [`Search::find`] in slices: `None` when it is not done after so many expansions more. The next call, with

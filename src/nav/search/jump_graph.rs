@@ -1,6 +1,11 @@
 //! Search over the graph of jump points: nodes are numbers, and successors are read from lists.
 //!
 //! The start is no jump point as a rule, so it alone walks over the map.
+//!
+//! Deliberately absent, here and in `jump`: a successor is not left out because its leg passes a known node that reaches it
+//! for less. That is sound, and such successors are a fifth to a twentieth of all, but the look at every new node costs about
+//! what they do: it won a twentieth to a seventh on some maps of games, and lost up to a tenth in rooms and towns, and more
+//! on random tiles.
 
 use glam::IVec2;
 

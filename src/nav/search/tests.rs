@@ -136,6 +136,7 @@ fn a_search_in_slices_finds_the_same_and_begins_anew_after_an_edit() {
         for algorithm in Algorithm::ALL {
             for expansions in [1, 3, 1000] {
                 sliced.abandon();
+                assert_eq!(sliced.expanded(), 0);
                 let mut resume = |tiles: &TileMap, nav_map: &NavMap| {
                     sliced.resume(tiles, nav_map, algorithm, query, expansions, &mut waypoints)
                 };

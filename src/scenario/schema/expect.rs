@@ -77,8 +77,9 @@ pub enum Expectation {
     /// No client was sent more on average, bytes a simulated second.
     BytesPerClientUnder(f64),
     /// When everybody has left after the run and all scenes are closed, nothing is kept for those who were there, and nothing
-    /// outlives the server. What was allocated in the first second is left out. For builds with the feature `leak-track`; an
-    /// allocation takes some microseconds more there.
+    /// outlives the server. What was allocated in the first second is left out. For builds with the feature `leak-track`, in
+    /// which an allocation takes some microseconds more, and with line tables (`--profile profiling`): without them it does not
+    /// pass.
     NoLeaks,
     /// The state hash after the last tick: 16 hexadecimal digits.
     HashIs(String),

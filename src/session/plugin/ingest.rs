@@ -28,6 +28,9 @@ use crate::wire::{ClientId, MessageClass};
 /// Messages that are taken at once, with the intake locked.
 const TAKEN_AT_ONCE: usize = 32;
 
+/// How many messages before its turn a session's memory is asked for.
+const PREFETCHED_AHEAD: usize = 4;
+
 /// What is kept from tick to tick, and buffers.
 #[derive(Resource, Default)]
 pub(super) struct IngestState {
@@ -173,11 +176,18 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
 /// Acts on the messages that were taken, in their order.
 fn act_on_taken(world: &mut World, tick: u64, state: &mut IngestState) {
     let mut messages = state.taken.iter();
+    let sessions = world.resource::<Sessions>();
+    for first in messages.as_slice().iter().take(PREFETCHED_AHEAD) {
+        sessions.prefetch(first.client);
+    }
     while !messages.as_slice().is_empty() {
         let mut faults = 0;
         let mut by_world = None;
         let sessions = &mut *world.resource_mut::<Sessions>();
-        for inbound in messages.by_ref() {
+        while let Some(inbound) = messages.next() {
+            if let Some(ahead) = messages.as_slice().get(PREFETCHED_AHEAD - 1) {
+                sessions.prefetch(ahead.client);
+            }
             match hear(sessions, tick, inbound, &mut state.said) {
                 Ok(Handled::Done) => {}
                 Ok(Handled::ByWorld(message)) => {

@@ -3,10 +3,12 @@
 //! Its lines go on being made, from which follows what it has to be told; they are kept and not sent. When it is back it is told
 //! either what it missed, or everything anew and those announcements that it missed, whichever is smaller.
 
-use super::{ClientState, Link, MOTION_BYTES, SNAPSHOT_BYTES};
+use super::{ClientState, MOTION_BYTES, SNAPSHOT_BYTES};
 use crate::outbox::BatchPart;
-use crate::sync::kept::KeptLimits;
+use crate::sync::kept::{KeptLimits, SentOfLate};
+use crate::sync::links::Link;
 use crate::sync::records::SceneRecords;
+use crate::sync::sent_log::{SentLog, SentPart};
 use crate::wire::SessionNotice;
 
 impl ClientState {
@@ -18,7 +20,9 @@ impl ClientState {
         records: Option<&SceneRecords>,
         received: Option<u32>,
         tick: u64,
+        (log, limits): (&SentLog, KeptLimits),
     ) {
+        let before_client = self.client;
         let before = std::mem::replace(
             self,
             Self {
@@ -42,17 +46,27 @@ impl ClientState {
         // Motions of what rests or jumped are among what was missed; of what moves they may have been lost.
         let base = |link: &Link| records.and_then(|records| records.bases.get(link.id as usize));
         let is_moving = |link: &Link| base(link).is_some_and(|base| !base.is_reliable());
-        let moving = at.links.iter().filter(|link| is_moving(link)).count();
+        let moving = at
+            .links
+            .as_slice()
+            .iter()
+            .filter(|link| is_moving(link))
+            .count();
         let fresh = SNAPSHOT_BYTES as usize + at.links.len() * snapshot;
         let fresh = fresh.saturating_sub(moving * MOTION_BYTES as usize);
-        let missed = at.kept.missed(received, tick, fresh);
+        let sent = SentOfLate {
+            log,
+            client: before_client,
+            limits,
+        };
+        let missed = at.kept.missed(received, tick, fresh, sent);
         at.is_behind = missed.is_none();
         let mut missed = missed.unwrap_or_default();
         let keeps = missed.is_whole && !(received == Some(0) && at.kept.is_anew());
         if missed.is_whole {
             // They are told again, each as it is now.
-            for link in at.links.iter_mut().filter(|link| is_moving(link)) {
-                link.motion = link.motion.wrapping_sub(1);
+            for link in at.links.as_mut_slices().0 {
+                link.turns_missed |= u8::from(is_moving(link));
             }
         } else {
             // What waits for a snapshot would go with what is forgotten.
@@ -70,35 +84,49 @@ impl ClientState {
     }
 
     /// Whether its connection is lost.
-    pub const fn set_away(&mut self, is_away: bool) {
+    pub fn set_away(&mut self, is_away: bool, log: &SentLog, limits: KeptLimits) {
         self.is_away = is_away;
         if is_away {
-            self.kept.lose_link();
+            let client = self.client;
+            self.kept.lose_link(SentOfLate {
+                log,
+                client,
+                limits,
+            });
         }
     }
 
     /// Keeps its line, the last of a part, if it got one; of one that is away it is not sent.
     pub fn keep_line(
         &mut self,
-        part: &mut BatchPart,
+        (part, sent): (&mut BatchPart, &mut SentPart),
         before: usize,
         shared: &[u8],
         (tick, limits): (u64, KeptLimits),
     ) {
         if let Some(is_anew) = self.restarts.take() {
-            self.kept.restart(is_anew);
+            self.kept.restart(is_anew, tick);
         }
-        if part.len() > before
-            && let Some(line) = part.line(before)
-        {
+        if part.len() <= before {
+            return;
+        }
+        let Some(line) = part.line(before) else {
+            return;
+        };
+        if self.is_away {
             for span in line.reliable {
                 self.kept.keep(span.bytes(shared, line.own), tick);
             }
-            if self.is_away {
-                part.drop_last();
-            }
+            part.drop_last();
+            self.is_behind |= !self.kept.trim(limits);
+        } else {
+            self.kept.tell(sent.keep(line, shared, self.kept.end()));
         }
-        self.is_behind |= !self.kept.trim(tick, limits, self.client.0);
+    }
+
+    /// Announcements that it was told up to a position are not kept any more.
+    pub const fn forget_announces(&mut self, end: u32) {
+        self.kept.forget_announces(end);
     }
 
     /// Counts what it was sent as snapshots.

@@ -14,11 +14,10 @@ impl ClientState {
         word(object(id, generation));
         word(u64::from(scene) << 2 | u64::from(self.begins) << 1 | u64::from(self.greeted));
         word((self.links.len() as u64) << 32 | self.waiting.len() as u64);
-        for link in &self.links {
-            word(object(link.id, link.generation));
+        for (link, generation) in self.links.iter() {
+            word(object(link.id, generation));
             word(
-                u64::from(link.motion) << 48
-                    | u64::from(link.sent) << 32
+                u64::from(link.turns_missed) << 24
                     | u64::from(link.tier.number()) << 16
                     | u64::from(link.variant.0) << 8
                     | u64::from(link.class),

@@ -1,24 +1,12 @@
 //! What the server holds for each client.
 
-use prefetch_index::prefetch_index;
-
-use super::{ClientState, FillScratch, Link};
+use super::{ClientState, FillScratch};
 use crate::memory::MemoryUse;
-
-const CACHE_LINE_BYTES: usize = 64;
-
-/// What follows these the processor asks for by itself.
-const LINES_PREFETCHED: usize = 12;
 
 impl ClientState {
     /// Asks for the memory that [`fill`](Self::fill) begins with: there is more of it than caches hold, and each client's lies elsewhere.
     pub fn prefetch(&self) {
-        let links_a_line = CACHE_LINE_BYTES / size_of::<Link>();
-        let firsts = (0..self.links.len()).step_by(links_a_line);
-        for nth in firsts.take(LINES_PREFETCHED) {
-            prefetch_index(&self.links, nth);
-        }
-        self.kept.prefetch_end();
+        self.links.prefetch();
     }
 }
 
@@ -42,6 +30,6 @@ impl MemoryUse for ClientState {
 
 impl MemoryUse for FillScratch {
     fn heap_bytes(&self) -> usize {
-        self.order.heap_bytes() + self.behind.heap_bytes() + self.receivers.heap_bytes()
+        self.order.heap_bytes() + self.due.heap_bytes() + self.receivers.heap_bytes()
     }
 }

@@ -6,9 +6,13 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 
+use crate::memory::MemoryUse;
 use crate::session::{Resumed, Session, SessionState, Sessions};
+use crate::sim::Workers;
 use crate::sync::client::ClientState;
+use crate::sync::kept::KeptLimits;
 use crate::sync::records::SceneRecords;
+use crate::sync::sent_log::SentLog;
 use crate::wire::ClientId;
 use crate::world::{Object, SceneId};
 
@@ -40,23 +44,79 @@ impl ClientSeat {
             is_away: session.state == SessionState::LinkDead,
         }
     }
+
+    /// Whose it is, and over what connection.
+    const fn link(&self) -> (ClientId, bool) {
+        (self.client, self.is_away)
+    }
+}
+
+/// So few sessions are not worth another thread.
+const SESSIONS_MIN: usize = 512;
+
+/// Consecutive sessions, and what they say.
+#[derive(Debug, Default)]
+pub(in crate::sync) struct SeatRange {
+    /// The first of them, if they are not the first of all.
+    from: Option<ClientId>,
+    /// The first behind them, if they are not the last.
+    until: Option<ClientId>,
+    seats: Vec<ClientSeat>,
 }
 
 /// Takes down what each session says, and has a state for each of them: a seat a client, both ascending.
 pub(super) fn follow_sessions(
     (clients, seats): (&mut Vec<ClientState>, &mut Vec<ClientSeat>),
-    sessions: &Sessions,
+    ranges: &mut Vec<SeatRange>,
+    (sessions, workers): (&Sessions, Workers),
     objects: &Query<&Object>,
     gone: &mut Vec<ClientState>,
+    sent: (&SentLog, KeptLimits),
 ) {
-    let receiving = sessions.iter().filter(|(_, session)| session.receives);
+    divide(seats, workers.count(), ranges);
+    workers.for_each_in_turn(ranges, |range| {
+        let sessions = sessions.range(range.from, range.until);
+        let receiving = sessions.filter(|(_, session)| session.receives);
+        range.seats.clear();
+        range
+            .seats
+            .extend(receiving.map(|(client, session)| ClientSeat::of(client, session, objects)));
+    });
+    let now = || ranges.iter().flat_map(|range| &range.seats);
+    // States are large, and mostly the same clients are there, over the same connections.
+    let is_same = seats
+        .iter()
+        .map(ClientSeat::link)
+        .eq(now().map(ClientSeat::link));
     seats.clear();
-    seats.extend(receiving.map(|(client, session)| ClientSeat::of(client, session, objects)));
-    follow_seats(clients, seats, gone);
+    seats.extend(now());
+    if !is_same {
+        follow_seats(clients, seats, gone, sent);
+    }
+}
+
+/// Divides all sessions that may be into ranges of about as many of those that were there in the last tick.
+fn divide(before: &[ClientSeat], hands: usize, ranges: &mut Vec<SeatRange>) {
+    let count = hands.min(before.len() / SESSIONS_MIN).max(1);
+    ranges.resize_with(count, SeatRange::default);
+    let first = |nth: usize| {
+        before
+            .get(nth * before.len() / count)
+            .map(|seat| seat.client)
+    };
+    for (nth, range) in ranges.iter_mut().enumerate() {
+        range.from = first(nth).filter(|_| nth > 0);
+        range.until = first(nth + 1);
+    }
 }
 
 /// Drops the state of clients that are gone and makes that of new ones.
-fn follow_seats(clients: &mut Vec<ClientState>, seats: &[ClientSeat], gone: &mut Vec<ClientState>) {
+fn follow_seats(
+    clients: &mut Vec<ClientState>,
+    seats: &[ClientSeat],
+    gone: &mut Vec<ClientState>,
+    (log, limits): (&SentLog, KeptLimits),
+) {
     let mut open = seats.iter().peekable();
     let mut new = Vec::new();
     clients.retain_mut(|state| {
@@ -66,7 +126,7 @@ fn follow_seats(clients: &mut Vec<ClientState>, seats: &[ClientSeat], gone: &mut
         let seat = open.next_if(|seat| seat.client == state.client);
         match seat {
             // Of one that is away it is kept what it misses.
-            Some(seat) => state.set_away(seat.is_away),
+            Some(seat) => state.set_away(seat.is_away, log, limits),
             None => gone.push(std::mem::replace(state, ClientState::new(state.client))),
         }
         seat.is_some()
@@ -87,6 +147,7 @@ pub(super) fn follow_resumed(
     (clients, gone): (&mut [ClientState], &mut [ClientState]),
     records: &BTreeMap<SceneId, SceneRecords>,
     tick: u64,
+    sent: (&SentLog, KeptLimits),
 ) {
     for Resumed { client, before, .. } in resumed {
         let at = clients.binary_search_by_key(&client, |state| state.client);
@@ -95,8 +156,14 @@ pub(super) fn follow_resumed(
             let received = sessions.get(client).and_then(|session| session.received);
             let scene = gone[before].own.map(|(scene, ..)| SceneId(scene));
             let records = scene.and_then(|scene| records.get(&scene));
-            gone[before].resume(&mut clients[at], records, received, tick);
+            gone[before].resume(&mut clients[at], records, received, tick, sent);
         }
+    }
+}
+
+impl MemoryUse for SeatRange {
+    fn heap_bytes(&self) -> usize {
+        self.seats.heap_bytes()
     }
 }
 
@@ -108,6 +175,47 @@ mod tests {
 
     use super::*;
 
+    fn seat(client: u32) -> ClientSeat {
+        ClientSeat {
+            client: ClientId(client),
+            own: None,
+            input: 0,
+            is_numbered: false,
+            is_away: false,
+        }
+    }
+
+    #[test]
+    fn every_session_is_in_one_range_whoever_was_there_before() {
+        let mut ranges = Vec::new();
+        for (before, hands, count) in [
+            (0, 2, 1),
+            (SESSIONS_MIN - 1, 4, 1),
+            (3 * SESSIONS_MIN, 2, 2),
+            (3 * SESSIONS_MIN + 7, 8, 3),
+        ] {
+            let seats: Vec<ClientSeat> = (0..before as u32).map(|nth| seat(10 + 3 * nth)).collect();
+            divide(&seats, hands, &mut ranges);
+            assert_eq!(ranges.len(), count);
+            assert_eq!((ranges[0].from, ranges[count - 1].until), (None, None));
+            for (one, next) in ranges.iter().zip(&ranges[1..]) {
+                assert!(one.until.is_some() && one.until == next.from);
+            }
+            let held = |range: &SeatRange| {
+                let of = |seat: &&ClientSeat| {
+                    range.from.is_none_or(|from| from <= seat.client)
+                        && range.until.is_none_or(|until| seat.client < until)
+                };
+                seats.iter().filter(of).count()
+            };
+            assert!(
+                ranges
+                    .iter()
+                    .all(|range| held(range).abs_diff(before / count) <= 1)
+            );
+        }
+    }
+
     proptest! {
         #[test]
         fn there_is_a_state_for_each_seat_in_the_same_order(
@@ -115,16 +223,11 @@ mod tests {
         ) {
             let (mut clients, mut before) = (Vec::new(), BTreeSet::new());
             for open in ticks {
-                let seat = |&client: &u32| ClientSeat {
-                    client: ClientId(client),
-                    own: None,
-                    input: 0,
-                    is_numbered: false,
-                    is_away: false,
-                };
-                let seats: Vec<ClientSeat> = open.iter().map(seat).collect();
+                let seats: Vec<ClientSeat> = open.iter().copied().map(seat).collect();
                 let mut gone = Vec::new();
-                follow_seats(&mut clients, &seats, &mut gone);
+                let limits = KeptLimits { bytes_max: 0, ticks: 0 };
+                let sent = (&SentLog::default(), limits);
+                follow_seats(&mut clients, &seats, &mut gone, sent);
                 let numbers = |states: &[ClientState]| -> Vec<u32> {
                     states.iter().map(|state| state.client.0).collect()
                 };

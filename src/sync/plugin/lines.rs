@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
+use glam::Vec2;
 
 use super::attributes::Attributes;
 use super::audience::relation;
@@ -13,15 +14,16 @@ use super::replicator::{FillWorker, Replicator};
 use super::sent_values::SentValues;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
-use crate::outbox::{BatchPart, ClientBehind, Outbox, OutboxSettings};
+use crate::outbox::{Batch, BatchPart, ClientBehind, Outbox, OutboxSettings};
 use crate::session::{ClientTold, SessionClosed};
 use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::allowance::Allowance;
-use crate::sync::client::{ClientState, Link, Surroundings};
+use crate::sync::client::{ClientState, Surroundings};
 use crate::sync::kept::KeptLimits;
 use crate::sync::records::{SceneRecords, Variant};
+use crate::sync::sent_log::SentLog;
 use crate::wire::{ClientId, Hello, tick_millihertz};
-use crate::world::{ObjectId, Scene, SceneId, SceneObjects};
+use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects};
 
 /// How many clients before its turn a client's memory is asked for.
 const PREFETCHED_AHEAD: usize = 2;
@@ -51,6 +53,7 @@ pub(super) fn write_lines(
         workers,
         gone,
         closing,
+        sent,
         ..
     } = &mut *replicator;
     closing.extend(closed.read().copied());
@@ -77,15 +80,12 @@ pub(super) fn write_lines(
         ids: &ids,
         values: &values,
     };
+    let limits = news.kept;
     let seats = &*seats;
     pool.for_each_chunk(clients, 32, workers, |worker, first, clients| {
-        for nth in 0..clients.len() {
-            if let Some(ahead) = clients.get(nth + PREFETCHED_AHEAD) {
-                ahead.prefetch();
-            }
-            write_line(&mut clients[nth], &seats[first + nth], &news, worker);
-        }
+        write_chunk(clients, &seats[first..], &news, worker);
     });
+    keep_sent((sent, workers, outbox.batch_mut()), clients, tick.0, limits);
     // Chunks are consecutive, so their parts are too; those who are gone follow them.
     let last = outbox.batch_mut().part(workers.len());
     close_gone(closing, (clients, gone), last, hello);
@@ -103,6 +103,24 @@ pub(super) fn write_lines(
                 .map(|client| ClientBehind { client }),
         );
     }
+}
+
+/// What clients were told is kept as long as it may be under way, and of all together no more than each may have.
+fn keep_sent(
+    (sent, workers, batch): (&mut SentLog, &mut [FillWorker], &Batch),
+    clients: &mut [ClientState],
+    tick: u64,
+    limits: KeptLimits,
+) {
+    let parts = workers.iter_mut().map(|worker| &mut worker.kept);
+    sent.push(tick, (&batch.shared, &batch.starts), parts);
+    let bytes_max = limits.bytes_max.saturating_mul(clients.len());
+    let oldest = tick.saturating_sub(limits.ticks);
+    sent.trim(oldest, bytes_max, |announce| {
+        if let Ok(place) = clients.binary_search_by_key(&announce.client, |state| state.client) {
+            clients[place].forget_announces(announce.end);
+        }
+    });
 }
 
 fn hello_to(hello: Hello, client: ClientId) -> Hello {
@@ -161,15 +179,58 @@ struct TickNews<'a, 'w, 's> {
     values: &'a Query<'w, 's, &'static SentValues>,
 }
 
+/// The same of one scene.
+struct SceneNews<'a> {
+    records: &'a SceneRecords,
+    size_m: Vec2,
+    ids: &'a SceneObjects,
+}
+
+impl<'a> TickNews<'a, '_, '_> {
+    /// Of the scene that an object is in; `None` where that is gone.
+    fn of(&self, object: &Object) -> Option<SceneNews<'a>> {
+        let scene = object.scene_entity();
+        Some(SceneNews {
+            records: self.scenes.get(&object.scene())?,
+            size_m: self.sizes.get(scene).ok()?.size_m(),
+            ids: self.ids.get(scene).ok()?,
+        })
+    }
+}
+
+/// Writes the lines of some clients, whose seats are in the same order.
+fn write_chunk(
+    clients: &mut [ClientState],
+    seats: &[ClientSeat],
+    news: &TickNews,
+    worker: &mut FillWorker,
+) {
+    // Mostly the next client is in the same scene.
+    let mut scene = None;
+    for nth in 0..clients.len() {
+        if let Some(ahead) = clients.get(nth + PREFETCHED_AHEAD) {
+            ahead.prefetch();
+        }
+        if let Some(own) = seats[nth].own
+            && scene.as_ref().is_none_or(|(of, _)| *of != own.scene())
+        {
+            scene = Some((own.scene(), news.of(&own)));
+        }
+        let scene = scene.as_ref().and_then(|(_, news)| news.as_ref());
+        write_line(&mut clients[nth], &seats[nth], scene, news, worker);
+    }
+}
+
 /// Writes a client's line, where it has one, and keeps it.
 fn write_line(
     state: &mut ClientState,
     seat: &ClientSeat,
+    of_scene: Option<&SceneNews>,
     news: &TickNews,
     worker: &mut FillWorker,
 ) {
     let (before, snapshots) = (worker.part.len(), worker.sent.snapshots);
-    if fill_line(state, seat, news, worker).is_none() {
+    if fill_line(state, seat, of_scene, news, worker).is_none() {
         state.end();
         if state.is_to_part() || state.has_notices() || state.has_missed() {
             let hello = hello_to(news.hello, state.client);
@@ -184,7 +245,8 @@ fn write_line(
         sent.messages - snapshots.messages,
     );
     let kept = (news.hello.tick, news.kept);
-    state.keep_line(&mut worker.part, before, news.shared, kept);
+    let parts = (&mut worker.part, &mut worker.kept);
+    state.keep_line(parts, before, news.shared, kept);
     if std::mem::take(&mut state.is_behind) {
         worker.behind.push(state.client);
     }
@@ -196,14 +258,17 @@ fn write_line(
 fn fill_line(
     state: &mut ClientState,
     seat: &ClientSeat,
+    of_scene: Option<&SceneNews>,
     news: &TickNews,
     worker: &mut FillWorker,
 ) -> Option<()> {
     let own = seat.own.filter(|_| state.own.is_some())?;
-    let size_m = news.sizes.get(own.scene_entity()).ok()?.size_m();
-    let records = news.scenes.get(&own.scene())?;
+    let &SceneNews {
+        records,
+        size_m,
+        ids,
+    } = of_scene?;
     let (own_id, attributes) = (own.id().0, news.attributes);
-    let ids = news.ids.get(own.scene_entity()).ok()?;
     // It may have gone in the middle of the tick.
     ids.entity(own.id())?;
     let values_of = |id| news.values.get(ids.entity(ObjectId(id))?).ok();
@@ -224,14 +289,13 @@ fn fill_line(
                 attributes.variant(relation(records, own_id, id))
             }
         },
-        catch_up: |link: &Link, to: Variant, bytes: &mut Vec<u8>| {
+        catch_up: |(id, generation): (u32, u32), variants: [Variant; 2], bytes: &mut Vec<u8>| {
             let told = |variant: Variant| attributes.told()[usize::from(variant.0)];
-            let (mut more, before) = (told(to), told(link.variant));
+            let [before, mut more] = variants.map(told);
             more.iter_mut()
                 .zip(before)
                 .for_each(|(more, had)| *more &= !had);
-            if let Some(sent) = values_of(link.id) {
-                let (id, generation) = (link.id, link.generation);
+            if let Some(sent) = values_of(id) {
                 write_delta(bytes, id, generation, attributes, (sent, &more));
             }
         },

@@ -83,6 +83,9 @@ pub(super) fn follow<'a>(
     (records, parties, attributes): (&SceneRecords, &PartyObjects, &Attributes),
     expected: &mut Vec<Remote>,
 ) -> &'a [Remote] {
+    if attributes.remotes().is_empty() {
+        return &[];
+    }
     let party = records.affiliation(own.id.0)[PARTY];
     let due = moved
         || state.remotes.unsettled
@@ -90,7 +93,7 @@ pub(super) fn follow<'a>(
         || state.remotes.public_version != records.public_version
         || records.news(own.id.0).has(LinkNews::AFFILIATION)
         || parties.changed.contains(&party);
-    if attributes.remotes().is_empty() || !due {
+    if !due {
         return &[];
     }
     expected.clear();

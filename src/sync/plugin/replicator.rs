@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
+use fixedbitset::FixedBitSet;
 
 use super::announce::Announced;
-use super::clients::ClientSeat;
-use crate::memory::{MemoryUse, each};
+use super::clients::{ClientSeat, SeatRange};
+use crate::memory::{MemoryUse, clear_and_give_back, each};
 use crate::outbox::BatchPart;
 use crate::session::SessionClosed;
 use crate::sync::client::{ClientState, FillScratch};
 use crate::sync::counters::SentCounters;
 use crate::sync::records::{SceneRecords, Variant};
 use crate::sync::remotes::{PartyObjects, Remote};
+use crate::sync::sent_log::{SentLog, SentPart};
 use crate::wire::ClientId;
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId};
 
@@ -24,6 +26,8 @@ pub(in crate::sync) struct Replicator {
     pub clients: Vec<ClientState>,
     /// What their sessions say of them, in the same order.
     pub seats: Vec<ClientSeat>,
+    /// Where seats come from.
+    pub seat_ranges: Vec<SeatRange>,
     /// What somebody needs to be told in full this tick, ascending and once each.
     pub wanted: Vec<Wanted>,
     /// Who is in which party.
@@ -34,9 +38,11 @@ pub(in crate::sync) struct Replicator {
     pub gone: Vec<ClientState>,
     /// Sessions that ended, and why, of which the clients are not closed yet.
     pub closing: Vec<SessionClosed>,
-    /// What changed in the view lists of those, by scene: each pair once, ascending.
-    pub changed: BTreeMap<SceneId, Vec<ViewChange>>,
+    /// What changed in the view lists of clients, by scene.
+    pub changed: BTreeMap<SceneId, ViewChanges>,
     pub workers: Vec<FillWorker>,
+    /// What all clients were told of late.
+    pub sent: SentLog,
 }
 
 impl Replicator {
@@ -61,6 +67,62 @@ pub(in crate::sync) struct Wanted {
     pub remote: bool,
 }
 
+/// What changed in the view lists of a scene's clients.
+#[derive(Clone, Debug, Default)]
+pub(in crate::sync) struct ViewChanges {
+    /// Each pair once, ascending.
+    changes: Vec<ViewChange>,
+    /// Whose lists changed: mostly few, so that all others are not searched for.
+    viewers: FixedBitSet,
+}
+
+impl ViewChanges {
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        clear_and_give_back(&mut self.changes);
+        self.viewers.clear();
+    }
+
+    /// Takes over what changed, in any order; of a pair the last.
+    pub fn set(&mut self, changes: impl Iterator<Item = ViewChange>) {
+        let Self {
+            changes: all,
+            viewers,
+        } = self;
+        all.extend(changes);
+        all.sort_unstable_by_key(|change| (change.viewer, change.target, change.nth));
+        all.dedup_by(|later, kept| {
+            let same = (later.viewer, later.target) == (kept.viewer, kept.target);
+            if same {
+                *kept = *later;
+            }
+            same
+        });
+        for change in all {
+            viewers.grow_and_insert(change.viewer as usize);
+        }
+    }
+
+    /// What changed in a viewer's list.
+    pub fn of(&self, viewer: u32) -> &[ViewChange] {
+        if !self.viewers.contains(viewer as usize) {
+            return &[];
+        }
+        let start = self
+            .changes
+            .partition_point(|change| change.viewer < viewer);
+        let changes = &self.changes[start..];
+        let count = changes.iter().take_while(|change| change.viewer == viewer);
+        &changes[..count.count()]
+    }
+}
+
+impl MemoryUse for ViewChanges {
+    fn heap_bytes(&self) -> usize {
+        self.changes.heap_bytes() + self.viewers.heap_bytes()
+    }
+}
+
 /// What became of a pair in this tick's View.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sync) struct ViewChange {
@@ -79,6 +141,8 @@ pub(in crate::sync) struct ViewChange {
 pub(in crate::sync) struct FillWorker {
     pub scratch: FillScratch,
     pub part: BatchPart,
+    /// What of it is kept.
+    pub kept: SentPart,
     pub sent: SentCounters,
     /// For whom more was to be kept than may.
     pub behind: Vec<ClientId>,
@@ -109,6 +173,8 @@ impl MemoryUse for Replicator {
             + self.clients.heap_bytes()
             + each(&self.clients)
             + self.seats.heap_bytes()
+            + self.seat_ranges.heap_bytes()
+            + each(&self.seat_ranges)
             + self.wanted.heap_bytes()
             + self.parties.heap_bytes()
             + self.announcing.heap_bytes()
@@ -119,6 +185,7 @@ impl MemoryUse for Replicator {
             + each(self.changed.values())
             + self.workers.heap_bytes()
             + each(&self.workers)
+            + self.sent.heap_bytes()
     }
 }
 
@@ -126,6 +193,7 @@ impl MemoryUse for FillWorker {
     fn heap_bytes(&self) -> usize {
         self.scratch.heap_bytes()
             + self.part.heap_bytes()
+            + self.kept.heap_bytes()
             + self.behind.heap_bytes()
             + self.wanted.heap_bytes()
             + self.expected.heap_bytes()

@@ -26,7 +26,8 @@ pub struct SyncSettings {
     /// save up.
     pub bytes_per_client_s: u32,
     /// Bytes of reliable messages that are kept for a client, in case its connection is lost. If announcements to one that is away
-    /// are more, its session ends as behind; if all else is, it comes back by fresh snapshots.
+    /// are more, its session ends as behind; if all else is, it comes back by fresh snapshots. What those who are there were told
+    /// of late is kept for all of them together, so many bytes times their number; what is beyond goes before its time, oldest first.
     pub kept_bytes_max: u32,
     /// For how long reliable messages to a client that is there are kept, in seconds: within that they have arrived, or its
     /// transport says that the connection is lost.

@@ -10,7 +10,7 @@ use super::attributes::Attributes;
 use super::audience::relation;
 use super::clients::{ClientSeat, follow_resumed, follow_sessions};
 use super::remotes;
-use super::replicator::{FillWorker, Replicator, ViewChange, Wanted, words};
+use super::replicator::{FillWorker, Replicator, ViewChange, ViewChanges, Wanted, words};
 use super::settings::SyncSettings;
 use crate::aoi::{SceneInterest, ViewEvent};
 use crate::session::{Resumed, Sessions};
@@ -25,7 +25,8 @@ use crate::world::{Object, ObjectId, SceneClosed, SceneId, Scenes};
 pub(super) fn begin_tick(
     mut replicator: ResMut<Replicator>,
     (mut closed, mut resumed): (MessageReader<SceneClosed>, MessageReader<Resumed>),
-    tick: Res<SimTick>,
+    (tick, time, workers): (Res<SimTick>, Res<Time<Fixed>>, Res<Workers>),
+    settings: Res<SyncSettings>,
     scenes: Res<Scenes>,
     sessions: Res<Sessions>,
     attributes: Res<Attributes>,
@@ -35,11 +36,14 @@ pub(super) fn begin_tick(
         scenes: records,
         clients,
         seats,
+        seat_ranges,
         changed,
         gone,
         parties,
+        sent,
         ..
     } = &mut *replicator;
+    let sent = (&*sent, settings.kept(time.timestep().as_secs_f32()));
     parties.changed.clear();
     for scene in closed.read() {
         parties.close(scene.id);
@@ -48,26 +52,38 @@ pub(super) fn begin_tick(
     }
     for (scene, _) in scenes.iter() {
         let records = records.entry(scene).or_default();
-        records.begin(attributes.told().len());
+        records.begin(attributes.told().len(), tick.0);
         changed.entry(scene).or_default().clear();
     }
-    follow_sessions((clients, seats), &sessions, &objects, gone);
+    let sessions = &*sessions;
+    follow_sessions(
+        (clients, seats),
+        seat_ranges,
+        (sessions, *workers),
+        &objects,
+        gone,
+        sent,
+    );
     follow_resumed(
         resumed.read().copied(),
-        &sessions,
+        sessions,
         (clients, gone),
         records,
         tick.0,
+        sent,
     );
 }
 
-/// What the events of a scene's views left of the pairs whose viewers are followed: the last one of each pair, ascending.
-fn last_changes(events: &[ViewEvent], followed: &FixedBitSet, changes: &mut Vec<ViewChange>) {
+/// What the events of a scene's views say of the pairs whose viewers are followed.
+fn changes_of<'a>(
+    events: &'a [ViewEvent],
+    followed: &'a FixedBitSet,
+) -> impl Iterator<Item = ViewChange> + 'a {
     let of_clients = (0..).zip(events).filter(|(_, event)| {
         let (viewer, _) = event.pair();
         followed.contains(viewer as usize)
     });
-    changes.extend(of_clients.map(|(nth, event)| {
+    of_clients.map(|(nth, event)| {
         let (viewer, target) = event.pair();
         let class = match *event {
             ViewEvent::Enter { priority, .. } => Some(priority),
@@ -79,15 +95,7 @@ fn last_changes(events: &[ViewEvent], followed: &FixedBitSet, changes: &mut Vec<
             nth,
             class,
         }
-    }));
-    changes.sort_unstable_by_key(|change| (change.viewer, change.target, change.nth));
-    changes.dedup_by(|later, kept| {
-        let same = (later.viewer, later.target) == (kept.viewer, kept.target);
-        if same {
-            *kept = *later;
-        }
-        same
-    });
+    })
 }
 
 /// Every client's list follows what its object sees, and who is told of is chosen.
@@ -122,7 +130,8 @@ pub(super) fn follow_views(
     }
     for (scene, (ids, entity)) in followed {
         if let Ok(interest) = scenes.get(entity) {
-            last_changes(interest.events(), &ids, changed.entry(scene).or_default());
+            let changes = changes_of(interest.events(), &ids);
+            changed.entry(scene).or_default().set(changes);
         }
     }
     let news = ViewNews {
@@ -135,9 +144,17 @@ pub(super) fn follow_views(
     };
     let seats = &*seats;
     pool.for_each_chunk(clients, 32, workers, |worker, first, clients| {
+        // Mostly the next client is in the same scene.
+        let mut scene = None;
         for (state, seat) in clients.iter_mut().zip(&seats[first..]) {
+            if let Some(own) = seat.own
+                && scene.as_ref().is_none_or(|(of, _)| *of != own.scene())
+            {
+                scene = Some((own.scene(), news.of(&own)));
+            }
+            let scene = scene.as_ref().and_then(|(_, views)| views.as_ref());
             // Who controls nothing now is told so, misses what happens, and begins anew when that changes.
-            if follow_view(state, seat, &news, worker).is_none() {
+            if follow_view(state, seat, scene, &news, worker).is_none() {
                 state.end();
             }
         }
@@ -154,23 +171,45 @@ pub(super) fn follow_views(
 struct ViewNews<'a, 'w, 's> {
     records: &'a BTreeMap<SceneId, SceneRecords>,
     /// Of all clients, by scene.
-    changed: &'a BTreeMap<SceneId, Vec<ViewChange>>,
+    changed: &'a BTreeMap<SceneId, ViewChanges>,
     parties: &'a PartyObjects,
     attributes: &'a Attributes,
     allowance: Allowance,
     scenes: &'a Query<'w, 's, &'static SceneInterest>,
 }
 
+/// The same of one scene.
+struct SceneViewNews<'a> {
+    interest: &'a SceneInterest,
+    records: &'a SceneRecords,
+    changed: Option<&'a ViewChanges>,
+}
+
+impl<'a> ViewNews<'a, '_, '_> {
+    /// Of the scene that an object is in; `None` where that has nothing to see.
+    fn of(&self, object: &Object) -> Option<SceneViewNews<'a>> {
+        Some(SceneViewNews {
+            interest: self.scenes.get(object.scene_entity()).ok()?,
+            records: self.records.get(&object.scene())?,
+            changed: self.changed.get(&object.scene()),
+        })
+    }
+}
+
 /// One client's list follows what its object sees. `None` where it controls no object of a scene.
 fn follow_view(
     state: &mut ClientState,
     seat: &ClientSeat,
+    of_scene: Option<&SceneViewNews>,
     news: &ViewNews,
     worker: &mut FillWorker,
 ) -> Option<()> {
     let own = seat.own?;
-    let interest = news.scenes.get(own.scene_entity()).ok()?;
-    let records = news.records.get(&own.scene())?;
+    let &SceneViewNews {
+        interest,
+        records,
+        changed,
+    } = of_scene?;
     let (attributes, allowance) = (news.attributes, news.allowance);
     // It controls another object than it knows, and so is to be told everything anew.
     let begins = state.own != Some(words(own.reference()));
@@ -194,17 +233,14 @@ fn follow_view(
         let view = view.map(|(target, class)| seen(target, class));
         state.waiting.extend(view);
     } else {
-        let changes = news.changed.get(&scene).map_or(&[][..], Vec::as_slice);
-        let start = changes.partition_point(|change| change.viewer < id.0);
-        let mine = changes[start..].iter();
-        for change in mine.take_while(|change| change.viewer == id.0) {
+        for change in changed.map_or(&[][..], |changed| changed.of(id.0)) {
             moved = true;
             let now = change.class.map(|class| seen(change.target, class));
             state.follow(change.target, now);
         }
     }
     let position = |id| views.position(id).unwrap_or_default();
-    state.admit(allowance, position(id.0), position, &mut worker.scratch);
+    state.admit(allowance, id.0, position, &mut worker.scratch);
     let entering = state.entering.iter().map(|entering| Wanted {
         scene,
         id: entering.id,

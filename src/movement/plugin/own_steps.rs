@@ -1,0 +1,21 @@
+//! Which changes of positions are movement's own: those need no second look.
+
+use bevy_ecs::change_detection::Tick;
+use bevy_ecs::prelude::*;
+
+/// When players and walkers were last moved, as changes are dated. Whoever was moved then was put on free ground.
+#[derive(Resource, Clone, Copy, Debug, Default)]
+pub(super) struct OwnSteps {
+    pub(super) players: Option<Tick>,
+    pub(super) walkers: Option<Tick>,
+}
+
+impl OwnSteps {
+    /// Whether a position that changed then was changed by movement itself.
+    pub(super) fn are_of(self, changed_at: Tick) -> bool {
+        self.players == Some(changed_at) || self.walkers == Some(changed_at)
+    }
+}
+
+/// Does nothing, but that the system that it is piped into has a tick of its own: commands are dated as the system that runs next.
+pub(super) const fn begin_a_tick() {}

@@ -1,0 +1,474 @@
+//! Players' moves: checked and applied, and rest for who sends none.
+//!
+//! ```text
+//! MoveInput ─▶ those of an entity in a chain ─▶ rows of tables, in pieces, side by side ─▶ MoveRefused, in the order they came
+//!              └ where few came: one by one, looked up by entity
+//! ```
+//! Invariant: a player's inputs are applied in the order in which they came; none depends on another's.
+//! Cost: a look at each object's place in the list of chains, and a check a move.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::ContiguousQueryData;
+use bevy_ecs::system::SystemChangeTick;
+use bevy_time::{Fixed, Time};
+use glam::Vec2;
+use tracing::debug;
+
+use super::grounds::{Grounds, Maps};
+use super::mover::{LastMove, Speed, Walker};
+use super::own_steps::OwnSteps;
+use super::settings::MovementSettings;
+use super::stats::MovementStats;
+use crate::movement::{MoveRules, PlayerStep, Refusal, step_m};
+use crate::sim::{ColumnRows, SimTick, TableColumn, Workers, pieces};
+use crate::wire::{tick_millihertz, told_tick_s};
+use crate::world::{Heading, MoveInput, Object, PlayerMotion, Position, Scene, Velocity};
+
+/// A player's move was not allowed; its object is where it was, and looks where it was told to.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoveRefused {
+    /// The entity of the object that was to move.
+    pub entity: Entity,
+    /// Why it was refused.
+    pub reason: Refusal,
+}
+
+/// So many rows a thread takes at once.
+const PIECE_ROWS: usize = 1_024;
+
+/// With fewer inputs than a share of the rows they are looked up one by one.
+const ROWS_AN_INPUT_MAX: usize = 16;
+
+const NONE: u32 = u32::MAX;
+
+/// The inputs of a tick, and those of each entity one after the other.
+#[derive(Default)]
+pub(super) struct InputChains {
+    inputs: Vec<MoveInput>,
+    /// Beside each input the place of the next of the same index of entity.
+    next: Vec<u32>,
+    /// By the index of an entity the place of its first input.
+    first: Vec<u32>,
+}
+
+impl InputChains {
+    /// Chains the inputs; until then each stands alone.
+    fn chain(&mut self) {
+        self.next.clear();
+        self.next.resize(self.inputs.len(), NONE);
+        for (place, input) in self.inputs.iter().enumerate().rev() {
+            let index = input.entity.index_u32() as usize;
+            if self.first.len() <= index {
+                self.first.resize(index + 1, NONE);
+            }
+            self.next[place] = std::mem::replace(&mut self.first[index], place as u32);
+        }
+    }
+
+    /// The place of the first input of an entity, or of one before or after it with the same index.
+    #[inline]
+    fn first_of(&self, entity: Entity) -> u32 {
+        let index = entity.index_u32() as usize;
+        self.first.get(index).copied().unwrap_or(NONE)
+    }
+
+    fn unchain(&mut self) {
+        for input in &self.inputs {
+            self.first[input.entity.index_u32() as usize] = NONE;
+        }
+    }
+}
+
+/// What came of the inputs of a piece.
+#[derive(Default)]
+pub(super) struct MovedPiece {
+    inputs: usize,
+    accepted: u64,
+    /// The place among the inputs of each that was refused.
+    refused: Vec<(usize, Entity, Refusal)>,
+}
+
+impl MovedPiece {
+    fn note(&mut self, place: usize, input: &MoveInput, moved: Result<(), Refusal>) {
+        self.inputs += 1;
+        match moved {
+            Ok(()) => self.accepted += u64::from(!is_turn(input)),
+            Err(reason) => self.refused.push((place, input.entity, reason)),
+        }
+    }
+}
+
+type Played = (
+    Entity,
+    &'static Object,
+    &'static mut Position,
+    &'static mut Velocity,
+    &'static mut Heading,
+    Option<(&'static Speed, &'static mut LastMove)>,
+);
+
+/// What is measured by, and where.
+type ScenesWithMaps<'w, 's> = (Query<'w, 's, &'static Scene>, Maps<'w, 's>);
+
+/// Checks and applies what players sent, in the order of the messages.
+pub(super) fn move_players(
+    mut messages: MessageReader<MoveInput>,
+    clock: (Res<MovementSettings>, Res<SimTick>, Res<Time<Fixed>>),
+    ticks: SystemChangeTick,
+    workers: Res<Workers>,
+    mut stats: ResMut<MovementStats>,
+    mut own_steps: ResMut<OwnSteps>,
+    mut objects: Query<Played, Without<Walker>>,
+    (scenes, maps): ScenesWithMaps,
+    (mut chains, mut moved): (Local<InputChains>, Local<Vec<MovedPiece>>),
+    mut refused: MessageWriter<MoveRefused>,
+) {
+    own_steps.players = Some(ticks.this_run());
+    chains.inputs.clear();
+    chains.inputs.extend(messages.read().copied());
+    if chains.inputs.is_empty() {
+        return;
+    }
+    let clock = MoveClock::new(&clock.0, &clock.1, &clock.2);
+    let places = || Places {
+        grounds: Grounds::new(&maps),
+        scenes: &scenes,
+        last: None,
+    };
+    if moved.is_empty() {
+        moved.push(MovedPiece::default());
+    }
+    if chains.inputs.len() * ROWS_AN_INPUT_MAX < objects.iter().len() {
+        move_one_by_one(
+            &chains.inputs,
+            &mut objects,
+            places(),
+            &clock,
+            &mut moved[0],
+        );
+    } else if let Ok(tables) = objects.contiguous_iter_mut() {
+        chains.chain();
+        let mut tables: Vec<PlayerTable> = tables.map(PlayerTable::of).collect();
+        let mut rows: Vec<PlayerRows> = tables.iter_mut().flat_map(PlayerTable::pieces).collect();
+        if moved.len() < rows.len() {
+            moved.resize_with(rows.len(), MovedPiece::default);
+        }
+        let mut work: Vec<_> = rows.iter_mut().zip(&mut *moved).collect();
+        workers.for_each_in_turn(&mut work, |(rows, moved)| {
+            rows.move_all(&chains, places(), &clock, moved);
+        });
+        chains.unchain();
+    }
+    commit(
+        &chains.inputs,
+        &mut moved,
+        &objects,
+        &mut stats,
+        &mut refused,
+    );
+}
+
+/// Counts what was done, and tells what was refused, in the order of the messages.
+fn commit(
+    inputs: &[MoveInput],
+    moved: &mut [MovedPiece],
+    objects: &Query<Played, Without<Walker>>,
+    stats: &mut MovementStats,
+    messages: &mut MessageWriter<MoveRefused>,
+) {
+    let (all, others) = moved.split_at_mut(1);
+    let all = &mut all[0];
+    for piece in others {
+        all.inputs += std::mem::take(&mut piece.inputs);
+        all.accepted += std::mem::take(&mut piece.accepted);
+        all.refused.append(&mut piece.refused);
+    }
+    if all.inputs < inputs.len() {
+        // Some are of walkers, or of what is no more.
+        let strangers = inputs.iter().enumerate();
+        let strangers = strangers
+            .filter(|(_, input)| !is_turn(input) && !objects.contains(input.entity))
+            .map(|(place, input)| (place, input.entity, Refusal::NotMovable));
+        all.refused.extend(strangers);
+    }
+    all.refused.sort_unstable_by_key(|&(place, ..)| place);
+    for (_, entity, reason) in all.refused.drain(..) {
+        debug!(?entity, %reason, "move refused");
+        stats.moves_refused += 1;
+        messages.write(MoveRefused { entity, reason });
+    }
+    stats.moves_accepted += std::mem::take(&mut all.accepted);
+    all.inputs = 0;
+}
+
+const fn is_turn(input: &MoveInput) -> bool {
+    matches!(input.motion, PlayerMotion::Stand | PlayerMotion::Turn)
+}
+
+/// A table of objects that players may move.
+struct PlayerTable<'w> {
+    entities: &'w [Entity],
+    objects: &'w [Object],
+    positions: TableColumn<'w, Position>,
+    velocities: TableColumn<'w, Velocity>,
+    headings: TableColumn<'w, Heading>,
+    walks: Option<(&'w [Speed], TableColumn<'w, LastMove>)>,
+}
+
+/// Some of its rows.
+struct PlayerRows<'a> {
+    entities: &'a [Entity],
+    objects: &'a [Object],
+    positions: ColumnRows<'a, Position>,
+    velocities: ColumnRows<'a, Velocity>,
+    headings: ColumnRows<'a, Heading>,
+    walks: Option<(&'a [Speed], ColumnRows<'a, LastMove>)>,
+}
+
+impl<'w> PlayerTable<'w> {
+    fn of(
+        (entities, objects, positions, velocities, headings, walks): <Played as ContiguousQueryData>::Contiguous<'w, '_>,
+    ) -> Self {
+        Self {
+            entities,
+            objects,
+            positions: TableColumn::of(positions),
+            velocities: TableColumn::of(velocities),
+            headings: TableColumn::of(headings),
+            walks: walks.map(|(speeds, last)| (speeds, TableColumn::of(last))),
+        }
+    }
+
+    fn pieces(&mut self) -> impl Iterator<Item = PlayerRows<'_>> {
+        let (mut entities, mut objects) = (self.entities, self.objects);
+        let mut positions = self.positions.rows();
+        let mut velocities = self.velocities.rows();
+        let mut headings = self.headings.rows();
+        let mut walks = self
+            .walks
+            .as_mut()
+            .map(|(speeds, last)| (*speeds, last.rows()));
+        pieces(entities.len(), PIECE_ROWS, move |rows| PlayerRows {
+            entities: entities.split_off(..rows).unwrap_or_default(),
+            objects: objects.split_off(..rows).unwrap_or_default(),
+            positions: positions.take_first(rows),
+            velocities: velocities.take_first(rows),
+            headings: headings.take_first(rows),
+            walks: walks.as_mut().map(|(speeds, last)| {
+                (
+                    speeds.split_off(..rows).unwrap_or_default(),
+                    last.take_first(rows),
+                )
+            }),
+        })
+    }
+}
+
+impl PlayerRows<'_> {
+    /// Applies all inputs that there are for these rows.
+    fn move_all(
+        &mut self,
+        chains: &InputChains,
+        mut places: Places,
+        clock: &MoveClock,
+        moved: &mut MovedPiece,
+    ) {
+        for row in 0..self.entities.len() {
+            let place = chains.first_of(self.entities[row]);
+            let Some(input) = chains.inputs.get(place as usize) else {
+                continue;
+            };
+            if let Some(ground) = places.of(self.objects[row].scene_entity()).ground {
+                ground.look_ahead(match input.motion {
+                    PlayerMotion::To(to) => to,
+                    _ => self.positions.get(row).0,
+                });
+            }
+        }
+        for row in 0..self.entities.len() {
+            let entity = self.entities[row];
+            let mut place = chains.first_of(entity);
+            if place == NONE {
+                continue;
+            }
+            let on = places.of(self.objects[row].scene_entity());
+            let mut body = self.body(row);
+            while place != NONE {
+                let input = &chains.inputs[place as usize];
+                // Another one may have had the same index.
+                if input.entity == entity {
+                    moved.note(
+                        place as usize,
+                        input,
+                        move_body(on, &mut body, input, clock),
+                    );
+                }
+                place = chains.next[place as usize];
+            }
+            self.set_body(row, body);
+        }
+    }
+
+    fn body(&self, row: usize) -> Body {
+        let walks = self.walks.as_ref();
+        Body {
+            position: *self.positions.get(row),
+            velocity: *self.velocities.get(row),
+            heading: *self.headings.get(row),
+            walks: walks.map(|(speeds, last)| (speeds[row], *last.get(row))),
+        }
+    }
+
+    fn set_body(&mut self, row: usize, body: Body) {
+        self.positions.set_if_neq(row, body.position);
+        self.velocities.set_if_neq(row, body.velocity);
+        self.headings.set_if_neq(row, body.heading);
+        if let (Some((_, last)), Some((_, moved))) = (&mut self.walks, body.walks) {
+            last.set_if_neq(row, moved);
+        }
+    }
+}
+
+/// The same for few inputs.
+fn move_one_by_one(
+    inputs: &[MoveInput],
+    objects: &mut Query<Played, Without<Walker>>,
+    mut places: Places,
+    clock: &MoveClock,
+    moved: &mut MovedPiece,
+) {
+    for (place, input) in inputs.iter().enumerate() {
+        let Ok((_, object, mut position, mut velocity, mut heading, walks)) =
+            objects.get_mut(input.entity)
+        else {
+            continue;
+        };
+        let mut body = Body {
+            position: *position,
+            velocity: *velocity,
+            heading: *heading,
+            walks: walks.as_ref().map(|(speed, last)| (**speed, **last)),
+        };
+        let on = places.of(object.scene_entity());
+        moved.note(place, input, move_body(on, &mut body, input, clock));
+        position.set_if_neq(body.position);
+        velocity.set_if_neq(body.velocity);
+        heading.set_if_neq(body.heading);
+        if let (Some((_, mut last)), Some((_, moved))) = (walks, body.walks) {
+            last.set_if_neq(moved);
+        }
+    }
+}
+
+/// Remembers what moves in one scene are measured by: objects of a scene mostly come one after the other.
+struct Places<'a, 'w, 's> {
+    grounds: Grounds<'a, 'w, 's>,
+    scenes: &'a Query<'w, 's, &'static Scene>,
+    last: Option<(Entity, PlayerStep<'a>)>,
+}
+
+impl<'a> Places<'a, '_, '_> {
+    /// What moves in a scene are measured by, for one that does not move.
+    fn of(&mut self, scene: Entity) -> PlayerStep<'a> {
+        if let Some((last, on)) = self.last
+            && last == scene
+        {
+            return on;
+        }
+        let on = PlayerStep {
+            ground: self.grounds.of(scene),
+            size_m: self.scenes.get(scene).map_or(Vec2::ZERO, Scene::size_m),
+            step_m: 0.0,
+        };
+        self.last = Some((scene, on));
+        on
+    }
+}
+
+/// What all moves of a tick are measured by.
+struct MoveClock {
+    tick: u64,
+    tick_s: f32,
+    /// The tick as clients know it, so that they come to the same place.
+    told_tick_s: f32,
+    rest_after: u64,
+    rules: MoveRules,
+}
+
+impl MoveClock {
+    fn new(settings: &MovementSettings, tick: &SimTick, time: &Time<Fixed>) -> Self {
+        let tick_s = time.timestep().as_secs_f32();
+        Self {
+            tick: tick.0,
+            tick_s,
+            told_tick_s: told_tick_s(tick_millihertz(tick_s)),
+            rest_after: u64::from(settings.rest_after_ticks.max(1)),
+            rules: settings.rules(),
+        }
+    }
+}
+
+/// What moves change of an object.
+#[derive(Clone, Copy)]
+struct Body {
+    position: Position,
+    velocity: Velocity,
+    heading: Heading,
+    walks: Option<(Speed, LastMove)>,
+}
+
+/// Turns an object, and moves it where it may go.
+fn move_body(
+    on: PlayerStep,
+    body: &mut Body,
+    input: &MoveInput,
+    clock: &MoveClock,
+) -> Result<(), Refusal> {
+    body.heading = Heading(input.heading);
+    match input.motion {
+        PlayerMotion::Stand => {
+            body.velocity = Velocity::default();
+            return Ok(());
+        }
+        PlayerMotion::Turn => return Ok(()),
+        PlayerMotion::To(_) | PlayerMotion::Towards(_) => {}
+    }
+    let (speed, last) = body.walks.as_mut().ok_or(Refusal::NotMovable)?;
+    let (speed, rules) = (speed.m_s(), &clock.rules);
+    let on = PlayerStep {
+        step_m: step_m(speed, clock.told_tick_s),
+        ..on
+    };
+    let since = clock.tick.saturating_sub(last.tick);
+    let elapsed_s = since as f32 * clock.tick_s;
+    let credit = last.credit.after(elapsed_s, speed, rules);
+    let from = body.position.0;
+    let (to, way_m) = on.walk(from, input.motion, credit, rules)?;
+    *last = LastMove {
+        tick: clock.tick,
+        credit: credit.spent(way_m),
+    };
+    let ticks = match input.motion {
+        PlayerMotion::Towards(_) => 1,
+        // Whoever rested began to move at some time since; whoever catches up is no faster than it may be.
+        _ => since.clamp(1, clock.rest_after),
+    };
+    let pace = (to - from) / (ticks as f32 * clock.tick_s);
+    let pace = pace.clamp_length_max(speed * (1.0 + rules.tolerance));
+    (body.position, body.velocity) = (Position(to), Velocity(pace));
+    Ok(())
+}
+
+/// Players that sent no move for a while stand still.
+pub(super) fn rest_players(
+    settings: Res<MovementSettings>,
+    tick: Res<SimTick>,
+    mut players: Query<(&LastMove, &mut Velocity), (With<Speed>, Without<Walker>)>,
+) {
+    let rest_after = u64::from(settings.rest_after_ticks.max(1));
+    for (last, mut velocity) in &mut players {
+        if tick.0.saturating_sub(last.tick) >= rest_after {
+            velocity.set_if_neq(Velocity::default());
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Whoever stands on a blocked tile is put on a free one.
+//!
+//! ```text
+//! MapEdited ──▶ everybody in the rectangle ┬▶ on a blocked tile? ─▶ the nearest free one, a new way
+//! Position, put by others than movement ───┘
+//! ```
+//! Cost: a look at when each object changed, and a bit of the map for those that others have put somewhere.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemState;
+use glam::Vec2;
+
+use super::grounds::{Grounds, Maps};
+use super::mover::{Speed, Walker};
+use super::own_steps::OwnSteps;
+use super::settings::MovementSettings;
+use super::stats::MovementStats;
+use crate::map::{MapEdited, SceneMap, TileRect};
+use crate::nav::{Path, ask_again};
+use crate::world::{Object, Position, teleport};
+
+type Placed = (
+    Entity,
+    Ref<'static, Object>,
+    Ref<'static, Position>,
+    Ref<'static, Speed>,
+);
+
+/// What [`push_out`] reads.
+type PushQuery<'w, 's> = (
+    MessageReader<'w, 's, MapEdited>,
+    Query<'w, 's, Placed>,
+    Maps<'w, 's>,
+    Query<'w, 's, (), Changed<SceneMap>>,
+    Res<'w, OwnSteps>,
+    Res<'w, MovementSettings>,
+);
+
+/// What [`push_out`] keeps between ticks to save allocations.
+#[derive(Default)]
+pub(super) struct PushBuffers {
+    edits: Vec<(Entity, TileRect)>,
+    /// Key, entity, and the middle of the tile to go to.
+    pushed: Vec<(u64, Entity, Option<Vec2>)>,
+}
+
+/// Puts whoever stands on a blocked tile on the nearest free one, be it that the tile was blocked or that the object was
+/// put there. A walker asks for a new way to where it was going.
+pub(super) fn push_out(
+    world: &mut World,
+    push_query: &mut SystemState<PushQuery>,
+    mut buffers: Local<PushBuffers>,
+) {
+    let PushBuffers { edits, pushed } = &mut *buffers;
+    let Ok((mut edited, objects, maps, changed_maps, own_steps, settings)) =
+        push_query.get_mut(world)
+    else {
+        return;
+    };
+    edits.clear();
+    edits.extend(edited.read().map(|edit| (edit.scene_entity, edit.rect)));
+    pushed.clear();
+    // A map that was put in another's place is edited by no message.
+    let own_steps = if changed_maps.is_empty() {
+        *own_steps
+    } else {
+        OwnSteps::default()
+    };
+    let mut grounds = Grounds::new(&maps);
+    for (entity, object, position, speed) in &objects {
+        let is_put = position.is_changed() && !own_steps.are_of(position.last_changed())
+            || object.is_changed()
+            || speed.is_added();
+        if !is_put && edits.is_empty() {
+            continue;
+        }
+        let scene = object.scene_entity();
+        let Some(ground) = grounds.of(scene) else {
+            continue;
+        };
+        let tile = ground.tile_at(position.0);
+        let is_in = |edit: &(Entity, TileRect)| edit.0 == scene && edit.1.contains(tile);
+        if !ground.tiles.is_free(tile) && (is_put || edits.iter().any(is_in)) {
+            let radius_max = settings.push_radius_tiles_max;
+            let free = ground.tiles.nearest_free(tile, radius_max);
+            let to = free.map(|tile| ground.centre_of(tile));
+            pushed.push((object.key(), entity, to));
+        }
+    }
+    // Who is put where others stand is none's business, but messages are in the order of keys.
+    pushed.sort_unstable_by_key(|&(key, ..)| key);
+    for &(_, entity, to) in &*pushed {
+        let is_pushed = to.is_some_and(|to| teleport(world, entity, to).is_ok());
+        let mut stats = world.resource_mut::<MovementStats>();
+        *(if is_pushed {
+            &mut stats.pushed
+        } else {
+            &mut stats.stranded
+        }) += 1;
+        if is_pushed {
+            renew_path(world, entity);
+        }
+    }
+}
+
+/// Ends the path of an object that was pushed; a walker asks for the way from where it is now, unless it has already asked
+/// for another.
+fn renew_path(world: &mut World, entity: Entity) {
+    let Some(mut path) = world.get_mut::<Path>(entity) else {
+        return;
+    };
+    if path.is_empty() {
+        return;
+    }
+    let request = path.request();
+    path.clear();
+    if world.get::<Walker>(entity).is_some() {
+        ask_again(&mut world.entity_mut(entity), request);
+    }
+}

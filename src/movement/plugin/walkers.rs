@@ -1,0 +1,287 @@
+//! Walkers follow their paths.
+//!
+//! ```text
+//! rows of tables, in pieces, side by side ─▶ Position, Velocity, Heading, Path ─▶ who has arrived or is blocked, by key
+//! ```
+//! Invariant: none is in another's way, so that the order of the rows does not show but in what is told, which is sorted.
+//! Cost: a few bits of the map a walker; lines of sight at waypoints.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::ContiguousQueryData;
+use bevy_ecs::system::SystemChangeTick;
+use bevy_time::{Fixed, Time};
+use glam::Vec2;
+
+use super::grounds::{Grounds, Maps};
+use super::mover::{Speed, Walker};
+use super::own_steps::OwnSteps;
+use super::settings::MovementSettings;
+use super::stats::MovementStats;
+use crate::movement::{WalkEnd, advance, direction_of};
+use crate::nav::{Navigator, Path, PathRequest, ask_again};
+use crate::sim::{ColumnRows, TableColumn, Workers, pieces};
+use crate::world::{Heading, Object, Position, Velocity};
+
+/// So many rows a thread takes at once.
+const PIECE_ROWS: usize = 512;
+
+/// A walker came to the end of its path.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// The entity of the walker.
+    pub entity: Entity,
+}
+
+/// What a walker has to tell at the end of a step.
+#[derive(Clone, Copy)]
+pub(super) enum Told {
+    Arrived,
+    Blocked(PathRequest),
+}
+
+/// What one piece of the walkers did.
+#[derive(Default)]
+pub(super) struct WalkedPiece {
+    walked: u64,
+    /// Whether bodies wider than a tile walked, on ground that need not be the scene's own.
+    any_wide: bool,
+    told: Vec<(u64, Entity, Told)>,
+}
+
+type WalkerRow = (
+    Entity,
+    &'static Object,
+    &'static Speed,
+    &'static mut Position,
+    &'static mut Velocity,
+    &'static mut Heading,
+    &'static mut Path,
+);
+
+/// Walkers follow their paths: side by side, since none is in another's way. What they tell is put in the order of their keys.
+pub(super) fn walk(
+    mut walkers: Query<WalkerRow, With<Walker>>,
+    maps: Maps,
+    (settings, time): (Res<MovementSettings>, Res<Time<Fixed>>),
+    ticks: SystemChangeTick,
+    navigator: Res<Navigator>,
+    workers: Res<Workers>,
+    mut stats: ResMut<MovementStats>,
+    mut own_steps: ResMut<OwnSteps>,
+    mut walked: Local<Vec<WalkedPiece>>,
+    mut told: Local<Vec<(u64, Entity, Told)>>,
+    mut arrived: MessageWriter<Arrived>,
+    mut commands: Commands,
+) {
+    let pace = WalkPace {
+        tick_s: time.timestep().as_secs_f32(),
+        looks_max: settings.looks_max as usize,
+    };
+    let tables = walkers.contiguous_iter_mut().into_iter().flatten();
+    let mut tables: Vec<WalkerTable> = tables.map(WalkerTable::of).collect();
+    let mut rows: Vec<WalkerRows> = tables.iter_mut().flat_map(WalkerTable::pieces).collect();
+    if walked.len() < rows.len() {
+        walked.resize_with(rows.len(), WalkedPiece::default);
+    }
+    let mut work: Vec<_> = rows.iter_mut().zip(&mut *walked).collect();
+    workers.for_each_in_turn(&mut work, |(rows, walked)| {
+        let mut grounds = Grounds::new(&maps);
+        rows.look_ahead(&mut grounds);
+        for row in 0..rows.entities.len() {
+            rows.walk_one(row, (&mut grounds, &navigator), &pace, walked);
+        }
+    });
+    let mut any_wide = false;
+    for piece in &mut *walked {
+        stats.walked += std::mem::take(&mut piece.walked);
+        any_wide |= std::mem::take(&mut piece.any_wide);
+        told.append(&mut piece.told);
+    }
+    own_steps.walkers = (!any_wide).then_some(ticks.this_run());
+    tell(&mut told, &mut stats, &mut arrived, &mut commands);
+    told.clear();
+}
+
+/// How far walkers come in a tick.
+struct WalkPace {
+    tick_s: f32,
+    looks_max: usize,
+}
+
+/// A table of walkers.
+struct WalkerTable<'w> {
+    entities: &'w [Entity],
+    objects: &'w [Object],
+    speeds: &'w [Speed],
+    positions: TableColumn<'w, Position>,
+    velocities: TableColumn<'w, Velocity>,
+    headings: TableColumn<'w, Heading>,
+    paths: TableColumn<'w, Path>,
+}
+
+/// Some of its rows.
+struct WalkerRows<'a> {
+    entities: &'a [Entity],
+    objects: &'a [Object],
+    speeds: &'a [Speed],
+    positions: ColumnRows<'a, Position>,
+    velocities: ColumnRows<'a, Velocity>,
+    headings: ColumnRows<'a, Heading>,
+    paths: ColumnRows<'a, Path>,
+}
+
+impl<'w> WalkerTable<'w> {
+    fn of(
+        (entities, objects, speeds, positions, velocities, headings, paths): <WalkerRow as ContiguousQueryData>::Contiguous<'w, '_>,
+    ) -> Self {
+        Self {
+            entities,
+            objects,
+            speeds,
+            positions: TableColumn::of(positions),
+            velocities: TableColumn::of(velocities),
+            headings: TableColumn::of(headings),
+            paths: TableColumn::of(paths),
+        }
+    }
+
+    fn pieces(&mut self) -> impl Iterator<Item = WalkerRows<'_>> {
+        let (mut entities, mut objects, mut speeds) = (self.entities, self.objects, self.speeds);
+        let mut positions = self.positions.rows();
+        let mut velocities = self.velocities.rows();
+        let mut headings = self.headings.rows();
+        let mut paths = self.paths.rows();
+        pieces(entities.len(), PIECE_ROWS, move |rows| WalkerRows {
+            entities: entities.split_off(..rows).unwrap_or_default(),
+            objects: objects.split_off(..rows).unwrap_or_default(),
+            speeds: speeds.split_off(..rows).unwrap_or_default(),
+            positions: positions.take_first(rows),
+            velocities: velocities.take_first(rows),
+            headings: headings.take_first(rows),
+            paths: paths.take_first(rows),
+        })
+    }
+}
+
+impl WalkerRows<'_> {
+    /// Reads where all of them are going and what is under them: see [`Ground::look_ahead`](crate::movement::Ground).
+    fn look_ahead(&self, grounds: &mut Grounds) {
+        for (row, object) in self.objects.iter().enumerate() {
+            let turn = self.paths.get(row).remaining().first().copied();
+            if std::hint::black_box(turn).is_some()
+                && let Some(ground) = grounds.of(object.scene_entity())
+            {
+                ground.look_ahead(self.positions.get(row).0);
+            }
+        }
+    }
+
+    /// One walker's step.
+    fn walk_one<'a>(
+        &mut self,
+        row: usize,
+        (grounds, navigator): (&mut Grounds<'a, '_, '_>, &'a Navigator),
+        pace: &WalkPace,
+        walked: &mut WalkedPiece,
+    ) {
+        let path = self.paths.get(row);
+        if path.is_empty() {
+            self.velocities.set_if_neq(row, Velocity::default());
+            return;
+        }
+        let (clearance, next) = (path.request().clearance, path.next());
+        let (entity, object) = (self.entities[row], self.objects[row]);
+        let Some(ground) = grounds.with_clearance(navigator, object.scene_entity(), clearance)
+        else {
+            return;
+        };
+        let speed = self.speeds[row].m_s();
+        let step = advance(
+            ground,
+            self.positions.get(row).0,
+            path.waypoints(),
+            next,
+            speed * pace.tick_s,
+            pace.looks_max,
+        );
+        walked.walked += 1;
+        walked.any_wide |= clearance > 0;
+        self.positions.set_if_neq(row, Position(step.position));
+        if let Some(towards) = heading_of(*self.headings.get(row), step.direction) {
+            self.headings.set_if_neq(row, towards);
+        }
+        let told = match step.end {
+            WalkEnd::Going => {
+                if step.next != next {
+                    self.paths.get_mut(row).advance_to(step.next);
+                }
+                let velocity = Velocity(step.direction * speed);
+                return self.velocities.set_if_neq(row, velocity);
+            }
+            WalkEnd::Arrived => Told::Arrived,
+            WalkEnd::Blocked => Told::Blocked(path.request()),
+        };
+        walked.told.push((object.key(), entity, told));
+        self.velocities.set_if_neq(row, Velocity::default());
+        self.paths.get_mut(row).clear();
+    }
+}
+
+/// Of a heading the tangent of nearly half a 256th of a turn, by which it is told from the next.
+const NEARLY_HALF: f32 = 0.012;
+
+/// The heading of a direction of length 1, as [`Heading::of`] gives it; what one has is mostly it, which takes no arctangent.
+fn heading_of(had: Heading, direction: Vec2) -> Option<Heading> {
+    let along = direction_of(had.0);
+    if along.perp_dot(direction).abs() < NEARLY_HALF * along.dot(direction) {
+        return Some(had);
+    }
+    Heading::of(direction)
+}
+
+/// Tells who has arrived, and asks anew for those whose way is blocked.
+fn tell(
+    told: &mut [(u64, Entity, Told)],
+    stats: &mut MovementStats,
+    arrived: &mut MessageWriter<Arrived>,
+    commands: &mut Commands,
+) {
+    // Storage order must not show in the order of the messages.
+    told.sort_unstable_by_key(|&(key, ..)| key);
+    for &(_, entity, told) in &*told {
+        match told {
+            Told::Arrived => {
+                stats.arrived += 1;
+                arrived.write(Arrived { entity });
+            }
+            Told::Blocked(request) => {
+                stats.blocked += 1;
+                commands
+                    .entity(entity)
+                    .queue_silenced(move |mut entity: EntityWorldMut| {
+                        ask_again(&mut entity, request);
+                    });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heading_that_is_kept_is_the_one_that_an_arctangent_gives() {
+        let directions = (0..40_000).map(|nth| {
+            let angle = f64::from(nth) * core::f64::consts::TAU / 40_000.0;
+            Vec2::new(angle.cos() as f32, angle.sin() as f32)
+        });
+        for direction in directions.chain([Vec2::ZERO]) {
+            let expected = Heading::of(direction);
+            let near = expected.unwrap_or_default().0;
+            for had in [near.wrapping_sub(1), near, near.wrapping_add(1), near ^ 128] {
+                assert_eq!(heading_of(Heading(had), direction), expected, "{direction}");
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Motions of the objects that a client knows, as far as its budget goes.
+
+use std::cmp::Reverse;
+
+use super::{ClientState, MOTION_BYTES, Surroundings};
+use crate::outbox::BatchPart;
+use crate::sync::counters::SentCounters;
+use crate::sync::motion::{MotionBase, Tier};
+
+impl ClientState {
+    /// Motions of the links that are behind, as far as the budget goes after what was spent; gives the bytes.
+    pub(super) fn fill_motions<R, C>(
+        &mut self,
+        behind: &mut [u32],
+        spent_before: usize,
+        part: &mut BatchPart,
+        around: &Surroundings<R, C>,
+        counters: &mut SentCounters,
+    ) -> usize {
+        let Surroundings {
+            records: scene,
+            allowance,
+            ..
+        } = *around;
+        let mut spent = spent_before;
+        let (links, _) = self.links.as_mut_slices();
+        let room = (self.credit - spent as i64) / MOTION_BYTES;
+        if behind.len() as i64 > room {
+            behind.sort_unstable_by_key(|&place| {
+                let link = &links[place as usize];
+                let waited = (u64::from(link.turns_missed) + 1) * link.tier.ticks();
+                (Reverse(waited * (u64::from(link.class) + 1)), place)
+            });
+        }
+        let own = self.own.map_or(0, |(_, own, _)| own);
+        let own_position = scene.bases.get(own as usize).map(MotionBase::seen);
+        for &place in &*behind {
+            let link = &mut links[place as usize];
+            let base = &scene.bases[link.id as usize];
+            let affordable = spent as i64 <= self.credit;
+            if !affordable && !base.is_reliable() {
+                counters.postponed += 1;
+                link.turns_missed = link.turns_missed.saturating_add(1);
+                continue;
+            }
+            let span = scene.motions.get(link.id);
+            let span =
+                span.unwrap_or_else(|| part.write_own(|bytes| scene.write_motion(link.id, bytes)));
+            if base.is_reliable() {
+                part.reliable(span);
+            } else {
+                part.unreliable(span);
+            }
+            let bytes = span.len();
+            counters.motions.one(bytes);
+            spent += bytes;
+            link.turns_missed = 0;
+            if let Some(own) = own_position {
+                let distance = base.seen().distance_squared(own);
+                link.tier = Tier::of(distance, allowance.near_m, link.class);
+            }
+        }
+        spent - spent_before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use glam::Vec2;
+
+    use super::super::{FillScratch, ViewedAs};
+    use super::*;
+    use crate::outbox::Batch;
+    use crate::sync::allowance::Allowance;
+    use crate::sync::motion::{Moving, Reckoning};
+    use crate::sync::records::{Looked, SceneRecords, Variant};
+    use crate::wire::{ClientId, Hello};
+
+    const OTHERS: u32 = 40;
+
+    /// How often each object but its own is told to a client that may be told so many bytes a tick, while all of them turn in every
+    /// tick; and how often the client was told of itself.
+    fn told_in(ticks: u64, bytes_per_tick: u32, update_doublings: u8) -> (Vec<usize>, usize) {
+        let reckoning = Reckoning {
+            tick_s: 0.05,
+            tolerance_m: 0.05,
+            update_doublings,
+        };
+        let allowance = Allowance {
+            bytes_per_tick,
+            bytes_max: bytes_per_tick,
+            enters_per_tick: OTHERS,
+            near_m: 100.0,
+            update_doublings,
+        };
+        let (mut records, mut batch) = (SceneRecords::default(), Batch::default());
+        let (mut scratch, mut counters) = (FillScratch::default(), SentCounters::default());
+        let mut client = ClientState::new(ClientId(1));
+        client.begin((0, 1, 0), Variant::default());
+        let mut told = vec![0; OTHERS as usize + 2];
+        for tick in 0..ticks {
+            records.begin(1, tick);
+            for id in 1..=OTHERS + 1 {
+                let now = Moving {
+                    position: Vec2::new(id as f32, tick as f32),
+                    velocity: Vec2::X,
+                    heading: (tick * 100) as u8,
+                    floor: 0,
+                    jumped: false,
+                };
+                let looked = records.look_at((id, 0), now, (tick, reckoning), &mut Vec::new());
+                let Looked::News(news) = looked else {
+                    panic!("it turned");
+                };
+                records.take_motion(id, &news);
+                let snapshot = batch.share(|bytes| bytes.push(9));
+                records.snapshots[0].set(id, snapshot);
+            }
+            // None is shared, so that each stands among the line's own with its number behind the kind.
+            records.find_motions(update_doublings, 0, &mut batch);
+            if tick == 1 {
+                client.entering.extend((2..=OTHERS + 1).map(|id| ViewedAs {
+                    id,
+                    generation: 0,
+                    class: 1,
+                }));
+            }
+            client.credit = i64::from(bytes_per_tick);
+            let around = Surroundings {
+                records: &records,
+                scenes: &BTreeMap::new(),
+                shared: &[],
+                size_m: Vec2::splat(100.0),
+                tick,
+                input: 0,
+                is_numbered: false,
+                allowance,
+                hello: Hello {
+                    client: 1,
+                    tick_millihertz: 20_000,
+                    tick,
+                    mtu_bytes: 1_200,
+                },
+                relation: |_| Variant::default(),
+                catch_up: |_: (u32, u32), _: [Variant; 2], _: &mut Vec<u8>| (),
+            };
+            let mut part = BatchPart::default();
+            client.fill(&mut part, &around, &mut scratch, &mut counters);
+            let line = part.line(0).unwrap();
+            for span in line.unreliable {
+                told[usize::from(span.bytes(&[], line.own)[1])] += 1;
+            }
+        }
+        let own = told[1];
+        (told.split_off(2), own)
+    }
+
+    #[test]
+    fn who_can_be_told_everything_is_told_each_motion_once_at_every_turn() {
+        let (told, own) = told_in(66, 1_000_000, 0);
+        assert_eq!((told, own), (vec![64; OTHERS as usize], 65));
+        // In every second tick, by its number.
+        let (told, own) = told_in(66, 1_000_000, 1);
+        assert_eq!((told, own), (vec![32; OTHERS as usize], 65));
+    }
+
+    #[test]
+    fn whatever_does_not_fit_waits_for_other_turns_and_nobody_waits_for_ever() {
+        for update_doublings in [0, 2] {
+            let (told, own) = told_in(402, 150, update_doublings);
+            let least = told.iter().min().copied().unwrap_or_default();
+            let most = told.iter().max().copied().unwrap_or_default();
+            let all: usize = told.iter().sum();
+            assert!(own > 0 && all < 400 * OTHERS as usize / 3, "{own} {told:?}");
+            assert!(least * 2 > most && least > 5, "{told:?}");
+        }
+    }
+}

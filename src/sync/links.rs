@@ -1,0 +1,261 @@
+//! The objects that a client knows, and over which of these links there may be something to tell.
+//!
+//! Every tick asks this of every link of every client, and mostly the answer is no. So what is asked for lies apart, eight bytes a link
+//! and those of a client side by side, and the answer is in [`DueObjects`], which the nearest cache holds. Nothing else of a link
+//! is touched where a motion or a change is told: what counts here is not how much there is to do but how many lines of memory
+//! it takes, since of all clients together there are more than caches hold.
+//!
+//! Cost: about a nanosecond a link and tick; 12 bytes a link, in no order.
+
+use prefetch_index::prefetch_index;
+
+use super::due_objects::DueObjects;
+use super::motion::Tier;
+use super::records::Variant;
+use crate::memory::MemoryUse;
+
+/// What every tick needs to know of an object that a client knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Its number.
+    pub id: u32,
+    /// In which ticks its motion is told.
+    pub tier: Tier,
+    /// What of it is told.
+    pub variant: Variant,
+    /// How much it matters, in the order of the view list's classes.
+    pub class: u8,
+    /// For how many turns of its tier its motion could not be told.
+    pub turns_missed: u8,
+}
+
+const _: () = assert!(size_of::<Link>() == 8);
+
+/// The objects that a client knows, each once, its own first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Links {
+    links: Vec<Link>,
+    /// The generations of their objects.
+    generations: Vec<u32>,
+}
+
+impl Links {
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Forgets all.
+    pub fn clear(&mut self) {
+        self.links.clear();
+        self.generations.clear();
+    }
+
+    /// Adds one, of an object that has none yet.
+    pub fn push(&mut self, link: Link, generation: u32) {
+        if self.links.len() == self.links.capacity() {
+            // To double would be half a kilobyte more of each client.
+            self.links.reserve_exact(MORE_LINKS);
+            self.generations.reserve_exact(MORE_LINKS);
+        }
+        self.links.push(link);
+        self.generations.push(generation);
+    }
+
+    /// Takes one away; the last one takes its place.
+    pub fn swap_remove(&mut self, place: usize) {
+        self.links.swap_remove(place);
+        self.generations.swap_remove(place);
+    }
+
+    /// The place of an object's link. O(links).
+    pub fn place_of(&self, id: u32) -> Option<usize> {
+        self.links.iter().position(|link| link.id == id)
+    }
+
+    /// Whether this object, and no other bearer of its number, is known. O(links).
+    pub fn has(&self, id: u32, generation: u32) -> bool {
+        let place = self.place_of(id);
+        place.is_some_and(|place| self.generations[place] == generation)
+    }
+
+    /// The generation of the object at a place.
+    pub fn generation(&self, place: usize) -> u32 {
+        self.generations[place]
+    }
+
+    /// The links by place.
+    pub fn as_slice(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// The links by place, to be changed, though each stays that of its object; and their objects' generations.
+    pub fn as_mut_slices(&mut self) -> (&mut [Link], &[u32]) {
+        (&mut self.links, &self.generations)
+    }
+
+    /// The links, each with its object's generation.
+    pub fn iter(&self) -> impl Iterator<Item = (&Link, u32)> {
+        self.links.iter().zip(self.generations.iter().copied())
+    }
+
+    /// Finds over which of the first `known` links there is something to tell in this turn.
+    // Its caller has more in hand than there are registers.
+    #[inline(never)]
+    pub fn find_due(&self, known: usize, due: &DueObjects, turn: Turn, found: &mut DuePlaces) {
+        let DuePlaces { news, behind } = found;
+        news.resize(known, 0);
+        behind.resize(known, 0);
+        let Some((own, others)) = self.links[..known].split_first() else {
+            return;
+        };
+        (news[0], behind[0]) = (0, 0);
+        let mut news_count = usize::from(due.of(own.tier, own.id).besides);
+        // It is told of itself in every tick, whatever the others' turns.
+        let is_behind = due.is_motion_now(own.id) || own.turns_missed > 0;
+        let mut behind_count = usize::from(is_behind);
+        for (place, link) in (1..).zip(others) {
+            let is_due = due.of(link.tier, link.id);
+            // Written always and counted if due: which it is no branch could foresee.
+            news[news_count] = place;
+            news_count += usize::from(is_due.besides);
+            behind[behind_count] = place;
+            let waits = link.turns_missed > 0 && turn.is_of(link);
+            behind_count += usize::from(is_due.motion | waits);
+        }
+        news.truncate(news_count);
+        behind.truncate(behind_count);
+    }
+
+    /// Asks for the memory that [`find_due`](Self::find_due) looks at first; what follows the processor asks for by itself.
+    pub fn prefetch(&self) {
+        let a_line = CACHE_LINE_BYTES / size_of::<Link>();
+        for nth in (0..self.links.len()).step_by(a_line).take(LINES_PREFETCHED) {
+            prefetch_index(&self.links, nth);
+        }
+    }
+}
+
+/// A tick, and how often the time between a link's turns is doubled in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// The tick's number.
+    pub tick: u64,
+    /// How often that time is doubled.
+    pub doublings: u8,
+}
+
+impl Turn {
+    /// Whether it is this link's.
+    const fn is_of(self, link: &Link) -> bool {
+        link.tier.doubled(self.doublings).is_due(self.tick, link.id)
+    }
+}
+
+/// Places of links over which there is something to tell, ascending.
+#[derive(Clone, Debug, Default)]
+pub struct DuePlaces {
+    /// Of those with anything but a motion.
+    pub news: Vec<u32>,
+    /// Of those with a motion, or with one that could not be told in an earlier turn.
+    pub behind: Vec<u32>,
+}
+
+impl MemoryUse for DuePlaces {
+    fn heap_bytes(&self) -> usize {
+        self.news.heap_bytes() + self.behind.heap_bytes()
+    }
+}
+
+/// Room for so many links more is made at once.
+const MORE_LINKS: usize = 16;
+
+const CACHE_LINE_BYTES: usize = 64;
+const LINES_PREFETCHED: usize = 12;
+
+impl MemoryUse for Links {
+    fn heap_bytes(&self) -> usize {
+        self.links.heap_bytes() + self.generations.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn link(id: u32, tier: u8, turns_missed: u8) -> Link {
+        Link {
+            id,
+            tier: Tier::from_number(tier),
+            variant: Variant::default(),
+            class: 2,
+            turns_missed,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn each_object_has_its_link_and_its_generation(
+            ids in prop::collection::btree_set(0..100_u32, 1..20),
+            removed in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
+        ) {
+            let mut all: Vec<u32> = ids.into_iter().collect();
+            let mut links = Links::default();
+            all.iter().for_each(|&id| links.push(link(id, 0, 0), id ^ 7));
+            for removed in removed {
+                if all.is_empty() {
+                    break;
+                }
+                let place = removed.index(all.len());
+                let gone = all.swap_remove(place);
+                links.swap_remove(place);
+                prop_assert!(links.place_of(gone).is_none() && !links.has(gone, gone ^ 7));
+            }
+            prop_assert!(links.iter().map(|(link, _)| link.id).eq(all.iter().copied()));
+            for (place, &id) in all.iter().enumerate() {
+                prop_assert_eq!(links.place_of(id), Some(place));
+                prop_assert_eq!(links.generation(place), id ^ 7);
+                prop_assert!(links.has(id, id ^ 7) && !links.has(id, id ^ 6));
+            }
+        }
+
+        #[test]
+        fn those_are_due_whose_object_is_for_their_tier_and_those_that_missed_a_turn(
+            told in prop::collection::vec((0..200_u32, any::<bool>()), 0..30),
+            tiers in prop::collection::vec((0..Tier::COUNT as u8, 0..2_u8), 200),
+            known in 0..200_usize,
+            doublings in 0..3_u8,
+        ) {
+            let (mut due, mut links) = (DueObjects::default(), Links::default());
+            let now: Vec<u32> = told.iter().filter(|(_, is_motion)| *is_motion).map(|&(id, _)| id).collect();
+            due.begin(8);
+            for (id, is_motion) in told {
+                if is_motion {
+                    due.insert_motion(id);
+                } else {
+                    due.insert(id);
+                }
+            }
+            due.find_motions(doublings);
+            (0..).zip(&tiers).for_each(|(id, &(tier, missed))| links.push(link(id, tier, missed), 0));
+            let mut found = DuePlaces { news: vec![9; 3], behind: vec![9; 300] };
+            links.find_due(known, &due, Turn { tick: 8, doublings }, &mut found);
+            let behind = |id: u32| {
+                let (tier, missed) = tiers[id as usize];
+                let tier = Tier::from_number(tier);
+                match id {
+                    0 => missed > 0 || now.contains(&0),
+                    _ => due.of(tier, id).motion || missed > 0 && tier.doubled(doublings).is_due(8, id),
+                }
+            };
+            let all = 0..known as u32;
+            let news = all.clone().filter(|&id| due.of(Tier::default(), id).besides);
+            prop_assert_eq!(found.news, Vec::from_iter(news));
+            prop_assert_eq!(found.behind, Vec::from_iter(all.filter(|&id| behind(id))));
+        }
+    }
+}

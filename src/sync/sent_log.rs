@@ -1,0 +1,474 @@
+//! What all clients were told of late on the reliable channel, for the case that a connection is lost.
+//!
+//! ```text
+//! each worker's lines ─▶ SentPart ─┐
+//! messages that clients share ─────┴─▶ SentLog: a SentTick a tick, as far back as anything may be under way
+//! ```
+//! A message that many clients were told is there once, and one byte or two for each of them; one that nobody was told is not. What a
+//! single client was told is found only when its connection is lost or resumed, which is seldom: a search a tick, and a look at the
+//! lines of the few clients beside it. Until then nothing of it is touched.
+//!
+//! Cost: a few bytes written a message told, one after the other; no allocation while about as much is told as before.
+
+use std::collections::VecDeque;
+
+use fixedbitset::FixedBitSet;
+
+use crate::memory::{MemoryUse, clear_and_give_back, each};
+use crate::outbox::{LineView, MessageSpan};
+use crate::wire::{ClientId, Reader, ServerMessage, write_varint};
+
+/// Set in the place of a message that one client alone was told.
+const OWN: u32 = 1 << 31;
+
+/// The bytes of the length that stands before such a message.
+const LENGTH_BYTES: usize = size_of::<u32>();
+
+/// Where the messages of a client's line end among those of its part.
+#[derive(Clone, Copy, Debug)]
+struct SentLine {
+    client: ClientId,
+    end: u32,
+}
+
+/// An announcement, and the position behind it in what its client was told over its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentAnnounce {
+    /// Who was told.
+    pub client: ClientId,
+    /// The position.
+    pub end: u32,
+}
+
+/// What one worker's clients are told in a tick.
+#[derive(Debug, Default)]
+pub struct SentPart {
+    /// By ascending client.
+    lines: Vec<SentLine>,
+    /// Each message: where it begins among those that clients share, or among those of one client alone.
+    messages: Vec<u32>,
+    /// The latter, each behind its length.
+    own: Vec<u8>,
+    announces: Vec<SentAnnounce>,
+}
+
+impl SentPart {
+    /// Takes down the line of a client that was told so many bytes before, and gives how many it was told now.
+    pub fn keep(&mut self, line: LineView, shared: &[u8], told: u32) -> u32 {
+        let client = line.head.client;
+        let mut end = told;
+        for &span in line.reliable {
+            end = end.wrapping_add(span.len() as u32);
+            let bytes = span.bytes(shared, line.own);
+            self.messages.push(self.place(span));
+            if span.is_own() {
+                self.own.extend((bytes.len() as u32).to_le_bytes());
+                self.own.extend_from_slice(bytes);
+            }
+            let is_announce = bytes
+                .first()
+                .copied()
+                .is_some_and(ServerMessage::is_announce);
+            if is_announce {
+                self.announces.push(SentAnnounce { client, end });
+            }
+        }
+        let all = self.messages.len() as u32;
+        if self.lines.last().map_or(0, |line| line.end) < all {
+            self.lines.push(SentLine { client, end: all });
+        }
+        end.wrapping_sub(told)
+    }
+
+    fn place(&self, span: MessageSpan) -> u32 {
+        if span.is_own() {
+            self.own.len() as u32 | OWN
+        } else {
+            span.start()
+        }
+    }
+
+    fn clear(&mut self) {
+        clear_and_give_back(&mut self.lines);
+        clear_and_give_back(&mut self.messages);
+        clear_and_give_back(&mut self.own);
+        clear_and_give_back(&mut self.announces);
+    }
+
+    /// Puts another part's lines, of clients that come later, behind these.
+    fn append(&mut self, other: &Self) {
+        let (messages, own) = (self.messages.len() as u32, self.own.len() as u32);
+        let moved = |line: &SentLine| SentLine {
+            end: line.end + messages,
+            ..*line
+        };
+        self.lines.extend(other.lines.iter().map(moved));
+        let moved = |&place: &u32| if place & OWN == 0 { place } else { place + own };
+        self.messages.extend(other.messages.iter().map(moved));
+        self.own.extend_from_slice(&other.own);
+        self.announces.extend_from_slice(&other.announces);
+    }
+}
+
+/// Clients of which one is found by search, and the others by reading on from it.
+const LINES_A_BLOCK: usize = if cfg!(test) { 3 } else { 32 };
+
+/// Where the lines of some clients begin.
+#[derive(Clone, Copy, Debug)]
+struct LineBlock {
+    /// The first of them.
+    client: ClientId,
+    start: u32,
+}
+
+/// What was told in one tick.
+#[derive(Debug, Default)]
+struct SentTick {
+    tick: u64,
+    /// The messages that several clients may have been told, and where each ends.
+    shared: Vec<u8>,
+    ends: Vec<u32>,
+    /// Those of one client alone, each behind its length.
+    own: Vec<u8>,
+    /// By ascending client, each as varints: how much greater its number is than that of the one before in its block; how many
+    /// messages it was told; for each twice its number among the shared ones, or twice where it begins among the others and one more.
+    lines: Vec<u8>,
+    blocks: Vec<LineBlock>,
+    announces: Vec<SentAnnounce>,
+}
+
+impl SentTick {
+    /// Takes over what was told. Of the messages that clients share those are kept that anybody was told.
+    fn set(&mut self, all: &SentPart, (shared, starts): (&[u8], &[u32]), told: &mut ToldPlaces) {
+        self.clear();
+        let of_all = all.messages.iter().copied();
+        told.set(of_all.filter(|&place| place & OWN == 0), shared.len());
+        let behind = starts.iter().skip(1).copied();
+        for (&start, end) in starts.iter().zip(behind.chain([shared.len() as u32])) {
+            // An empty message begins where another one does.
+            if end > start && told.places.contains(start as usize) {
+                self.shared
+                    .extend_from_slice(&shared[start as usize..end as usize]);
+                self.ends.push(self.shared.len() as u32);
+            }
+        }
+        self.own.extend_from_slice(&all.own);
+        self.announces.extend_from_slice(&all.announces);
+        self.write_lines(all, told);
+        give_back(&mut self.shared);
+        give_back(&mut self.ends);
+        give_back(&mut self.own);
+        give_back(&mut self.lines);
+        give_back(&mut self.blocks);
+        give_back(&mut self.announces);
+    }
+
+    fn write_lines(&mut self, all: &SentPart, told: &ToldPlaces) {
+        let (mut before, mut start) = (ClientId(0), 0);
+        for (nth, &SentLine { client, end }) in all.lines.iter().enumerate() {
+            if nth % LINES_A_BLOCK == 0 {
+                let start = self.lines.len() as u32;
+                self.blocks.push(LineBlock { client, start });
+                before = client;
+            }
+            let messages = &all.messages[start..end as usize];
+            write_varint(&mut self.lines, u64::from(client.0.wrapping_sub(before.0)));
+            write_varint(&mut self.lines, messages.len() as u64);
+            for &place in messages {
+                let number = match place & OWN {
+                    0 => u64::from(told.number(place)) << 1,
+                    _ => u64::from(place & !OWN) << 1 | 1,
+                };
+                write_varint(&mut self.lines, number);
+            }
+            (before, start) = (client, end as usize);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.shared.clear();
+        self.ends.clear();
+        self.own.clear();
+        self.lines.clear();
+        self.blocks.clear();
+        self.announces.clear();
+    }
+
+    /// The messages that a client was told, as they are named in its line.
+    fn of(&self, client: ClientId) -> Vec<u64> {
+        let behind = self.blocks.partition_point(|block| block.client <= client);
+        let Some(block) = behind.checked_sub(1).map(|nth| self.blocks[nth]) else {
+            return Vec::new();
+        };
+        let end = self.blocks.get(behind);
+        let end = end.map_or(self.lines.len(), |block| block.start as usize);
+        let mut lines = Reader::new(&self.lines[block.start as usize..end]);
+        let mut at = block.client.0;
+        while let (Ok(more), Ok(count)) = (lines.varint_u32(), lines.varint_u32()) {
+            at = at.wrapping_add(more);
+            let numbers = (0..count).map_while(|_| lines.varint_u64().ok());
+            if at == client.0 {
+                return numbers.collect();
+            }
+            numbers.for_each(drop);
+        }
+        Vec::new()
+    }
+
+    /// A message as it is named in a line; nothing where there is none.
+    fn message(&self, number: u64) -> &[u8] {
+        let place = (number >> 1) as usize;
+        if number & 1 == 0 {
+            let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+            return &self.shared[start as usize..self.ends[place] as usize];
+        }
+        let own = self.own.get(place..);
+        let own = own.and_then(|own| own.split_first_chunk::<LENGTH_BYTES>());
+        let message =
+            own.and_then(|(length, rest)| rest.get(..u32::from_le_bytes(*length) as usize));
+        message.unwrap_or_default()
+    }
+
+    fn bytes(&self) -> usize {
+        self.shared.len()
+            + size_of_val(&*self.ends)
+            + self.own.len()
+            + self.lines.len()
+            + size_of_val(&*self.blocks)
+            + size_of_val(&*self.announces)
+    }
+}
+
+/// Which of the messages of a tick were told, by where they begin.
+#[derive(Debug, Default)]
+struct ToldPlaces {
+    places: FixedBitSet,
+    /// How many there are before each block of those bits.
+    before: Vec<u32>,
+}
+
+impl ToldPlaces {
+    /// Takes over places below `end`, in any order.
+    fn set(&mut self, told: impl Iterator<Item = u32>, end: usize) {
+        self.places.clear();
+        self.places.grow(end);
+        for place in told {
+            self.places.insert(place as usize);
+        }
+        self.before.clear();
+        let mut count = 0;
+        self.before
+            .extend(self.places.as_slice().iter().map(|block| {
+                let before = count;
+                count += block.count_ones();
+                before
+            }));
+    }
+
+    /// How many places come before this one.
+    fn number(&self, place: u32) -> u32 {
+        let (nth, bit) = (place / usize::BITS, place % usize::BITS);
+        let block = self.places.as_slice()[nth as usize];
+        self.before[nth as usize] + (block & ((1 << bit) - 1)).count_ones()
+    }
+}
+
+/// What was told of late, oldest first.
+#[derive(Debug, Default)]
+pub struct SentLog {
+    ticks: VecDeque<SentTick>,
+    bytes: usize,
+    /// A tick that is forgotten, whose memory the next one has.
+    spare: SentTick,
+    /// All that is told in the tick in hand.
+    all: SentPart,
+    told: ToldPlaces,
+}
+
+impl SentLog {
+    /// Adds a tick: the messages that clients share and where each begins, and what of them and besides each was told, in parts of
+    /// ascending clients, which are emptied.
+    pub fn push<'a>(
+        &mut self,
+        tick: u64,
+        (shared, starts): (&[u8], &[u32]),
+        parts: impl Iterator<Item = &'a mut SentPart>,
+    ) {
+        self.all.clear();
+        for part in parts {
+            self.all.append(part);
+            part.clear();
+        }
+        let mut added = std::mem::take(&mut self.spare);
+        added.tick = tick;
+        added.set(&self.all, (shared, starts), &mut self.told);
+        self.bytes += added.bytes();
+        self.ticks.push_back(added);
+    }
+
+    /// Forgets the ticks before `from`, and the oldest of those after it while all take more than `bytes_max`; gives the
+    /// announcements that are told in what is forgotten.
+    pub fn trim(&mut self, from: u64, bytes_max: usize, mut forgotten: impl FnMut(SentAnnounce)) {
+        while let Some(oldest) = self.ticks.front()
+            && (oldest.tick < from || self.bytes > bytes_max)
+        {
+            self.bytes -= oldest.bytes();
+            oldest.announces.iter().copied().for_each(&mut forgotten);
+            self.spare = self.ticks.pop_front().unwrap_or_default();
+        }
+    }
+
+    /// The messages that a client was told in the ticks from `since` on, each with its tick, oldest first. O(ticks × log clients).
+    pub fn of(
+        &self,
+        client: ClientId,
+        since: u64,
+    ) -> impl DoubleEndedIterator<Item = (u64, &[u8])> {
+        let first = self.ticks.partition_point(|sent| sent.tick < since);
+        let ticks = self.ticks.range(first..);
+        ticks.flat_map(move |sent| {
+            let messages = sent.of(client).into_iter();
+            messages.map(move |number| (sent.tick, sent.message(number)))
+        })
+    }
+}
+
+/// Gives back what a buffer has taken and does not need: there are a hundred of each.
+fn give_back<T>(buffer: &mut Vec<T>) {
+    let length = buffer.len();
+    if buffer.capacity() > length + length / 2 + SPARE_MAX {
+        buffer.shrink_to(length + length / 8);
+    }
+}
+
+const SPARE_MAX: usize = 64;
+
+impl MemoryUse for SentPart {
+    fn heap_bytes(&self) -> usize {
+        self.lines.heap_bytes()
+            + self.messages.heap_bytes()
+            + self.own.heap_bytes()
+            + self.announces.heap_bytes()
+    }
+}
+
+impl MemoryUse for SentTick {
+    fn heap_bytes(&self) -> usize {
+        self.shared.heap_bytes()
+            + self.ends.heap_bytes()
+            + self.own.heap_bytes()
+            + self.lines.heap_bytes()
+            + self.blocks.heap_bytes()
+            + self.announces.heap_bytes()
+    }
+}
+
+impl MemoryUse for SentLog {
+    fn heap_bytes(&self) -> usize {
+        let told = self.told.places.heap_bytes() + self.told.before.heap_bytes();
+        self.ticks.heap_bytes()
+            + each(&self.ticks)
+            + self.spare.heap_bytes()
+            + self.all.heap_bytes()
+            + told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::outbox::{Batch, BatchPart};
+    use crate::wire::write_announce;
+
+    /// In a tick, what each client is told: messages that all share by number, or its own.
+    type Told = Vec<(u8, Vec<Option<u8>>)>;
+
+    fn told() -> impl Strategy<Value = Told> {
+        let messages = prop::collection::vec(prop::option::of(0..6_u8), 0..4);
+        prop::collection::vec((0..9_u8, messages), 0..8)
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn what_a_client_was_told_of_late_is_found_again(
+            ticks in prop::collection::vec(told(), 1..12),
+            workers in 1..4_usize,
+            kept in 1..6_u64,
+            since in 0..12_u64,
+        ) {
+            let (mut log, mut forgotten) = (SentLog::default(), Vec::new());
+            let mut model: BTreeMap<u8, Vec<(u64, Vec<u8>)>> = BTreeMap::new();
+            let (mut ends, mut announced) = (BTreeMap::new(), Vec::new());
+            for (tick, mut told) in (0..).zip(ticks) {
+                told.sort_by_key(|&(client, _)| client);
+                told.dedup_by_key(|&mut (client, _)| client);
+                let mut batch = Batch::default();
+                let spans: Vec<_> = (0..6_u8)
+                    .map(|nth| {
+                        batch.share(|_| ());
+                        batch.share(|bytes| match nth {
+                            0 => write_announce(bytes, None, b"!"),
+                            nth => bytes.extend(vec![40 + nth; usize::from(nth)]),
+                        })
+                    })
+                    .collect();
+                let mut parts: Vec<SentPart> = Vec::new();
+                parts.resize_with(workers, SentPart::default);
+                let a_worker = told.len().div_ceil(workers).max(1);
+                for (nth, (client, messages)) in told.iter().enumerate() {
+                    let mut of_worker = BatchPart::default();
+                    of_worker.begin(ClientId(u32::from(*client)), 0, 0);
+                    let mut end = *ends.entry(*client).or_insert(0_u32);
+                    for message in messages {
+                        let bytes = match message {
+                            Some(nth) => {
+                                of_worker.reliable(spans[usize::from(*nth)]);
+                                spans[usize::from(*nth)].bytes(&batch.shared, &[]).to_vec()
+                            }
+                            None => {
+                                let own = [60, *client, tick as u8];
+                                of_worker.write_reliable(|bytes| bytes.extend(own));
+                                own.to_vec()
+                            }
+                        };
+                        end += bytes.len() as u32;
+                        if *message == Some(0) {
+                            announced.push((tick, SentAnnounce { client: ClientId(u32::from(*client)), end }));
+                        }
+                        model.entry(*client).or_default().push((tick, bytes));
+                    }
+                    of_worker.end();
+                    if let Some(line) = of_worker.line(0) {
+                        let told = parts[nth / a_worker].keep(line, &batch.shared, ends[client]);
+                        prop_assert_eq!(ends[client] + told, end);
+                    }
+                    ends.insert(*client, end);
+                }
+                log.push(tick, (&batch.shared, &batch.starts), parts.iter_mut());
+                log.trim((tick + 1).saturating_sub(kept), usize::MAX, |announce| forgotten.push(announce));
+                let oldest = (tick + 1).saturating_sub(kept).max(since);
+                for client in 0..9 {
+                    let expected = model.get(&client).into_iter().flatten();
+                    let expected = expected.filter(|&&(at, _)| at >= oldest);
+                    let found = log.of(ClientId(u32::from(client)), since);
+                    prop_assert!(found.eq(expected.map(|(at, bytes)| (*at, &**bytes))), "{client} at {tick}");
+                }
+                let gone = announced.iter().filter(|&&(at, _)| at + kept <= tick);
+                prop_assert!(forgotten.iter().eq(gone.map(|(_, announce)| announce)));
+            }
+            let of_one_told = log.ticks.iter().all(|sent| {
+                let told = (0..9).map(|client| sent.of(ClientId(client)).len());
+                sent.ends.len() <= told.sum()
+            });
+            prop_assert!(of_one_told, "what nobody was told is not kept");
+            log.trim(u64::MAX, 0, |_| ());
+            prop_assert!(log.ticks.is_empty() && log.bytes == 0);
+        }
+    }
+}
