@@ -167,7 +167,7 @@ fn parts_of_other_tiles_or_of_another_layout_are_refused_and_those_of_the_other_
     let (is_used, told) = of(&other, Diagonal::Cut);
     assert!(!is_used && told.len() == 2, "{told:?}");
     assert!(told[0].starts_with("part `SIGN`: the fingerprint of the tiles is "));
-    for (byte, value, field) in [(0, 2, "the layout is 2"), (4, 2, "the movement rule is 2")] {
+    for (byte, value, field) in [(0, 1, "the layout is 1"), (4, 2, "the movement rule is 2")] {
         let mut bytes = parts[1].bytes().to_vec();
         bytes[byte] = value;
         let map = map.clone().with_parts(vec![MapPart::new(*b"JUMP", bytes)]);

@@ -29,8 +29,9 @@ pub struct NavSettings {
     /// The same for [`PathClass::Travel`].
     pub travel_nodes_max: u32,
     /// Searches of [`PathClass::Travel`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1. Scratch
-    /// takes 4 bytes a jump point of the largest map and some 30 a node of the longest search: 2.4 MB after ways across a town of
-    /// 4,096 by 4,096 tiles. It is kept, as taking it anew for each search makes them a third slower.
+    /// takes half a kB for each 32 jump points, near each other, that the longest search came by, and 16 bytes for what waited in
+    /// it at most: 1.3 MB after ways across a town of 4,096 by 4,096 tiles. It is kept, as taking it anew for each search makes
+    /// them a third slower.
     pub travels_at_once_max: u32,
     /// Expansions a tick of all of them together; the rest of their way they go in the next.
     pub travel_expansions_per_tick: u64,

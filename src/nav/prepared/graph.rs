@@ -7,6 +7,9 @@
 //! ```text
 //! tile ──▶ number (rank in a bitmap) ──▶ first[number × ways + direction] ──▶ successors: number, direction
 //! ```
+//! Numbers go block by block of 64 by 64 tiles, so that what a search reads of neighbours, and writes of them, lies together:
+//! one that goes through blocks as it goes through the map meets the same few pages and lines again and again.
+//!
 //! Successors are reached diagonally first and straight after, so the length of that way is the octile distance of the two
 //! tiles and needs no place in the list.
 //!
@@ -16,6 +19,7 @@
 //! under `Cut`), 1.5 bits a tile for the numbers.
 
 use glam::IVec2;
+use prefetch_index::prefetch_index;
 
 use super::planes::{SignPlanes, SignWalks};
 use crate::map::{BitPlane, TileMap};
@@ -25,6 +29,9 @@ use crate::nav::rule::{Diagonal, diagonal_turns, directions_on, is_step_free, is
 use crate::nav::walks::for_each_successor;
 use crate::nav::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 
+/// Rows of a block.
+const BLOCK_ROWS: usize = 64;
+
 /// The graph of jump points of a map under one movement rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::nav) struct JumpGraph {
@@ -33,7 +40,7 @@ pub(in crate::nav) struct JumpGraph {
     /// For each of those words how many jump points come before it.
     before: Vec<u32>,
     pub(super) words_per_row: usize,
-    /// The tiles of the jump points, by y, then x.
+    /// The tiles of the jump points, by their numbers: block by block, and in each by y, then x.
     pub(super) tiles: Vec<Key>,
     /// Directions in which a jump point may be reached: 4, or 8 under `Cut`.
     pub(super) ways: u32,
@@ -111,14 +118,37 @@ impl JumpGraph {
             + size_of_val(&self.successors[..])
     }
 
-    /// No jump points yet.
-    pub(super) fn empty(map: &TileMap, diagonal: Diagonal) -> Self {
+    /// Jump points alone: those that `bits` has in 64 tiles of a row from x and y on.
+    pub(super) fn numbered(
+        map: &TileMap,
+        diagonal: Diagonal,
+        bits: impl Fn(i32, i32) -> u64,
+    ) -> Self {
+        let (width, height) = (map.width() as i32, map.height() as i32);
         let words_per_row = (map.width() as usize).div_ceil(64);
+        let words = words_per_row * map.height() as usize;
+        let (mut is_jump_point, mut before) = (vec![0; words], vec![0; words]);
+        let mut tiles = Vec::new();
+        for top in (0..height).step_by(BLOCK_ROWS) {
+            for x in (0..width).step_by(64) {
+                for y in top..height.min(top + BLOCK_ROWS as i32) {
+                    let word = y as usize * words_per_row + x as usize / 64;
+                    let mut bits = bits(x, y);
+                    (is_jump_point[word], before[word]) = (bits, tiles.len() as u32);
+                    while bits != 0 {
+                        let tile = IVec2::new(x + bits.trailing_zeros() as i32, y);
+                        tiles.push(Key::of_tile(tile));
+                        bits &= bits - 1;
+                    }
+                }
+            }
+        }
+        tiles.shrink_to_fit();
         Self {
-            is_jump_point: Vec::with_capacity(words_per_row * map.height() as usize),
-            before: Vec::with_capacity(words_per_row * map.height() as usize),
+            is_jump_point,
+            before,
             words_per_row,
-            tiles: Vec::new(),
+            tiles,
             ways: match diagonal {
                 Diagonal::NoCut => 4,
                 Diagonal::Cut => 8,
@@ -129,17 +159,6 @@ impl JumpGraph {
         }
     }
 
-    /// Numbers the jump points of the next 64 tiles, row by row.
-    pub(super) fn push_jump_points(&mut self, mut bits: u64, x: i32, y: i32) {
-        self.is_jump_point.push(bits);
-        self.before.push(self.len());
-        while bits != 0 {
-            let tile = IVec2::new(x + bits.trailing_zeros() as i32, y);
-            self.tiles.push(Key::of_tile(tile));
-            bits &= bits - 1;
-        }
-    }
-
     fn build_with<const CUT: bool>(
         map: &TileMap,
         planes: &SignPlanes,
@@ -147,12 +166,8 @@ impl JumpGraph {
     ) -> Option<Self> {
         let rows = map.rows();
         let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
-        let mut graph = Self::empty(map, diagonal);
-        for y in 0..map.height() as i32 {
-            for x in (0..map.width() as i32).step_by(64) {
-                graph.push_jump_points(jump_points_in_word::<CUT>(rows, x, y), x, y);
-            }
-        }
+        let mut graph =
+            Self::numbered(map, diagonal, |x, y| jump_points_in_word::<CUT>(rows, x, y));
         let walks = SignWalks { tiles: map, planes };
         graph
             .first
@@ -182,7 +197,6 @@ impl JumpGraph {
         }
         graph.first.push(graph.successors.len() as u32);
         graph.successors.shrink_to_fit();
-        graph.tiles.shrink_to_fit();
         (graph.memory_bytes() <= bytes_max).then_some(graph)
     }
 
@@ -210,6 +224,20 @@ impl JumpGraph {
         for &successor in successors {
             offer(self.tile(successor.number()), successor.direction());
         }
+    }
+
+    /// Asks for the memory that going on from a jump point reads, of which there is more in all than caches hold.
+    #[inline(always)]
+    pub(in crate::nav) fn prefetch_onward(&self, number: u32, direction: Direction) {
+        let way = (number * self.ways + direction as u32) as usize;
+        prefetch_index(&self.onward, way);
+        prefetch_index(&self.successors, self.first[way] as usize);
+    }
+
+    /// The same of what reaching it reads.
+    #[inline(always)]
+    pub(in crate::nav) fn prefetch_tile(&self, number: u32) {
+        prefetch_index(&self.tiles, number as usize);
     }
 
     /// The directions in which a jump point reached in a direction goes on, and what it meets there.

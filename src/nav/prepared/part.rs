@@ -4,7 +4,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0–3 | layout, 1 |
+//! | 0–3 | layout, 2 |
 //! | 4–7 | movement rule: 0 `no-cut`, 1 `cut` |
 //! | 8–15 | fingerprint of the tiles |
 //! | 16–23 | width and height in tiles |
@@ -13,7 +13,8 @@
 //!
 //! - `SIGN`: the lines of the falling diagonals, five words each, their turns (`cut` only), two words each; the same of the
 //!   rising ones.
-//! - `JUMP`: a bit a tile, 1 = jump point, whole words a row; where successors begin, a number of four bytes for each jump
+//! - `JUMP`: a bit a tile, 1 = jump point, whole words a row; then, by the numbers of jump points, which go block by block of 64
+//!   by 64 tiles, left to right and down, and in each row by row: where successors begin, a number of four bytes for each jump
 //!   point and direction of arrival and one more for the end; the directions onward, a byte each; the successors, four
 //!   bytes each.
 //!
@@ -35,7 +36,7 @@ use crate::nav::rule::Diagonal;
 const SIGN_TAG: [u8; 4] = *b"SIGN";
 const JUMP_TAG: [u8; 4] = *b"JUMP";
 /// Another number for other bytes, and for the same ones that mean something else.
-const LAYOUT: u32 = 1;
+const LAYOUT: u32 = 2;
 const HEADER_BYTES: usize = 24;
 
 /// Why a part of a map's file is not used. What it holds is built anew.
@@ -272,19 +273,17 @@ fn read_graph(
     tiles: &TileMap,
     diagonal: Diagonal,
 ) -> Result<JumpGraph, PartRefused> {
-    let mut graph = JumpGraph::empty(tiles, diagonal);
-    let words_per_row = graph.words_per_row;
+    let words_per_row = (tiles.width() as usize).div_ceil(64);
     let bitmap = reader.take(words_per_row * tiles.height() as usize * 8)?;
     let beyond = u64::MAX.checked_shl(tiles.width() - (words_per_row as u32 - 1) * 64);
-    for (y, row) in (0..).zip(bitmap.chunks_exact(words_per_row * 8)) {
-        for (x, word) in (0..).step_by(64).zip(row.chunks_exact(8)) {
-            graph.push_jump_points(u64_at(word), x, y);
-        }
-        let last = graph.is_jump_point.last().copied().unwrap_or(0);
-        if last & beyond.unwrap_or(0) != 0 {
-            return Err(reader.refused("the row of a jump point off the map", y as u64, "none"));
-        }
+    let mut rows = (0..).zip(bitmap.chunks_exact(words_per_row * 8));
+    let is_beyond = |row: &[u8]| u64_at(&row[row.len() - 8..]) & beyond.unwrap_or(0) != 0;
+    if let Some((y, _)) = rows.find(|(_, row)| is_beyond(row)) {
+        return Err(reader.refused("the row of a jump point off the map", y, "none"));
     }
+    let mut graph = JumpGraph::numbered(tiles, diagonal, |x, y| {
+        u64_at(&bitmap[(y as usize * words_per_row + x as usize / 64) * 8..])
+    });
     let ways = graph.tiles.len() * graph.ways as usize;
     graph.first = numbers_of(reader.take((ways + 1) * 4)?).collect();
     let onward = reader.take(ways)?;
@@ -307,7 +306,6 @@ fn read_graph(
         return Err(reader.refused("a successor", u64::from(unknown), expected));
     }
     graph.successors = numbers_of(successors).map(Successor::of_bits).collect();
-    graph.tiles.shrink_to_fit();
     Ok(graph)
 }
 
@@ -331,7 +329,7 @@ mod tests {
             ];
             for part in &parts {
                 let header = part.bytes()[..8].to_vec();
-                assert_eq!(header, [1, 0, 0, 0, rule, 0, 0, 0]);
+                assert_eq!(header, [2, 0, 0, 0, rule, 0, 0, 0]);
                 assert_eq!(u64_at(&part.bytes()[8..]), map.fingerprint());
                 assert_eq!(part.bytes()[16..24], [70, 0, 0, 0, 9, 0, 0, 0]);
                 let step =
@@ -346,9 +344,9 @@ mod tests {
         }
         let before = [
             7_107_819_582_852_033_027,
-            2_476_894_298_247_658_589,
+            12_956_722_996_260_911_051,
             7_272_111_215_399_791_432,
-            974_408_414_762_135_017u64,
+            4_243_336_340_861_533_416u64,
         ];
         assert_eq!(sums, before);
     }

@@ -160,7 +160,7 @@ impl Search {
 
     fn reset(&mut self, ground: &SearchGround, node_limit: u32) {
         let index = match (ground.graph, ground.algorithm) {
-            (Some((graph, _)), _) => Index::Direct(graph.len()),
+            (Some((graph, _)), _) => Index::Paged(graph.len()),
             (None, Algorithm::AStar) => Index::Chunked {
                 width: ground.tiles.width(),
                 height: ground.tiles.height(),
@@ -188,7 +188,7 @@ impl Search {
         self.open.operations()
     }
 
-    /// The tiles the last search put on its open list, in that order, and whether it expanded them. Map and algorithm must
+    /// The tiles the last search put on its open list, and whether it expanded them. Map and algorithm must
     /// be those of that search.
     pub fn touched<'a>(
         &'a self,
@@ -197,8 +197,8 @@ impl Search {
         algorithm: Algorithm,
     ) -> impl Iterator<Item = (IVec2, bool)> + 'a {
         let ground = SearchGround::new(tiles, nav_map, algorithm);
-        let nodes = self.nodes.as_slice().iter();
-        nodes.map(move |node| (ground.tile_of(node.key), node.is_closed()))
+        let nodes = self.nodes.iter();
+        nodes.map(move |(_, node)| (ground.tile_of(node.key), node.is_closed()))
     }
 
     /// Bytes this scratch holds.
@@ -219,13 +219,13 @@ impl Search {
     ) {
         waypoints.clear();
         let ground = SearchGround::new(tiles, nav_map, algorithm);
-        let nodes = (0..).zip(self.nodes.as_slice());
-        let nearest = nodes
-            .map(|(id, node)| (octile(ground.tile_of(node.key), query.to), node.g, id))
-            .min();
-        match nearest {
-            Some((left, _, id)) if left < octile(query.from, query.to) => {
-                let tile = ground.tile_of(self.nodes.as_slice()[id as usize].key);
+        let nodes = self.nodes.iter().map(|(id, node)| {
+            let tile = ground.tile_of(node.key);
+            (octile(tile, query.to), node.g, Key::of_tile(tile), id)
+        });
+        match nodes.min() {
+            Some((left, _, tile, id)) if left < octile(query.from, query.to) => {
+                let tile = tile.tile();
                 self.write_waypoints(&ground, query.from, tile, id, waypoints);
             }
             _ => waypoints.push(query.from),
@@ -249,7 +249,7 @@ impl Search {
         let mut next = parent;
         waypoints.push(to);
         while tile != from {
-            let node = self.nodes.as_slice().get(next as usize);
+            let node = self.nodes.get(next);
             // What has no node is reached from the start.
             let before = node.map_or(from, |node| ground.tile_of(node.key));
             next = node.map_or(NONE, Node::parent);

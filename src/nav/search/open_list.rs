@@ -52,6 +52,12 @@ impl OpenList {
         self.heap.first().map(|entry| entry.f)
     }
 
+    /// The node at the head.
+    #[inline]
+    pub(super) fn head(&self) -> Option<NodeId> {
+        self.heap.first().map(|entry| entry.node)
+    }
+
     /// Adds a node, or a cheaper way to one that waits.
     #[inline]
     pub(super) fn push(&mut self, node: NodeId, f: Cost) {

@@ -122,6 +122,13 @@ impl SearchRun<'_> {
         }
     }
 
+    /// The key of what is at the head of the open list and where it came from: mostly what is expanded next.
+    #[inline]
+    pub(super) fn head(&mut self) -> Option<(Key, Direction)> {
+        let node = self.nodes.get_mut(self.open.head()?);
+        Some((node.key, node.direction()?))
+    }
+
     /// Offers a way of cost `g` from a node to a tile that is not the goal.
     #[inline]
     pub(super) fn reach(

@@ -154,7 +154,7 @@ impl SharedSearch {
         let mut tile = end.start;
         waypoints.push(tile);
         let mut next = end.node;
-        while let Some(node) = self.nodes.as_slice().get(next as usize) {
+        while let Some(node) = self.nodes.get(next) {
             // The node sees the tile diagonally first and straight after.
             let to = node.key.tile();
             let way = tile - to;
@@ -248,7 +248,7 @@ impl SharedSearch {
         let (best, best_node) = self.best_from_closed(walks, start, hint);
         // The keys of the last start are of no use for this one.
         self.open.reset(self.node_limit);
-        for (id, node) in (0..).zip(self.nodes.as_slice()) {
+        for (id, node) in self.nodes.iter() {
             let f = node.g + octile(node.key.tile(), start);
             if f < best && !node.is_closed() {
                 self.open.push(id, f);
@@ -257,7 +257,7 @@ impl SharedSearch {
         while let Some((id, f)) = self.open.pop()
             && f < best
         {
-            let node = self.nodes.as_slice()[id as usize];
+            let node = *self.nodes.get_mut(id);
             if node.is_closed() {
                 continue;
             }
@@ -309,7 +309,7 @@ impl SharedSearch {
         W: Walks<CUT>,
     {
         let (mut best, mut best_node) = (Cost::MAX, NONE);
-        if let Some(node) = self.nodes.as_slice().get(hint as usize)
+        if let Some(node) = self.nodes.get(hint)
             && walks.is_clear(node.key.tile(), start)
         {
             (best, best_node) = (node.g + octile(node.key.tile(), start), hint);
