@@ -16,6 +16,7 @@ use super::place::CrowdArea;
 use crate::aoi::{Viewable, Viewer};
 use crate::map::SceneMap;
 use crate::movement::{Speed, Walker};
+use crate::nav::Path;
 use crate::sim::{RandomStreams, SimTick};
 use crate::world::{
     KindClass, ObjectKinds, PARTY_PLAYERS_MAX, Parties, PlayerId, Scene, WorldError, join_party,
@@ -153,6 +154,7 @@ pub fn spawn_individual(
     let body = (
         Viewable::default(),
         Speed(spec.speed_m_s),
+        Path::default(),
         attributes::fresh(),
     );
     let entity = spawn_object(

@@ -30,7 +30,7 @@ use super::reasons::LogoutReason;
 use super::rules::SessionRules;
 use super::token::SessionKey;
 use crate::inbox::Connected;
-use crate::memory::MemoryUse;
+use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
 
@@ -194,6 +194,7 @@ impl Sessions {
     /// Takes what was put down for others since the last time.
     pub(super) fn take_effects(&mut self, into: &mut Vec<SessionEffect>) {
         into.append(&mut self.effects);
+        clear_and_give_back(&mut self.effects);
     }
 
     /// Opens the session of a client that connected, or turns it away, which is told like an end.

@@ -1,16 +1,21 @@
 //! Spreading a tick's work over threads, with a result that does not depend on how many there are.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use bevy_ecs::prelude::*;
-use bevy_tasks::ComputeTaskPool;
+use bevy_tasks::futures_lite::future::yield_now;
+use bevy_tasks::{ComputeTaskPool, TaskPool};
 
+use super::clock::Stopwatch;
 use super::spread::Spread;
 
-/// How many chunks a parallel step is cut into: at most this many run at once on Bevy's compute pool.
+/// How many threads work on a step of a tick: the calling one, and others of Bevy's compute pool.
 ///
 /// 1 runs inline on the calling thread. Systems are written so that the number never changes a result: a chunk writes only
 /// to its own items, and what it gathers is joined in the order of the items.
+///
+/// Cost: a lock an item or chunk, and some 10 µs a step while a thread that could help is asleep.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers(usize);
 
@@ -21,7 +26,7 @@ impl Default for Workers {
 }
 
 impl Workers {
-    /// At most `count` chunks; 0 counts as 1.
+    /// At most `count` threads; 0 counts as 1.
     #[must_use]
     pub fn new(count: usize) -> Self {
         Self(count.max(1))
@@ -34,7 +39,7 @@ impl Workers {
         Self::new(count)
     }
 
-    /// How many chunks there may be.
+    /// How many threads there may be.
     #[must_use]
     pub const fn count(self) -> usize {
         self.0
@@ -43,7 +48,8 @@ impl Workers {
     /// Calls `work(scratch, first, chunk)` for consecutive chunks that cover `items`; `first` is the chunk's place.
     ///
     /// `scratch` holds one value a chunk, made when first needed and kept for the next call. A chunk has at least
-    /// `chunk_min` items, so that little work stays on one thread. Without Bevy's pool everything runs inline.
+    /// `chunk_min` items, so that little work stays on one thread. There are some chunks for each that may run at once; whoever
+    /// is done takes the next one. Without Bevy's pool everything runs inline.
     pub fn for_each_chunk<T: Send, S: Send + Default>(
         self,
         items: &mut [T],
@@ -51,53 +57,123 @@ impl Workers {
         scratch: &mut Vec<S>,
         work: impl Fn(&mut S, usize, &mut [T]) + Sync,
     ) {
-        let pool = ComputeTaskPool::try_get().filter(|_| self.0 > 1);
-        let chunks = if pool.is_some() {
-            self.0.min(items.len() / chunk_min.max(1)).max(1)
-        } else {
-            1
-        };
+        let hands = self.hands_for(items.len());
+        let chunks_max = if hands > 1 { hands * CHUNKS_A_HAND } else { 1 };
+        let chunks = chunks_max.min(items.len() / chunk_min.max(1)).max(1);
         if scratch.len() < chunks {
             scratch.resize_with(chunks, S::default);
         }
-        match pool {
-            Some(pool) if chunks > 1 => {
-                let length = items.len().div_ceil(chunks);
-                let work = &work;
-                pool.scope(|scope| {
-                    for (index, (chunk, scratch)) in
-                        items.chunks_mut(length).zip(scratch).enumerate()
-                    {
-                        scope.spawn(async move { work(scratch, index * length, chunk) });
-                    }
-                });
-            }
-            _ => work(&mut scratch[0], 0, items),
+        if chunks == 1 {
+            return work(&mut scratch[0], 0, items);
         }
+        let length = items.len().div_ceil(chunks);
+        let chunks = items.chunks_mut(length).zip(scratch).enumerate();
+        side_by_side(
+            &mut vec![(); hands],
+            chunks,
+            |(), (nth, (chunk, scratch))| {
+                work(scratch, nth * length, chunk);
+            },
+        );
     }
 
-    /// Calls `work` for every item; whoever is done takes the next one. For a few items of which some may be much more work
-    /// than others: the largest should come first. Without Bevy's pool everything runs inline, in order.
+    /// Calls `work` for every item; whoever is done takes the next one, the calling thread from the front and others from the
+    /// back. For a few items of which some may be much more work than others: the largest should come first. Without Bevy's
+    /// pool everything runs inline, in order.
     pub fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
-        let pool = ComputeTaskPool::try_get().filter(|_| self.0 > 1 && items.len() > 1);
-        let Some(pool) = pool else {
-            return items.iter_mut().for_each(work);
-        };
-        let hands = self.0.min(items.len());
-        let items = Mutex::new(items.iter_mut());
-        let next = || {
-            let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
-            items.next()
-        };
-        pool.scope(|scope| {
-            for _ in 0..hands {
-                scope.spawn(async {
-                    while let Some(item) = next() {
-                        work(item);
-                    }
-                });
-            }
+        self.for_each_in_turn_with(items, &mut Vec::new(), |(), _, item| work(item));
+    }
+
+    /// The same with `work(scratch, place, item)`: each that runs has a scratch of its own, made when first needed and kept for
+    /// the next call. Which items one has shall not show in what is made of them.
+    pub fn for_each_in_turn_with<T: Send, S: Send + Default>(
+        self,
+        items: &mut [T],
+        scratch: &mut Vec<S>,
+        work: impl Fn(&mut S, usize, &mut T) + Sync,
+    ) {
+        let hands = self.hands_for(items.len());
+        if scratch.len() < hands {
+            scratch.resize_with(hands, S::default);
+        }
+        let items = items.iter_mut().enumerate();
+        side_by_side(&mut scratch[..hands], items, |scratch, (place, item)| {
+            work(scratch, place, item);
         });
+    }
+
+    /// How many of so many items may be worked on at once; at least 1.
+    fn hands_for(self, items: usize) -> usize {
+        match ComputeTaskPool::try_get() {
+            Some(_) => self.0.min(items).max(1),
+            None => 1,
+        }
+    }
+}
+
+/// Chunks for each of those that run at once. More of them even out better, and each costs a scratch.
+const CHUNKS_A_HAND: usize = 4;
+
+/// Each hand, of which there is one at least, takes one item after another until none is left: the first, which is the calling
+/// thread's, from the front, and others from the back. So the same thread mostly has the same items in every step of a tick, and
+/// their memory in its caches.
+fn side_by_side<H: Send, I: DoubleEndedIterator + Send>(
+    hands: &mut [H],
+    items: I,
+    work: impl Fn(&mut H, I::Item) + Sync,
+) {
+    let Some(pool) = ComputeTaskPool::try_get().filter(|_| hands.len() > 1) else {
+        return items.for_each(|item| work(&mut hands[0], item));
+    };
+    let items = Mutex::new(items);
+    let (own, others) = hands.split_at_mut(1);
+    let helpers = others.len();
+    let rest = || items.lock().unwrap_or_else(PoisonError::into_inner);
+    // The lock is not held while an item is worked on.
+    let (first, last) = (|| rest().next(), || rest().next_back());
+    pool.scope(|scope| {
+        let (last, work) = (&last, &work);
+        for hand in others {
+            scope.spawn(async move {
+                while let Some(item) = last() {
+                    work(hand, item);
+                }
+            });
+        }
+        // Nobody waits for a thread that is still asleep: it will find nothing left.
+        for hand in own {
+            while let Some(item) = first() {
+                work(hand, item);
+            }
+        }
+    });
+    keep_awake(pool, helpers);
+}
+
+/// For how long a thread that had work waits for more before it sleeps. To wake one takes 60 to 100 µs, which is more than many steps
+/// of a tick take; between the steps of a tick lie up to 300 µs, so that this costs the time that one thread works alone, and no
+/// other.
+const AWAKE_NS: u64 = 300_000;
+
+/// Until [`AWAKE_NS`] from now so many threads of the pool look for work and do not sleep; they give way to whoever else
+/// has some for their core.
+fn keep_awake(pool: &'static TaskPool, threads: usize) {
+    static CLOCK: LazyLock<Stopwatch> = LazyLock::new(Stopwatch::start);
+    static UNTIL_NS: AtomicU64 = AtomicU64::new(0);
+    static AWAKE: AtomicUsize = AtomicUsize::new(0);
+    let now_ns = || u64::try_from(CLOCK.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    UNTIL_NS.store(now_ns().saturating_add(AWAKE_NS), Ordering::Relaxed);
+    while AWAKE.load(Ordering::Relaxed) < threads {
+        AWAKE.fetch_add(1, Ordering::Relaxed);
+        let look_for_work = async move {
+            while now_ns() < UNTIL_NS.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+                // Whatever else the pool has to do comes first.
+                yield_now().await;
+            }
+            AWAKE.fetch_sub(1, Ordering::Relaxed);
+        };
+        pool.spawn(look_for_work).detach();
     }
 }
 
@@ -123,8 +199,49 @@ impl Spread for Workers {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use bevy_tasks::TaskPool;
+
+    #[test]
+    fn items_are_worked_on_side_by_side() {
+        ComputeTaskPool::get_or_init(TaskPool::default);
+        // If another test has all threads, they come later.
+        let begun = AtomicUsize::new(0);
+        let all_begun = |all: usize| {
+            begun.fetch_add(1, Ordering::SeqCst);
+            let watch = Stopwatch::start();
+            while begun.load(Ordering::SeqCst) < all && watch.elapsed() < Duration::from_secs(60) {
+                std::thread::yield_now();
+            }
+            begun.load(Ordering::SeqCst) >= all
+        };
+        let mut met = [false; 2];
+        Workers::new(2).for_each_in_turn(&mut met, |met| *met = all_begun(2));
+        assert_eq!(met, [true; 2]);
+        Workers::new(2).for_each_chunk(&mut met, 1, &mut vec![(); 2], |(), _, met| {
+            met.fill(all_begun(4));
+        });
+        assert_eq!(met, [true; 2]);
+    }
+
+    #[test]
+    fn each_thread_has_its_own_scratch() {
+        ComputeTaskPool::get_or_init(TaskPool::default);
+        for workers in [1, 2, 5] {
+            let (mut items, mut scratch) = (vec![0; 100], Vec::<usize>::new());
+            Workers::new(workers).for_each_in_turn_with(
+                &mut items,
+                &mut scratch,
+                |seen, place, item| {
+                    *seen += 1;
+                    *item = place;
+                },
+            );
+            assert!(items.into_iter().eq(0..100));
+            assert_eq!((scratch.len(), scratch.iter().sum()), (workers, 100));
+        }
+    }
 
     #[test]
     fn every_item_is_visited_once_whatever_the_number_of_chunks() {

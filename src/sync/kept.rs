@@ -434,6 +434,7 @@ impl MemoryUse for Missed {
 mod tests {
     use super::*;
     use crate::outbox::Batch;
+    use crate::sim::Inline;
     use crate::sync::sent_log::SentPart;
     use crate::wire::{write_announce, write_despawn};
 
@@ -476,6 +477,7 @@ mod tests {
             tick,
             (&batch.shared, &batch.starts),
             [&mut part].into_iter(),
+            Inline,
         );
         log.trim(tick.saturating_sub(LIMITS.ticks), usize::MAX, |announce| {
             assert_eq!(announce.client, CLIENT);

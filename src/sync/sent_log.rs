@@ -1,14 +1,14 @@
 //! What all clients were told of late on the reliable channel, for the case that a connection is lost.
 //!
 //! ```text
-//! each worker's lines ─▶ SentPart ─┐
+//! each worker's lines ─▶ SentPart ─┐  written down side by side
 //! messages that clients share ─────┴─▶ SentLog: a SentTick a tick, as far back as anything may be under way
 //! ```
 //! A message that many clients were told is there once, and one byte or two for each of them; one that nobody was told is not. What a
 //! single client was told is found only when its connection is lost or resumed, which is seldom: a search a tick, and a look at the
 //! lines of the few clients beside it. Until then nothing of it is touched.
 //!
-//! Cost: a few bytes written a message told, one after the other; no allocation while about as much is told as before.
+//! Cost: a few bytes written a message told, one after the other; a few allocations a tick, however much is told.
 
 use std::collections::VecDeque;
 
@@ -16,6 +16,7 @@ use fixedbitset::FixedBitSet;
 
 use crate::memory::{MemoryUse, clear_and_give_back, each};
 use crate::outbox::{LineView, MessageSpan};
+use crate::sim::Spread;
 use crate::wire::{ClientId, Reader, ServerMessage, write_varint};
 
 /// Set in the place of a message that one client alone was told.
@@ -50,6 +51,9 @@ pub struct SentPart {
     /// The latter, each behind its length.
     own: Vec<u8>,
     announces: Vec<SentAnnounce>,
+    /// The lines as [`SentTick`] keeps them, but for the place at which they begin there.
+    written: Vec<u8>,
+    blocks: Vec<LineBlock>,
 }
 
 impl SentPart {
@@ -93,20 +97,32 @@ impl SentPart {
         clear_and_give_back(&mut self.messages);
         clear_and_give_back(&mut self.own);
         clear_and_give_back(&mut self.announces);
+        clear_and_give_back(&mut self.written);
+        clear_and_give_back(&mut self.blocks);
     }
 
-    /// Puts another part's lines, of clients that come later, behind these.
-    fn append(&mut self, other: &Self) {
-        let (messages, own) = (self.messages.len() as u32, self.own.len() as u32);
-        let moved = |line: &SentLine| SentLine {
-            end: line.end + messages,
-            ..*line
-        };
-        self.lines.extend(other.lines.iter().map(moved));
-        let moved = |&place: &u32| if place & OWN == 0 { place } else { place + own };
-        self.messages.extend(other.messages.iter().map(moved));
-        self.own.extend_from_slice(&other.own);
-        self.announces.extend_from_slice(&other.announces);
+    /// Writes the lines, whose clients come behind those of the parts before. So many bytes of messages of one client alone come before
+    /// this part's.
+    fn write_lines(&mut self, own_before: u64, told: &ToldPlaces) {
+        let (mut before, mut start) = (ClientId(0), 0);
+        for (nth, &SentLine { client, end }) in self.lines.iter().enumerate() {
+            if nth % LINES_A_BLOCK == 0 {
+                let start = self.written.len() as u32;
+                self.blocks.push(LineBlock { client, start });
+                before = client;
+            }
+            let messages = &self.messages[start..end as usize];
+            let more = client.0.wrapping_sub(before.0);
+            write_line_head(&mut self.written, more, messages.len());
+            for &place in messages {
+                let number = match place & OWN {
+                    0 => u64::from(told.number(place)) << 1,
+                    _ => (u64::from(place & !OWN) + own_before) << 1 | 1,
+                };
+                write_varint(&mut self.written, number);
+            }
+            (before, start) = (client, end as usize);
+        }
     }
 }
 
@@ -130,8 +146,8 @@ struct SentTick {
     ends: Vec<u32>,
     /// Those of one client alone, each behind its length.
     own: Vec<u8>,
-    /// By ascending client, each as varints: how much greater its number is than that of the one before in its block; how many
-    /// messages it was told; for each twice its number among the shared ones, or twice where it begins among the others and one more.
+    /// By ascending client, each a head and for each message a varint: twice its number among the shared ones, or twice where it
+    /// begins among the others and one more.
     lines: Vec<u8>,
     blocks: Vec<LineBlock>,
     announces: Vec<SentAnnounce>,
@@ -139,9 +155,15 @@ struct SentTick {
 
 impl SentTick {
     /// Takes over what was told. Of the messages that clients share those are kept that anybody was told.
-    fn set(&mut self, all: &SentPart, (shared, starts): (&[u8], &[u32]), told: &mut ToldPlaces) {
+    fn set(
+        &mut self,
+        parts: &mut [&mut SentPart],
+        (shared, starts): (&[u8], &[u32]),
+        told: &mut ToldPlaces,
+        spread: impl Spread,
+    ) {
         self.clear();
-        let of_all = all.messages.iter().copied();
+        let of_all = parts.iter().flat_map(|part| part.messages.iter().copied());
         told.set(of_all.filter(|&place| place & OWN == 0), shared.len());
         let behind = starts.iter().skip(1).copied();
         for (&start, end) in starts.iter().zip(behind.chain([shared.len() as u32])) {
@@ -152,37 +174,32 @@ impl SentTick {
                 self.ends.push(self.shared.len() as u32);
             }
         }
-        self.own.extend_from_slice(&all.own);
-        self.announces.extend_from_slice(&all.announces);
-        self.write_lines(all, told);
+        let (mut own_before, mut unwritten) = (0, Vec::with_capacity(parts.len()));
+        for part in &mut *parts {
+            let own = part.own.len();
+            unwritten.push((own_before, part));
+            own_before += own;
+        }
+        spread.for_each_in_turn(&mut unwritten, |(own_before, part)| {
+            part.write_lines(*own_before as u64, told);
+        });
+        for part in parts {
+            let start = self.lines.len() as u32;
+            let moved = |block: &LineBlock| LineBlock {
+                start: block.start + start,
+                ..*block
+            };
+            self.blocks.extend(part.blocks.iter().map(moved));
+            self.lines.extend_from_slice(&part.written);
+            self.own.extend_from_slice(&part.own);
+            self.announces.extend_from_slice(&part.announces);
+        }
         give_back(&mut self.shared);
         give_back(&mut self.ends);
         give_back(&mut self.own);
         give_back(&mut self.lines);
         give_back(&mut self.blocks);
         give_back(&mut self.announces);
-    }
-
-    fn write_lines(&mut self, all: &SentPart, told: &ToldPlaces) {
-        let (mut before, mut start) = (ClientId(0), 0);
-        for (nth, &SentLine { client, end }) in all.lines.iter().enumerate() {
-            if nth % LINES_A_BLOCK == 0 {
-                let start = self.lines.len() as u32;
-                self.blocks.push(LineBlock { client, start });
-                before = client;
-            }
-            let messages = &all.messages[start..end as usize];
-            write_varint(&mut self.lines, u64::from(client.0.wrapping_sub(before.0)));
-            write_varint(&mut self.lines, messages.len() as u64);
-            for &place in messages {
-                let number = match place & OWN {
-                    0 => u64::from(told.number(place)) << 1,
-                    _ => u64::from(place & !OWN) << 1 | 1,
-                };
-                write_varint(&mut self.lines, number);
-            }
-            (before, start) = (client, end as usize);
-        }
     }
 
     fn clear(&mut self) {
@@ -204,7 +221,7 @@ impl SentTick {
         let end = end.map_or(self.lines.len(), |block| block.start as usize);
         let mut lines = Reader::new(&self.lines[block.start as usize..end]);
         let mut at = block.client.0;
-        while let (Ok(more), Ok(count)) = (lines.varint_u32(), lines.varint_u32()) {
+        while let Some((more, count)) = read_line_head(&mut lines) {
             at = at.wrapping_add(more);
             let numbers = (0..count).map_while(|_| lines.varint_u64().ok());
             if at == client.0 {
@@ -237,6 +254,29 @@ impl SentTick {
             + size_of_val(&*self.blocks)
             + size_of_val(&*self.announces)
     }
+}
+
+/// A line with fewer messages has their number in the low bits of its head's first varint; others have it less so many behind that.
+const COUNT_MAX: u64 = 15;
+const COUNT_BITS: u32 = 4;
+
+/// Writes what stands before a line: how much greater its client's number is than that of the one before in its block, and how many
+/// messages the client was told. Mostly a byte.
+fn write_line_head(lines: &mut Vec<u8>, more: u32, count: usize) {
+    let low = COUNT_MAX.min(count as u64);
+    write_varint(lines, u64::from(more) << COUNT_BITS | low);
+    if low == COUNT_MAX {
+        write_varint(lines, count as u64 - COUNT_MAX);
+    }
+}
+
+fn read_line_head(lines: &mut Reader) -> Option<(u32, u64)> {
+    let head = lines.varint_u64().ok()?;
+    let mut count = head & COUNT_MAX;
+    if count == COUNT_MAX {
+        count += lines.varint_u64().ok()?;
+    }
+    Some(((head >> COUNT_BITS) as u32, count))
 }
 
 /// Which of the messages of a tick were told, by where they begin.
@@ -280,8 +320,6 @@ pub struct SentLog {
     bytes: usize,
     /// A tick that is forgotten, whose memory the next one has.
     spare: SentTick,
-    /// All that is told in the tick in hand.
-    all: SentPart,
     told: ToldPlaces,
 }
 
@@ -293,15 +331,13 @@ impl SentLog {
         tick: u64,
         (shared, starts): (&[u8], &[u32]),
         parts: impl Iterator<Item = &'a mut SentPart>,
+        spread: impl Spread,
     ) {
-        self.all.clear();
-        for part in parts {
-            self.all.append(part);
-            part.clear();
-        }
+        let mut parts: Vec<_> = parts.collect();
         let mut added = std::mem::take(&mut self.spare);
         added.tick = tick;
-        added.set(&self.all, (shared, starts), &mut self.told);
+        added.set(&mut parts, (shared, starts), &mut self.told, spread);
+        parts.into_iter().for_each(SentPart::clear);
         self.bytes += added.bytes();
         self.ticks.push_back(added);
     }
@@ -336,8 +372,8 @@ impl SentLog {
 /// Gives back what a buffer has taken and does not need: there are a hundred of each.
 fn give_back<T>(buffer: &mut Vec<T>) {
     let length = buffer.len();
-    if buffer.capacity() > length + length / 2 + SPARE_MAX {
-        buffer.shrink_to(length + length / 8);
+    if buffer.capacity() > length + length / 8 + SPARE_MAX {
+        buffer.shrink_to(length + length / 16);
     }
 }
 
@@ -349,6 +385,8 @@ impl MemoryUse for SentPart {
             + self.messages.heap_bytes()
             + self.own.heap_bytes()
             + self.announces.heap_bytes()
+            + self.written.heap_bytes()
+            + self.blocks.heap_bytes()
     }
 }
 
@@ -366,11 +404,7 @@ impl MemoryUse for SentTick {
 impl MemoryUse for SentLog {
     fn heap_bytes(&self) -> usize {
         let told = self.told.places.heap_bytes() + self.told.before.heap_bytes();
-        self.ticks.heap_bytes()
-            + each(&self.ticks)
-            + self.spare.heap_bytes()
-            + self.all.heap_bytes()
-            + told
+        self.ticks.heap_bytes() + each(&self.ticks) + self.spare.heap_bytes() + told
     }
 }
 
@@ -382,6 +416,7 @@ mod tests {
 
     use super::*;
     use crate::outbox::{Batch, BatchPart};
+    use crate::sim::Workers;
     use crate::wire::write_announce;
 
     /// In a tick, what each client is told: messages that all share by number, or its own.
@@ -450,7 +485,8 @@ mod tests {
                     }
                     ends.insert(*client, end);
                 }
-                log.push(tick, (&batch.shared, &batch.starts), parts.iter_mut());
+                let spread = Workers::with_pool(2);
+                log.push(tick, (&batch.shared, &batch.starts), parts.iter_mut(), spread);
                 log.trim((tick + 1).saturating_sub(kept), usize::MAX, |announce| forgotten.push(announce));
                 let oldest = (tick + 1).saturating_sub(kept).max(since);
                 for client in 0..9 {

@@ -9,15 +9,15 @@ use crate::rig::{Play, hashes};
 
 /// Scenario, ticks, state hash after them.
 const GOLDEN: [(&str, u64, &str); 9] = [
-    ("town", 60, "95f9768153ce9291"),
-    ("siege", 140, "aca5b79740fa3980"),
-    ("boss", 60, "cd589331c07c508c"),
-    ("arena_night", 300, "ba49e7bd50701654"),
-    ("churn", 140, "a9b87a9ac9f45e0a"),
-    ("auction", 60, "31f4f96db74e882f"),
-    ("royale", 60, "b6435fe9ef4f1143"),
-    ("raid", 60, "edcbe52beb7c1c71"),
-    ("overload", 300, "66a6a795105746ed"),
+    ("town", 60, "a60b8c3dde02b976"),
+    ("siege", 140, "d94e2be8a3644f65"),
+    ("boss", 60, "d7520958878dbdb5"),
+    ("arena_night", 300, "29b17fede8d2ea4d"),
+    ("churn", 140, "7776dbdcad93a4be"),
+    ("auction", 60, "c9b9f012eedf3498"),
+    ("royale", 60, "8567709aa7773ad4"),
+    ("raid", 60, "5d4a664679aa3092"),
+    ("overload", 300, "088dd1d8c3c5aa20"),
 ];
 
 #[test]

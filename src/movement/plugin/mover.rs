@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::*;
 
 use crate::movement::Credit;
+use crate::nav::Path;
 use crate::sim::StateHasher;
 use crate::world::StateHashed;
 
@@ -27,8 +28,10 @@ impl Speed {
     }
 }
 
-/// The server walks this object along its [`Path`](crate::nav::Path). An object with [`Speed`] and without this is moved by its player.
+/// The server walks this object along its [`Path`], which it has from the start, so that no answer makes it another archetype. An
+/// object with [`Speed`] and without this is moved by its player.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[require(Path)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Walker;
 

@@ -14,9 +14,6 @@ use crate::map::SceneMap;
 use crate::sim::clock::Stopwatch;
 use crate::sim::{Overload, Workers};
 
-/// A chunk for another thread has at least this many searches.
-const CHUNK_SEARCHES_MIN: usize = 2;
-
 /// Admits short requests, searches in parallel, and applies the answers in the order of the queue.
 pub(super) fn answer_requests(
     settings: Res<NavSettings>,
@@ -49,41 +46,28 @@ pub(super) fn answer_requests(
         !is_oldest && settings.budget_ms.is_some_and(|ms| elapsed_ms() > ms)
     };
     let all = &*jobs;
-    workers.for_each_chunk(
+    workers.for_each_in_turn_with(
         groups.as_mut_slice(),
-        1,
         group_searches,
-        |scratch, _, chunk| {
-            for group in chunk {
-                let Some(first) = group.first().filter(|&first| !is_late(first == 0)) else {
-                    return;
-                };
-                let waiting = &all[first].waiting;
-                if let Ok(ground) = nav_maps.ground(waiting, &maps) {
-                    group.run(waiting.to, scratch, &ground, &settings);
-                }
+        |scratch, _, group| {
+            let Some(first) = group.first().filter(|&first| !is_late(first == 0)) else {
+                return;
+            };
+            let waiting = &all[first].waiting;
+            if let Ok(ground) = nav_maps.ground(waiting, &maps) {
+                group.run(waiting.to, scratch, &ground, &settings);
             }
         },
     );
-    workers.for_each_chunk(
-        jobs,
-        CHUNK_SEARCHES_MIN,
-        searches,
-        |search, first, chunk| {
-            for (nth, job) in chunk.iter_mut().enumerate() {
-                if !matches!(job.work, JobState::Waits) {
-                    continue;
-                }
-                if is_late(first + nth == 0) {
-                    return;
-                }
-                if let Ok(ground) = nav_maps.ground(&job.waiting, &maps) {
-                    search.abandon();
-                    job.run(search, &ground, &settings, u32::MAX);
-                }
-            }
-        },
-    );
+    workers.for_each_in_turn_with(jobs, searches, |search, nth, job| {
+        if !matches!(job.work, JobState::Waits) || is_late(nth == 0) {
+            return;
+        }
+        if let Ok(ground) = nav_maps.ground(&job.waiting, &maps) {
+            search.abandon();
+            job.run(search, &ground, &settings, u32::MAX);
+        }
+    });
     groups.hand_out(jobs);
     for nth in 0..admitted {
         share(jobs, nth);

@@ -168,7 +168,7 @@ pub struct PathFailed {
     pub class: PathClass,
 }
 
-/// The way an object is on. Given to an object with its first answer, and emptied when it ends.
+/// The way an object is on; empty where it is on none. Who has none yet is given one with its first answer.
 #[derive(Component, Clone, Debug, Default, PartialEq)]
 pub struct Path {
     pub(super) waypoints: Vec<IVec2>,

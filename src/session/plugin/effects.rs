@@ -6,6 +6,7 @@ use super::control::ControlledBy;
 use super::facts::{ClientTold, LinkDead, LinkLost, LoggedIn, LoggedOut, Resumed, SessionClosed};
 use super::settings::SessionStats;
 use crate::inbox::Inbox;
+use crate::memory::clear_and_give_back;
 use crate::session::life::Session;
 use crate::session::reasons::LogoutReason;
 use crate::session::sessions::{SessionEffect, Sessions};
@@ -45,6 +46,7 @@ pub(super) fn tell(world: &mut World, effects: &mut Vec<SessionEffect>) {
     loop {
         world.resource_mut::<Sessions>().take_effects(effects);
         if effects.is_empty() {
+            clear_and_give_back(effects);
             return;
         }
         for effect in effects.drain(..) {

@@ -54,6 +54,9 @@ impl ClientSeat {
 /// So few sessions are not worth another thread.
 const SESSIONS_MIN: usize = 512;
 
+/// More than one, so that none waits for one that comes late.
+const RANGES_A_THREAD: usize = 4;
+
 /// Consecutive sessions, and what they say.
 #[derive(Debug, Default)]
 pub(in crate::sync) struct SeatRange {
@@ -73,7 +76,7 @@ pub(super) fn follow_sessions(
     gone: &mut Vec<ClientState>,
     sent: (&SentLog, KeptLimits),
 ) {
-    divide(seats, workers.count(), ranges);
+    divide(seats, workers.count() * RANGES_A_THREAD, ranges);
     workers.for_each_in_turn(ranges, |range| {
         let sessions = sessions.range(range.from, range.until);
         let receiving = sessions.filter(|(_, session)| session.receives);
@@ -82,22 +85,32 @@ pub(super) fn follow_sessions(
             .seats
             .extend(receiving.map(|(client, session)| ClientSeat::of(client, session, objects)));
     });
-    let now = || ranges.iter().flat_map(|range| &range.seats);
     // States are large, and mostly the same clients are there, over the same connections.
-    let is_same = seats
-        .iter()
-        .map(ClientSeat::link)
-        .eq(now().map(ClientSeat::link));
+    let is_same = are_same(seats, ranges);
     seats.clear();
-    seats.extend(now());
+    for range in ranges {
+        seats.extend_from_slice(&range.seats);
+    }
     if !is_same {
         follow_seats(clients, seats, gone, sent);
     }
 }
 
+/// Whether the seats of the ranges are of the same clients, over the same connections.
+fn are_same(before: &[ClientSeat], ranges: &[SeatRange]) -> bool {
+    let mut rest = before;
+    let is_same = |range: &SeatRange| {
+        rest.split_off(..range.seats.len()).is_some_and(|before| {
+            let before = before.iter().map(ClientSeat::link);
+            before.eq(range.seats.iter().map(ClientSeat::link))
+        })
+    };
+    ranges.iter().all(is_same) && rest.is_empty()
+}
+
 /// Divides all sessions that may be into ranges of about as many of those that were there in the last tick.
-fn divide(before: &[ClientSeat], hands: usize, ranges: &mut Vec<SeatRange>) {
-    let count = hands.min(before.len() / SESSIONS_MIN).max(1);
+fn divide(before: &[ClientSeat], ranges_max: usize, ranges: &mut Vec<SeatRange>) {
+    let count = ranges_max.min(before.len() / SESSIONS_MIN).max(1);
     ranges.resize_with(count, SeatRange::default);
     let first = |nth: usize| {
         before
@@ -108,6 +121,12 @@ fn divide(before: &[ClientSeat], hands: usize, ranges: &mut Vec<SeatRange>) {
         range.from = first(nth).filter(|_| nth > 0);
         range.until = first(nth + 1);
     }
+}
+
+/// The seats in pieces, each of clients next to one another whose objects are in one scene, or who control none.
+pub(super) fn in_one_scene(seats: &[ClientSeat]) -> impl Iterator<Item = &[ClientSeat]> {
+    let scene = |seat: &ClientSeat| seat.own.map(|own| own.scene());
+    seats.chunk_by(move |one, next| scene(one) == scene(next))
 }
 
 /// Drops the state of clients that are gone and makes that of new ones.
@@ -182,6 +201,30 @@ mod tests {
             input: 0,
             is_numbered: false,
             is_away: false,
+        }
+    }
+
+    #[test]
+    fn seats_are_the_same_if_clients_and_connections_are() {
+        let seats: Vec<ClientSeat> = (0..5).map(seat).collect();
+        let ranges = |cuts: [usize; 2], change: &dyn Fn(&mut Vec<ClientSeat>)| {
+            let mut now = seats.clone();
+            change(&mut now);
+            let parts = [&now[..cuts[0]], &now[cuts[0]..cuts[1]], &now[cuts[1]..]];
+            parts.map(|seats| SeatRange {
+                seats: seats.to_vec(),
+                ..SeatRange::default()
+            })
+        };
+        for cuts in [[0, 0], [2, 4], [1, 1], [4, 4]] {
+            assert!(are_same(&seats, &ranges(cuts, &|now| now[3].input = 9)));
+            assert!(!are_same(
+                &seats,
+                &ranges(cuts, &|now| now[3].is_away = true)
+            ));
+            assert!(!are_same(&seats, &ranges(cuts, &|now| now[4].client.0 = 7)));
+            assert!(!are_same(&seats, &ranges(cuts, &|now| now.push(seat(5)))));
+            assert!(!are_same(&seats, &ranges(cuts, &|now| now.truncate(4))));
         }
     }
 

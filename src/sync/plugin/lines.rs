@@ -56,6 +56,8 @@ pub(super) fn write_lines(
         sent,
         ..
     } = &mut *replicator;
+    // The parts that Send emptied are written again.
+    lend_parts(workers, outbox.batch_mut());
     closing.extend(closed.read().copied());
     for ClientTold { client, notice } in told.read() {
         if let Ok(place) = clients.binary_search_by_key(client, |state| state.client) {
@@ -85,13 +87,14 @@ pub(super) fn write_lines(
     pool.for_each_chunk(clients, 32, workers, |worker, first, clients| {
         write_chunk(clients, &seats[first..], &news, worker);
     });
-    keep_sent((sent, workers, outbox.batch_mut()), clients, tick.0, limits);
+    let told = (&mut workers[..], &*outbox.batch_mut(), *pool);
+    keep_sent(sent, told, clients, tick.0, limits);
     // Chunks are consecutive, so their parts are too; those who are gone follow them.
     let last = outbox.batch_mut().part(workers.len());
     close_gone(closing, (clients, gone), last, hello);
+    lend_parts(workers, outbox.batch_mut());
     (stats.links, stats.waiting) = (0, 0);
-    for (nth, worker) in workers.iter_mut().enumerate() {
-        std::mem::swap(outbox.batch_mut().part(nth), &mut worker.part);
+    for worker in workers {
         stats.sent.add(std::mem::take(&mut worker.sent));
         let [links, waiting] = std::mem::take(&mut worker.known);
         stats.links += links;
@@ -105,15 +108,23 @@ pub(super) fn write_lines(
     }
 }
 
+/// Each worker's part for that of the batch, or back.
+fn lend_parts(workers: &mut [FillWorker], batch: &mut Batch) {
+    for (nth, worker) in workers.iter_mut().enumerate() {
+        std::mem::swap(batch.part(nth), &mut worker.part);
+    }
+}
+
 /// What clients were told is kept as long as it may be under way, and of all together no more than each may have.
 fn keep_sent(
-    (sent, workers, batch): (&mut SentLog, &mut [FillWorker], &Batch),
+    sent: &mut SentLog,
+    (workers, batch, pool): (&mut [FillWorker], &Batch, Workers),
     clients: &mut [ClientState],
     tick: u64,
     limits: KeptLimits,
 ) {
     let parts = workers.iter_mut().map(|worker| &mut worker.kept);
-    sent.push(tick, (&batch.shared, &batch.starts), parts);
+    sent.push(tick, (&batch.shared, &batch.starts), parts, pool);
     let bytes_max = limits.bytes_max.saturating_mul(clients.len());
     let oldest = tick.saturating_sub(limits.ticks);
     sent.trim(oldest, bytes_max, |announce| {

@@ -6,6 +6,7 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use glam::Vec2;
 
+use super::clients::in_one_scene;
 use super::replicator::Replicator;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
@@ -166,9 +167,10 @@ pub(super) fn record_motions(
         }
     }
     let mut receivers: BTreeMap<SceneId, usize> = BTreeMap::new();
-    let scenes = replicator.seats.iter().filter_map(|seat| seat.own);
-    for own in scenes {
-        *receivers.entry(own.scene()).or_default() += 1;
+    for seats in in_one_scene(&replicator.seats) {
+        if let Some(own) = seats[0].own {
+            *receivers.entry(own.scene()).or_default() += seats.len();
+        }
     }
     for (scene, records) in &mut replicator.scenes {
         let receivers = receivers.get(scene).copied().unwrap_or(0);

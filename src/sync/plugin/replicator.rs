@@ -30,6 +30,8 @@ pub(in crate::sync) struct Replicator {
     pub seat_ranges: Vec<SeatRange>,
     /// What somebody needs to be told in full this tick, ascending and once each.
     pub wanted: Vec<Wanted>,
+    /// Their numbers, in whatever scene: of most objects nobody needs that.
+    pub wanted_ids: FixedBitSet,
     /// Who is in which party.
     pub parties: PartyObjects,
     /// The announcements of this tick.
@@ -48,6 +50,9 @@ pub(in crate::sync) struct Replicator {
 impl Replicator {
     /// Whether somebody needs to be told all of this object.
     pub fn is_wanted(&self, scene: SceneId, id: u32) -> bool {
+        if !self.wanted_ids.contains(id as usize) {
+            return false;
+        }
         let key = |wanted: &Wanted| (wanted.scene, wanted.id);
         let start = self
             .wanted
@@ -176,6 +181,7 @@ impl MemoryUse for Replicator {
             + self.seat_ranges.heap_bytes()
             + each(&self.seat_ranges)
             + self.wanted.heap_bytes()
+            + self.wanted_ids.heap_bytes()
             + self.parties.heap_bytes()
             + self.announcing.heap_bytes()
             + self.gone.heap_bytes()

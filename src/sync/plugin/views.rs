@@ -8,11 +8,12 @@ use fixedbitset::FixedBitSet;
 
 use super::attributes::Attributes;
 use super::audience::relation;
-use super::clients::{ClientSeat, follow_resumed, follow_sessions};
+use super::clients::{ClientSeat, follow_resumed, follow_sessions, in_one_scene};
 use super::remotes;
 use super::replicator::{FillWorker, Replicator, ViewChange, ViewChanges, Wanted, words};
 use super::settings::SyncSettings;
 use crate::aoi::{SceneInterest, ViewEvent};
+use crate::memory::clear_and_give_back;
 use crate::session::{Resumed, Sessions};
 use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::allowance::Allowance;
@@ -112,6 +113,7 @@ pub(super) fn follow_views(
         clients,
         seats,
         wanted,
+        wanted_ids,
         changed,
         parties,
         workers,
@@ -120,13 +122,16 @@ pub(super) fn follow_views(
     let allowance = settings.allowance(time.timestep().as_secs_f32(), &overload);
     // Of the views of all others nobody is told.
     let mut followed: BTreeMap<SceneId, (FixedBitSet, Entity)> = BTreeMap::new();
-    for own in seats.iter().filter_map(|seat| seat.own) {
-        let scene = followed.entry(own.scene());
-        let (ids, _) = scene.or_insert_with(|| {
-            let places = records.get(&own.scene()).map_or(0, |of| of.bases.len());
-            (FixedBitSet::with_capacity(places), own.scene_entity())
+    for seats in in_one_scene(seats) {
+        let mut own = seats.iter().filter_map(|seat| seat.own).peekable();
+        let Some(first) = own.peek() else {
+            continue;
+        };
+        let (ids, _) = followed.entry(first.scene()).or_insert_with(|| {
+            let places = records.get(&first.scene()).map_or(0, |of| of.bases.len());
+            (FixedBitSet::with_capacity(places), first.scene_entity())
         });
-        ids.grow_and_insert(own.id().0 as usize);
+        own.for_each(|own| ids.grow_and_insert(own.id().0 as usize));
     }
     for (scene, (ids, entity)) in followed {
         if let Ok(interest) = scenes.get(entity) {
@@ -161,10 +166,15 @@ pub(super) fn follow_views(
     });
     wanted.clear();
     for worker in workers {
-        wanted.append(&mut worker.wanted);
+        wanted.extend_from_slice(&worker.wanted);
+        clear_and_give_back(&mut worker.wanted);
     }
     wanted.sort_unstable();
     wanted.dedup();
+    wanted_ids.clear();
+    for wanted in &*wanted {
+        wanted_ids.grow_and_insert(wanted.id as usize);
+    }
 }
 
 /// What clients' lists follow.
