@@ -1,5 +1,6 @@
 //! Spreading a tick's work over threads, with a result that does not depend on how many there are.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -15,7 +16,8 @@ use super::spread::Spread;
 /// 1 runs inline on the calling thread. Systems are written so that the number never changes a result: a chunk writes only
 /// to its own items, and what it gathers is joined in the order of the items.
 ///
-/// Cost: a lock an item or chunk, and some 10 µs a step while a thread that could help is asleep.
+/// Cost: a lock an item or chunk, and some 10 µs a step while a thread that could help is asleep. Helpers look for more work for
+/// 300 µs before they sleep, and so take that much processor time where one thread works alone.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workers(usize);
 
@@ -69,7 +71,7 @@ impl Workers {
         let length = items.len().div_ceil(chunks);
         let chunks = items.chunks_mut(length).zip(scratch).enumerate();
         side_by_side(
-            &mut vec![(); hands],
+            &mut vec![(); hands.min(chunks.len())],
             chunks,
             |(), (nth, (chunk, scratch))| {
                 work(scratch, nth * length, chunk);
@@ -131,6 +133,7 @@ fn side_by_side<H: Send, I: DoubleEndedIterator + Send>(
     let rest = || items.lock().unwrap_or_else(PoisonError::into_inner);
     // The lock is not held while an item is worked on.
     let (first, last) = (|| rest().next(), || rest().next_back());
+    let mut worked = Ok(());
     pool.scope(|scope| {
         let (last, work) = (&last, &work);
         for hand in others {
@@ -140,23 +143,28 @@ fn side_by_side<H: Send, I: DoubleEndedIterator + Send>(
                 }
             });
         }
-        // Nobody waits for a thread that is still asleep: it will find nothing left.
-        for hand in own {
-            while let Some(item) = first() {
-                work(hand, item);
+        // Nobody waits for a thread that is still asleep: it will find nothing left. A panic waits until the scope has ended, as
+        // others work with what this function borrowed.
+        worked = catch_unwind(AssertUnwindSafe(|| {
+            for hand in own {
+                while let Some(item) = first() {
+                    work(hand, item);
+                }
             }
-        }
+        }));
     });
+    if let Err(panic) = worked {
+        resume_unwind(panic);
+    }
     keep_awake(pool, helpers);
 }
 
-/// For how long a thread that had work waits for more before it sleeps. To wake one takes 60 to 100 µs, which is more than many steps
-/// of a tick take; between the steps of a tick lie up to 300 µs, so that this costs the time that one thread works alone, and no
-/// other.
+/// For how long a thread that had work looks for more before it sleeps. To wake one takes 60 to 100 µs, which is more than many steps
+/// of a tick take; between most of them lies less than this.
 const AWAKE_NS: u64 = 300_000;
 
 /// Until [`AWAKE_NS`] from now so many threads of the pool look for work and do not sleep; they give way to whoever else
-/// has some for their core.
+/// has some for their core. The pool is the whole process's, and so is what is known of its threads.
 fn keep_awake(pool: &'static TaskPool, threads: usize) {
     static CLOCK: LazyLock<Stopwatch> = LazyLock::new(Stopwatch::start);
     static UNTIL_NS: AtomicU64 = AtomicU64::new(0);
@@ -223,6 +231,29 @@ mod tests {
             met.fill(all_begun(4));
         });
         assert_eq!(met, [true; 2]);
+    }
+
+    #[test]
+    fn a_panic_of_the_calling_thread_is_passed_on_when_others_are_done() {
+        ComputeTaskPool::get_or_init(TaskPool::default);
+        let (has_begun, is_done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = |nth: &mut usize| {
+            if *nth > 0 {
+                has_begun.store(1, Ordering::SeqCst);
+                std::thread::sleep(Duration::from_millis(50));
+                is_done.store(1, Ordering::SeqCst);
+                return;
+            }
+            while has_begun.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            panic!("as the test wants it");
+        };
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            Workers::new(2).for_each_in_turn(&mut [0, 1], work);
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(is_done.load(Ordering::SeqCst), 1);
     }
 
     #[test]
