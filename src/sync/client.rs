@@ -29,7 +29,6 @@ use super::announce::PlacedAnnounce;
 use super::counters::SentCounters;
 use super::kept::{KeptMessages, Missed};
 use super::links::{DuePlaces, Link, Links, Turn};
-use super::motion::Tier;
 use super::notices::ClientNotices;
 use super::own_position::OwnPositionTold;
 use super::records::{LinkNews, SceneRecords, Variant};
@@ -219,14 +218,7 @@ impl ClientState {
         }
         self.forget();
         // It is told of itself whatever the view list holds, and before all others.
-        let link = Link {
-            id: own.1,
-            tier: Tier::default(),
-            variant,
-            class: u8::MAX,
-            turns_missed: 0,
-        };
-        self.links.push(link, own.2);
+        self.links.push(Link::new(own.1, variant, u8::MAX), own.2);
     }
 
     /// The client controls nothing any more: its object is gone, or was taken from it. What it knew is forgotten at both
@@ -418,13 +410,7 @@ impl ClientState {
             part.reliable(span);
             counters.snapshots.one(span.len());
             spent += span.len();
-            let link = Link {
-                id: waiting.id,
-                tier: Tier::default(),
-                variant,
-                class: waiting.class,
-                turns_missed: 0,
-            };
+            let link = Link::new(waiting.id, variant, waiting.class);
             self.links.push(link, waiting.generation);
         }
         self.entering.shrink_to(PASSING_KEPT);

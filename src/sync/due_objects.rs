@@ -10,20 +10,55 @@ use crate::memory::MemoryUse;
 /// Ticks of which it is kept who had news: the most between two turns of the rarest tier, however often that time doubles.
 const TICKS_KEPT: usize = 64;
 
-/// What there is to tell of 64 objects, a bit each.
+/// What may be to be told of an object in a tick, a bit each; or what of that a link asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DueMask(u8);
+
+impl DueMask {
+    /// Anything but its motion.
+    pub const BESIDES: Self = Self(1 << Tier::COUNT);
+    /// A motion that could not be told over the link in an earlier turn: of any object there may be one.
+    pub const MISSED: Self = Self(2 << Tier::COUNT);
+    /// News of its motion in this tick, whoever has a turn.
+    const NOW: Self = Self(4 << Tier::COUNT);
+
+    /// News of its motion since the tier's turn before, in its turn.
+    pub const fn motion(tier: Tier) -> Self {
+        Self(1 << tier.number())
+    }
+
+    /// What a link of a tier asks for, on which turns may have been missed.
+    pub const fn of_link(tier: Tier, is_missed: bool) -> Self {
+        let missed = if is_missed { Self::MISSED.0 } else { 0 };
+        Self(Self::BESIDES.0 | Self::motion(tier).0 | missed)
+    }
+
+    /// The tier of the link that asks for this.
+    pub const fn tier(self) -> Tier {
+        Tier::from_number(self.0.trailing_zeros() as u8)
+    }
+
+    /// Whether anything is in both.
+    #[inline]
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Of 64 objects those with news of their motion, a bit each.
 #[derive(Clone, Copy, Debug, Default)]
 struct DueWords {
-    /// News of the motion since the turn before, where the tier has its turn.
-    by_tier: [u64; Tier::COUNT],
-    /// News of the motion in this tick.
+    /// Since the turn before, where any tier has its turn, or in this tick.
+    any: u64,
+    /// In this tick.
     now: u64,
-    /// Anything but motions.
-    besides: u64,
 }
 
 /// Of which objects there is something to tell.
 #[derive(Clone, Debug, Default)]
 pub struct DueObjects {
+    /// By object: a byte each, since every link of every client asks.
+    masks: Vec<DueMask>,
     words: Vec<DueWords>,
     /// News of the motion of as many objects in each of the last ticks.
     news: Vec<[u64; TICKS_KEPT]>,
@@ -34,57 +69,57 @@ pub struct DueObjects {
 }
 
 impl DueObjects {
-    /// Begins a tick, the one after the last one, in which there is nothing to tell yet. O(objects / 64).
+    /// Begins a tick, the one after the last one, in which there is nothing to tell yet. O(objects), by the width of a register.
     pub fn begin(&mut self, tick: u64) {
         self.tick = tick;
+        self.masks.fill(DueMask::MISSED);
         self.words.fill(DueWords::default());
     }
 
     /// There is something to tell of an object besides its motion.
     pub fn insert(&mut self, id: u32) {
-        self.words_of(id).besides |= bit(id);
+        self.reserve(id);
+        self.masks[id as usize].0 |= DueMask::BESIDES.0;
     }
 
     /// There are news of an object's motion, to be told over each link at the next turn of its tier.
     pub fn insert_motion(&mut self, id: u32) {
-        self.words_of(id).now |= bit(id);
+        self.reserve(id);
+        self.masks[id as usize].0 |= DueMask::NOW.0;
+        self.words[(id / u64::BITS) as usize].now |= 1 << (id % u64::BITS);
     }
 
     /// Finds those of which a motion is to be told in this tick, in which tiers' time between turns is doubled so often, once
-    /// all news are there; says how many. O(objects / 64 × ticks between the rarest tier's turns).
+    /// all news are there; says how many. O(objects / 64 × ticks between the rarest tier's turns + those found).
     pub fn find_motions(&mut self, doublings: u8) -> usize {
         let (tick, widest) = (self.tick, self.widen(doublings));
         let turns = Tier::ALL.map(|tier| tier.doubled(doublings).turns(tick));
         // Those that are told of since then were told before, whatever the time between turns was.
         let waits = Tier::ALL.map(|tier| tier.doubled(widest).ticks().min(TICKS_KEPT as u64));
         let mut count = 0;
-        for (words, news) in self.words.iter_mut().zip(&mut self.news) {
+        let masks = self.masks.chunks_mut(u64::BITS as usize);
+        for ((words, news), masks) in self.words.iter_mut().zip(&mut self.news).zip(masks) {
             news[place_of(tick)] = words.now;
-            let (mut since, mut ticks, mut all) = (0, 0, words.now);
-            for ((due, turn), wait) in words.by_tier.iter_mut().zip(turns).zip(waits) {
+            let (mut since, mut ticks, mut any) = (0, 0, words.now);
+            for ((tier, turn), wait) in Tier::ALL.into_iter().zip(turns).zip(waits) {
                 while ticks < wait {
                     since |= news[place_of(tick.wrapping_sub(ticks))];
                     ticks += 1;
                 }
-                *due = since & turn;
-                all |= *due;
+                let due = since & turn;
+                ones(due).for_each(|nth| masks[nth].0 |= DueMask::motion(tier).0);
+                any |= due;
             }
-            count += all.count_ones() as usize;
+            words.any = any;
+            count += any.count_ones() as usize;
         }
         count
     }
 
     /// Those of which a motion is to be told in this tick, be it only to whoever controls them.
     pub fn motions(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.words).flat_map(|(nth, words)| {
-            let tiers = words.by_tier.into_iter();
-            let mut left = tiers.fold(words.now, |all, tier| all | tier);
-            std::iter::from_fn(move || {
-                let lowest = (left != 0).then(|| left.trailing_zeros())?;
-                left &= left - 1;
-                Some(nth * u64::BITS + lowest)
-            })
-        })
+        let words = (0..).step_by(u64::BITS as usize).zip(&self.words);
+        words.flat_map(|(first, words)| ones(words.any).map(move |nth| first + nth as u32))
     }
 
     /// The most doublings under which a link may have had its last turn.
@@ -98,46 +133,36 @@ impl DueObjects {
         self.widest.0
     }
 
-    fn words_of(&mut self, id: u32) -> &mut DueWords {
-        let nth = (id / u64::BITS) as usize;
-        if self.words.len() <= nth {
-            self.words.resize(nth + 1, DueWords::default());
-            self.news.resize(nth + 1, [0; TICKS_KEPT]);
+    fn reserve(&mut self, id: u32) {
+        if self.masks.len() <= id as usize {
+            let words = (id / u64::BITS) as usize + 1;
+            self.masks.resize(words * u64::BITS as usize, DueMask::MISSED);
+            self.words.resize(words, DueWords::default());
+            self.news.resize(words, [0; TICKS_KEPT]);
         }
-        &mut self.words[nth]
     }
 
-    /// What there is to tell of an object over links of this tier.
+    /// What there is to tell of an object.
     #[inline]
-    pub fn of(&self, tier: Tier, id: u32) -> DueNews {
-        let Some(words) = self.words.get((id / u64::BITS) as usize) else {
-            return DueNews::default();
-        };
-        DueNews {
-            motion: words.by_tier[usize::from(tier.number())] & bit(id) != 0,
-            besides: words.besides & bit(id) != 0,
-        }
+    pub fn of(&self, id: u32) -> DueMask {
+        let mask = self.masks.get(id as usize);
+        mask.copied().unwrap_or(DueMask::MISSED)
     }
 
     /// Whether there are news of its motion in this tick.
     #[inline]
     pub fn is_motion_now(&self, id: u32) -> bool {
-        let words = self.words.get((id / u64::BITS) as usize);
-        words.is_some_and(|words| words.now & bit(id) != 0)
+        self.of(id).meets(DueMask::NOW)
     }
 }
 
-/// What there is to tell of an object over a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DueNews {
-    /// Its motion.
-    pub motion: bool,
-    /// Anything else.
-    pub besides: bool,
-}
-
-const fn bit(id: u32) -> u64 {
-    1 << (id % u64::BITS)
+/// The places of the bits that are set, ascending.
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lowest)
+    })
 }
 
 /// The place of a tick's news among those that are kept.
@@ -147,7 +172,7 @@ const fn place_of(tick: u64) -> usize {
 
 impl MemoryUse for DueObjects {
     fn heap_bytes(&self) -> usize {
-        self.words.heap_bytes() + self.news.heap_bytes()
+        self.masks.heap_bytes() + self.words.heap_bytes() + self.news.heap_bytes()
     }
 }
 
@@ -186,8 +211,9 @@ mod tests {
                 let count = due.find_motions(doublings);
                 let found = due.motions().any(|of| of == id);
                 prop_assert_eq!((count, due.motions().count()), (usize::from(found), usize::from(found)));
-                let is_due = due.of(tier, id).motion;
-                prop_assert_eq!((due.is_motion_now(id), due.of(tier, id).besides), (is_new, false));
+                let is_due = due.of(id).meets(DueMask::motion(tier));
+                let is_besides = due.of(id).meets(DueMask::BESIDES);
+                prop_assert_eq!((due.is_motion_now(id), is_besides), (is_new, false));
                 prop_assert!(found || !(is_due || is_new));
                 as_before = if as_before.1 == doublings { (as_before.0 + 1, doublings) } else { (0, doublings) };
                 if tier.doubled(doublings).is_due(tick, id) {
@@ -217,11 +243,7 @@ mod tests {
                 due.insert_motion(5);
             }
             let count = due.find_motions(0);
-            assert!(
-                Tier::ALL
-                    .iter()
-                    .all(|&tier| due.of(tier, 6) == DueNews::default())
-            );
+            assert_eq!(due.of(6), DueMask::MISSED);
             assert!(due.motions().eq(std::iter::repeat_n(5, count)));
             count
         });
@@ -231,14 +253,9 @@ mod tests {
             "ticks with a turn of any tier that waited"
         );
         due.insert(40);
-        let all = |due: &DueObjects, id| Tier::ALL.map(|tier| due.of(tier, id));
-        let besides = DueNews {
-            motion: false,
-            besides: true,
-        };
-        assert_eq!(all(&due, 40), [besides; Tier::COUNT]);
-        assert_eq!(all(&due, 41), [DueNews::default(); Tier::COUNT]);
+        assert_eq!(due.of(40), DueMask(DueMask::MISSED.0 | DueMask::BESIDES.0));
+        assert_eq!([41, 10_000].map(|id| due.of(id)), [DueMask::MISSED; 2]);
         due.begin(220);
-        assert_eq!(all(&due, 40), [DueNews::default(); Tier::COUNT]);
+        assert_eq!(due.of(40), DueMask::MISSED);
     }
 }

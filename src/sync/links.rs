@@ -9,7 +9,7 @@
 
 use prefetch_index::prefetch_index;
 
-use super::due_objects::DueObjects;
+use super::due_objects::{DueMask, DueObjects};
 use super::motion::Tier;
 use super::records::Variant;
 use crate::memory::MemoryUse;
@@ -19,14 +19,52 @@ use crate::memory::MemoryUse;
 pub struct Link {
     /// Its number.
     pub id: u32,
-    /// In which ticks its motion is told.
-    pub tier: Tier,
+    /// What of all that may be told of it is told over this link.
+    asks: DueMask,
     /// What of it is told.
     pub variant: Variant,
     /// How much it matters, in the order of the view list's classes.
     pub class: u8,
     /// For how many turns of its tier its motion could not be told.
-    pub turns_missed: u8,
+    turns_missed: u8,
+}
+
+impl Link {
+    /// A link over which everything is told at once.
+    pub const fn new(id: u32, variant: Variant, class: u8) -> Self {
+        Self {
+            id,
+            asks: DueMask::of_link(Tier::ALL[0], false),
+            variant,
+            class,
+            turns_missed: 0,
+        }
+    }
+
+    /// In which ticks its motion is told.
+    #[inline]
+    pub const fn tier(&self) -> Tier {
+        self.asks.tier()
+    }
+
+    /// For how many turns of its tier its motion could not be told.
+    #[inline]
+    pub const fn turns_missed(&self) -> u8 {
+        self.turns_missed
+    }
+
+    /// Its motion could not be told in this turn.
+    pub const fn miss(&mut self) {
+        self.turns_missed = self.turns_missed.saturating_add(1);
+        self.asks = DueMask::of_link(self.tier(), true);
+    }
+
+    /// Its motion was told, and is told in the turns of this tier from now on.
+    #[inline]
+    pub const fn told(&mut self, tier: Tier) {
+        self.turns_missed = 0;
+        self.asks = DueMask::of_link(tier, false);
+    }
 }
 
 const _: () = assert!(size_of::<Link>() == 8);
@@ -103,28 +141,38 @@ impl Links {
     // Its caller has more in hand than there are registers.
     #[inline(never)]
     pub fn find_due(&self, known: usize, due: &DueObjects, turn: Turn, found: &mut DuePlaces) {
-        let DuePlaces { news, behind } = found;
-        news.resize(known, 0);
-        behind.resize(known, 0);
+        let DuePlaces { any, news, behind } = found;
+        news.clear();
+        behind.clear();
         let Some((own, others)) = self.links[..known].split_first() else {
             return;
         };
-        (news[0], behind[0]) = (0, 0);
-        let mut news_count = usize::from(due.of(own.tier, own.id).besides);
-        // It is told of itself in every tick, whatever the others' turns.
-        let is_behind = due.is_motion_now(own.id) || own.turns_missed > 0;
-        let mut behind_count = usize::from(is_behind);
-        for (place, link) in (1..).zip(others) {
-            let is_due = due.of(link.tier, link.id);
-            // Written always and counted if due: which it is no branch could foresee.
-            news[news_count] = place;
-            news_count += usize::from(is_due.besides);
-            behind[behind_count] = place;
-            let waits = link.turns_missed > 0 && turn.is_of(link);
-            behind_count += usize::from(is_due.motion | waits);
+        if due.of(own.id).meets(DueMask::BESIDES) {
+            news.push(0);
         }
-        news.truncate(news_count);
-        behind.truncate(behind_count);
+        // It is told of itself in every tick, whatever the others' turns.
+        if due.is_motion_now(own.id) || own.turns_missed > 0 {
+            behind.push(0);
+        }
+        any.resize(any.len().max(others.len()), 0);
+        let any = &mut any[..others.len()];
+        let mut count = 0;
+        for (place, link) in (1..).zip(others) {
+            // Written always and counted if due: which it is no branch could foresee.
+            any[count] = place;
+            count += usize::from(due.of(link.id).meets(link.asks));
+        }
+        for &place in &any[..count] {
+            let link = &self.links[place as usize];
+            let mask = due.of(link.id);
+            if mask.meets(DueMask::BESIDES) {
+                news.push(place);
+            }
+            let waits = link.turns_missed > 0 && turn.is_of(link);
+            if mask.meets(DueMask::motion(link.tier())) || waits {
+                behind.push(place);
+            }
+        }
     }
 
     /// Asks for the memory that [`find_due`](Self::find_due) looks at first; what follows the processor asks for by itself.
@@ -148,13 +196,15 @@ pub struct Turn {
 impl Turn {
     /// Whether it is this link's.
     const fn is_of(self, link: &Link) -> bool {
-        link.tier.doubled(self.doublings).is_due(self.tick, link.id)
+        link.tier().doubled(self.doublings).is_due(self.tick, link.id)
     }
 }
 
 /// Places of links over which there is something to tell, ascending.
 #[derive(Clone, Debug, Default)]
 pub struct DuePlaces {
+    /// Of those with either, and of some with neither, at the front; what is behind them is of others.
+    any: Vec<u32>,
     /// Of those with anything but a motion.
     pub news: Vec<u32>,
     /// Of those with a motion, or with one that could not be told in an earlier turn.
@@ -163,7 +213,7 @@ pub struct DuePlaces {
 
 impl MemoryUse for DuePlaces {
     fn heap_bytes(&self) -> usize {
-        self.news.heap_bytes() + self.behind.heap_bytes()
+        self.any.heap_bytes() + self.news.heap_bytes() + self.behind.heap_bytes()
     }
 }
 
@@ -186,12 +236,22 @@ mod tests {
     use super::*;
 
     fn link(id: u32, tier: u8, turns_missed: u8) -> Link {
-        Link {
-            id,
-            tier: Tier::from_number(tier),
-            variant: Variant::default(),
-            class: 2,
-            turns_missed,
+        let mut link = Link::new(id, Variant::default(), 2);
+        link.told(Tier::from_number(tier));
+        (0..turns_missed).for_each(|_| link.miss());
+        link
+    }
+
+    #[test]
+    fn a_link_keeps_its_tier_while_turns_are_missed() {
+        for tier in Tier::ALL {
+            let mut link = link(7, tier.number(), 0);
+            for missed in (1..=u8::MAX).chain([u8::MAX]) {
+                link.miss();
+                assert_eq!((link.tier(), link.turns_missed()), (tier, missed));
+            }
+            link.told(Tier::default());
+            assert_eq!(link, Link::new(7, Variant::default(), 2));
         }
     }
 
@@ -242,18 +302,18 @@ mod tests {
             }
             due.find_motions(doublings);
             (0..).zip(&tiers).for_each(|(id, &(tier, missed))| links.push(link(id, tier, missed), 0));
-            let mut found = DuePlaces { news: vec![9; 3], behind: vec![9; 300] };
+            let mut found = DuePlaces { any: vec![9; 5], news: vec![9; 3], behind: vec![9; 300] };
             links.find_due(known, &due, Turn { tick: 8, doublings }, &mut found);
             let behind = |id: u32| {
                 let (tier, missed) = tiers[id as usize];
                 let tier = Tier::from_number(tier);
                 match id {
                     0 => missed > 0 || now.contains(&0),
-                    _ => due.of(tier, id).motion || missed > 0 && tier.doubled(doublings).is_due(8, id),
+                    _ => due.of(id).meets(DueMask::motion(tier)) || missed > 0 && tier.doubled(doublings).is_due(8, id),
                 }
             };
             let all = 0..known as u32;
-            let news = all.clone().filter(|&id| due.of(Tier::default(), id).besides);
+            let news = all.clone().filter(|&id| due.of(id).meets(DueMask::BESIDES));
             prop_assert_eq!(found.news, Vec::from_iter(news));
             prop_assert_eq!(found.behind, Vec::from_iter(all.filter(|&id| behind(id))));
         }

@@ -193,7 +193,6 @@ impl Tier {
     pub const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2), Self(3)];
 
     /// The tier of this [number](Self::number); of more than there are, the rarest of those that agree in the last bits.
-    #[cfg(test)]
     pub const fn from_number(number: u8) -> Self {
         Self(number % Self::COUNT as u8)
     }

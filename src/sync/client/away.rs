@@ -66,7 +66,9 @@ impl ClientState {
         if missed.is_whole {
             // They are told again, each as it is now.
             for link in at.links.as_mut_slices().0 {
-                link.turns_missed |= u8::from(is_moving(link));
+                if is_moving(link) && link.turns_missed() == 0 {
+                    link.miss();
+                }
             }
         } else {
             // What waits for a snapshot would go with what is forgotten.

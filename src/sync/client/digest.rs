@@ -17,8 +17,8 @@ impl ClientState {
         for (link, generation) in self.links.iter() {
             word(object(link.id, generation));
             word(
-                u64::from(link.turns_missed) << 24
-                    | u64::from(link.tier.number()) << 16
+                u64::from(link.turns_missed()) << 24
+                    | u64::from(link.tier().number()) << 16
                     | u64::from(link.variant.0) << 8
                     | u64::from(link.class),
             );

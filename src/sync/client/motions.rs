@@ -28,7 +28,7 @@ impl ClientState {
         if behind.len() as i64 > room {
             behind.sort_unstable_by_key(|&place| {
                 let link = &links[place as usize];
-                let waited = (u64::from(link.turns_missed) + 1) * link.tier.ticks();
+                let waited = (u64::from(link.turns_missed()) + 1) * link.tier().ticks();
                 (Reverse(waited * (u64::from(link.class) + 1)), place)
             });
         }
@@ -40,7 +40,7 @@ impl ClientState {
             let affordable = spent as i64 <= self.credit;
             if !affordable && !base.is_reliable() {
                 counters.postponed += 1;
-                link.turns_missed = link.turns_missed.saturating_add(1);
+                link.miss();
                 continue;
             }
             let span = scene.motions.get(link.id);
@@ -54,11 +54,10 @@ impl ClientState {
             let bytes = span.len();
             counters.motions.one(bytes);
             spent += bytes;
-            link.turns_missed = 0;
-            if let Some(own) = own_position {
+            link.told(own_position.map_or(link.tier(), |own| {
                 let distance = base.seen().distance_squared(own);
-                link.tier = Tier::of(distance, allowance.near_m, link.class);
-            }
+                Tier::of(distance, allowance.near_m, link.class)
+            }));
         }
         spent - spent_before
     }
