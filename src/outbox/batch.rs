@@ -8,8 +8,7 @@
 //! Cost: 8 bytes a span, no allocation after warm-up.
 
 use crate::memory::{MemoryUse, clear_and_give_back, each};
-use crate::wire::ClientId;
-use crate::wire::CloseReason;
+use crate::wire::{Channel, ClientId, CloseReason};
 
 /// Set in a span's start when it lies in its line's own bytes.
 const OWN: u32 = 1 << 31;
@@ -148,10 +147,13 @@ pub struct LineView<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct BatchPart {
     bytes: Vec<u8>,
-    reliable: Vec<MessageSpan>,
-    unreliable: Vec<MessageSpan>,
+    /// By channel.
+    spans: [Vec<MessageSpan>; 2],
     lines: Vec<StoredLine>,
-    open: Option<LineHead>,
+    /// Whether the last line has not ended.
+    is_open: bool,
+    /// Where the last line that has ended ends.
+    ends: Ends,
 }
 
 impl BatchPart {
@@ -159,29 +161,35 @@ impl BatchPart {
     /// part and from part to part; other orders work, but slower.
     pub fn begin(&mut self, client: ClientId, epoch: u8, input: u16) {
         self.end();
-        self.open = Some(LineHead {
+        let head = LineHead {
             client,
             epoch,
             input,
             close: None,
-        });
+        };
+        let ends = self.ends;
+        self.lines.push(StoredLine { head, ends });
+        self.is_open = true;
     }
 
     /// Adds a shared message on the reliable channel.
     #[inline]
     pub fn reliable(&mut self, span: MessageSpan) {
-        debug_assert!(self.open.is_some(), "a line is begun");
-        if !span.is_empty() {
-            self.reliable.push(span);
-        }
+        self.push(Channel::Reliable, span);
     }
 
     /// Adds a shared message on the unreliable channel.
     #[inline]
     pub fn unreliable(&mut self, span: MessageSpan) {
-        debug_assert!(self.open.is_some(), "a line is begun");
+        self.push(Channel::Unreliable, span);
+    }
+
+    /// Adds a shared message on a channel.
+    #[inline]
+    pub fn push(&mut self, channel: Channel, span: MessageSpan) {
+        debug_assert!(self.is_open, "a line is begun");
         if !span.is_empty() {
-            self.unreliable.push(span);
+            self.spans[channel as usize].push(span);
         }
     }
 
@@ -207,74 +215,79 @@ impl BatchPart {
         let start = self.bytes.len();
         write(&mut self.bytes);
         debug_assert!(self.bytes.len() >= start, "a message only appends");
-        let base = self.ends().bytes as usize;
+        let base = self.ends.bytes as usize;
         MessageSpan::own(start - base, self.bytes.len() - base)
     }
 
     /// Makes this line the client's last.
-    pub const fn close(&mut self, reason: CloseReason) {
-        if let Some(head) = &mut self.open {
-            head.close = Some(reason);
+    pub fn close(&mut self, reason: CloseReason) {
+        let open = self.lines.last_mut().filter(|_| self.is_open);
+        if let Some(line) = open {
+            line.head.close = Some(reason);
         }
     }
 
     /// Ends the line; one that says nothing is none.
     pub fn end(&mut self) {
-        let Some(head) = self.open.take() else {
+        if !std::mem::take(&mut self.is_open) {
             return;
-        };
-        let before = self.ends();
-        let ends = Ends {
-            reliable: self.reliable.len() as u32,
-            unreliable: self.unreliable.len() as u32,
-            bytes: self.bytes.len() as u32,
-        };
+        }
+        let (before, ends) = (self.ends, self.written());
         let says = ends.reliable > before.reliable || ends.unreliable > before.unreliable;
-        if says || head.close.is_some() {
-            self.lines.push(StoredLine { head, ends });
-        } else {
-            self.bytes.truncate(before.bytes as usize);
+        let line = self.lines.last_mut();
+        match line.filter(|line| says || line.head.close.is_some()) {
+            Some(line) => (line.ends, self.ends) = (ends, ends),
+            None => {
+                self.lines.pop();
+                self.bytes.truncate(before.bytes as usize);
+            }
         }
     }
 
     /// Takes the last line back, which must have ended.
     pub fn drop_last(&mut self) {
-        debug_assert!(self.open.is_none(), "the line has ended");
+        debug_assert!(!self.is_open, "the line has ended");
         self.lines.pop();
+        self.ends = self
+            .lines
+            .last()
+            .map_or_else(Ends::default, |line| line.ends);
         let Ends {
             reliable,
             unreliable,
             bytes,
-        } = self.ends();
-        self.reliable.truncate(reliable as usize);
-        self.unreliable.truncate(unreliable as usize);
+        } = self.ends;
+        self.spans[0].truncate(reliable as usize);
+        self.spans[1].truncate(unreliable as usize);
         self.bytes.truncate(bytes as usize);
     }
 
-    /// Where the last ended line ends.
-    fn ends(&self) -> Ends {
-        self.lines
-            .last()
-            .map_or_else(Ends::default, |line| line.ends)
+    /// Where what was written ends.
+    const fn written(&self) -> Ends {
+        Ends {
+            reliable: self.spans[0].len() as u32,
+            unreliable: self.spans[1].len() as u32,
+            bytes: self.bytes.len() as u32,
+        }
     }
 
-    /// How many lines it has.
+    /// How many lines have ended.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.lines.len()
+        self.lines.len() - self.is_open as usize
     }
 
-    /// Whether it has none.
+    /// Whether none has.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.len() == 0
     }
 
     /// Line number `nth`, if there are as many.
     #[inline]
     #[must_use]
     pub fn line(&self, nth: usize) -> Option<LineView<'_>> {
-        let line = self.lines.get(nth)?;
+        let line = self.lines[..self.len()].get(nth)?;
         let before = match nth.checked_sub(1) {
             Some(before) => self.lines[before].ends,
             None => Ends::default(),
@@ -282,8 +295,8 @@ impl BatchPart {
         let range = |start: u32, end: u32| start as usize..end as usize;
         Some(LineView {
             head: line.head,
-            reliable: &self.reliable[range(before.reliable, line.ends.reliable)],
-            unreliable: &self.unreliable[range(before.unreliable, line.ends.unreliable)],
+            reliable: &self.spans[0][range(before.reliable, line.ends.reliable)],
+            unreliable: &self.spans[1][range(before.unreliable, line.ends.unreliable)],
             own: &self.bytes[range(before.bytes, line.ends.bytes)],
         })
     }
@@ -295,16 +308,15 @@ impl BatchPart {
 
     /// What stands before the lines' spans.
     pub(super) fn heads(&self) -> impl Iterator<Item = LineHead> {
-        self.lines.iter().map(|line| line.head)
+        self.lines[..self.len()].iter().map(|line| line.head)
     }
 
     /// Forgets all lines and keeps the buffers, but for those that a burst has widened.
     pub fn clear(&mut self) {
         clear_and_give_back(&mut self.bytes);
-        clear_and_give_back(&mut self.reliable);
-        clear_and_give_back(&mut self.unreliable);
+        self.spans.iter_mut().for_each(clear_and_give_back);
         clear_and_give_back(&mut self.lines);
-        self.open = None;
+        (self.is_open, self.ends) = (false, Ends::default());
     }
 }
 
@@ -360,10 +372,7 @@ impl Batch {
 
 impl MemoryUse for BatchPart {
     fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes()
-            + self.reliable.heap_bytes()
-            + self.unreliable.heap_bytes()
-            + self.lines.heap_bytes()
+        self.bytes.heap_bytes() + each(&self.spans) + self.lines.heap_bytes()
     }
 }
 

@@ -33,20 +33,30 @@ pub enum SessionState {
 }
 
 /// A client's session: who plays, and which object it controls.
+// What every message reads and writes fills the first line of memory, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C, align(64))]
 pub struct Session {
     /// Who plays; `None` before the player is logged in.
     pub player: Option<PlayerId>,
     /// The object that this client controls, or watches through.
     pub controls: Option<Entity>,
+    pub(super) heard: u64,
+    /// The scene that it was told to load, and whether it is ready for it.
+    pub(super) loading: Option<(SceneId, bool)>,
     /// The number of its newest message that was handled or refused, modulo 65,536: packets say so, and a client that counts
     /// what it sent knows what the server has seen. Every message that came from it counts, whatever became of it. From its
     /// first `Input` on it is the number of the newest of those.
     pub inputs: u16,
+    pub(super) numbers_inputs: bool,
     /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
     pub receives: bool,
     /// Where it is in its life.
     pub state: SessionState,
+    pub(super) loads: bool,
+    /// The token with which it was resumed, until its client is heard.
+    pub(super) former_token: Option<ResumeToken>,
+    pub(super) class: AdmissionClass,
     /// Where it comes from.
     pub address: Option<SocketAddr>,
     /// What its transport has proof of.
@@ -56,28 +66,21 @@ pub struct Session {
     /// The bytes of the reliable class that its client had of the connection before, by its own word; `None` where it has
     /// nothing any more, or resumed nothing.
     pub received: Option<u32>,
-    pub(super) loads: bool,
-    pub(super) class: AdmissionClass,
     /// Who it is by the hook.
     pub(super) is_player: Option<PlayerId>,
     pub(super) line: Option<QueueKey>,
     /// The place in the line that it was told.
     pub(super) place: u32,
     pub(super) token: ResumeToken,
-    /// The token with which it was resumed, until its client is heard.
-    pub(super) former_token: Option<ResumeToken>,
-    /// The scene that it was told to load, and whether it is ready for it.
-    pub(super) loading: Option<(SceneId, bool)>,
-    pub(super) numbers_inputs: bool,
     pub(super) since: u64,
-    pub(super) heard: u64,
     pub(super) due: u64,
 }
 
 /// The bytes of a session.
 pub const SESSION_BYTES: usize = size_of::<Session>();
 
-const _: () = assert!(SESSION_BYTES <= 400);
+const _: () = assert!(SESSION_BYTES <= 256);
+const _: () = assert!(std::mem::offset_of!(Session, class) <= 64);
 
 impl Session {
     /// Whether it may be told of a scene.

@@ -33,6 +33,7 @@ mod reasons;
 mod returning;
 mod rules;
 mod sessions;
+mod table;
 mod token;
 pub mod transport;
 

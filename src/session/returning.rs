@@ -86,7 +86,7 @@ impl Sessions {
         key: &mut SessionKey,
     ) {
         self.unlist(before);
-        let Some(old) = self.open.remove(&before).map(|session| *session) else {
+        let Some(old) = self.open.remove(before) else {
             return;
         };
         let (Some(player), token, now) = (old.player, key.make(client), self.now) else {

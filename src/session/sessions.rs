@@ -25,9 +25,10 @@ use prefetch_index::prefetch_index;
 use super::admission::AdmissionQueue;
 use super::authentication::AdmissionClass;
 use super::former::FormerNumbers;
-use super::life::{SESSION_BYTES, Session, SessionState};
+use super::life::{Session, SessionState};
 use super::reasons::LogoutReason;
 use super::rules::SessionRules;
+use super::table::SessionTable;
 use super::token::SessionKey;
 use crate::inbox::Connected;
 use crate::memory::{MemoryUse, clear_and_give_back};
@@ -66,8 +67,7 @@ const NEVER: u64 = u64::MAX;
 /// All sessions, by ascending number.
 #[derive(Resource, Debug, Default)]
 pub struct Sessions {
-    /// Each in a place of its own: the tree is looked through every tick for every message, and stays in the near caches.
-    pub(super) open: BTreeMap<ClientId, Box<Session>>,
+    pub(super) open: SessionTable,
     pub(super) by_player: BTreeMap<PlayerId, ClientId>,
     pub(super) former: FormerNumbers,
     /// Who brought a token when as many had come back in that tick as may, oldest first.
@@ -97,7 +97,7 @@ impl Sessions {
     /// An open session.
     #[must_use]
     pub fn get(&self, client: ClientId) -> Option<&Session> {
-        self.open.get(&client).map(|session| &**session)
+        self.open.get(client)
     }
 
     /// The session of a player that is logged in.
@@ -115,9 +115,7 @@ impl Sessions {
 
     /// All sessions by ascending number.
     pub fn iter(&self) -> impl Iterator<Item = (ClientId, &Session)> {
-        self.open
-            .iter()
-            .map(|(&client, session)| (client, &**session))
+        self.open.iter()
     }
 
     /// The sessions from one number on and below another, as far as they are given, by ascending number.
@@ -128,16 +126,13 @@ impl Sessions {
     ) -> impl Iterator<Item = (ClientId, &Session)> {
         let from = from.map_or(Bound::Unbounded, Bound::Included);
         let until = until.map_or(Bound::Unbounded, Bound::Excluded);
-        let range = self.open.range((from, until));
-        range.map(|(&client, session)| (client, &**session))
+        self.open.range((from, until))
     }
 
     /// The sessions of clients that connected after one, or of all, by ascending number.
     pub(super) fn newer_than(&self, client: Option<ClientId>) -> impl Iterator<Item = ClientId> {
         let from = client.map_or(Bound::Unbounded, Bound::Excluded);
-        self.open
-            .range((from, Bound::Unbounded))
-            .map(|(&new, _)| new)
+        self.open.numbers_above(from)
     }
 
     /// How many are open.
@@ -229,7 +224,7 @@ impl Sessions {
         } else {
             (!self.make_room(connected.address)).then_some(LogoutReason::Full)
         };
-        self.open.insert(client, Box::new(session));
+        self.open.insert(client, session);
         self.list(client);
         if let Some(reason) = refused {
             self.end(client, reason);
@@ -246,10 +241,8 @@ impl Sessions {
             return true;
         }
         let is_old = |client: &ClientId| {
-            let since = self
-                .open
-                .get(client)
-                .map_or(self.now, |session| session.since);
+            let session = self.open.get(*client);
+            let since = session.map_or(self.now, |session| session.since);
             self.now.saturating_sub(since) >= self.rules.grace_ticks
         };
         let first_of = |is_asked: bool| {
@@ -271,16 +264,14 @@ impl Sessions {
     /// Asks for the memory that a message of this client needs, of which there is more in all than caches hold.
     #[inline]
     pub(super) fn prefetch(&self, client: ClientId) {
-        if let Some(session) = self.open.get(&client) {
-            prefetch_index(slice::from_ref(&session.heard), 0);
-            prefetch_index(slice::from_ref(&session.player), 0);
-            prefetch_index(slice::from_ref(&session.former_token), 0);
+        if let Some(session) = self.open.get(client) {
+            prefetch_index(slice::from_ref(session), 0);
         }
     }
 
     /// A client's messages up to this number were handled or refused. `None` when there is no such session.
     pub(super) fn settle(&mut self, client: ClientId, number: u16) -> Option<&mut Session> {
-        let session = self.open.get_mut(&client)?;
+        let session = self.open.get_mut(client)?;
         session.heard = self.now;
         // Who says anything more was welcomed, and so has the token that followed.
         session.former_token = None;
@@ -439,7 +430,7 @@ impl Sessions {
         }
         self.has_unplaced = false;
         for (client, place) in self.line.iter().zip(1..) {
-            let Some(session) = self.open.get_mut(&client) else {
+            let Some(session) = self.open.get_mut(client) else {
                 continue;
             };
             let is_new = session.state == SessionState::Authenticated;
@@ -532,7 +523,7 @@ impl Sessions {
         }
         if self.is_draining {
             for _ in 0..self.rules.admitted_per_tick_max.max(1) {
-                let Some((&client, _)) = self.open.first_key_value() else {
+                let Some(client) = self.open.numbers_above(Bound::Unbounded).next() else {
                     break;
                 };
                 self.end(client, LogoutReason::Stopping);
@@ -543,7 +534,7 @@ impl Sessions {
     /// Ends a session. `false` when there is none.
     pub(super) fn end(&mut self, client: ClientId, reason: LogoutReason) -> bool {
         self.unlist(client);
-        let Some(session) = self.open.remove(&client).map(|session| *session) else {
+        let Some(session) = self.open.remove(client) else {
             return false;
         };
         if let Some(line) = session.line {
@@ -565,7 +556,7 @@ impl Sessions {
 
     /// A client controls this from now on; `false` when there is no such session.
     pub(super) fn set_control(&mut self, client: ClientId, entity: Option<Entity>) -> bool {
-        if !self.open.contains_key(&client) {
+        if self.open.get(client).is_none() {
             return false;
         }
         let now = self.now;
@@ -600,7 +591,7 @@ impl Sessions {
     /// Changes a session and the lists that go by it.
     pub(super) fn change(&mut self, client: ClientId, change: impl FnOnce(&mut Session)) {
         self.unlist(client);
-        if let Some(session) = self.open.get_mut(&client) {
+        if let Some(session) = self.open.get_mut(client) {
             change(session);
         }
         self.list(client);
@@ -629,7 +620,7 @@ impl Sessions {
         if due != NEVER {
             self.deadlines.insert((due, client));
         }
-        if let Some(session) = self.open.get_mut(&client) {
+        if let Some(session) = self.open.get_mut(client) {
             session.due = due;
         }
     }
@@ -684,7 +675,6 @@ fn network(address: SocketAddr) -> IpAddr {
 impl MemoryUse for Sessions {
     fn heap_bytes(&self) -> usize {
         self.open.heap_bytes()
-            + self.open.len() * SESSION_BYTES
             + self.by_player.heap_bytes()
             + self.returning.heap_bytes()
             + self.line.heap_bytes()

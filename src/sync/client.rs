@@ -137,8 +137,8 @@ pub struct Surroundings<'a, R, C> {
     pub is_numbered: bool,
     /// How much it may be told.
     pub allowance: Allowance,
-    /// What it is told before anything else.
-    pub hello: Hello,
+    /// What it is told before anything else, but for its number.
+    pub hello: &'a Hello,
     /// What it is told of an object.
     pub relation: R,
     /// Appends those attributes of a known object (number and generation) that the second variant has and the first has not, as one
@@ -201,11 +201,12 @@ impl ClientState {
     }
 
     /// The last line of a client whose session ended, with what it is told of that.
-    pub fn close(&mut self, part: &mut BatchPart, reason: CloseReason, hello: Hello) {
+    pub fn close(&mut self, part: &mut BatchPart, reason: CloseReason, hello: &Hello) {
         let number = reason.number();
         self.tell(SessionNotice::Closed { reason: number });
         part.begin(self.client, self.epoch, 0);
-        self.notices.fill(&mut self.greeted, part, hello);
+        let client = self.client;
+        self.notices.fill(&mut self.greeted, part, hello, client);
         part.close(reason);
         part.end();
     }
@@ -338,7 +339,8 @@ impl ClientState {
             return self.fill_parting(part, around.input, around.hello, counters);
         }
         part.begin(self.client, self.epoch, around.input);
-        let mut spent = self.notices.fill(&mut self.greeted, part, around.hello);
+        let (greeted, client) = (&mut self.greeted, self.client);
+        let mut spent = self.notices.fill(greeted, part, around.hello, client);
         self.fill_missed(part, true);
         if let Some(snapshot) = greeting {
             let bytes = self.greet(part, around, snapshot);
@@ -373,11 +375,12 @@ impl ClientState {
         &mut self,
         part: &mut BatchPart,
         input: u16,
-        hello: Hello,
+        hello: &Hello,
         counters: &mut SentCounters,
     ) {
         part.begin(self.client, self.epoch, input);
-        let spent = self.notices.fill(&mut self.greeted, part, hello);
+        let (greeted, client) = (&mut self.greeted, self.client);
+        let spent = self.notices.fill(greeted, part, hello, client);
         self.fill_missed(part, true);
         if let Some((id, generation)) = self.told_own.take() {
             let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
@@ -431,6 +434,14 @@ impl ClientState {
             doublings,
         };
         self.links.find_due(known, &scene.due, turn, found);
+        let links = self.links.as_slice();
+        for &place in &found.news {
+            let link = &links[place as usize];
+            scene.deltas[usize::from(link.variant.0)].prefetch(link.id);
+        }
+        for &place in &found.behind {
+            scene.prefetch_motion(links[place as usize].id);
+        }
         if is_greeted && found.behind.first() == Some(&0) {
             found.behind.remove(0);
         }
@@ -608,7 +619,7 @@ impl ClientState {
         };
         let bytes = part.write_reliable(|bytes| {
             if !self.greeted {
-                around.hello.write(bytes);
+                around.hello.to(self.client).write(bytes);
             }
             write_scene(bytes, scene, around.size_m);
             write_own(bytes, id, generation);

@@ -136,7 +136,8 @@ impl DueObjects {
     fn reserve(&mut self, id: u32) {
         if self.masks.len() <= id as usize {
             let words = (id / u64::BITS) as usize + 1;
-            self.masks.resize(words * u64::BITS as usize, DueMask::MISSED);
+            self.masks
+                .resize(words * u64::BITS as usize, DueMask::MISSED);
             self.words.resize(words, DueWords::default());
             self.news.resize(words, [0; TICKS_KEPT]);
         }

@@ -196,7 +196,9 @@ pub struct Turn {
 impl Turn {
     /// Whether it is this link's.
     const fn is_of(self, link: &Link) -> bool {
-        link.tier().doubled(self.doublings).is_due(self.tick, link.id)
+        link.tier()
+            .doubled(self.doublings)
+            .is_due(self.tick, link.id)
     }
 }
 

@@ -71,7 +71,7 @@ impl MotionBase {
     /// Whether it must not be lost.
     #[must_use]
     pub fn is_reliable(&self) -> bool {
-        self.motion.is_at_rest() || self.motion.discontinuity
+        self.motion.is_at_rest() | self.motion.discontinuity
     }
 
     /// Where clients believe the object to be.

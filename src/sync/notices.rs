@@ -2,7 +2,7 @@
 
 use crate::memory::MemoryUse;
 use crate::outbox::BatchPart;
-use crate::wire::{Hello, SessionNotice};
+use crate::wire::{ClientId, Hello, SessionNotice};
 
 /// Notices that wait for the next line, as bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,16 +20,22 @@ impl ClientNotices {
         self.0.is_empty()
     }
 
-    /// Appends them to the line in hand as one message, behind the greeting if its client had none. They lie outside the byte
-    /// budget; gives the bytes of the greeting, which does not.
-    pub fn fill(&mut self, greeted: &mut bool, part: &mut BatchPart, hello: Hello) -> usize {
+    /// Appends them to the line in hand as one message, behind the greeting if its client had none, which says who it is. They
+    /// lie outside the byte budget; gives the bytes of the greeting, which does not.
+    pub fn fill(
+        &mut self,
+        greeted: &mut bool,
+        part: &mut BatchPart,
+        hello: &Hello,
+        client: ClientId,
+    ) -> usize {
         if self.is_empty() {
             return 0;
         }
         let is_greeted = std::mem::replace(greeted, true);
         let bytes = part.write_reliable(|bytes| {
             if !is_greeted {
-                hello.write(bytes);
+                hello.to(client).write(bytes);
             }
             bytes.extend_from_slice(&self.0);
         });

@@ -2,6 +2,7 @@
 
 use fixedbitset::FixedBitSet;
 use glam::Vec2;
+use prefetch_index::prefetch_index;
 
 use super::announce::Announcements;
 use super::due_objects::DueObjects;
@@ -35,6 +36,12 @@ impl Records {
         }
         self.spans[id] = span;
         self.written.insert(id);
+    }
+
+    /// Asks for the memory of an object's message.
+    #[inline]
+    pub fn prefetch(&self, id: u32) {
+        prefetch_index(&self.spans, id as usize);
     }
 
     /// The message of an object, if one was written.
@@ -270,6 +277,13 @@ impl SceneRecords {
             .get(id as usize)
             .copied()
             .unwrap_or_default()
+    }
+
+    /// Asks for the memory of what there is to tell of an object's motion.
+    #[inline]
+    pub fn prefetch_motion(&self, id: u32) {
+        prefetch_index(&self.bases, id as usize);
+        self.motions.prefetch(id);
     }
 
     /// Appends the motion of an object as a message.

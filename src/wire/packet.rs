@@ -9,8 +9,8 @@
 //!
 //! Cost: one copy a message, no allocation after warm-up.
 
-use super::PROTOCOL_VERSION;
 use super::codec::{Reader, WireError, write_varint};
+use super::{ClientId, PROTOCOL_VERSION};
 use crate::memory::MemoryUse;
 
 /// Bytes of a packet's header.
@@ -149,6 +149,13 @@ pub struct Hello {
 }
 
 impl Hello {
+    /// The same to another client.
+    #[must_use]
+    pub const fn to(self, client: ClientId) -> Self {
+        let client = client.0;
+        Self { client, ..self }
+    }
+
     /// Appends the message, kind byte included.
     pub fn write(&self, bytes: &mut Vec<u8>) {
         bytes.push(HELLO);

@@ -1,11 +1,25 @@
 //! What the server holds for each client.
 
+use std::slice;
+
+use prefetch_index::prefetch_index;
+
 use super::{ClientState, FillScratch};
 use crate::memory::MemoryUse;
 
 impl ClientState {
-    /// Asks for the memory that [`fill`](Self::fill) begins with: there is more of it than caches hold, and each client's lies elsewhere.
+    /// Asks for the memory of what [`fill`](Self::fill) looks at here: there is more of it than caches hold.
     pub fn prefetch(&self) {
+        prefetch_index(slice::from_ref(&self.links), 0);
+        prefetch_index(slice::from_ref(&self.entering), 0);
+        prefetch_index(slice::from_ref(&self.remotes), 0);
+        prefetch_index(slice::from_ref(&self.held), 0);
+        prefetch_index(slice::from_ref(&self.kept), 0);
+        prefetch_index(slice::from_ref(&self.begins), 0);
+    }
+
+    /// The same of its links, which lie elsewhere.
+    pub fn prefetch_links(&self) {
         self.links.prefetch();
     }
 }

@@ -6,6 +6,7 @@ use super::{ClientState, MOTION_BYTES, Surroundings};
 use crate::outbox::BatchPart;
 use crate::sync::counters::SentCounters;
 use crate::sync::motion::{MotionBase, Tier};
+use crate::wire::Channel;
 
 impl ClientState {
     /// Motions of the links that are behind, as far as the budget goes after what was spent; gives the bytes.
@@ -46,11 +47,9 @@ impl ClientState {
             let span = scene.motions.get(link.id);
             let span =
                 span.unwrap_or_else(|| part.write_own(|bytes| scene.write_motion(link.id, bytes)));
-            if base.is_reliable() {
-                part.reliable(span);
-            } else {
-                part.unreliable(span);
-            }
+            // Which channel it is no branch could foresee.
+            let channel = [Channel::Unreliable, Channel::Reliable];
+            part.push(channel[usize::from(base.is_reliable())], span);
             let bytes = span.len();
             counters.motions.one(bytes);
             spent += bytes;
@@ -136,7 +135,7 @@ mod tests {
                 input: 0,
                 is_numbered: false,
                 allowance,
-                hello: Hello {
+                hello: &Hello {
                     client: 1,
                     tick_millihertz: 20_000,
                     tick,

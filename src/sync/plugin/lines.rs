@@ -22,10 +22,10 @@ use crate::sync::client::{ClientState, Surroundings};
 use crate::sync::kept::KeptLimits;
 use crate::sync::records::{SceneRecords, Variant};
 use crate::sync::sent_log::SentLog;
-use crate::wire::{ClientId, Hello, tick_millihertz};
+use crate::wire::{Hello, tick_millihertz};
 use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects};
 
-/// How many clients before its turn a client's memory is asked for.
+/// How many clients before its turn a client's links are asked for, and as many before that what says where these are.
 const PREFETCHED_AHEAD: usize = 2;
 
 /// Each client's line: what of all that it is sent.
@@ -91,7 +91,7 @@ pub(super) fn write_lines(
     keep_sent(sent, told, clients, tick.0, limits);
     // Chunks are consecutive, so their parts are too; those who are gone follow them.
     let last = outbox.batch_mut().part(workers.len());
-    close_gone(closing, (clients, gone), last, hello);
+    close_gone(closing, (clients, gone), last, &hello);
     lend_parts(workers, outbox.batch_mut());
     (stats.links, stats.waiting) = (0, 0);
     for worker in workers {
@@ -134,18 +134,13 @@ fn keep_sent(
     });
 }
 
-fn hello_to(hello: Hello, client: ClientId) -> Hello {
-    let client = client.0;
-    Hello { client, ..hello }
-}
-
 /// The last lines of clients whose sessions ended. Those whose sessions ended behind this tick's look at them are closed in the
 /// next.
 fn close_gone(
     closing: &mut Vec<SessionClosed>,
     (clients, gone): (&[ClientState], &mut Vec<ClientState>),
     last: &mut BatchPart,
-    hello: Hello,
+    hello: &Hello,
 ) {
     closing.sort_unstable_by_key(|closed| closed.client);
     closing.retain(|closed| {
@@ -165,7 +160,7 @@ fn close_gone(
         if closed.receives {
             // Of one that came and went within a tick nothing is known.
             let mut state = known.unwrap_or_else(|| ClientState::new(client));
-            state.close(last, reason, hello_to(hello, client));
+            state.close(last, reason, hello);
         } else {
             last.begin(client, 0, 0);
             last.close(reason);
@@ -219,8 +214,11 @@ fn write_chunk(
     // Mostly the next client is in the same scene.
     let mut scene = None;
     for nth in 0..clients.len() {
-        if let Some(ahead) = clients.get(nth + PREFETCHED_AHEAD) {
+        if let Some(ahead) = clients.get(nth + 2 * PREFETCHED_AHEAD) {
             ahead.prefetch();
+        }
+        if let Some(ahead) = clients.get(nth + PREFETCHED_AHEAD) {
+            ahead.prefetch_links();
         }
         if let Some(own) = seats[nth].own
             && scene.as_ref().is_none_or(|(of, _)| *of != own.scene())
@@ -244,8 +242,7 @@ fn write_line(
     if fill_line(state, seat, of_scene, news, worker).is_none() {
         state.end();
         if state.is_to_part() || state.has_notices() || state.has_missed() {
-            let hello = hello_to(news.hello, state.client);
-            state.fill_parting(&mut worker.part, seat.input, hello, &mut worker.sent);
+            state.fill_parting(&mut worker.part, seat.input, &news.hello, &mut worker.sent);
         }
         // Of a client without an object nobody takes them, and they hold for this tick only.
         state.announced.clear();
@@ -292,7 +289,7 @@ fn fill_line(
         input: seat.input,
         is_numbered: seat.is_numbered,
         allowance: news.allowance,
-        hello: hello_to(news.hello, state.client),
+        hello: &news.hello,
         relation: |id| {
             if id == own_id {
                 attributes.variant(Attributes::OWN)
