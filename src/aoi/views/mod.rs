@@ -22,6 +22,7 @@
 //! | `slot_positions` | where those in slots are, so that many are compared at once |
 //! | `far`, `far_index` | who is seen from afar, outside caps |
 //! | `mutual`, `proposal` | pairs that both ends must accept |
+//! | `rerank_pairs` | bands of distance where sight is mutual |
 //! | `room` | cells are made, grow, and give back what nobody needs |
 //! | `refill_queue` | who waits for a look |
 //! | `check` | the brute-force check of all that is promised |
@@ -46,6 +47,7 @@ mod proposal;
 mod query;
 mod refill_queue;
 mod rerank;
+mod rerank_pairs;
 mod room;
 mod scene_views;
 mod shared;

@@ -29,15 +29,6 @@ use crate::aoi::priority::{class_of, rank_of};
 /// Of those who may be let in so many pairs are collected before they are asked.
 const PROPOSALS_MAX: usize = 1 << 18;
 
-/// What must be lower than an entrant in a full list, for it to be evicted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Consent {
-    /// The class: who meets, and who looks.
-    Class,
-    /// The rank, bands included: whose turn it is to be re-ranked.
-    Rank,
-}
-
 impl SceneViews {
     /// All that needs the consent of both ends.
     pub(super) fn meet_in_pairs(&mut self, looks_max: u32) {
@@ -65,7 +56,7 @@ impl SceneViews {
             }
             self.propose_found(cell);
         }
-        self.commit(Consent::Class);
+        self.commit();
         for nth in 0..count {
             let cell = self.active[nth] as usize;
             self.with_pass(cell, |pass| pass.offer());
@@ -104,7 +95,7 @@ impl SceneViews {
     }
 
     /// Works on one cell with all that its pass has.
-    fn with_pass<R>(&mut self, cell: usize, work: impl FnOnce(&mut CellPass) -> R) -> R {
+    pub(super) fn with_pass<R>(&mut self, cell: usize, work: impl FnOnce(&mut CellPass) -> R) -> R {
         self.stir(cell as u32);
         let Self {
             shared,
@@ -149,7 +140,7 @@ impl SceneViews {
             self.propose(viewer, target, rank);
         }
         if self.proposals.len() > PROPOSALS_MAX {
-            self.commit(Consent::Class);
+            self.commit();
         }
     }
 
@@ -318,7 +309,7 @@ impl SceneViews {
     }
 
     fn commit_strangers(&mut self) {
-        self.commit(Consent::Class);
+        self.commit();
         let mut unsated = std::mem::take(&mut self.unsated);
         for (viewer, list) in unsated.drain(..) {
             let Place { cell, row, .. } = self.shared.place(viewer);
@@ -331,7 +322,7 @@ impl SceneViews {
     }
 
     /// Links whom both ends accept, from the top.
-    fn commit(&mut self, consent: Consent) {
+    fn commit(&mut self) {
         let mut proposals = std::mem::take(&mut self.proposals);
         proposals.sort_unstable();
         // Both ends of a pair may have proposed it.
@@ -352,7 +343,7 @@ impl SceneViews {
                 .iter()
                 .zip(&mut victims)
                 .all(|(&(id, other), victim)| {
-                    let accepted = self.accepts(id, other, rank, consent);
+                    let accepted = self.accepts(id, other, class_of(rank));
                     *victim = accepted.flatten();
                     accepted.is_some()
                 });
@@ -373,14 +364,8 @@ impl SceneViews {
         self.proposals = proposals;
     }
 
-    /// Whether an end takes a link of this rank, and whom it would evict for it. One that refuses remembers it.
-    fn accepts(
-        &mut self,
-        id: u32,
-        other: u32,
-        rank: u8,
-        consent: Consent,
-    ) -> Option<Option<ListedTarget>> {
+    /// Whether an end takes a link of this class, and whom of a lower one it would evict for it. One that refuses remembers it.
+    fn accepts(&mut self, id: u32, other: u32, class: u8) -> Option<Option<ListedTarget>> {
         let Place { cell, row, .. } = self.shared.place(id);
         let (cell, row) = (cell as usize, row as usize);
         let list = self.shared.object(other).list();
@@ -388,31 +373,27 @@ impl SceneViews {
         if state.has_place(list) {
             return Some(None);
         }
-        let victim = match consent {
-            Consent::Class if class_of(rank) <= state.low[list] => None,
-            Consent::Class => {
-                let lowest = self.with_pass(cell, |pass| pass.lowest(row, list));
-                lowest.filter(|lowest| lowest.class < class_of(rank))
-            }
-            // Who had nobody lower in its last turn is not asked.
-            Consent::Rank if state.lowest[list] >= rank => None,
-            Consent::Rank => {
-                let lowest = self.with_pass(cell, |pass| pass.lowest_rank(row, list));
-                self.viewers[cell].states[row].lowest[list] = lowest.map_or(0, |lowest| lowest.0);
-                let lower = lowest.filter(|lowest| lowest.0 < rank);
-                lower.map(|lowest| lowest.1)
-            }
+        let lowest = if class <= state.low[list] {
+            None
+        } else {
+            self.with_pass(cell, |pass| pass.lowest(row, list))
         };
+        let victim = lowest.filter(|lowest| lowest.class < class);
         if victim.is_none() {
-            let goes_first = self.shared.goes_first(list, class_of(rank));
-            self.viewers[cell].states[row].refused |= u8::from(goes_first) << list;
-            self.counters.refused += 1;
+            self.note_refused(cell, row, list, class);
         }
         victim.map(Some)
     }
 
+    /// A full list refused somebody of this class.
+    pub(super) fn note_refused(&mut self, cell: usize, row: usize, list: usize, class: u8) {
+        let goes_first = self.shared.goes_first(list, class);
+        self.viewers[cell].states[row].refused |= u8::from(goes_first) << list;
+        self.counters.refused += 1;
+    }
+
     /// One end sees the other from now on.
-    fn link_end(&mut self, id: u32, other: u32, rank: u8) {
+    pub(super) fn link_end(&mut self, id: u32, other: u32, rank: u8) {
         let Place { cell, row, .. } = self.shared.place(id);
         let list = self.shared.object(other).list();
         let at = &self.shared.cells[cell as usize];
@@ -430,7 +411,13 @@ impl SceneViews {
     }
 
     /// Evicts a member; a partner loses the viewer, and has a place for another.
-    fn evict_pair(&mut self, cell: usize, row: usize, list: usize, victim: ListedTarget) {
+    pub(super) fn evict_pair(
+        &mut self,
+        cell: usize,
+        row: usize,
+        list: usize,
+        victim: ListedTarget,
+    ) {
         let viewer = self.viewers[cell].id(row);
         self.with_pass(cell, |pass| pass.evict(row, list, victim));
         let target = victim.target;
@@ -461,43 +448,6 @@ impl SceneViews {
             self.freed.push(target);
             self.open(target);
         }
-    }
-
-    /// In its turn a viewer proposes to those of its lowest class who are in a nearer band than a member, where the other
-    /// end would gain too.
-    fn rerank_pairs(&mut self, cell: usize, row: usize) {
-        let state = self.viewers[cell].states[row];
-        let viewer = self.viewers[cell].id(row);
-        if viewer == NONE || state.is(RowState::WAITS) {
-            return;
-        }
-        for list in 0..UNCAPPED {
-            if state.count[list] == 0 || state.has_place(list) {
-                continue;
-            }
-            let mut nearer = std::mem::take(&mut self.scratch[0].strangers);
-            self.with_pass(cell, |pass| pass.list_nearer(row, list, &mut nearer));
-            for (farness, target) in nearer.drain(..) {
-                let rank = rank_of(self.shared.class(viewer, target), !farness);
-                if self.would_gain(target, viewer, rank) {
-                    self.propose(viewer, target, rank);
-                }
-            }
-            self.scratch[0].strangers = nearer;
-        }
-        self.commit(Consent::Rank);
-    }
-
-    /// Whether the other end of a link of this rank need not agree, has a place, or may have somebody of a lower rank. What it
-    /// had in its last turn decides: if it has one only since, it proposes in its next.
-    fn would_gain(&self, id: u32, other: u32, rank: u8) -> bool {
-        let (a, b) = (self.shared.object(other), self.shared.object(id));
-        let (list, Place { cell, row, .. }) = (a.list(), self.shared.place(id));
-        if !self.shared.ranking.is_pair(a, b) {
-            return true;
-        }
-        let state = &self.viewers[cell as usize].states[row as usize];
-        state.has_place(list) || state.lowest[list] < rank
     }
 
     /// Queues who can gain, and serves the queue from its head.
@@ -546,7 +496,7 @@ impl SceneViews {
                 }
             });
             self.propose_found(cell);
-            self.commit(Consent::Class);
+            self.commit();
         }
         self.propose_strangers(cell, row);
         self.commit_strangers();

@@ -20,16 +20,17 @@ use super::pass::CellPass;
 use super::shared::Shared;
 use super::ties::TieQuery;
 use crate::aoi::grid::GridCell;
-use crate::aoi::priority::{BANDS, rank_of};
+use crate::aoi::priority::BANDS;
 
-const NEAREST: usize = BANDS as usize - 1;
+/// The nearest band.
+pub(super) const NEAREST: usize = BANDS as usize - 1;
 
 /// Who competes for the places of a list that are to be given anew.
 #[derive(Clone, Copy, Debug)]
-struct Contest {
-    row: usize,
-    list: usize,
-    class: u8,
+pub(super) struct Contest {
+    pub(super) row: usize,
+    pub(super) list: usize,
+    pub(super) class: u8,
     /// Strangers compete, and nobody need be asked for its class.
     of_strangers: bool,
 }
@@ -71,30 +72,8 @@ impl CellPass<'_> {
         }
     }
 
-    /// Lists those of the lowest class of a list who are in a nearer band than the farthest member, and how far they are:
-    /// the complement of their nearness.
-    pub(super) fn list_nearer(&mut self, row: usize, list: usize, found: &mut Vec<(u8, u32)>) {
-        let Some((contest, lowest)) = self.begin_contest(row, list) else {
-            return;
-        };
-        self.viewers.states[row].lowest[list] = rank_of(contest.class, lowest as u8);
-        if lowest < NEAREST {
-            self.find_nearer(&contest, lowest);
-            for &direction in &self.scratch.searched {
-                let direction = usize::from(direction);
-                let near = &self.shared.cells[self.cell.near[direction] as usize];
-                let first = self.cell.first[direction] as usize;
-                for nth in 0..near.words {
-                    for (nearness, bits) in (0_u8..).zip(self.scratch.outsiders[first + nth]) {
-                        found.extend(ones(bits).map(|at| (!nearness, near.id(nth * 64 + at))));
-                    }
-                }
-            }
-        }
-    }
-
     /// The lowest class of a list, whose members have to compete, with how near the farthest of them counts.
-    fn begin_contest(&mut self, row: usize, list: usize) -> Option<(Contest, usize)> {
+    pub(super) fn begin_contest(&mut self, row: usize, list: usize) -> Option<(Contest, usize)> {
         let shared = self.shared;
         if !shared.is_ranked(list) {
             self.mark_tied(row, list);
@@ -196,7 +175,7 @@ impl CellPass<'_> {
     }
 
     /// Collects those of the same class who are in a nearer band than the farthest member.
-    fn find_nearer(&mut self, contest: &Contest, lowest: usize) {
+    pub(super) fn find_nearer(&mut self, contest: &Contest, lowest: usize) {
         let (shared, row, list) = (self.shared, contest.row, contest.list);
         let looker = self.view().looker(row);
         let here = shared.position(looker.id);
@@ -258,7 +237,8 @@ impl CellPass<'_> {
                 let words = self.cell.words_in(direction);
                 for (nth, word) in words.enumerate().rev() {
                     for place in ones_down(self.scratch.outsiders[word][nearness]) {
-                        let Some(leaves) = leavers.next(&self.scratch.members, nearness) else {
+                        let next = leavers.next(&self.scratch.members, nearness);
+                        let Some((leaves, _)) = next else {
                             break 'enters;
                         };
                         let bits = self.viewers.row_mut(row);
@@ -293,7 +273,7 @@ impl CellPass<'_> {
 
 /// Goes through members that were sorted, from the farthest band to the nearest, in each from the last word down.
 #[derive(Clone, Copy, Debug, Default)]
-struct FarthestFirst {
+pub(super) struct FarthestFirst {
     nearness: usize,
     /// So many words of the band were not looked at; `None` before the first of all.
     words: Option<usize>,
@@ -302,13 +282,13 @@ struct FarthestFirst {
 }
 
 impl FarthestFirst {
-    /// The word and the place of the next that is farther than a band.
+    /// The word and the place of the next that is farther than a band, and its own band.
     #[inline]
-    fn next(
+    pub(super) fn next(
         &mut self,
         members: &[[u64; BANDS as usize]],
         nearness: usize,
-    ) -> Option<(usize, usize)> {
+    ) -> Option<((usize, usize), usize)> {
         let mut words = self.words.unwrap_or(members.len());
         while self.bits == 0 && self.nearness < nearness {
             if words == 0 {
@@ -324,7 +304,7 @@ impl FarthestFirst {
         }
         let place = self.bits.checked_ilog2()? as usize;
         self.bits &= !bit(place);
-        Some((words, place))
+        Some(((words, place), self.nearness))
     }
 }
 

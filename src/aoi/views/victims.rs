@@ -107,13 +107,16 @@ impl CellPass<'_> {
         lowest
     }
 
-    /// The member of the lowest rank, bands included, with its rank.
+    /// A member of the lowest rank, bands included, with its rank; or the first whose rank is as low as it is known that one
+    /// may be, since mostly several are in the farthest band.
     pub(super) fn lowest_rank(&self, row: usize, list: usize) -> Option<(u8, ListedTarget)> {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
         let here = shared.position(viewer);
         // No class is lower, so whoever is no farther than the lowest need not be asked for its own.
-        let low = self.viewers.states[row].low[list];
+        let state = &self.viewers.states[row];
+        let low = state.low[list];
+        let enough = rank_of(low, 0).max(state.lowest[list]);
         let mut lowest: Option<(u8, ListedTarget)> = None;
         let quadrant = quadrant(&shared.grid, self.cell.at, here);
         'cells: for &direction in ORDERS[quadrant].iter().rev() {
@@ -141,7 +144,7 @@ impl CellPass<'_> {
                             class,
                         };
                         lowest = Some((rank, member));
-                        if rank == rank_of(low, 0) {
+                        if rank <= enough {
                             break 'cells;
                         }
                     }
