@@ -33,9 +33,9 @@ pub enum SessionState {
 }
 
 /// A client's session: who plays, and which object it controls.
-// What every message reads and writes fills the first line of memory, in this order.
+// What every message reads and writes comes first, so that it takes up two lines of memory at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C, align(64))]
+#[repr(C)]
 pub struct Session {
     /// Who plays; `None` before the player is logged in.
     pub player: Option<PlayerId>,
@@ -79,7 +79,7 @@ pub struct Session {
 /// The bytes of a session.
 pub const SESSION_BYTES: usize = size_of::<Session>();
 
-const _: () = assert!(SESSION_BYTES <= 256);
+const _: () = assert!(SESSION_BYTES <= 216);
 const _: () = assert!(std::mem::offset_of!(Session, class) <= 64);
 
 impl Session {

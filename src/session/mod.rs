@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `transport` | the handle that transports call, and the contract for who writes one |
 //! | `sessions`, `life` | the list of sessions; one of them, and where it is in its life |
+//! | `table` | where each of them is, by number |
 //! | `rules`, `reasons` | their limits; why they end |
 //! | `admission` | who goes in next |
 //! | `returning`, `former` | who comes back over another connection; the numbers that it had |

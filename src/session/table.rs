@@ -15,7 +15,7 @@ use super::life::Session;
 use crate::memory::MemoryUse;
 use crate::wire::ClientId;
 
-/// Room for so many sessions more is made at once, or for a quarter of those that there are.
+/// Room for so many sessions more is made at once, or for an eighth of those that there are.
 const MORE_SESSIONS: usize = 16;
 
 /// Open sessions.
@@ -54,7 +54,7 @@ impl SessionTable {
         debug_assert!(self.get(client).is_none(), "numbers are given once");
         if self.sessions.len() == self.sessions.capacity() {
             // Doubling would be more than a session is.
-            let more = self.sessions.len() / 4;
+            let more = self.sessions.len() / 8;
             self.sessions.reserve_exact(more.max(MORE_SESSIONS));
         }
         let place = self.sessions.insert(session) as u32;
@@ -95,5 +95,62 @@ impl MemoryUse for SessionTable {
         self.sessions.capacity() * size_of::<Session>()
             + self.places.heap_bytes()
             + self.in_order.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::inbox::Connected;
+    use crate::session::rules::SessionRules;
+    use crate::session::sessions::Sessions;
+
+    /// A session as a client that connects gets it, which was heard then.
+    fn session(heard: u64) -> Session {
+        let mut sessions = Sessions::default();
+        let rules = SessionRules {
+            sessions_max: 1,
+            ..SessionRules::default()
+        };
+        sessions.begin_tick(heard, rules);
+        sessions.open(ClientId(1), Connected::unknown(), false);
+        *sessions.get(ClientId(1)).expect("there is room for one")
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn sessions_are_where_a_plain_tree_has_them(
+            changes in prop::collection::vec((0..30_u32, any::<bool>()), 0..200),
+            from in 0..30_u32,
+            until in 0..30_u32,
+        ) {
+            let (mut table, mut tree) = (SessionTable::default(), BTreeMap::new());
+            for (heard, (number, comes)) in (0..).zip(changes) {
+                let client = ClientId(number);
+                if comes && !tree.contains_key(&client) {
+                    table.insert(client, session(heard));
+                    tree.insert(client, session(heard));
+                } else if !comes {
+                    prop_assert_eq!(table.remove(client), tree.remove(&client));
+                } else if let (Some(one), Some(other)) = (table.get_mut(client), tree.get_mut(&client)) {
+                    (one.heard, other.heard) = (heard, heard);
+                }
+                prop_assert_eq!((table.len(), table.is_empty()), (tree.len(), tree.is_empty()));
+            }
+            for client in (0..30).map(ClientId) {
+                prop_assert_eq!(table.get(client), tree.get(&client));
+            }
+            prop_assert!(table.iter().eq(tree.iter().map(|(&client, session)| (client, session))));
+            let above = Bound::Excluded(ClientId(from));
+            let rest = tree.range((above, Bound::Unbounded)).map(|(&client, _)| client);
+            prop_assert!(table.numbers_above(above).eq(rest));
+            let range = (Bound::Included(ClientId(from.min(until))), Bound::Excluded(ClientId(until)));
+            let part = tree.range(range).map(|(&client, session)| (client, session));
+            prop_assert!(table.range(range).eq(part));
+        }
     }
 }

@@ -26,12 +26,13 @@ use throng::testing::TestServer;
 type Work = Box<dyn FnMut() -> u64>;
 
 /// The kernels: a name, and how it is set up.
-const KERNELS: [(&str, fn() -> Work); 10] = [
+const KERNELS: [(&str, fn() -> Work); 11] = [
     ("nav_graph", || searches(Algorithm::JpsGraph)),
     ("nav_planes", || searches(Algorithm::JpsBitPrune)),
     ("aoi_directed", || walk(Sight::Directed)),
     ("aoi_mutual", || walk(Sight::Mutual)),
-    ("aoi_hot_spot", hot_spot),
+    ("aoi_hot_spot", || hot_spot(Sight::Directed)),
+    ("aoi_hot_spot_mutual", || hot_spot(Sight::Mutual)),
     ("sync_masks", masks),
     ("sync_tick", replicate),
     ("outbox_packets", packets),
@@ -109,9 +110,9 @@ fn walk(sight: Sight) -> Work {
     Box::new(move || (0..20).map(|_| tick()).sum())
 }
 
-fn hot_spot() -> Work {
+fn hot_spot(sight: Sight) -> Work {
     let mut spot = HotSpot::new(1_000, 20);
-    let mut views = spot.views(Sight::Directed);
+    let mut views = spot.views(sight);
     let mut events = Vec::new();
     let mut tick = move || {
         spot.walk();
