@@ -4,6 +4,9 @@
 //! turn before. So nobody needs to remember of a link what was told over it, only of all objects when they last had news; a
 //! motion is told once too often at most when a link's tier has just become a rarer one.
 
+use std::slice;
+
+use super::masks::bits;
 use super::motion::Tier;
 use crate::memory::MemoryUse;
 
@@ -11,7 +14,7 @@ use crate::memory::MemoryUse;
 const TICKS_KEPT: usize = 64;
 
 /// What may be to be told of an object in a tick, a bit each; or what of that a link asks for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueMask(u8);
 
 impl DueMask {
@@ -107,7 +110,7 @@ impl DueObjects {
                     ticks += 1;
                 }
                 let due = since & turn;
-                ones(due).for_each(|nth| masks[nth].0 |= DueMask::motion(tier).0);
+                bits(&[due]).for_each(|nth| masks[nth].0 |= DueMask::motion(tier).0);
                 any |= due;
             }
             words.any = any;
@@ -119,7 +122,9 @@ impl DueObjects {
     /// Those of which a motion is to be told in this tick, be it only to whoever controls them.
     pub fn motions(&self) -> impl Iterator<Item = u32> {
         let words = (0..).step_by(u64::BITS as usize).zip(&self.words);
-        words.flat_map(|(first, words)| ones(words.any).map(move |nth| first + nth as u32))
+        words.flat_map(|(first, words)| {
+            bits(slice::from_ref(&words.any)).map(move |nth| first + nth as u32)
+        })
     }
 
     /// The most doublings under which a link may have had its last turn.
@@ -155,15 +160,6 @@ impl DueObjects {
     pub fn is_motion_now(&self, id: u32) -> bool {
         self.of(id).meets(DueMask::NOW)
     }
-}
-
-/// The places of the bits that are set, ascending.
-fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
-        bits &= bits - 1;
-        Some(lowest)
-    })
 }
 
 /// The place of a tick's news among those that are kept.
