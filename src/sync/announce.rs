@@ -60,6 +60,11 @@ impl Announcements {
         self.viewers.sort_by_key(|&(of, _)| of);
     }
 
+    /// Whether there are none.
+    pub const fn is_empty(&self) -> bool {
+        self.viewers.is_empty() && self.near.is_empty() && self.all.is_empty()
+    }
+
     /// Those to all who see this object.
     pub fn of(&self, id: u32) -> impl Iterator<Item = PlacedAnnounce> {
         let start = self.viewers.partition_point(|&(of, _)| of < id);

@@ -528,6 +528,10 @@ impl ClientState {
         counters: &mut SentCounters,
     ) -> usize {
         let scene = around.records;
+        // So it mostly is, and where the client stands lies far away.
+        if scene.announcements.is_empty() && self.announced.is_empty() && self.held.is_empty() {
+            return 0;
+        }
         for waiting in &self.waiting {
             if scene.news(waiting.id).has(LinkNews::ANNOUNCED) {
                 self.announced.extend(scene.announcements.of(waiting.id));

@@ -18,6 +18,8 @@ const TICKS_KEPT: usize = 64;
 pub struct DueMask(u8);
 
 impl DueMask {
+    /// News of its motion since the turn before of whichever tier.
+    pub const MOTIONS: Self = Self((1 << Tier::COUNT) - 1);
     /// Anything but its motion.
     pub const BESIDES: Self = Self(1 << Tier::COUNT);
     /// A motion that could not be told over the link in an earlier turn: of any object there may be one.
@@ -39,6 +41,12 @@ impl DueMask {
     /// The tier of the link that asks for this.
     pub const fn tier(self) -> Tier {
         Tier::from_number(self.0.trailing_zeros() as u8)
+    }
+
+    /// What is in both.
+    #[inline]
+    pub const fn both(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     /// Whether anything is in both.

@@ -10,6 +10,7 @@
 use prefetch_index::prefetch_index;
 
 use super::due_objects::{DueMask, DueObjects};
+use super::masks::bits;
 use super::motion::Tier;
 use super::records::Variant;
 use crate::memory::MemoryUse;
@@ -141,7 +142,7 @@ impl Links {
     // Its caller has more in hand than there are registers.
     #[inline(never)]
     pub fn find_due(&self, known: usize, due: &DueObjects, turn: Turn, found: &mut DuePlaces) {
-        let DuePlaces { any, news, behind } = found;
+        let DuePlaces { news, behind } = found;
         news.clear();
         behind.clear();
         let Some((own, others)) = self.links[..known].split_first() else {
@@ -154,23 +155,20 @@ impl Links {
         if due.is_motion_now(own.id) || own.turns_missed > 0 {
             behind.push(0);
         }
-        any.resize(any.len().max(others.len()), 0);
-        let any = &mut any[..others.len()];
-        let mut count = 0;
-        for (place, link) in (1..).zip(others) {
-            // Written always and counted if due: which it is no branch could foresee.
-            any[count] = place;
-            count += usize::from(due.of(link.id).meets(link.asks));
-        }
-        for &place in &any[..count] {
-            let link = &self.links[place as usize];
-            let mask = due.of(link.id);
-            if mask.meets(DueMask::BESIDES) {
-                news.push(place);
-            }
-            let waits = link.turns_missed > 0 && turn.is_of(link);
-            if mask.meets(DueMask::motion(link.tier())) || waits {
-                behind.push(place);
+        for (first, links) in (1..).step_by(LINKS_A_WORD).zip(others.chunks(LINKS_A_WORD)) {
+            // Of all a bit each, without a branch: which are due nothing could foresee.
+            let some = links.iter().rev().fold(0, |some, link| {
+                some << 1 | u64::from(due.of(link.id).meets(link.asks))
+            });
+            for nth in bits(&[some]) {
+                let (link, place) = (&links[nth], first + nth as u32);
+                let met = due.of(link.id).both(link.asks);
+                if met.meets(DueMask::BESIDES) {
+                    news.push(place);
+                }
+                if met.meets(DueMask::MOTIONS) || link.turns_missed > 0 && turn.is_of(link) {
+                    behind.push(place);
+                }
             }
         }
     }
@@ -205,8 +203,6 @@ impl Turn {
 /// Places of links over which there is something to tell, ascending.
 #[derive(Clone, Debug, Default)]
 pub struct DuePlaces {
-    /// Of those with either, and of some with neither, at the front; what is behind them is of others.
-    any: Vec<u32>,
     /// Of those with anything but a motion.
     pub news: Vec<u32>,
     /// Of those with a motion, or with one that could not be told in an earlier turn.
@@ -215,9 +211,12 @@ pub struct DuePlaces {
 
 impl MemoryUse for DuePlaces {
     fn heap_bytes(&self) -> usize {
-        self.any.heap_bytes() + self.news.heap_bytes() + self.behind.heap_bytes()
+        self.news.heap_bytes() + self.behind.heap_bytes()
     }
 }
+
+/// Links of which one bit each makes a word.
+const LINKS_A_WORD: usize = u64::BITS as usize;
 
 /// Room for so many links more is made at once.
 const MORE_LINKS: usize = 16;
@@ -304,7 +303,7 @@ mod tests {
             }
             due.find_motions(doublings);
             (0..).zip(&tiers).for_each(|(id, &(tier, missed))| links.push(link(id, tier, missed), 0));
-            let mut found = DuePlaces { any: vec![9; 5], news: vec![9; 3], behind: vec![9; 300] };
+            let mut found = DuePlaces { news: vec![9; 3], behind: vec![9; 300] };
             links.find_due(known, &due, Turn { tick: 8, doublings }, &mut found);
             let behind = |id: u32| {
                 let (tier, missed) = tiers[id as usize];

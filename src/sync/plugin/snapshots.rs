@@ -1,13 +1,27 @@
 //! What is told in full of objects that somebody comes to know.
 
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 
 use super::attributes::Attributes;
 use super::messages::{write_remote, write_snapshot};
-use super::replicator::Replicator;
+use super::replicator::{Replicator, Wanted};
 use super::sent_values::SentValues;
 use crate::outbox::Outbox;
-use crate::world::{Object, ObjectId, Scene, SceneObjects, Scenes};
+use crate::sim::Workers;
+use crate::sync::records::SceneRecords;
+use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects, Scenes};
+
+/// An object or a scene, and what clients hold of it.
+type Bearer = (
+    Option<&'static Object>,
+    Option<&'static Scene>,
+    &'static SentValues,
+);
+
+/// Fewer are not worth another thread.
+const WANTED_MIN: usize = 64;
 
 /// All that is told of those whom somebody comes to know, once for all clients that learn the same of them.
 pub(super) fn record_snapshots(
@@ -15,47 +29,87 @@ pub(super) fn record_snapshots(
     mut outbox: ResMut<Outbox>,
     attributes: Res<Attributes>,
     scenes: Res<Scenes>,
-    ids: Query<&SceneObjects>,
-    bearers: Query<(Option<&Object>, Option<&Scene>, &SentValues)>,
+    ids: Query<&'static SceneObjects>,
+    bearers: Query<Bearer>,
+    pool: Res<Workers>,
 ) {
     let Replicator {
         scenes: records,
-        wanted,
+        wanted: all,
+        workers,
         ..
     } = &mut *replicator;
-    for wanted in &*wanted {
-        let scene = scenes.entity(wanted.scene);
+    let known = Known {
+        records,
+        attributes: &attributes,
+        scenes: &scenes,
+        ids: &ids,
+        bearers: &bearers,
+    };
+    pool.for_each_chunk(all, WANTED_MIN, workers, |worker, _, wanted| {
+        for wanted in wanted {
+            worker.snapshots.push(|bytes| known.write(wanted, bytes));
+        }
+    });
+    let mut all = all.iter();
+    for worker in workers {
+        for (message, wanted) in worker.snapshots.iter().zip(&mut all) {
+            let Some(records) = records
+                .get_mut(&wanted.scene)
+                .filter(|_| !message.is_empty())
+            else {
+                continue;
+            };
+            let records = match wanted.remote {
+                true => &mut records.remotes,
+                false => &mut records.snapshots,
+            };
+            let batch = outbox.batch_mut();
+            let span = batch.share(|bytes| bytes.extend_from_slice(message));
+            records[usize::from(wanted.variant.0)].set(wanted.id, span);
+        }
+        worker.snapshots.clear();
+    }
+}
+
+/// What is known of those who are to be told of.
+struct Known<'a, 'w, 's> {
+    records: &'a BTreeMap<SceneId, SceneRecords>,
+    attributes: &'a Attributes,
+    scenes: &'a Scenes,
+    ids: &'a Query<'w, 's, &'static SceneObjects>,
+    bearers: &'a Query<'w, 's, Bearer>,
+}
+
+impl Known<'_, '_, '_> {
+    /// Appends what is told of one, if it is still there.
+    fn write(&self, wanted: &Wanted, bytes: &mut Vec<u8>) {
+        let scene = self.scenes.entity(wanted.scene);
         let entity = scene.and_then(|scene| match wanted.id {
             0 => Some(scene),
-            id => ids.get(scene).ok()?.entity(ObjectId(id)),
+            id => self.ids.get(scene).ok()?.entity(ObjectId(id)),
         });
-        let bearer = entity.and_then(|entity| bearers.get(entity).ok());
-        let (Some((object, scene, sent)), Some(records)) = (bearer, records.get_mut(&wanted.scene))
+        let bearer = entity.and_then(|entity| self.bearers.get(entity).ok());
+        let (Some((object, scene, sent)), Some(records)) =
+            (bearer, self.records.get(&wanted.scene))
         else {
-            continue;
+            return;
         };
-        let variant = usize::from(wanted.variant.0);
-        let values = (sent, &attributes.told()[variant]);
-        let motion = records.base_mut(wanted.id).motion;
-        let batch = outbox.batch_mut();
+        let values = (sent, &self.attributes.told()[usize::from(wanted.variant.0)]);
         match (object, scene) {
             (Some(object), _) if !wanted.remote => {
-                let write = |bytes: &mut Vec<u8>| {
-                    write_snapshot(bytes, object, motion, &attributes, values);
-                };
-                records.snapshots[variant].set(wanted.id, batch.share(write));
+                let base = records.bases.get(wanted.id as usize);
+                let motion = base.map(|base| base.motion).unwrap_or_default();
+                write_snapshot(bytes, object, motion, self.attributes, values);
             }
-            (object, scene) => {
-                let kind = object.map_or(0, |object| object.kind().0);
-                let of = object.map(Object::reference);
-                let Some(of) = of.or(scene.map(Scene::reference)) else {
-                    continue;
-                };
-                let write = |bytes: &mut Vec<u8>| {
-                    write_remote(bytes, of, kind, &attributes, values);
-                };
-                records.remotes[variant].set(wanted.id, batch.share(write));
+            (Some(object), _) => {
+                let (of, kind) = (object.reference(), object.kind().0);
+                write_remote(bytes, of, kind, self.attributes, values);
             }
+            (None, Some(scene)) if wanted.remote => {
+                write_remote(bytes, scene.reference(), 0, self.attributes, values);
+            }
+            (None, _) => {}
         }
     }
 }
