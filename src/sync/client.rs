@@ -519,7 +519,8 @@ impl ClientState {
         base.map_or(0, |base| told.fill(part, input, base.seen(), tick))
     }
 
-    /// Announcements, each after the snapshot of whom it is about.
+    /// Announcements, each after the snapshot of whom it is about. Where there is none, as mostly, nothing is asked of the client's own
+    /// object, which lies far away.
     fn announce<R, C>(
         &mut self,
         part: &mut BatchPart,
@@ -528,7 +529,6 @@ impl ClientState {
         counters: &mut SentCounters,
     ) -> usize {
         let scene = around.records;
-        // So it mostly is, and where the client stands lies far away.
         if scene.announcements.is_empty() && self.announced.is_empty() && self.held.is_empty() {
             return 0;
         }

@@ -39,7 +39,7 @@ pub(super) fn record_snapshots(
         workers,
         ..
     } = &mut *replicator;
-    let known = Known {
+    let news = SnapshotNews {
         records,
         attributes: &attributes,
         scenes: &scenes,
@@ -48,7 +48,7 @@ pub(super) fn record_snapshots(
     };
     pool.for_each_chunk(all, WANTED_MIN, workers, |worker, _, wanted| {
         for wanted in wanted {
-            worker.snapshots.push(|bytes| known.write(wanted, bytes));
+            worker.snapshots.push(|bytes| news.write(wanted, bytes));
         }
     });
     let mut all = all.iter();
@@ -73,7 +73,7 @@ pub(super) fn record_snapshots(
 }
 
 /// What is known of those who are to be told of.
-struct Known<'a, 'w, 's> {
+struct SnapshotNews<'a, 'w, 's> {
     records: &'a BTreeMap<SceneId, SceneRecords>,
     attributes: &'a Attributes,
     scenes: &'a Scenes,
@@ -81,7 +81,7 @@ struct Known<'a, 'w, 's> {
     bearers: &'a Query<'w, 's, Bearer>,
 }
 
-impl Known<'_, '_, '_> {
+impl SnapshotNews<'_, '_, '_> {
     /// Appends what is told of one, if it is still there.
     fn write(&self, wanted: &Wanted, bytes: &mut Vec<u8>) {
         let scene = self.scenes.entity(wanted.scene);
