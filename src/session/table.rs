@@ -5,7 +5,7 @@
 //!
 //! Cost: a look a message; O(log sessions) for one that begins or ends. Some 35 bytes a session beside it.
 //! Places of sessions that ended are taken again. Where a quarter is left of what there is room for, those who are left move
-//! together, in their order, and the rest is given back: O(sessions), once for three times as many that ended.
+//! together, in their order, and the rest is given back: O(sessions), once for twice as many and more that ended.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -20,7 +20,7 @@ use crate::wire::ClientId;
 /// Room for so many sessions more is made at once, or for an eighth of those that there are.
 const MORE_SESSIONS: usize = 16;
 
-/// Room for so many is kept.
+/// Room for so many stays in any case.
 const ROOM_KEPT: usize = if cfg!(test) { 8 } else { 1_024 };
 
 /// Open sessions.
@@ -78,10 +78,14 @@ impl SessionTable {
         session
     }
 
+    /// Gives back room that nobody needs. By number, so that who goes through all finds one behind the other.
     fn move_together(&mut self) {
-        let mut sessions = Slab::with_capacity(self.len() + self.len() / 8);
+        let room = self.len() + self.len() / 8;
+        let mut sessions = Slab::with_capacity(room.max(ROOM_KEPT));
         for (client, place) in &mut self.in_order {
-            if let Some(session) = self.sessions.try_remove(*place as usize) {
+            let session = self.sessions.try_remove(*place as usize);
+            debug_assert!(session.is_some(), "every number has a session");
+            if let Some(session) = session {
                 *place = sessions.insert(session) as u32;
                 self.places.insert(*client, *place);
             }

@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 
+use super::message_list::MessageList;
 use super::sent_log::SentLog;
 use crate::memory::MemoryUse;
 use crate::wire::{ClientId, HELLO, ServerMessage, SessionNotice};
@@ -155,28 +156,10 @@ pub struct SentOfLate<'a> {
 /// What is told to who comes back.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Missed {
-    /// The messages side by side.
-    pub bytes: Vec<u8>,
-    /// Where each of them ends.
-    pub ends: Vec<usize>,
+    /// The messages, oldest first.
+    pub messages: MessageList,
     /// Whether they are all that was missed, or the announcements of it.
     pub is_whole: bool,
-}
-
-impl Missed {
-    /// Adds a message.
-    pub fn push(&mut self, message: &[u8]) {
-        self.bytes.extend_from_slice(message);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// The messages, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(start, &end)| &self.bytes[start..end])
-    }
 }
 
 impl KeptMessages {
@@ -400,14 +383,15 @@ impl KeptLog {
         for (head, message) in self.messages() {
             if back(head.place.at) <= back(from) {
                 oldest = oldest.min(head.place.tick);
-                whole.push(message);
+                let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(message);
+                whole.messages.push(write);
                 if head.is_announce {
-                    missed.push(message);
+                    missed.messages.push(write);
                 }
             }
         }
         // Announcements are told either way.
-        let more = whole.bytes.len() - missed.bytes.len();
+        let more = whole.messages.bytes().len() - missed.messages.bytes().len();
         let is_short = oldest + GAP_TICKS_MAX >= tick && more <= bytes_max;
         if received.is_some() && is_kept && is_short {
             whole.is_whole = true;
@@ -426,7 +410,7 @@ impl MemoryUse for KeptMessages {
 
 impl MemoryUse for Missed {
     fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes() + self.ends.heap_bytes()
+        self.messages.heap_bytes()
     }
 }
 
@@ -456,7 +440,7 @@ mod tests {
     }
 
     fn all(missed: &Missed) -> Vec<Vec<u8>> {
-        missed.iter().map(<[u8]>::to_vec).collect()
+        missed.messages.iter().map(<[u8]>::to_vec).collect()
     }
 
     const CLIENT: ClientId = ClientId(4);

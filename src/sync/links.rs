@@ -10,7 +10,7 @@
 use prefetch_index::prefetch_index;
 
 use super::due_objects::{DueMask, DueObjects};
-use super::masks::bits;
+use super::masks::{WORD_BITS, bits};
 use super::motion::Tier;
 use super::records::Variant;
 use crate::memory::MemoryUse;
@@ -155,7 +155,7 @@ impl Links {
         if due.is_motion_now(own.id) || own.turns_missed > 0 {
             behind.push(0);
         }
-        for (first, links) in (1..).step_by(LINKS_A_WORD).zip(others.chunks(LINKS_A_WORD)) {
+        for (first, links) in (1..).step_by(WORD_BITS).zip(others.chunks(WORD_BITS)) {
             // Of all a bit each, without a branch: which are due nothing could foresee.
             let some = links.iter().rev().fold(0, |some, link| {
                 some << 1 | u64::from(due.of(link.id).meets(link.asks))
@@ -214,9 +214,6 @@ impl MemoryUse for DuePlaces {
         self.news.heap_bytes() + self.behind.heap_bytes()
     }
 }
-
-/// Links of which one bit each makes a word.
-const LINKS_A_WORD: usize = u64::BITS as usize;
 
 /// Room for so many links more is made at once.
 const MORE_LINKS: usize = 16;

@@ -26,6 +26,7 @@
 //! | `notices` | what one client is told about its session |
 //! | `own_position` | where its own object stands, exactly |
 //! | `sent_log`, `kept` | what all were told of late, and what one missed, for the case that a connection is lost |
+//! | `message_list` | messages one behind the other |
 //! | `counters` | what was sent, by kind |
 //! | `mirror` | a client in memory |
 //! | `predictor`, `server_clock` | a client's own object ahead of the server; which tick it is there |
@@ -54,6 +55,7 @@ mod kept;
 mod links;
 mod masks;
 mod membership;
+mod message_list;
 mod mirror;
 mod motion;
 mod notices;

@@ -170,8 +170,25 @@ impl SceneRecords {
         self.news.get(id as usize).copied().unwrap_or_default()
     }
 
+    /// The message with which an object is told of in full, to whom it is in sight or is not.
+    pub fn tell_in_full(
+        &mut self,
+        id: u32,
+        (variant, is_remote): (Variant, bool),
+        span: MessageSpan,
+    ) {
+        // Who never moved has a place for its base, too.
+        self.reserve(id);
+        let records = if is_remote {
+            &mut self.remotes
+        } else {
+            &mut self.snapshots
+        };
+        records[usize::from(variant.0)].set(id, span);
+    }
+
     /// The motion base of an object.
-    pub fn base_mut(&mut self, id: u32) -> &mut MotionBase {
+    fn base_mut(&mut self, id: u32) -> &mut MotionBase {
         self.reserve(id);
         &mut self.bases[id as usize]
     }

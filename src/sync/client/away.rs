@@ -73,7 +73,9 @@ impl ClientState {
         } else {
             // What waits for a snapshot would go with what is forgotten.
             for held in at.held.iter().filter(|held| held.announced.reliable) {
-                missed.push(&held.bytes);
+                missed
+                    .messages
+                    .push(|bytes| bytes.extend_from_slice(&held.bytes));
             }
             at.end();
             // What begins for it counts the epoch.
@@ -81,7 +83,7 @@ impl ClientState {
             at.told_own = None;
         }
         at.restarts = Some(!keeps);
-        at.missed = (!missed.ends.is_empty()).then(|| Box::new(missed));
+        at.missed = (!missed.messages.is_empty()).then(|| Box::new(missed));
         at.notices.tell(SessionNotice::Continued { keeps });
     }
 
@@ -150,7 +152,8 @@ impl ClientState {
         {
             return;
         }
-        for message in self.missed.take().iter().flat_map(|missed| missed.iter()) {
+        let missed = self.missed.take();
+        for message in missed.iter().flat_map(|missed| missed.messages.iter()) {
             part.write_reliable(|bytes| bytes.extend_from_slice(message));
         }
     }

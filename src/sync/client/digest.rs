@@ -42,7 +42,11 @@ impl ClientState {
         word(u64::from(self.snapshots[0]) << 32 | u64::from(self.snapshots[1]));
         self.kept.digest(word);
         if let Some(missed) = &self.missed {
-            missed.bytes.iter().for_each(|&byte| word(u64::from(byte)));
+            missed
+                .messages
+                .bytes()
+                .iter()
+                .for_each(|&byte| word(u64::from(byte)));
         }
         self.remotes.digest(word);
         self.own_position.digest(word);

@@ -12,6 +12,7 @@ use crate::outbox::BatchPart;
 use crate::session::SessionClosed;
 use crate::sync::client::{ClientState, FillScratch};
 use crate::sync::counters::SentCounters;
+use crate::sync::message_list::MessageList;
 use crate::sync::records::{SceneRecords, Variant};
 use crate::sync::remotes::{PartyObjects, Remote};
 use crate::sync::sent_log::{SentLog, SentPart};
@@ -154,48 +155,10 @@ pub(in crate::sync) struct FillWorker {
     /// Objects that clients know, and that wait until they are told of them.
     pub known: [u64; 2],
     pub wanted: Vec<Wanted>,
-    /// What is told in full of some of those that anybody needs to be told.
-    pub snapshots: WrittenMessages,
+    /// What is told in full of some of those of whom anybody needs to be told.
+    pub in_full: MessageList,
     /// A client's remotes as they should be.
     pub expected: Vec<Remote>,
-}
-
-/// Messages one behind the other.
-#[derive(Debug, Default)]
-pub(in crate::sync) struct WrittenMessages {
-    bytes: Vec<u8>,
-    /// Where each ends.
-    ends: Vec<usize>,
-}
-
-impl WrittenMessages {
-    /// Adds one that `write` appends.
-    pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.bytes);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// All of them, in their order.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let mut start = 0;
-        self.ends.iter().map(move |&end| {
-            let message = &self.bytes[start..end];
-            start = end;
-            message
-        })
-    }
-
-    /// Forgets all.
-    pub fn clear(&mut self) {
-        clear_and_give_back(&mut self.bytes);
-        clear_and_give_back(&mut self.ends);
-    }
-}
-
-impl MemoryUse for WrittenMessages {
-    fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes() + self.ends.heap_bytes()
-    }
 }
 
 pub(super) const fn words(reference: ObjectRef) -> (u32, u32, u32) {
@@ -242,7 +205,7 @@ impl MemoryUse for FillWorker {
             + self.kept.heap_bytes()
             + self.behind.heap_bytes()
             + self.wanted.heap_bytes()
-            + self.snapshots.heap_bytes()
+            + self.in_full.heap_bytes()
             + self.expected.heap_bytes()
     }
 }

@@ -21,7 +21,7 @@ type Bearer = (
 );
 
 /// Fewer are not worth another thread.
-const WANTED_MIN: usize = 64;
+const WANTED_MIN: usize = if cfg!(test) { 2 } else { 64 };
 
 /// All that is told of those whom somebody comes to know, once for all clients that learn the same of them.
 pub(super) fn record_snapshots(
@@ -35,7 +35,7 @@ pub(super) fn record_snapshots(
 ) {
     let Replicator {
         scenes: records,
-        wanted: all,
+        wanted,
         workers,
         ..
     } = &mut *replicator;
@@ -46,33 +46,28 @@ pub(super) fn record_snapshots(
         ids: &ids,
         bearers: &bearers,
     };
-    pool.for_each_chunk(all, WANTED_MIN, workers, |worker, _, wanted| {
+    pool.for_each_chunk(wanted, WANTED_MIN, workers, |worker, _, wanted| {
         for wanted in wanted {
-            worker.snapshots.push(|bytes| news.write(wanted, bytes));
+            worker.in_full.push(|bytes| news.write(wanted, bytes));
         }
     });
-    let mut all = all.iter();
+    // Chunks are consecutive, and so are the messages of their workers.
+    let messages = workers.iter().flat_map(|worker| worker.in_full.iter());
+    for (message, wanted) in messages.zip(&*wanted) {
+        let of_scene = records.get_mut(&wanted.scene);
+        let Some(of_scene) = of_scene.filter(|_| !message.is_empty()) else {
+            continue;
+        };
+        let batch = outbox.batch_mut();
+        let span = batch.share(|bytes| bytes.extend_from_slice(message));
+        of_scene.tell_in_full(wanted.id, (wanted.variant, wanted.remote), span);
+    }
     for worker in workers {
-        for (message, wanted) in worker.snapshots.iter().zip(&mut all) {
-            let Some(records) = records
-                .get_mut(&wanted.scene)
-                .filter(|_| !message.is_empty())
-            else {
-                continue;
-            };
-            let records = match wanted.remote {
-                true => &mut records.remotes,
-                false => &mut records.snapshots,
-            };
-            let batch = outbox.batch_mut();
-            let span = batch.share(|bytes| bytes.extend_from_slice(message));
-            records[usize::from(wanted.variant.0)].set(wanted.id, span);
-        }
-        worker.snapshots.clear();
+        worker.in_full.clear();
     }
 }
 
-/// What is known of those who are to be told of.
+/// What all that is told in full is written from.
 struct SnapshotNews<'a, 'w, 's> {
     records: &'a BTreeMap<SceneId, SceneRecords>,
     attributes: &'a Attributes,
