@@ -1,17 +1,19 @@
-//! From a client's line to packets. No ECS and no threads: spans in, packets out.
+//! From a client's line to packets. No ECS: spans in, packets out.
 //!
-//! Whoever assembles keeps the numbers of its clients' channels: one assembler for all, or one a shard.
+//! Whoever assembles keeps the numbers of its clients' channels: one assembler for all, or one a shard. A whole batch may be put
+//! together side by side: see `shares`.
 
-use crate::memory::MemoryUse;
+use crate::memory::{MemoryUse, each};
 use crate::wire::{Channel, ChannelState, ClientId, PacketHeader, PacketTotals, PacketWriter};
 
 use super::batch::{LineHead, LineView};
+use super::shares::ShareScratch;
 use super::sink::Sink;
 
 /// The numbers of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ClientNumbers {
-    client: ClientId,
+pub(super) struct ClientNumbers {
+    pub(super) client: ClientId,
     reliable: ChannelState,
     unreliable: ChannelState,
 }
@@ -24,16 +26,70 @@ impl ClientNumbers {
             unreliable: ChannelState::default(),
         }
     }
+
+    /// Hands the packets of both channels' messages to the sink, and closes the client there where its line does.
+    #[inline]
+    pub(super) fn write<'m>(
+        &mut self,
+        writer: &mut PacketWriter,
+        tick: u64,
+        head: LineHead,
+        (reliable, unreliable): (
+            impl Iterator<Item = &'m [u8]>,
+            impl Iterator<Item = &'m [u8]>,
+        ),
+        sink: &mut dyn Sink,
+    ) -> PacketTotals {
+        let client = head.client;
+        let mut header = PacketHeader {
+            channel: Channel::Reliable,
+            epoch: head.epoch,
+            sequence: 0,
+            tick: tick as u16,
+            input: head.input,
+        };
+        let mut written = writer.write(header, &mut self.reliable, reliable, |packet| {
+            sink.deliver(client, Channel::Reliable, packet);
+        });
+        header.channel = Channel::Unreliable;
+        written.add(
+            writer.write(header, &mut self.unreliable, unreliable, |packet| {
+                sink.deliver(client, Channel::Unreliable, packet);
+            }),
+        );
+        if let Some(reason) = head.close {
+            sink.close(client, reason);
+        }
+        written
+    }
+}
+
+/// Where a client's numbers are, which is mostly at `next`, or where they belong.
+#[inline]
+pub(super) fn place_of(
+    clients: &[ClientNumbers],
+    next: usize,
+    client: ClientId,
+) -> Result<usize, usize> {
+    if clients
+        .get(next)
+        .is_some_and(|known| known.client == client)
+    {
+        return Ok(next);
+    }
+    clients.binary_search_by_key(&client, |known| known.client)
 }
 
 /// Puts packets together.
 #[derive(Clone, Debug, Default)]
 pub struct Assembler {
-    writer: PacketWriter,
+    pub(super) writer: PacketWriter,
     /// By ascending client.
-    clients: Vec<ClientNumbers>,
+    pub(super) clients: Vec<ClientNumbers>,
     /// The place behind the client of the last line, where that of the next one mostly is.
     next: usize,
+    /// What others than the calling thread put packets together with.
+    pub(super) others: Vec<ShareScratch>,
 }
 
 impl Assembler {
@@ -60,17 +116,8 @@ impl Assembler {
         shared: &[u8],
         sink: &mut dyn Sink,
     ) -> PacketTotals {
-        self.messages(
-            tick,
-            line.head,
-            line.reliable
-                .iter()
-                .map(|span| span.bytes(shared, line.own)),
-            line.unreliable
-                .iter()
-                .map(|span| span.bytes(shared, line.own)),
-            sink,
-        )
+        let (reliable, unreliable) = line.messages(shared);
+        self.messages(tick, line.head, reliable, unreliable, sink)
     }
 
     /// The same, for messages that lie anywhere.
@@ -84,55 +131,32 @@ impl Assembler {
     ) -> PacketTotals {
         let place = self.place(head.client);
         let numbers = &mut self.clients[place];
-        let mut header = PacketHeader {
-            channel: Channel::Reliable,
-            epoch: head.epoch,
-            sequence: 0,
-            tick: tick as u16,
-            input: head.input,
-        };
-        let client = head.client;
-        let mut written = self
-            .writer
-            .write(header, &mut numbers.reliable, reliable, |packet| {
-                sink.deliver(client, Channel::Reliable, packet);
-            });
-        header.channel = Channel::Unreliable;
-        written.add(
-            self.writer
-                .write(header, &mut numbers.unreliable, unreliable, |packet| {
-                    sink.deliver(client, Channel::Unreliable, packet);
-                }),
-        );
-        if let Some(reason) = head.close {
+        let written = numbers.write(&mut self.writer, tick, head, (reliable, unreliable), sink);
+        if head.close.is_some() {
             self.clients.remove(place);
             self.next = place;
-            sink.close(client, reason);
         }
         written
     }
 
     /// Where a client's numbers are; they begin at 0 when it is new.
     #[inline]
-    fn place(&mut self, client: ClientId) -> usize {
-        let is_at =
-            |place: usize| self.clients.get(place).map(|known| known.client) == Some(client);
-        let place = if is_at(self.next) {
-            self.next
-        } else {
-            match self
-                .clients
-                .binary_search_by_key(&client, |known| known.client)
-            {
-                Ok(place) => place,
-                Err(place) => {
-                    self.clients.insert(place, ClientNumbers::new(client));
-                    place
-                }
-            }
-        };
+    pub(super) fn place(&mut self, client: ClientId) -> usize {
+        let found = place_of(&self.clients, self.next, client);
+        let place = found.unwrap_or_else(|place| {
+            self.clients.insert(place, ClientNumbers::new(client));
+            place
+        });
         self.next = place + 1;
         place
+    }
+
+    /// Forgets a client.
+    pub(super) fn remove(&mut self, client: ClientId) {
+        if let Ok(place) = place_of(&self.clients, self.next, client) {
+            self.clients.remove(place);
+        }
+        self.next = 0;
     }
 
     /// How many clients it has numbers of.
@@ -166,7 +190,10 @@ impl Assembler {
 
 impl MemoryUse for Assembler {
     fn heap_bytes(&self) -> usize {
-        self.writer.heap_bytes() + self.clients.heap_bytes()
+        self.writer.heap_bytes()
+            + self.clients.heap_bytes()
+            + self.others.heap_bytes()
+            + each(&self.others)
     }
 }
 

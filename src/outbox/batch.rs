@@ -7,6 +7,8 @@
 //!
 //! Cost: 8 bytes a span, no allocation after warm-up.
 
+use std::ops::Range;
+
 use crate::memory::{MemoryUse, clear_and_give_back, each};
 use crate::wire::{Channel, ClientId, CloseReason};
 
@@ -141,6 +143,23 @@ pub struct LineView<'a> {
     pub unreliable: &'a [MessageSpan],
     /// The line's own bytes.
     pub own: &'a [u8],
+}
+
+impl<'a> LineView<'a> {
+    /// The bytes of its messages, by channel.
+    #[inline]
+    pub(super) fn messages(
+        self,
+        shared: &'a [u8],
+    ) -> (
+        impl Iterator<Item = &'a [u8]>,
+        impl Iterator<Item = &'a [u8]>,
+    ) {
+        let of = move |spans: &'a [MessageSpan]| {
+            spans.iter().map(move |span| span.bytes(shared, self.own))
+        };
+        (of(self.reliable), of(self.unreliable))
+    }
 }
 
 /// The lines of some clients, as one worker makes them.
@@ -354,6 +373,22 @@ impl Batch {
     /// Ends the lines that are still open.
     pub(super) fn finish(&mut self) {
         self.parts.iter_mut().for_each(BatchPart::end);
+    }
+
+    /// How many lines its parts have.
+    pub(super) fn len(&self) -> usize {
+        self.parts.iter().map(BatchPart::len).sum()
+    }
+
+    /// The lines with these numbers, those of one part behind those of the one before.
+    pub(super) fn lines_in(&self, range: Range<usize>) -> impl Iterator<Item = LineView<'_>> {
+        let mut before = 0;
+        self.parts.iter().flat_map(move |part| {
+            let [start, end] = [range.start, range.end]
+                .map(|nth: usize| nth.saturating_sub(before).min(part.len()));
+            before += part.len();
+            (start..end).filter_map(|nth| part.line(nth))
+        })
     }
 
     /// Whether no part has a line.

@@ -49,6 +49,11 @@ impl LineModels {
         }
     }
 
+    /// Whether no line is modelled.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// Bytes of messages that wait for their lines.
     pub const fn waiting_bytes(&self) -> usize {
         self.waiting_bytes

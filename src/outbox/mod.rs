@@ -4,8 +4,8 @@
 //! [Replicate] ─▶ Batch: each message once, ─▶ [Send] ─┬─ inline: Assembler ─────────────────────────▶ Sink ─▶ clients
 //!                a line of spans a client             └─ a ring a shard ─▶ thread: Assembler ───────▶ Sink ─▶ clients
 //! ```
-//! Without shards packets are put together in the tick, in the order of the batch's parts: this is the deterministic way, and
-//! the default. With them the tick only copies the batch's bytes into a ring for each thread, and never waits: when a ring is
+//! Without shards packets are put together in the tick, by as many threads as work there, and reach the sink in the order of the
+//! batch's parts: this is the deterministic way, and the default. With them the tick only copies the batch's bytes into a ring for each thread, and never waits: when a ring is
 //! full, unreliable messages are dropped and counted, reliable ones wait in a bounded buffer and go first the next time, and a
 //! client for which too much waits is closed ([`ClientBehind`]). The threads' pace never reaches game state, but for that.
 //! Without threads a client's line can be modelled in bytes a tick ([`Outbox::model_line`]): the same happens then, but in every
@@ -14,7 +14,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `batch` | a tick's messages, each once, and a line of spans a client |
-//! | `assemble` | packets out of lines |
+//! | `assemble`, `shares` | packets out of lines; those of a batch by several threads |
 //! | `sink`, `udp`, `capture` | where packets go: counted, kept, sent, written to a file |
 //! | `frame`, `ring`, `feed` | a batch as bytes; the ring to a thread; who waits when it is full |
 //! | `handover`, `sender` | how threads wait for each other; the threads |
@@ -27,7 +27,8 @@
 //! channel takes is counted.
 //!
 //! Cost: 8 bytes a message and client, and one copy of the shared bytes a shard, for the tick; one copy of each message and
-//! client for who assembles. No allocation after warm-up, but for what waits. Benches `outbox::…`.
+//! client for who assembles; a second one where it is no sender thread nor the tick's own. No allocation after warm-up, but for what
+//! waits. Benches `outbox::…`.
 
 mod assemble;
 mod batch;
@@ -41,6 +42,7 @@ mod plugin;
 pub mod reference;
 mod ring;
 mod sender;
+mod shares;
 mod sink;
 mod udp;
 #[cfg(any(test, feature = "bench"))]

@@ -14,7 +14,7 @@ use super::line_model::LineModels;
 use super::sender::{SenderCounters, SenderSpec, Senders};
 use super::sink::{CountingSink, SharedSink, Sink};
 use crate::memory::{MemoryAppExt, MemoryUse};
-use crate::sim::{self, HashAppExt, SimSystems, SimTick};
+use crate::sim::{self, HashAppExt, SimSystems, SimTick, Workers};
 use crate::wire::{ClientId, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, PacketTotals};
 
 /// The most threads there may be.
@@ -355,6 +355,7 @@ fn send(
     mut behind: MessageWriter<ClientBehind>,
     settings: Res<OutboxSettings>,
     tick: Res<SimTick>,
+    pool: Res<Workers>,
 ) {
     outbox.follow(&settings);
     let Outbox {
@@ -381,9 +382,11 @@ fn send(
     } else {
         let sink = sink.inline();
         inline.add(models.begin(true, assembler, sink));
-        let limits = settings.spec().spill;
-        for part in &batch.parts {
-            for line in part.lines() {
+        if models.is_empty() {
+            inline.add(assembler.batch(batch, *pool, sink));
+        } else {
+            let limits = settings.spec().spill;
+            for line in batch.lines_in(0..batch.len()) {
                 let news = (batch.tick, line, &*batch.shared);
                 let sent = models.send(news, limits, assembler, sink, &mut tell);
                 inline.add(

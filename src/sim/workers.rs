@@ -118,8 +118,9 @@ const CHUNKS_A_HAND: usize = 4;
 
 /// Each hand, of which there is one at least, takes one item after another until none is left: the first, which is the calling
 /// thread's, from the front, and others from the back. So the same thread mostly has the same items in every step of a tick, and
-/// their memory in its caches.
-fn side_by_side<H: Send, I: DoubleEndedIterator + Send>(
+/// their memory in its caches. What a hand holds is on its thread's own stack meanwhile: hands lie side by side, and two threads
+/// that write to one line of memory wait for each other.
+fn side_by_side<H: Send + Default, I: DoubleEndedIterator + Send>(
     hands: &mut [H],
     items: I,
     work: impl Fn(&mut H, I::Item) + Sync,
@@ -138,9 +139,11 @@ fn side_by_side<H: Send, I: DoubleEndedIterator + Send>(
         let (last, work) = (&last, &work);
         for hand in others {
             scope.spawn(async move {
+                let mut own = std::mem::take(hand);
                 while let Some(item) = last() {
-                    work(hand, item);
+                    work(&mut own, item);
                 }
+                *hand = own;
             });
         }
         // Nobody waits for a thread that is still asleep: it will find nothing left. A panic waits until the scope has ended, as

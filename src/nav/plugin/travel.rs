@@ -30,9 +30,10 @@ pub(super) fn answer_travels(
     let expansions_max = overload.deferred(settings.travel_expansions_per_tick.max(1));
     while spent < expansions_max && !travels.queue.is_empty() {
         travels.fill(settings.travels_at_once_max.max(1) as usize);
+        let share = travels.share_of(expansions_max - spent);
         let slots = &mut travels.slots;
         workers.for_each_in_turn(slots, |slot| {
-            slot.search_on(nav_maps, &settings, &asking, &maps)
+            slot.search_on(nav_maps, &settings, &asking, &maps, share);
         });
         let of_round: u64 = slots.iter().map(|slot| slot.spent).sum();
         travels.give(&mut answers);

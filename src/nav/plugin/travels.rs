@@ -18,6 +18,9 @@ use crate::sim::StateHasher;
 /// What taking up a search counts for, so that one that needs no expansion counts too.
 const EXPANSIONS_OF_A_BEGIN: u64 = 8;
 
+/// The least that a search goes on for: less is not worth the turn.
+const EXPANSIONS_MIN: u64 = 64;
+
 /// Times that edits double a slice.
 const DOUBLINGS_MAX: u32 = 16;
 
@@ -102,6 +105,13 @@ impl Travels {
 }
 
 impl Travels {
+    /// What each of those that are under way may have of so many expansions.
+    pub(super) fn share_of(&self, expansions: u64) -> u32 {
+        let under_way = self.slots.iter().filter(|slot| slot.job.is_some()).count();
+        let share = (expansions / under_way.max(1) as u64).max(EXPANSIONS_MIN);
+        u32::try_from(share).unwrap_or(u32::MAX)
+    }
+
     /// Gives the answers that are there, and frees their slots.
     pub(super) fn give(&mut self, answers: &mut Answers) {
         let jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
@@ -117,13 +127,14 @@ impl Travels {
 }
 
 impl TravelSlot {
-    /// Begins, if it has not, and searches for a slice.
+    /// Begins, if it has not, and searches for a slice, of `share` expansions at most unless edits have widened it.
     pub(super) fn search_on(
         &mut self,
         nav_maps: &NavMaps,
         settings: &NavSettings,
         asking: &Asking,
         maps: &Query<&SceneMap>,
+        share: u32,
     ) {
         self.spent = 0;
         let Some(job) = &mut self.job else { return };
@@ -137,7 +148,7 @@ impl TravelSlot {
             (self.is_begun, self.map_version) = (true, version);
             self.edits += u32::from(is_edited);
         }
-        let slice = settings.travel_slice_expansions.max(1);
+        let slice = settings.travel_slice_expansions.clamp(1, share);
         let slice = slice.saturating_mul(1 << self.edits.min(DOUBLINGS_MAX));
         match (job.work, nav_maps.ground(&job.waiting, maps)) {
             (JobState::Waits, Ok(ground)) => {

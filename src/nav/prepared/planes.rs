@@ -389,15 +389,14 @@ impl<const CUT: bool> Walks<CUT> for SignWalks<'_> {
         let way = to - from;
         let (across, along) = (way.x.abs(), way.y.abs());
         let bend = from + way.signum() * across.min(along);
-        let is_diagonal_clear = self.planes.is_diagonal_clear(from, bend);
-        is_diagonal_clear
-            && if across > along {
-                let (start, end) = (bend.x.min(to.x), bend.x.max(to.x));
-                self.tiles.rows().is_run_free(start, end, to.y)
-            } else {
-                let (start, end) = (bend.y.min(to.y), bend.y.max(to.y));
-                self.tiles.columns().is_run_free(start, end, to.x)
-            }
+        let is_straight_clear = if across > along {
+            let (start, end) = (bend.x.min(to.x), bend.x.max(to.x));
+            self.tiles.rows().is_run_free(start, end, to.y)
+        } else {
+            let (start, end) = (bend.y.min(to.y), bend.y.max(to.y));
+            self.tiles.columns().is_run_free(start, end, to.x)
+        };
+        is_straight_clear && self.planes.is_diagonal_clear(from, bend)
     }
 
     #[inline]
