@@ -35,12 +35,12 @@ pub(super) struct ShareScratch {
 #[derive(Clone, Debug, Default)]
 struct HeldPackets {
     bytes: Vec<u8>,
-    deliveries: Vec<(ClientId, Delivery)>,
+    calls: Vec<(ClientId, SinkCall)>,
 }
 
 /// What a sink is told.
 #[derive(Clone, Copy, Debug)]
-enum Delivery {
+enum SinkCall {
     /// A packet of so many bytes, behind those before.
     Packet {
         channel: Channel,
@@ -61,12 +61,12 @@ impl Sink for HeldPackets {
                 .reserve_exact(self.bytes.len() / 4 + packet.len());
         }
         self.bytes.extend_from_slice(packet);
-        self.deliveries
-            .push((client, Delivery::Packet { channel, length }));
+        self.calls
+            .push((client, SinkCall::Packet { channel, length }));
     }
 
     fn close(&mut self, client: ClientId, reason: CloseReason) {
-        self.deliveries.push((client, Delivery::Close(reason)));
+        self.calls.push((client, SinkCall::Close(reason)));
     }
 }
 
@@ -74,20 +74,20 @@ impl HeldPackets {
     /// Hands everything to the sink that it is for.
     fn pass_on(&mut self, sink: &mut dyn Sink) {
         let mut rest = &self.bytes[..];
-        for &(client, delivery) in &self.deliveries {
+        for &(client, delivery) in &self.calls {
             match delivery {
-                Delivery::Packet { channel, length } => {
+                SinkCall::Packet { channel, length } => {
                     let (packet, behind) = rest.split_at(usize::from(length));
                     sink.deliver(client, channel, packet);
                     rest = behind;
                 }
-                Delivery::Close(reason) => sink.close(client, reason),
+                SinkCall::Close(reason) => sink.close(client, reason),
             }
         }
         give_back_half(&mut self.bytes);
-        give_back_half(&mut self.deliveries);
+        give_back_half(&mut self.calls);
         self.bytes.clear();
-        self.deliveries.clear();
+        self.calls.clear();
     }
 }
 
@@ -213,8 +213,8 @@ fn heads(batch: &Batch) -> impl Iterator<Item = LineHead> {
 
 impl MemoryUse for ShareScratch {
     fn heap_bytes(&self) -> usize {
-        let HeldPackets { bytes, deliveries } = &self.packets;
-        self.writer.heap_bytes() + bytes.heap_bytes() + deliveries.heap_bytes()
+        let HeldPackets { bytes, calls } = &self.packets;
+        self.writer.heap_bytes() + bytes.heap_bytes() + calls.heap_bytes()
     }
 }
 

@@ -16,6 +16,9 @@ use super::spread::Spread;
 /// 1 runs inline on the calling thread. Systems are written so that the number never changes a result: a chunk writes only
 /// to its own items, and what it gathers is joined in the order of the items.
 ///
+/// While a thread works with scratch, that is on its own stack: scratch of several lies side by side, and threads that write to one
+/// line of memory wait for each other. Items that are written to all the time should be as far apart.
+///
 /// Cost: a lock an item or chunk, and some 10 µs a step while a thread that could help is asleep. Helpers look for more work for
 /// 300 µs before they sleep, and so take that much processor time where one thread works alone.
 #[derive(Resource, Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +77,9 @@ impl Workers {
             &mut vec![(); hands.min(chunks.len())],
             chunks,
             |(), (nth, (chunk, scratch))| {
-                work(scratch, nth * length, chunk);
+                let mut own = std::mem::take(scratch);
+                work(&mut own, nth * length, chunk);
+                *scratch = own;
             },
         );
     }
@@ -118,8 +123,7 @@ const CHUNKS_A_HAND: usize = 4;
 
 /// Each hand, of which there is one at least, takes one item after another until none is left: the first, which is the calling
 /// thread's, from the front, and others from the back. So the same thread mostly has the same items in every step of a tick, and
-/// their memory in its caches. What a hand holds is on its thread's own stack meanwhile: hands lie side by side, and two threads
-/// that write to one line of memory wait for each other.
+/// their memory in its caches.
 fn side_by_side<H: Send + Default, I: DoubleEndedIterator + Send>(
     hands: &mut [H],
     items: I,

@@ -119,9 +119,12 @@ impl SceneViews {
             pieces.push(Piece { cells, scratch });
         }
         spread.for_each_in_turn(&mut pieces, |Piece { cells, scratch }| {
+            // Scratch of pieces lies side by side, and is written to all the time.
+            let mut own = std::mem::take(*scratch);
             for viewers in cells.iter_mut() {
-                CellPass::new(shared, viewers, scratch).run();
+                CellPass::new(shared, viewers, &mut own).run();
             }
+            **scratch = own;
         });
     }
 

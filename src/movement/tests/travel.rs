@@ -84,6 +84,30 @@ fn a_long_way_takes_ticks_and_short_ones_do_not_wait_for_it() {
 }
 
 #[test]
+fn a_tick_expands_as_many_as_it_may_and_a_few_for_each_search() {
+    let (may, searches) = (100, 8);
+    let settings = NavSettings {
+        algorithm: Algorithm::AStar,
+        travel_expansions_per_tick: may,
+        ..NavSettings::default()
+    };
+    let mut app = app(settings);
+    let scene = scene(&mut app, &winding());
+    for _ in 0..searches {
+        let traveller = npc(&mut app, scene, 0.5, 0.5);
+        travel(&mut app, traveller, 0.5, 18.5);
+    }
+    let mut ticks = 0;
+    while stats(&app).found < searches {
+        app.update();
+        ticks += 1;
+    }
+    let expanded = stats(&app).expanded;
+    assert!(expanded > 2 * (may + searches * 64), "{expanded}");
+    assert!(expanded <= ticks * (may + searches * 64), "{ticks} ticks");
+}
+
+#[test]
 fn an_answer_is_exact_on_the_map_of_its_tick_though_that_is_edited_in_every_one() {
     let mut app = app(sliced());
     let scene = scene(&mut app, &winding());

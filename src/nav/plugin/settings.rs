@@ -33,7 +33,8 @@ pub struct NavSettings {
     /// it at most: 1.3 MB after ways across a town of 4,096 by 4,096 tiles. It is kept, as taking it anew for each search makes
     /// them a third slower.
     pub travels_at_once_max: u32,
-    /// Expansions a tick of all of them together; the rest of their way they go in the next.
+    /// Expansions a tick of all of them together, and up to 64 more for each that is under way; the rest of their way they go in
+    /// the next.
     pub travel_expansions_per_tick: u64,
     /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
     pub travel_slice_expansions: u32,
@@ -65,7 +66,7 @@ impl Default for NavSettings {
             npc_nodes_max: 800,
             travel_nodes_max: 1_000_000,
             travels_at_once_max: 8,
-            travel_expansions_per_tick: 40_000,
+            travel_expansions_per_tick: 45_000,
             travel_slice_expansions: 2_000,
             clearance_max: 4,
             snap_tiles_max: 64,

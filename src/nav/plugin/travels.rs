@@ -152,9 +152,12 @@ impl TravelSlot {
         let slice = slice.saturating_mul(1 << self.edits.min(DOUBLINGS_MAX));
         match (job.work, nav_maps.ground(&job.waiting, maps)) {
             (JobState::Waits, Ok(ground)) => {
-                let before = self.search.expanded();
-                job.run(&mut self.search, &ground, settings, slice);
-                let after = self.search.expanded();
+                // Slots lie side by side, and a search writes to its own all the time.
+                let mut search = std::mem::take(&mut self.search);
+                let before = search.expanded();
+                job.run(&mut search, &ground, settings, slice);
+                let after = search.expanded();
+                self.search = search;
                 // A search that began anew counts from zero.
                 let expanded = after.checked_sub(before).unwrap_or(after);
                 self.spent = EXPANSIONS_OF_A_BEGIN + u64::from(expanded);
