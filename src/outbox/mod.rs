@@ -4,7 +4,7 @@
 //! [Replicate] ─▶ Batch: each message once, ─▶ [Send] ─┬─ inline: Assembler ─────────────────────────▶ Sink ─▶ clients
 //!                a line of spans a client             └─ a ring a shard ─▶ thread: Assembler ───────▶ Sink ─▶ clients
 //! ```
-//! Without shards packets are put together in the tick, by as many threads as work there, and reach the sink in the order of the
+//! Without shards packets are put together in the tick, by as many threads as work there unless lines are modelled, and reach the sink in the order of the
 //! batch's parts: this is the deterministic way, and the default. With them the tick only copies the batch's bytes into a ring for each thread, and never waits: when a ring is
 //! full, unreliable messages are dropped and counted, reliable ones wait in a bounded buffer and go first the next time, and a
 //! client for which too much waits is closed ([`ClientBehind`]). The threads' pace never reaches game state, but for that.
@@ -28,7 +28,7 @@
 //!
 //! Cost: 8 bytes a message and client, and one copy of the shared bytes a shard, for the tick; one copy of each message and
 //! client for who assembles; a second one where it is no sender thread nor the tick's own. No allocation after warm-up, but for what
-//! waits. Benches `outbox::…`.
+//! waits and a list of shares. Benches `outbox::…`.
 
 mod assemble;
 mod batch;

@@ -8,7 +8,7 @@ use crate::wire::{Channel, ClientId};
 
 /// Takes packets as they leave the server.
 ///
-/// With sender threads it is called there, otherwise in the tick. It does not panic: what goes wrong is counted.
+/// With sender threads it is called there, otherwise in the tick, by one thread after another. It does not panic: what goes wrong is counted.
 pub trait Sink: Send + Sync {
     /// Takes one packet for one client. Must not block.
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]);

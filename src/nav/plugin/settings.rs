@@ -33,8 +33,8 @@ pub struct NavSettings {
     /// it at most: 1.3 MB after ways across a town of 4,096 by 4,096 tiles. It is kept, as taking it anew for each search makes
     /// them a third slower.
     pub travels_at_once_max: u32,
-    /// Expansions a tick of all of them together, and up to 64 more for each that is under way; the rest of their way they go in
-    /// the next.
+    /// Expansions a tick of all of them together, and up to 64 more for each that is under way, or a slice of one whose map was
+    /// edited meanwhile; the rest of their way they go in the next.
     pub travel_expansions_per_tick: u64,
     /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
     pub travel_slice_expansions: u32,

@@ -105,9 +105,12 @@ impl Travels {
 }
 
 impl Travels {
-    /// What each of those that are under way may have of so many expansions.
+    /// What each of those that have ground may have of so many expansions.
     pub(super) fn share_of(&self, expansions: u64) -> u32 {
-        let under_way = self.slots.iter().filter(|slot| slot.job.is_some()).count();
+        let jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
+        let under_way = jobs
+            .filter(|job| !matches!(job.work, JobState::NoGround))
+            .count();
         let share = (expansions / under_way.max(1) as u64).max(EXPANSIONS_MIN);
         u32::try_from(share).unwrap_or(u32::MAX)
     }
@@ -127,7 +130,7 @@ impl Travels {
 }
 
 impl TravelSlot {
-    /// Begins, if it has not, and searches for a slice, of `share` expansions at most unless edits have widened it.
+    /// Begins, if it has not, and searches for a slice, of `share` expansions at most unless its map was edited meanwhile.
     pub(super) fn search_on(
         &mut self,
         nav_maps: &NavMaps,
@@ -148,8 +151,11 @@ impl TravelSlot {
             (self.is_begun, self.map_version) = (true, version);
             self.edits += u32::from(is_edited);
         }
-        let slice = settings.travel_slice_expansions.clamp(1, share);
-        let slice = slice.saturating_mul(1 << self.edits.min(DOUBLINGS_MAX));
+        let slice = settings.travel_slice_expansions.max(1);
+        let slice = match self.edits {
+            0 => slice.min(share),
+            edits => slice.saturating_mul(1 << edits.min(DOUBLINGS_MAX)),
+        };
         match (job.work, nav_maps.ground(&job.waiting, maps)) {
             (JobState::Waits, Ok(ground)) => {
                 // Slots lie side by side, and a search writes to its own all the time.

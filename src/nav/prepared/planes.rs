@@ -389,6 +389,7 @@ impl<const CUT: bool> Walks<CUT> for SignWalks<'_> {
         let way = to - from;
         let (across, along) = (way.x.abs(), way.y.abs());
         let bend = from + way.signum() * across.min(along);
+        // This part is near the goal, which is asked about again and again, and mostly says no.
         let is_straight_clear = if across > along {
             let (start, end) = (bend.x.min(to.x), bend.x.max(to.x));
             self.tiles.rows().is_run_free(start, end, to.y)
