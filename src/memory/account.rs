@@ -34,7 +34,7 @@ pub(crate) fn clear_and_give_back<T>(buffer: &mut Vec<T>) {
 }
 
 /// A buffer with no more bytes keeps them.
-const BURST_BYTES: usize = 1 << 16;
+const BURST_BYTES: usize = 1 << 17;
 
 impl<T> MemoryUse for Vec<T> {
     fn heap_bytes(&self) -> usize {
