@@ -7,7 +7,7 @@ use crate::memory::{MemoryUse, each};
 use crate::wire::{Channel, ChannelState, ClientId, PacketHeader, PacketTotals, PacketWriter};
 
 use super::batch::{LineHead, LineView};
-use super::shares::ShareScratch;
+use super::held_packets::ShareScratch;
 use super::sink::Sink;
 
 /// The numbers of one client.

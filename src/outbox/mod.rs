@@ -14,7 +14,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `batch` | a tick's messages, each once, and a line of spans a client |
-//! | `assemble`, `shares` | packets out of lines; those of a batch by several threads |
+//! | `assemble` | packets out of lines |
+//! | `shares`, `held_packets` | those of a batch by several threads; what waits for its turn meanwhile |
 //! | `sink`, `udp`, `capture` | where packets go: counted, kept, sent, written to a file |
 //! | `frame`, `ring`, `feed` | a batch as bytes; the ring to a thread; who waits when it is full |
 //! | `handover`, `sender` | how threads wait for each other; the threads |
@@ -36,6 +37,7 @@ mod capture;
 mod feed;
 mod frame;
 mod handover;
+mod held_packets;
 mod line_model;
 mod plugin;
 #[cfg(any(test, feature = "bench"))]

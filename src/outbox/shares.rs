@@ -19,82 +19,13 @@ use std::ops::Range;
 
 use super::assemble::{Assembler, ClientNumbers, place_of};
 use super::batch::{Batch, BatchPart, LineHead};
+use super::held_packets::{HELD_BYTES_MAX, ShareScratch};
 use super::sink::Sink;
-use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::sim::Spread;
-use crate::wire::{Channel, ClientId, CloseReason, PacketTotals, PacketWriter};
+use crate::wire::{PacketTotals, PacketWriter};
 
 /// The fewest lines that are worth a share.
 const LINES_MIN: usize = if cfg!(test) { 2 } else { 256 };
-
-/// Bytes of packets that a share may hold before it stops.
-const HELD_BYTES_MAX: u64 = if cfg!(test) { 3_000 } else { 1 << 20 };
-
-/// What a share is put together with. Each has lines of memory of its own, as it is written to packet by packet.
-#[derive(Clone, Debug, Default)]
-#[repr(align(128))]
-pub(super) struct ShareScratch {
-    writer: PacketWriter,
-    packets: HeldPackets,
-}
-
-/// Packets that wait for those before them, and who is closed behind which of them.
-#[derive(Clone, Debug, Default)]
-struct HeldPackets {
-    bytes: Vec<u8>,
-    calls: Vec<(ClientId, SinkCall)>,
-}
-
-/// What a sink is told.
-#[derive(Clone, Copy, Debug)]
-enum SinkCall {
-    /// A packet of so many bytes, behind those before.
-    Packet {
-        channel: Channel,
-        length: u16,
-    },
-    Close(CloseReason),
-}
-
-impl Sink for HeldPackets {
-    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
-        let Ok(length) = u16::try_from(packet.len()) else {
-            debug_assert!(false, "a packet is no longer than a datagram");
-            return;
-        };
-        if self.bytes.capacity() - self.bytes.len() < packet.len() {
-            // To double would be more than all else that the outbox holds.
-            self.bytes
-                .reserve_exact(self.bytes.len() / 4 + packet.len());
-        }
-        self.bytes.extend_from_slice(packet);
-        self.calls
-            .push((client, SinkCall::Packet { channel, length }));
-    }
-
-    fn close(&mut self, client: ClientId, reason: CloseReason) {
-        self.calls.push((client, SinkCall::Close(reason)));
-    }
-}
-
-impl HeldPackets {
-    /// Hands everything to the sink that it is for.
-    fn pass_on(&mut self, sink: &mut dyn Sink) {
-        let mut rest = &self.bytes[..];
-        for &(client, call) in &self.calls {
-            match call {
-                SinkCall::Packet { channel, length } => {
-                    let (packet, behind) = rest.split_at(usize::from(length));
-                    sink.deliver(client, channel, packet);
-                    rest = behind;
-                }
-                SinkCall::Close(reason) => sink.close(client, reason),
-            }
-        }
-        clear_and_give_back(&mut self.bytes);
-        clear_and_give_back(&mut self.calls);
-    }
-}
 
 /// Consecutive lines of a batch, and what their packets are made with.
 struct Share<'a> {
@@ -216,8 +147,7 @@ impl Assembler {
         let others = self.others.iter_mut().take(shares - 1).map(|other| {
             other.writer.set_mtu_bytes(mtu_bytes);
             // Nothing is left in them, unless a sink has panicked.
-            other.packets.bytes.clear();
-            other.packets.calls.clear();
+            other.packets.clear();
             let sink = &mut other.packets as &mut dyn Sink;
             (&mut other.writer, sink, HELD_BYTES_MAX)
         });
@@ -248,19 +178,13 @@ fn heads(batch: &Batch) -> impl Iterator<Item = LineHead> {
     batch.parts.iter().flat_map(BatchPart::heads)
 }
 
-impl MemoryUse for ShareScratch {
-    fn heap_bytes(&self) -> usize {
-        let HeldPackets { bytes, calls } = &self.packets;
-        self.writer.heap_bytes() + bytes.heap_bytes() + calls.heap_bytes()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
     use crate::sim::{Inline, Workers};
+    use crate::wire::{Channel, ClientId, CloseReason};
 
     /// Everything that a sink is told, in order.
     #[derive(Debug, Default, PartialEq)]
