@@ -4,9 +4,9 @@
 //! [Replicate] ─▶ Batch: each message once, ─▶ [Send] ─┬─ inline: Assembler ─────────────────────────▶ Sink ─▶ clients
 //!                a line of spans a client             └─ a ring a shard ─▶ thread: Assembler ───────▶ Sink ─▶ clients
 //! ```
-//! Without shards packets are put together in the tick, by as many threads as work there unless lines are modelled, and reach the sink in the order of the
-//! batch's parts: this is the deterministic way, and the default. With them the tick only copies the batch's bytes into a ring for each thread, and never waits: when a ring is
-//! full, unreliable messages are dropped and counted, reliable ones wait in a bounded buffer and go first the next time, and a
+//! Without shards packets are put together in the tick, by as many threads as work there unless lines are modelled, and reach the
+//! sink in the order of the batch's parts: this is the deterministic way, and the default. With them the tick only copies the
+//! batch's bytes into a ring for each thread, and never waits: when a ring is full, unreliable messages are dropped and counted, reliable ones wait in a bounded buffer and go first the next time, and a
 //! client for which too much waits is closed ([`ClientBehind`]). The threads' pace never reaches game state, but for that.
 //! Without threads a client's line can be modelled in bytes a tick ([`Outbox::model_line`]): the same happens then, but in every
 //! run alike.

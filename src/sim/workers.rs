@@ -16,8 +16,9 @@ use super::spread::Spread;
 /// 1 runs inline on the calling thread. Systems are written so that the number never changes a result: a chunk writes only
 /// to its own items, and what it gathers is joined in the order of the items.
 ///
-/// While a thread works with scratch, that is on its own stack: scratch of several lies side by side, and threads that write to one
-/// line of memory wait for each other. Items that are written to all the time should be as far apart.
+/// Where several threads work, each has what scratch it works with on its own stack, but for the calling one, which may leave its own
+/// where it lies, as no other is beside it then: threads that write to one line of memory wait for each other. Items that are
+/// written to all the time should be as far apart.
 ///
 /// Cost: a lock an item or chunk, and some 10 µs a step while a thread that could help is asleep. Helpers look for more work for
 /// 300 µs before they sleep, and so take that much processor time where one thread works alone.
