@@ -335,6 +335,13 @@ impl MessageQueue {
         }
     }
 
+    /// Asks for the memory of so many messages that are taken next, of which there is more in all than caches hold.
+    pub fn prefetch(&self, count: usize) {
+        let next = self.players.iter().take(count);
+        next.filter_map(|client| self.lanes.get(client))
+            .for_each(|lane| self.backlog.prefetch(lane));
+    }
+
     /// Takes the next message, at tick `now`: the oldest of the client whose turn it is.
     pub fn take(&mut self, now: u64) -> Option<InboundMessage> {
         let has_players = self.backlog.has_players();

@@ -261,7 +261,8 @@ impl Sessions {
         }
     }
 
-    /// Asks for the memory that a message of this client needs, of which there is more in all than caches hold.
+    /// Asks for the memory that a message of this client needs, of which there is more in all than caches hold. For several
+    /// clients one behind the other: looks that wait for nothing in between wait for memory together.
     #[inline]
     pub(super) fn prefetch(&self, client: ClientId) {
         if let Some(session) = self.open.get(client) {

@@ -219,7 +219,7 @@ impl ClientState {
         }
         self.forget();
         // It is told of itself whatever the view list holds, and before all others.
-        self.links.push(Link::new(own.1, variant, u8::MAX), own.2);
+        self.links.push(Link::new(own.1, variant, u8::MAX));
     }
 
     /// The client controls nothing any more: its object is gone, or was taken from it. What it knew is forgotten at both
@@ -252,21 +252,21 @@ impl ClientState {
         self.own_position = OwnPositionTold::default();
     }
 
-    /// Follows what changed in the view list: an object is seen now, or not. O(links).
-    pub fn follow(&mut self, id: u32, now: Option<ViewedAs>) {
+    /// Follows what changed in the view list: an object is seen now, or not. `known` is the generation of that which clients know
+    /// by this number. O(links).
+    pub fn follow(&mut self, (id, known): (u32, u32), now: Option<ViewedAs>) {
         if self.own.is_some_and(|(_, own, _)| own == id) {
             return;
         }
         // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits.
         let same = |generation| now.filter(|now| now.generation == generation);
         if let Some(place) = self.links.place_of(id) {
-            let generation = self.links.generation(place);
-            if let Some(now) = same(generation) {
-                let link = &mut self.links.as_mut_slices().0[place];
+            if let Some(now) = same(known) {
+                let link = &mut self.links.as_mut_slice()[place];
                 link.class = link.class.max(now.class);
                 return;
             }
-            self.despawns.push((id, generation));
+            self.despawns.push((id, known));
             self.links.swap_remove(place);
         } else if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id) {
             if same(self.waiting[place].generation).is_some() {
@@ -277,10 +277,11 @@ impl ClientState {
         self.waiting.extend(now);
     }
 
-    /// Whether it knows an object, or will after this tick. O(links).
-    pub fn knows(&self, id: u32, generation: u32) -> bool {
+    /// Whether it knows an object, or will after this tick; `known` is the generation of that which clients know by this number.
+    /// O(links).
+    pub fn knows(&self, (id, generation): (u32, u32), known: u32) -> bool {
         let mut entering = self.entering.iter();
-        self.links.has(id, generation)
+        generation == known && self.links.place_of(id).is_some()
             || entering.any(|seen| (seen.id, seen.generation) == (id, generation))
     }
 
@@ -414,7 +415,7 @@ impl ClientState {
             counters.snapshots.one(span.len());
             spent += span.len();
             let link = Link::new(waiting.id, variant, waiting.class);
-            self.links.push(link, waiting.generation);
+            self.links.push(link);
         }
         self.entering.shrink_to(PASSING_KEPT);
         spent
@@ -469,7 +470,7 @@ impl ClientState {
         let scene = around.records;
         let own = self.own.map_or(0, |(_, own, _)| own);
         let own_affiliation = scene.news(own).has(LinkNews::AFFILIATION);
-        let (links, generations) = self.links.as_mut_slices();
+        let links = self.links.as_mut_slice();
         let mut spent = 0;
         for &place in places {
             let link = &mut links[place as usize];
@@ -477,7 +478,7 @@ impl ClientState {
             if news.has(LinkNews::AFFILIATION) || own_affiliation {
                 let variant = (around.relation)(link.id);
                 if variant != link.variant {
-                    let object = (link.id, generations[place as usize]);
+                    let object = (link.id, scene.known(link.id));
                     let variants = [link.variant, variant];
                     let bytes =
                         part.write_reliable(|bytes| (around.catch_up)(object, variants, bytes));
@@ -556,7 +557,9 @@ impl ClientState {
             let waits = is_waiting(held.announced.from);
             // Who left before it was known is nobody to this client, and so is what it said.
             let from = held.announced.from;
-            let is_known = from.is_some_and(|(id, generation)| links.has(id, generation));
+            let is_known = from.is_some_and(|(id, generation)| {
+                generation == scene.known(id) && links.place_of(id).is_some()
+            });
             if !waits && !is_known {
                 counters.expired += 1;
             } else if !waits {

@@ -74,8 +74,6 @@ const _: () = assert!(size_of::<Link>() == 8);
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links {
     links: Vec<Link>,
-    /// The generations of their objects.
-    generations: Vec<u32>,
 }
 
 impl Links {
@@ -87,24 +85,20 @@ impl Links {
     /// Forgets all.
     pub fn clear(&mut self) {
         self.links.clear();
-        self.generations.clear();
     }
 
     /// Adds one, of an object that has none yet.
-    pub fn push(&mut self, link: Link, generation: u32) {
+    pub fn push(&mut self, link: Link) {
         if self.links.len() == self.links.capacity() {
             // To double would be half a kilobyte more of each client.
             self.links.reserve_exact(MORE_LINKS);
-            self.generations.reserve_exact(MORE_LINKS);
         }
         self.links.push(link);
-        self.generations.push(generation);
     }
 
     /// Takes one away; the last one takes its place.
     pub fn swap_remove(&mut self, place: usize) {
         self.links.swap_remove(place);
-        self.generations.swap_remove(place);
     }
 
     /// The place of an object's link. O(links).
@@ -112,30 +106,14 @@ impl Links {
         self.links.iter().position(|link| link.id == id)
     }
 
-    /// Whether this object, and no other bearer of its number, is known. O(links).
-    pub fn has(&self, id: u32, generation: u32) -> bool {
-        let place = self.place_of(id);
-        place.is_some_and(|place| self.generations[place] == generation)
-    }
-
-    /// The generation of the object at a place.
-    pub fn generation(&self, place: usize) -> u32 {
-        self.generations[place]
-    }
-
     /// The links by place.
     pub fn as_slice(&self) -> &[Link] {
         &self.links
     }
 
-    /// The links by place, to be changed, though each stays that of its object; and their objects' generations.
-    pub fn as_mut_slices(&mut self) -> (&mut [Link], &[u32]) {
-        (&mut self.links, &self.generations)
-    }
-
-    /// The links, each with its object's generation.
-    pub fn iter(&self) -> impl Iterator<Item = (&Link, u32)> {
-        self.links.iter().zip(self.generations.iter().copied())
+    /// The links by place, to be changed, though each stays that of its object.
+    pub fn as_mut_slice(&mut self) -> &mut [Link] {
+        &mut self.links
     }
 
     /// Finds over which of the first `known` links there is something to tell in this turn.
@@ -223,7 +201,7 @@ const LINES_PREFETCHED: usize = 12;
 
 impl MemoryUse for Links {
     fn heap_bytes(&self) -> usize {
-        self.links.heap_bytes() + self.generations.heap_bytes()
+        self.links.heap_bytes()
     }
 }
 
@@ -257,13 +235,13 @@ mod tests {
         #![proptest_config(draws!())]
 
         #[test]
-        fn each_object_has_its_link_and_its_generation(
+        fn each_object_has_its_link(
             ids in prop::collection::btree_set(0..100_u32, 1..20),
             removed in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
         ) {
             let mut all: Vec<u32> = ids.into_iter().collect();
             let mut links = Links::default();
-            all.iter().for_each(|&id| links.push(link(id, 0, 0), id ^ 7));
+            all.iter().for_each(|&id| links.push(link(id, 0, 0)));
             for removed in removed {
                 if all.is_empty() {
                     break;
@@ -271,13 +249,11 @@ mod tests {
                 let place = removed.index(all.len());
                 let gone = all.swap_remove(place);
                 links.swap_remove(place);
-                prop_assert!(links.place_of(gone).is_none() && !links.has(gone, gone ^ 7));
+                prop_assert!(links.place_of(gone).is_none());
             }
-            prop_assert!(links.iter().map(|(link, _)| link.id).eq(all.iter().copied()));
+            prop_assert!(links.as_slice().iter().map(|link| link.id).eq(all.iter().copied()));
             for (place, &id) in all.iter().enumerate() {
                 prop_assert_eq!(links.place_of(id), Some(place));
-                prop_assert_eq!(links.generation(place), id ^ 7);
-                prop_assert!(links.has(id, id ^ 7) && !links.has(id, id ^ 6));
             }
         }
 
@@ -299,7 +275,7 @@ mod tests {
                 }
             }
             due.find_motions(doublings);
-            (0..).zip(&tiers).for_each(|(id, &(tier, missed))| links.push(link(id, tier, missed), 0));
+            (0..).zip(&tiers).for_each(|(id, &(tier, missed))| links.push(link(id, tier, missed)));
             let mut found = DuePlaces { news: vec![9; 3], behind: vec![9; 300] };
             links.find_due(known, &due, Turn { tick: 8, doublings }, &mut found);
             let behind = |id: u32| {

@@ -70,7 +70,7 @@ use crate::memory::MemoryAppExt;
 use crate::outbox::OutboxPlugin;
 use crate::session::SessionPlugin;
 use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
-use crate::world::{Object, Scene};
+use crate::world::{Object, Scene, SceneId};
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,8 +154,16 @@ impl Plugin for SyncPlugin {
                 world.resource::<DirtyMasks>().hash(hasher);
             })
             .hash_part("clients", |world, hasher| {
-                for state in &world.resource::<Replicator>().clients {
-                    state.digest(&mut |word| hasher.write_u64(word));
+                let Replicator {
+                    scenes, clients, ..
+                } = world.resource::<Replicator>();
+                for state in clients {
+                    let scene = state.own.map(|(scene, ..)| SceneId(scene));
+                    let records = scene.and_then(|scene| scenes.get(&scene));
+                    state.digest(
+                        |id| records.map_or(0, |records| records.known(id)),
+                        &mut |word| hasher.write_u64(word),
+                    );
                 }
             });
         save::install(app);

@@ -1,5 +1,6 @@
 //! Lanes, and what waits in them: lists through one slab of nodes, of which each is kept for the next message.
 
+use prefetch_index::prefetch_index;
 use smallvec::SmallVec;
 
 use super::{DisconnectReason, InboundMessage, InboxLimits, Refused};
@@ -196,6 +197,14 @@ impl Backlog {
         lane.tail = place;
         lane.waiting += 1;
         self.count(lane, 1);
+    }
+
+    /// Asks for the memory of a lane's oldest message.
+    #[inline]
+    pub fn prefetch(&self, lane: &Lane) {
+        if lane.head != NONE {
+            prefetch_index(&self.nodes, lane.head as usize);
+        }
     }
 
     /// Takes a lane's oldest message.

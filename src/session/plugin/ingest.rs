@@ -28,9 +28,6 @@ use crate::wire::{ClientId, MessageClass};
 /// Messages that are taken at once, with the intake locked.
 const TAKEN_AT_ONCE: usize = 32;
 
-/// How many messages before its turn a session's memory is asked for.
-const PREFETCHED_AHEAD: usize = 4;
-
 /// What is kept from tick to tick, and buffers.
 #[derive(Resource, Default)]
 pub(super) struct IngestState {
@@ -145,6 +142,7 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
         let mut reckoned_ns = 0;
         {
             let mut intake = world.resource::<Inbox>().intake();
+            intake.queue.prefetch(TAKEN_AT_ONCE);
             while state.taken.len() < TAKEN_AT_ONCE.min(left) && spent_ns + reckoned_ns < budget_ns
             {
                 let Some(message) = intake.queue.take(tick) else {
@@ -177,17 +175,15 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
 fn act_on_taken(world: &mut World, tick: u64, state: &mut IngestState) {
     let mut messages = state.taken.iter();
     let sessions = world.resource::<Sessions>();
-    for first in messages.as_slice().iter().take(PREFETCHED_AHEAD) {
-        sessions.prefetch(first.client);
-    }
+    state
+        .taken
+        .iter()
+        .for_each(|message| sessions.prefetch(message.client));
     while !messages.as_slice().is_empty() {
         let mut faults = 0;
         let mut by_world = None;
         let sessions = &mut *world.resource_mut::<Sessions>();
         while let Some(inbound) = messages.next() {
-            if let Some(ahead) = messages.as_slice().get(PREFETCHED_AHEAD - 1) {
-                sessions.prefetch(ahead.client);
-            }
             match hear(sessions, tick, inbound, &mut state.said) {
                 Ok(Handled::Done) => {}
                 Ok(Handled::ByWorld(message)) => {

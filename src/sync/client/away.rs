@@ -65,7 +65,7 @@ impl ClientState {
         let keeps = missed.is_whole && !(received == Some(0) && at.kept.is_anew());
         if missed.is_whole {
             // They are told again, each as it is now.
-            for link in at.links.as_mut_slices().0 {
+            for link in at.links.as_mut_slice() {
                 if is_moving(link) && link.turns_missed() == 0 {
                     link.miss();
                 }

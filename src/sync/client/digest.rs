@@ -3,8 +3,9 @@
 use super::ClientState;
 
 impl ClientState {
-    /// Shows all of the state that reaches later ticks, as words. O(links).
-    pub fn digest(&self, word: &mut impl FnMut(u64)) {
+    /// Shows all of the state that reaches later ticks, as words; `known` gives the generation of the object that clients know by a
+    /// number. O(links).
+    pub fn digest(&self, known: impl Fn(u32) -> u32, word: &mut impl FnMut(u64)) {
         word(u64::from(self.client.0) << 8 | u64::from(self.epoch));
         word(self.credit as u64);
         let object = |id: u32, generation: u32| u64::from(id) << 32 | u64::from(generation);
@@ -14,8 +15,8 @@ impl ClientState {
         word(object(id, generation));
         word(u64::from(scene) << 2 | u64::from(self.begins) << 1 | u64::from(self.greeted));
         word((self.links.len() as u64) << 32 | self.waiting.len() as u64);
-        for (link, generation) in self.links.iter() {
-            word(object(link.id, generation));
+        for link in self.links.as_slice() {
+            word(object(link.id, known(link.id)));
             word(
                 u64::from(link.turns_missed()) << 24
                     | u64::from(link.tier().number()) << 16

@@ -24,7 +24,7 @@ impl ClientState {
             ..
         } = *around;
         let mut spent = spent_before;
-        let (links, _) = self.links.as_mut_slices();
+        let links = self.links.as_mut_slice();
         let room = (self.credit - spent as i64) / MOTION_BYTES;
         if behind.len() as i64 > room {
             behind.sort_unstable_by_key(|&place| {

@@ -57,14 +57,15 @@ const SESSIONS_MIN: usize = 512;
 /// More than one, so that none waits for one that comes late.
 const RANGES_A_THREAD: usize = 4;
 
-/// Consecutive sessions, and what they say.
+/// Consecutive sessions.
 #[derive(Debug, Default)]
 pub(in crate::sync) struct SeatRange {
     /// The first of them, if they are not the first of all.
     from: Option<ClientId>,
     /// The first behind them, if they are not the last.
     until: Option<ClientId>,
-    seats: Vec<ClientSeat>,
+    /// What they say, where these are not the same clients over the same connections as before.
+    others: Option<Vec<ClientSeat>>,
 }
 
 /// Takes down what each session says, and has a state for each of them: a seat a client, both ascending.
@@ -76,51 +77,58 @@ pub(super) fn follow_sessions(
     gone: &mut Vec<ClientState>,
     sent: (&SentLog, KeptLimits),
 ) {
-    divide(seats, workers.count() * RANGES_A_THREAD, ranges);
-    workers.for_each_in_turn(ranges, |range| {
-        let sessions = sessions.range(range.from, range.until);
-        let receiving = sessions.filter(|(_, session)| session.receives);
-        range.seats.clear();
-        range
-            .seats
-            .extend(receiving.map(|(client, session)| ClientSeat::of(client, session, objects)));
+    let cuts = divide(seats, workers.count() * RANGES_A_THREAD, ranges);
+    let (mut work, mut rest) = (Vec::with_capacity(ranges.len()), &mut seats[..]);
+    for (range, pair) in ranges.iter_mut().zip(cuts.windows(2)) {
+        let (seats, behind) = std::mem::take(&mut rest).split_at_mut(pair[1] - pair[0]);
+        work.push((range, seats));
+        rest = behind;
+    }
+    workers.for_each_in_turn(&mut work, |(range, seats)| {
+        let now = || {
+            let sessions = sessions.range(range.from, range.until);
+            let receiving = sessions.filter(|(_, session)| session.receives);
+            receiving.map(|(client, session)| ClientSeat::of(client, session, objects))
+        };
+        let is_same = renew(seats, now());
+        range.others = (!is_same).then(|| now().collect());
     });
     // States are large, and mostly the same clients are there, over the same connections.
-    let is_same = are_same(seats, ranges);
-    seats.clear();
-    for range in ranges {
-        seats.extend_from_slice(&range.seats);
+    if ranges.iter().all(|range| range.others.is_none()) {
+        return;
     }
-    if !is_same {
-        follow_seats(clients, seats, gone, sent);
+    for (range, pair) in ranges.iter_mut().zip(cuts.windows(2)).rev() {
+        if let Some(others) = range.others.take() {
+            seats.splice(pair[0]..pair[1], others);
+        }
     }
+    follow_seats(clients, seats, gone, sent);
 }
 
-/// Whether the seats of the ranges are of the same clients, over the same connections.
-fn are_same(before: &[ClientSeat], ranges: &[SeatRange]) -> bool {
-    let mut rest = before;
-    let is_same = |range: &SeatRange| {
-        rest.split_off(..range.seats.len()).is_some_and(|before| {
-            let before = before.iter().map(ClientSeat::link);
-            before.eq(range.seats.iter().map(ClientSeat::link))
+/// Takes over what sessions say now; `false` when they are not of the same clients, over the same connections.
+fn renew(seats: &mut [ClientSeat], mut now: impl Iterator<Item = ClientSeat>) -> bool {
+    let are_same = seats.iter_mut().all(|seat| {
+        now.next().is_some_and(|now| {
+            let is_same = now.link() == seat.link();
+            *seat = now;
+            is_same
         })
-    };
-    ranges.iter().all(is_same) && rest.is_empty()
+    });
+    are_same && now.next().is_none()
 }
 
-/// Divides all sessions that may be into ranges of about as many of those that were there in the last tick.
-fn divide(before: &[ClientSeat], ranges_max: usize, ranges: &mut Vec<SeatRange>) {
+/// Divides all sessions that may be into ranges of about as many of those that were there in the last tick, and gives where those
+/// begin and end.
+fn divide(before: &[ClientSeat], ranges_max: usize, ranges: &mut Vec<SeatRange>) -> Vec<usize> {
     let count = ranges_max.min(before.len() / SESSIONS_MIN).max(1);
     ranges.resize_with(count, SeatRange::default);
-    let first = |nth: usize| {
-        before
-            .get(nth * before.len() / count)
-            .map(|seat| seat.client)
-    };
+    let cuts: Vec<usize> = (0..=count).map(|nth| nth * before.len() / count).collect();
+    let first = |nth: usize| before.get(cuts[nth]).map(|seat| seat.client);
     for (nth, range) in ranges.iter_mut().enumerate() {
         range.from = first(nth).filter(|_| nth > 0);
         range.until = first(nth + 1);
     }
+    cuts
 }
 
 /// The seats in pieces, each of clients next to one another whose objects are in one scene, or who control none.
@@ -182,7 +190,7 @@ pub(super) fn follow_resumed(
 
 impl MemoryUse for SeatRange {
     fn heap_bytes(&self) -> usize {
-        self.seats.heap_bytes()
+        self.others.as_ref().map_or(0, MemoryUse::heap_bytes)
     }
 }
 
@@ -206,26 +214,19 @@ mod tests {
 
     #[test]
     fn seats_are_the_same_if_clients_and_connections_are() {
-        let seats: Vec<ClientSeat> = (0..5).map(seat).collect();
-        let ranges = |cuts: [usize; 2], change: &dyn Fn(&mut Vec<ClientSeat>)| {
-            let mut now = seats.clone();
+        let before: Vec<ClientSeat> = (0..5).map(seat).collect();
+        let renewed = |change: &dyn Fn(&mut Vec<ClientSeat>)| {
+            let (mut seats, mut now) = (before.clone(), before.clone());
             change(&mut now);
-            let parts = [&now[..cuts[0]], &now[cuts[0]..cuts[1]], &now[cuts[1]..]];
-            parts.map(|seats| SeatRange {
-                seats: seats.to_vec(),
-                ..SeatRange::default()
-            })
+            let is_same = renew(&mut seats, now.into_iter());
+            is_same.then_some(seats)
         };
-        for cuts in [[0, 0], [2, 4], [1, 1], [4, 4]] {
-            assert!(are_same(&seats, &ranges(cuts, &|now| now[3].input = 9)));
-            assert!(!are_same(
-                &seats,
-                &ranges(cuts, &|now| now[3].is_away = true)
-            ));
-            assert!(!are_same(&seats, &ranges(cuts, &|now| now[4].client.0 = 7)));
-            assert!(!are_same(&seats, &ranges(cuts, &|now| now.push(seat(5)))));
-            assert!(!are_same(&seats, &ranges(cuts, &|now| now.truncate(4))));
-        }
+        let same = renewed(&|now| now[3].input = 9);
+        assert_eq!(same.map(|seats| seats[3].input), Some(9));
+        assert!(renewed(&|now| now[3].is_away = true).is_none());
+        assert!(renewed(&|now| now[4].client.0 = 7).is_none());
+        assert!(renewed(&|now| now.push(seat(5))).is_none());
+        assert!(renewed(&|now| now.truncate(4)).is_none());
     }
 
     #[test]
@@ -238,8 +239,8 @@ mod tests {
             (3 * SESSIONS_MIN + 7, 8, 3),
         ] {
             let seats: Vec<ClientSeat> = (0..before as u32).map(|nth| seat(10 + 3 * nth)).collect();
-            divide(&seats, hands, &mut ranges);
-            assert_eq!(ranges.len(), count);
+            let cuts = divide(&seats, hands, &mut ranges);
+            assert_eq!((ranges.len(), cuts.len()), (count, count + 1));
             assert_eq!((ranges[0].from, ranges[count - 1].until), (None, None));
             for (one, next) in ranges.iter().zip(&ranges[1..]) {
                 assert!(one.until.is_some() && one.until == next.from);
@@ -251,11 +252,10 @@ mod tests {
                 };
                 seats.iter().filter(of).count()
             };
-            assert!(
-                ranges
-                    .iter()
-                    .all(|range| held(range).abs_diff(before / count) <= 1)
-            );
+            for (range, pair) in ranges.iter().zip(cuts.windows(2)) {
+                assert_eq!(held(range), pair[1] - pair[0]);
+                assert!(held(range).abs_diff(before / count) <= 1);
+            }
         }
     }
 

@@ -11,12 +11,17 @@ use super::replicator::Replicator;
 use super::save_request::bearer;
 use super::sent_values::SentValues;
 use super::stats::SyncStats;
+use crate::memory::clear_and_give_back;
 use crate::outbox::{MessageSpan, Outbox};
-use crate::sim::{HeartbeatPhase, Overload, SimTick};
+use crate::sim::{HeartbeatPhase, Overload, SimTick, Workers};
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
 use crate::sync::masks::{WORD_BITS, bits};
+use crate::sync::message_list::MessageList;
 use crate::sync::records::{LinkNews, PARTY};
 use crate::world::ObjectRef;
+
+/// Fewer are not worth another thread.
+const DUE_MIN: usize = if cfg!(test) { 2 } else { 64 };
 
 /// What is collected of one object.
 #[derive(Clone, Copy, Debug)]
@@ -26,23 +31,76 @@ struct Due {
     set: AttributeSet,
 }
 
+/// What clients hold otherwise of an object than it is.
+#[derive(Clone, Copy, Debug)]
+struct Changed {
+    object: ObjectRef,
+    entity: Entity,
+    /// Attributes with other values.
+    set: AttributeSet,
+    /// Those that it has no more.
+    removed: AttributeSet,
+}
+
+/// What one worker finds.
+#[derive(Debug, Default)]
+pub(super) struct CollectWorker {
+    changed: Vec<Changed>,
+    /// The values of all of them, one attribute after the other.
+    values: MessageList,
+    /// The value in hand.
+    value: Vec<u8>,
+    dirty: u64,
+    clamped: u64,
+}
+
 /// Buffers of [`collect`].
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     due: Vec<Due>,
-    /// The value in hand.
-    value: Vec<u8>,
+    workers: Vec<CollectWorker>,
 }
 
 /// Encodes what changed and is due, and all that changed of those that somebody comes to know: so all that know an object
 /// hold the same values of it.
+///
+/// Values are encoded and compared side by side, and taken over and told in the order of the objects.
 pub(super) fn collect(world: &mut World, mut buffers: Local<Buffers>) {
+    let Buffers { due, workers } = &mut *buffers;
+    find_due(world, due);
+    let pool = *world.resource::<Workers>();
+    world.resource_scope(|world, attributes: Mut<Attributes>| {
+        let seen: &World = world;
+        pool.for_each_chunk(due, DUE_MIN, workers, |worker, _, due| {
+            due.iter()
+                .for_each(|due| worker.compare(seen, due, &attributes));
+        });
+        world.resource_scope(|world, mut replicator: Mut<Replicator>| {
+            world.resource_scope(|world, mut outbox: Mut<Outbox>| {
+                // Chunks are consecutive, and so is what their workers found.
+                for worker in &*workers {
+                    let mut values = worker.values.iter();
+                    for changed in &worker.changed {
+                        take_over(world, changed, &mut values);
+                        tell(world, changed, &attributes, &mut replicator, &mut outbox);
+                    }
+                }
+            });
+        });
+    });
+    let mut stats = world.resource_mut::<SyncStats>();
+    workers
+        .iter_mut()
+        .for_each(|worker| worker.finish(&mut stats));
+}
+
+/// Takes down which attributes of which objects are due, by object.
+fn find_due(world: &mut World, due: &mut Vec<Due>) {
     let (phase, tick) = (
         *world.resource::<HeartbeatPhase>(),
         world.resource::<SimTick>().0,
     );
     let stretch = 1 << world.resource::<Overload>().update_doublings();
-    let Buffers { due, value } = &mut *buffers;
     due.clear();
     world.resource_scope(|world, mut masks: Mut<DirtyMasks>| {
         let (replicator, attributes) = (
@@ -77,89 +135,96 @@ pub(super) fn collect(world: &mut World, mut buffers: Local<Buffers>) {
         });
     });
     due.sort_unstable_by_key(|due| due.object);
-    world.resource_scope(|world, attributes: Mut<Attributes>| {
-        world.resource_scope(|world, mut replicator: Mut<Replicator>| {
-            world.resource_scope(|world, mut outbox: Mut<Outbox>| {
-                for &due in &*due {
-                    let changed = take_values(world, due, &attributes, value);
-                    if !is_empty(&changed) {
-                        tell(
-                            world,
-                            due,
-                            changed,
-                            &attributes,
-                            &mut replicator,
-                            &mut outbox,
-                        );
-                    }
-                }
-            });
-        });
-    });
 }
 
-/// Takes over the values of an object, and says which of them are others than clients hold, or are no more.
-fn take_values(
-    world: &mut World,
-    due: Due,
-    attributes: &Attributes,
-    value: &mut Vec<u8>,
-) -> AttributeSet {
-    let mut changed = [0; ATTRIBUTE_WORDS];
-    let Ok(mut object) = world.get_entity_mut(due.entity) else {
-        return changed;
-    };
-    let Some(mut sent) = object
-        .get_mut::<SentValues>()
-        .map(|mut sent| std::mem::take(&mut *sent))
-    else {
-        return changed;
-    };
-    let (mut dirty, mut different, mut clamped) = (0, 0, 0);
-    for bit in bits(&due.set) {
-        // A fresh mask has all bits set, and one that was set by hand may be no attribute's.
-        let Some(registered) = attributes.get(bit) else {
-            break;
+impl CollectWorker {
+    /// Takes down which values of an object are others than clients hold, or are no more.
+    fn compare(&mut self, world: &World, due: &Due, attributes: &Attributes) {
+        let entity = world.get_entity(due.entity).ok();
+        let Some((entity, sent)) = entity.and_then(|it| Some((it, it.get::<SentValues>()?))) else {
+            return;
         };
-        value.clear();
-        if let Some(fits) = registered.encode(EntityRef::from(&object), value) {
-            dirty += 1;
-            clamped += u64::from(!fits);
-            if sent.set(bit, value) {
-                changed[bit / WORD_BITS] |= 1 << (bit % WORD_BITS);
-                different += 1;
+        let mut changed = Changed {
+            object: due.object,
+            entity: due.entity,
+            set: [0; ATTRIBUTE_WORDS],
+            removed: [0; ATTRIBUTE_WORDS],
+        };
+        for bit in bits(&due.set) {
+            // A fresh mask has all bits set, and one that was set by hand may be no attribute's.
+            let Some(registered) = attributes.get(bit) else {
+                break;
+            };
+            let (word, flag) = (bit / WORD_BITS, 1 << (bit % WORD_BITS));
+            let before = sent.get(bit);
+            self.value.clear();
+            if let Some(fits) = registered.encode(entity, &mut self.value) {
+                self.dirty += 1;
+                self.clamped += u64::from(!fits);
+                if before != Some(&self.value) {
+                    changed.set[word] |= flag;
+                    self.values
+                        .push(|bytes| bytes.extend_from_slice(&self.value));
+                }
+            } else if before.is_some() {
+                self.dirty += 1;
+                changed.removed[word] |= flag;
             }
-        } else if sent.remove(bit) {
-            changed[bit / WORD_BITS] |= 1 << (bit % WORD_BITS);
-            (dirty, different) = (dirty + 1, different + 1);
+        }
+        if !is_empty(&changed.all()) {
+            self.changed.push(changed);
         }
     }
-    if let Some(mut kept) = object.get_mut::<SentValues>() {
-        *kept = sent;
+
+    /// Counts what was found, and forgets it.
+    fn finish(&mut self, stats: &mut SyncStats) {
+        let different = self.changed.iter().map(|changed| changed.all());
+        let different = different.map(|all| bits(&all).count() as u64);
+        stats.attributes_changed += different.sum::<u64>();
+        stats.attributes_dirty += std::mem::take(&mut self.dirty);
+        stats.attributes_clamped += std::mem::take(&mut self.clamped);
+        self.values.clear();
+        clear_and_give_back(&mut self.changed);
     }
-    let mut stats = world.resource_mut::<SyncStats>();
-    stats.attributes_dirty += dirty;
-    stats.attributes_changed += different;
-    stats.attributes_clamped += clamped;
-    changed
+}
+
+impl Changed {
+    fn all(&self) -> AttributeSet {
+        std::array::from_fn(|word| self.set[word] | self.removed[word])
+    }
+}
+
+/// Clients hold the values of an object as they are now.
+fn take_over<'a>(
+    world: &mut World,
+    changed: &Changed,
+    values: &mut impl Iterator<Item = &'a [u8]>,
+) {
+    let Some(mut sent) = world.get_mut::<SentValues>(changed.entity) else {
+        return;
+    };
+    for (bit, value) in bits(&changed.set).zip(values) {
+        sent.set(bit, value);
+    }
+    bits(&changed.removed).for_each(|bit| sent.remove(bit));
 }
 
 /// Writes what changed of an object, once for all clients that learn the same of it.
 fn tell(
     world: &mut World,
-    due: Due,
-    changed: AttributeSet,
+    of: &Changed,
     attributes: &Attributes,
     replicator: &mut Replicator,
     outbox: &mut Outbox,
 ) {
     let (Some(sent), Some(records)) = (
-        world.get::<SentValues>(due.entity),
-        replicator.scenes.get_mut(&due.object.scene),
+        world.get::<SentValues>(of.entity),
+        replicator.scenes.get_mut(&of.object.scene),
     ) else {
         return;
     };
-    let (id, generation) = (due.object.id.0, due.object.generation.0);
+    let changed = of.all();
+    let (id, generation) = (of.object.id.0, of.object.generation.0);
     let mut written = EncodedOnce::new();
     // Nobody sees a scene: all are told of it as of something remote.
     let is_scene = id == 0;
@@ -193,7 +258,7 @@ fn tell(
                 continue;
             }
             let span = once(&mut written, outbox, set, |bytes| {
-                write_remote_delta(bytes, due.object, attributes, (sent, &set));
+                write_remote_delta(bytes, of.object, attributes, (sent, &set));
             });
             records.remote_deltas[variant].set(id, span);
             records.tell(id, LinkNews::REMOTE_DELTA);
@@ -201,7 +266,7 @@ fn tell(
     }
     let stored = both(changed, *attributes.persistent());
     if !is_empty(&stored) {
-        let slot = world.get::<MaskSlot>(due.entity).copied();
+        let slot = world.get::<MaskSlot>(of.entity).copied();
         let mut masks = world.resource_mut::<DirtyMasks>();
         if let Some(slot) = slot {
             bits(&stored).for_each(|bit| masks.mark_unsaved(slot, bit as u32));

@@ -98,7 +98,8 @@ pub(super) fn follow<'a>(
     }
     expected.clear();
     let unseen = |object: ObjectRef| {
-        let sees = object.scene == own.scene && state.knows(object.id.0, object.generation.0);
+        let (id, generation) = (object.id.0, object.generation.0);
+        let sees = object.scene == own.scene && state.knows((id, generation), records.known(id));
         object != own && !sees
     };
     if let Some(variant) = attributes.remote(Audience::PARTY) {

@@ -64,10 +64,11 @@ impl Replicator {
 }
 
 /// An object of which somebody needs to be told all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sync) struct Wanted {
     pub scene: SceneId,
     pub id: u32,
+    pub generation: u32,
     pub variant: Variant,
     /// Whether it is for somebody who need not see it.
     pub remote: bool,
@@ -96,7 +97,7 @@ impl ViewChanges {
             viewers,
         } = self;
         all.extend(changes);
-        all.sort_unstable_by_key(|change| (change.viewer, change.target, change.nth));
+        all.sort_unstable_by_key(ViewChange::order);
         all.dedup_by(|later, kept| {
             let same = (later.viewer, later.target) == (kept.viewer, kept.target);
             if same {
@@ -123,9 +124,26 @@ impl ViewChanges {
     }
 }
 
+impl Wanted {
+    /// Ascending as they are; one number is compared in fewer steps than five.
+    pub fn order(&self) -> u128 {
+        let id = u128::from(self.scene.0) << 32 | u128::from(self.id);
+        let object = id << 32 | u128::from(self.generation);
+        object << 16 | u128::from(self.variant.0) << 8 | u128::from(self.remote)
+    }
+}
+
 impl MemoryUse for ViewChanges {
     fn heap_bytes(&self) -> usize {
         self.changes.heap_bytes() + self.viewers.heap_bytes()
+    }
+}
+
+impl ViewChange {
+    /// One number is compared in fewer steps than three.
+    fn order(&self) -> u128 {
+        let pair = u128::from(self.viewer) << 32 | u128::from(self.target);
+        pair << 32 | u128::from(self.nth)
     }
 }
 

@@ -23,25 +23,19 @@ enum SentValue {
 }
 
 impl SentValues {
-    /// Keeps a value; whether it differs from the one before.
-    pub fn set(&mut self, bit: usize, value: &[u8]) -> bool {
+    /// Keeps a value.
+    pub fn set(&mut self, bit: usize, value: &[u8]) {
         if self.0.len() <= bit {
             self.0.resize(bit + 1, SentValue::Never);
         }
-        let changed = self.get(bit) != Some(value);
-        if changed {
-            self.0[bit] = SentValue::Is(SmallVec::from_slice(value));
-        }
-        changed
+        self.0[bit] = SentValue::Is(SmallVec::from_slice(value));
     }
 
-    /// The object has an attribute no more; whether it had it.
-    pub fn remove(&mut self, bit: usize) -> bool {
-        let had = self.get(bit).is_some();
-        if had {
-            self.0[bit] = SentValue::Removed;
+    /// The object has an attribute no more.
+    pub fn remove(&mut self, bit: usize) {
+        if let Some(value) = self.0.get_mut(bit) {
+            *value = SentValue::Removed;
         }
-        had
     }
 
     /// The value of an attribute, if it has one.
@@ -93,22 +87,21 @@ mod tests {
     use crate::sync::attribute_set::ATTRIBUTE_WORDS;
 
     #[test]
-    fn an_equal_value_is_no_change() {
-        let mut sent = SentValues::default();
-        assert!(sent.set(3, b"abc") && !sent.set(3, b"abc") && sent.set(3, b"abd"));
-        let all = [!0; ATTRIBUTE_WORDS];
-        assert_eq!(sent.of(&all).collect::<Vec<_>>(), [(3, b"abd".as_slice())]);
-    }
-
-    #[test]
-    fn what_was_there_once_is_removed_once() {
-        let mut sent = SentValues::default();
-        assert!(!sent.remove(1), "it never was");
+    fn what_was_there_once_is_told_as_removed() {
+        let (mut sent, all) = (SentValues::default(), [!0; ATTRIBUTE_WORDS]);
         sent.set(3, b"abc");
-        assert!(sent.remove(3) && !sent.remove(3));
-        let all = [!0; ATTRIBUTE_WORDS];
-        assert_eq!(sent.of(&all).count(), 0);
-        assert_eq!(sent.changes(&all).collect::<Vec<_>>(), [(3, None)]);
-        assert!(sent.set(3, b"abc"), "it is back");
+        sent.set(1, b"x");
+        sent.set(3, b"abd");
+        assert_eq!(
+            sent.of(&all).collect::<Vec<_>>(),
+            [(1, b"x".as_slice()), (3, b"abd")]
+        );
+        sent.remove(3);
+        assert_eq!(sent.of(&all).collect::<Vec<_>>(), [(1, b"x".as_slice())]);
+        assert_eq!(
+            sent.changes(&all).collect::<Vec<_>>(),
+            [(1, Some(b"x".as_slice())), (3, None)]
+        );
+        assert!(!sent.had(2) && sent.had(3), "it never was, and was");
     }
 }

@@ -169,11 +169,19 @@ pub(super) fn follow_views(
         wanted.extend_from_slice(&worker.wanted);
         clear_and_give_back(&mut worker.wanted);
     }
-    wanted.sort_unstable();
+    wanted.sort_unstable_by_key(Wanted::order);
     wanted.dedup();
     wanted_ids.clear();
     for wanted in &*wanted {
         wanted_ids.grow_and_insert(wanted.id as usize);
+    }
+    for wanted in wanted.chunk_by(|one, next| one.scene == next.scene) {
+        let Some(records) = records.get_mut(&wanted[0].scene) else {
+            continue;
+        };
+        for seen in wanted.iter().filter(|wanted| !wanted.remote) {
+            records.know(seen.id, seen.generation);
+        }
     }
 }
 
@@ -236,6 +244,7 @@ fn follow_view(
         worker.wanted.push(Wanted {
             scene,
             id: id.0,
+            generation: own.generation().0,
             variant,
             remote: false,
         });
@@ -246,7 +255,8 @@ fn follow_view(
         for change in changed.map_or(&[][..], |changed| changed.of(id.0)) {
             moved = true;
             let now = change.class.map(|class| seen(change.target, class));
-            state.follow(change.target, now);
+            let target = change.target;
+            state.follow((target, records.known(target)), now);
         }
     }
     let position = |id| views.position(id).unwrap_or_default();
@@ -254,6 +264,7 @@ fn follow_view(
     let entering = state.entering.iter().map(|entering| Wanted {
         scene,
         id: entering.id,
+        generation: entering.generation,
         variant: attributes.variant(relation(records, id.0, entering.id)),
         remote: false,
     });
@@ -269,6 +280,7 @@ fn follow_view(
     worker.wanted.extend(meeting.iter().map(|remote| Wanted {
         scene: remote.object.scene,
         id: remote.object.id.0,
+        generation: remote.object.generation.0,
         variant: remote.variant,
         remote: true,
     }));
