@@ -335,7 +335,7 @@ impl MessageQueue {
         }
     }
 
-    /// Asks for the memory of so many messages that are taken next, of which there is more in all than caches hold.
+    /// Asks for the memory of the next so many messages of players, of which there is more in all than caches hold.
     pub fn prefetch(&self, count: usize) {
         let next = self.players.iter().take(count);
         next.filter_map(|client| self.lanes.get(client))

@@ -6,7 +6,8 @@
 //! what is new of the scene's objects ──────────────────────────────┼─fill─▶ a line of the batch
 //! announcements ───────────────────────────────────────────────────┘
 //! ```
-//! A [*link*](super::links) is an object that the client knows, beside the view list and in no order. An object that came into
+//! A [*link*](super::links) is an object that the client knows, beside the view list and in no order; which object that is of those
+//! that had its number, its scene's records say for all clients. An object that came into
 //! sight waits until it is admitted, at most so many a tick; whoever leaves before is never told of.
 //!
 //! The byte budget is a bucket: a second's worth at most, refilled every tick. Whatever the client must know to stay right
@@ -258,7 +259,8 @@ impl ClientState {
         if self.own.is_some_and(|(_, own, _)| own == id) {
             return;
         }
-        // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits.
+        // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits. That is of those who
+        // wait: an id has no new bearer before all have lost the old one.
         let same = |generation| now.filter(|now| now.generation == generation);
         if let Some(place) = self.links.place_of(id) {
             if let Some(now) = same(known) {
@@ -266,6 +268,7 @@ impl ClientState {
                 link.class = link.class.max(now.class);
                 return;
             }
+            debug_assert!(now.is_none(), "{id} has another bearer too soon");
             self.despawns.push((id, known));
             self.links.swap_remove(place);
         } else if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id) {
@@ -478,7 +481,7 @@ impl ClientState {
             if news.has(LinkNews::AFFILIATION) || own_affiliation {
                 let variant = (around.relation)(link.id);
                 if variant != link.variant {
-                    let object = (link.id, scene.known(link.id));
+                    let object = (link.id, scene.known_generation(link.id));
                     let variants = [link.variant, variant];
                     let bytes =
                         part.write_reliable(|bytes| (around.catch_up)(object, variants, bytes));
@@ -558,7 +561,7 @@ impl ClientState {
             // Who left before it was known is nobody to this client, and so is what it said.
             let from = held.announced.from;
             let is_known = from.is_some_and(|(id, generation)| {
-                generation == scene.known(id) && links.place_of(id).is_some()
+                generation == scene.known_generation(id) && links.place_of(id).is_some()
             });
             if !waits && !is_known {
                 counters.expired += 1;

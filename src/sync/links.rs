@@ -5,7 +5,7 @@
 //! is touched where a motion or a change is told: what counts here is not how much there is to do but how many lines of memory
 //! it takes, since of all clients together there are more than caches hold.
 //!
-//! Cost: about a nanosecond a link and tick; 12 bytes a link, in no order.
+//! Cost: about a nanosecond a link and tick; 8 bytes a link, in no order.
 
 use prefetch_index::prefetch_index;
 

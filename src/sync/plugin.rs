@@ -63,6 +63,7 @@ use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
 use self::audiences::Audiences;
+use self::collect::CollectBuffers;
 use self::replicator::Replicator;
 use self::sent_values::SentValues;
 use crate::aoi::AoiPlugin;
@@ -99,8 +100,10 @@ impl Plugin for SyncPlugin {
             .init_resource::<SyncSettings>()
             .init_resource::<SyncStats>()
             .init_resource::<Replicator>()
+            .init_resource::<CollectBuffers>()
             .count_memory::<Replicator>("sync")
             .count_memory::<DirtyMasks>("sync")
+            .count_memory::<CollectBuffers>("sync")
             .count_component_memory::<SentValues>("sync")
             .count_message_memory::<Announce>("sync")
             .count_message_memory::<Announced>("sync")
@@ -161,7 +164,7 @@ impl Plugin for SyncPlugin {
                     let scene = state.own.map(|(scene, ..)| SceneId(scene));
                     let records = scene.and_then(|scene| scenes.get(&scene));
                     state.digest(
-                        |id| records.map_or(0, |records| records.known(id)),
+                        |id| records.map_or(0, |records| records.known_generation(id)),
                         &mut |word| hasher.write_u64(word),
                     );
                 }

@@ -111,9 +111,9 @@ pub struct SceneRecords {
     pub public_version: u32,
     /// One-shot events.
     pub announcements: Announcements,
-    /// The generation of the object of each number that clients know, if any does. What they knew by it before, all forget in the
-    /// tick before another one is told of it.
-    known: Vec<u32>,
+    /// The generation of the object that clients know by each number, if any does: an id is given out again only when all have
+    /// forgotten who had it.
+    known_generations: Vec<u32>,
     /// Who belongs to whom.
     affiliations: Vec<Affiliation>,
     /// What objects are in audiences of an embedder's own; empty while nobody is in any.
@@ -190,19 +190,22 @@ impl SceneRecords {
         records[usize::from(variant.0)].set(id, span);
     }
 
-    /// Somebody is told of an object in this tick.
+    /// Somebody is to know an object from this tick on; nobody knows an earlier one of its number any more.
     pub fn know(&mut self, id: u32, generation: u32) {
         let places = id as usize + 1;
-        if self.known.len() < places {
-            self.known.resize(places, 0);
+        if self.known_generations.len() < places {
+            self.known_generations.resize(places, 0);
         }
-        self.known[id as usize] = generation;
+        self.known_generations[id as usize] = generation;
     }
 
     /// The generation of the object that clients know by this number.
     #[inline]
-    pub fn known(&self, id: u32) -> u32 {
-        self.known.get(id as usize).copied().unwrap_or_default()
+    pub fn known_generation(&self, id: u32) -> u32 {
+        self.known_generations
+            .get(id as usize)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// The motion base of an object.
@@ -405,7 +408,7 @@ impl MemoryUse for SceneRecords {
             + self.news.heap_bytes()
             + self.bases.heap_bytes()
             + self.encoded.heap_bytes()
-            + self.known.heap_bytes()
+            + self.known_generations.heap_bytes()
             + self.motions.heap_bytes()
             + self.due.heap_bytes()
             + self.public.heap_bytes()

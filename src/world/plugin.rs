@@ -57,7 +57,8 @@ impl Plugin for WorldPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    // Who is despawned after Locate is seen to be gone only in the next tick.
+                    // Who is despawned after Locate is seen to be gone only in the next tick. Replication has one generation a number for
+                    // all clients, so it has to have heard of all who are gone before a number is given out again.
                     begin_hand_over
                         .after(SimSystems::Move)
                         .before(SimSystems::Locate),

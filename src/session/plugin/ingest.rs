@@ -142,7 +142,7 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
         let mut reckoned_ns = 0;
         {
             let mut intake = world.resource::<Inbox>().intake();
-            intake.queue.prefetch(TAKEN_AT_ONCE);
+            intake.queue.prefetch(TAKEN_AT_ONCE.min(left));
             while state.taken.len() < TAKEN_AT_ONCE.min(left) && spent_ns + reckoned_ns < budget_ns
             {
                 let Some(message) = intake.queue.take(tick) else {

@@ -1,12 +1,13 @@
 //! The clients that replication has to do with: who is new, who is gone, and what each controls.
 //!
-//! Sessions are many and large, so they are looked at once a tick; what replication needs of them is a short *seat* each.
+//! Sessions are many and large, so they are looked at once a tick, and twice where others came or went; what replication needs of them is a
+//! short *seat* each.
 
 use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 
-use crate::memory::MemoryUse;
+use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::session::{Resumed, Session, SessionState, Sessions};
 use crate::sim::Workers;
 use crate::sync::client::ClientState;
@@ -52,7 +53,7 @@ impl ClientSeat {
 }
 
 /// So few sessions are not worth another thread.
-const SESSIONS_MIN: usize = 512;
+const SESSIONS_MIN: usize = if cfg!(test) { 2 } else { 512 };
 
 /// More than one, so that none waits for one that comes late.
 const RANGES_A_THREAD: usize = 4;
@@ -64,8 +65,10 @@ pub(in crate::sync) struct SeatRange {
     from: Option<ClientId>,
     /// The first behind them, if they are not the last.
     until: Option<ClientId>,
-    /// What they say, where these are not the same clients over the same connections as before.
-    others: Option<Vec<ClientSeat>>,
+    /// Whether they are those of the same clients, over the same connections, as in the last tick.
+    is_same: bool,
+    /// What they say, where they are not.
+    others: Vec<ClientSeat>,
 }
 
 /// Takes down what each session says, and has a state for each of them: a seat a client, both ascending.
@@ -77,6 +80,26 @@ pub(super) fn follow_sessions(
     gone: &mut Vec<ClientState>,
     sent: (&SentLog, KeptLimits),
 ) {
+    let is_same = renew_all(seats, ranges, workers, |from, until| {
+        let receiving = sessions
+            .range(from, until)
+            .filter(|(_, session)| session.receives);
+        receiving.map(|(client, session)| ClientSeat::of(client, session, objects))
+    });
+    // States are large, and mostly the same clients are there, over the same connections.
+    if !is_same {
+        follow_seats(clients, seats, gone, sent);
+    }
+}
+
+/// Takes over the seats that `now` gives from one client on and below another, ascending; whether they are those of the same
+/// clients, over the same connections.
+fn renew_all<I: Iterator<Item = ClientSeat>>(
+    seats: &mut Vec<ClientSeat>,
+    ranges: &mut Vec<SeatRange>,
+    workers: Workers,
+    now: impl Fn(Option<ClientId>, Option<ClientId>) -> I + Sync,
+) -> bool {
     let cuts = divide(seats, workers.count() * RANGES_A_THREAD, ranges);
     let (mut work, mut rest) = (Vec::with_capacity(ranges.len()), &mut seats[..]);
     for (range, pair) in ranges.iter_mut().zip(cuts.windows(2)) {
@@ -85,24 +108,20 @@ pub(super) fn follow_sessions(
         rest = behind;
     }
     workers.for_each_in_turn(&mut work, |(range, seats)| {
-        let now = || {
-            let sessions = sessions.range(range.from, range.until);
-            let receiving = sessions.filter(|(_, session)| session.receives);
-            receiving.map(|(client, session)| ClientSeat::of(client, session, objects))
-        };
-        let is_same = renew(seats, now());
-        range.others = (!is_same).then(|| now().collect());
+        range.is_same = renew(seats, now(range.from, range.until));
+        if !range.is_same {
+            range.others.extend(now(range.from, range.until));
+        }
     });
-    // States are large, and mostly the same clients are there, over the same connections.
-    if ranges.iter().all(|range| range.others.is_none()) {
-        return;
-    }
+    let is_same = ranges.iter().all(|range| range.is_same);
+    // From the last on, so that those before stay where they are.
     for (range, pair) in ranges.iter_mut().zip(cuts.windows(2)).rev() {
-        if let Some(others) = range.others.take() {
-            seats.splice(pair[0]..pair[1], others);
+        if !range.is_same {
+            seats.splice(pair[0]..pair[1], range.others.iter().copied());
+            clear_and_give_back(&mut range.others);
         }
     }
-    follow_seats(clients, seats, gone, sent);
+    is_same
 }
 
 /// Takes over what sessions say now; `false` when they are not of the same clients, over the same connections.
@@ -190,7 +209,7 @@ pub(super) fn follow_resumed(
 
 impl MemoryUse for SeatRange {
     fn heap_bytes(&self) -> usize {
-        self.others.as_ref().map_or(0, MemoryUse::heap_bytes)
+        self.others.heap_bytes()
     }
 }
 
@@ -236,7 +255,7 @@ mod tests {
             (0, 2, 1),
             (SESSIONS_MIN - 1, 4, 1),
             (3 * SESSIONS_MIN, 2, 2),
-            (3 * SESSIONS_MIN + 7, 8, 3),
+            (3 * SESSIONS_MIN + 1, 8, 3),
         ] {
             let seats: Vec<ClientSeat> = (0..before as u32).map(|nth| seat(10 + 3 * nth)).collect();
             let cuts = divide(&seats, hands, &mut ranges);
@@ -260,6 +279,36 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn seats_are_what_all_sessions_say_whatever_the_number_of_ranges(
+            ticks in prop::collection::vec(prop::collection::btree_map(0..40_u32, 0..3_u8, 0..24), 1..8),
+            workers in 1..4_usize,
+        ) {
+            let (mut seats, mut ranges, mut before) = (Vec::new(), Vec::new(), Vec::new());
+            for open in ticks {
+                let now: Vec<ClientSeat> = open
+                    .into_iter()
+                    .map(|(client, what)| ClientSeat { input: u16::from(what), is_away: what == 0, ..seat(client) })
+                    .collect();
+                let of_range = |from: Option<ClientId>, until: Option<ClientId>| {
+                    let is_in = move |seat: &ClientSeat| {
+                        from.is_none_or(|from| from <= seat.client) && until.is_none_or(|until| seat.client < until)
+                    };
+                    now.iter().copied().filter(is_in)
+                };
+                let is_same = renew_all(&mut seats, &mut ranges, Workers::with_pool(workers), of_range);
+                let links: Vec<_> = now.iter().map(ClientSeat::link).collect();
+                prop_assert_eq!(is_same, links == before);
+                let said = |seats: &[ClientSeat]| -> Vec<_> {
+                    seats.iter().map(|seat| (seat.link(), seat.input)).collect()
+                };
+                prop_assert_eq!(said(&seats), said(&now));
+                before = links;
+            }
+        }
+
         #[test]
         fn there_is_a_state_for_each_seat_in_the_same_order(
             ticks in prop::collection::vec(prop::collection::btree_set(0..20_u32, 0..12), 1..10),

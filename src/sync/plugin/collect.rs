@@ -11,7 +11,7 @@ use super::replicator::Replicator;
 use super::save_request::bearer;
 use super::sent_values::SentValues;
 use super::stats::SyncStats;
-use crate::memory::clear_and_give_back;
+use crate::memory::{MemoryUse, clear_and_give_back, each};
 use crate::outbox::{MessageSpan, Outbox};
 use crate::sim::{HeartbeatPhase, Overload, SimTick, Workers};
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
@@ -33,7 +33,7 @@ struct Due {
 
 /// What clients hold otherwise of an object than it is.
 #[derive(Clone, Copy, Debug)]
-struct Changed {
+struct ChangedValues {
     object: ObjectRef,
     entity: Entity,
     /// Attributes with other values.
@@ -45,7 +45,7 @@ struct Changed {
 /// What one worker finds.
 #[derive(Debug, Default)]
 pub(super) struct CollectWorker {
-    changed: Vec<Changed>,
+    changed: Vec<ChangedValues>,
     /// The values of all of them, one attribute after the other.
     values: MessageList,
     /// The value in hand.
@@ -55,8 +55,8 @@ pub(super) struct CollectWorker {
 }
 
 /// Buffers of [`collect`].
-#[derive(Debug, Default)]
-pub(super) struct Buffers {
+#[derive(Resource, Debug, Default)]
+pub(super) struct CollectBuffers {
     due: Vec<Due>,
     workers: Vec<CollectWorker>,
 }
@@ -65,33 +65,24 @@ pub(super) struct Buffers {
 /// hold the same values of it.
 ///
 /// Values are encoded and compared side by side, and taken over and told in the order of the objects.
-pub(super) fn collect(world: &mut World, mut buffers: Local<Buffers>) {
-    let Buffers { due, workers } = &mut *buffers;
-    find_due(world, due);
+pub(super) fn collect(world: &mut World) {
     let pool = *world.resource::<Workers>();
-    world.resource_scope(|world, attributes: Mut<Attributes>| {
-        let seen: &World = world;
-        pool.for_each_chunk(due, DUE_MIN, workers, |worker, _, due| {
-            due.iter()
-                .for_each(|due| worker.compare(seen, due, &attributes));
-        });
-        world.resource_scope(|world, mut replicator: Mut<Replicator>| {
-            world.resource_scope(|world, mut outbox: Mut<Outbox>| {
-                // Chunks are consecutive, and so is what their workers found.
-                for worker in &*workers {
-                    let mut values = worker.values.iter();
-                    for changed in &worker.changed {
-                        take_over(world, changed, &mut values);
-                        tell(world, changed, &attributes, &mut replicator, &mut outbox);
-                    }
-                }
+    world.resource_scope(|world, mut buffers: Mut<CollectBuffers>| {
+        let CollectBuffers { due, workers } = &mut *buffers;
+        find_due(world, due);
+        world.resource_scope(|world, attributes: Mut<Attributes>| {
+            let seen: &World = world;
+            pool.for_each_chunk(due, DUE_MIN, workers, |worker, _, due| {
+                due.iter()
+                    .for_each(|due| worker.compare(seen, due, &attributes));
             });
+            // Chunks are consecutive, and so is what their workers found.
+            workers
+                .iter_mut()
+                .for_each(|worker| worker.commit(world, &attributes));
         });
+        clear_and_give_back(due);
     });
-    let mut stats = world.resource_mut::<SyncStats>();
-    workers
-        .iter_mut()
-        .for_each(|worker| worker.finish(&mut stats));
 }
 
 /// Takes down which attributes of which objects are due, by object.
@@ -101,7 +92,6 @@ fn find_due(world: &mut World, due: &mut Vec<Due>) {
         world.resource::<SimTick>().0,
     );
     let stretch = 1 << world.resource::<Overload>().update_doublings();
-    due.clear();
     world.resource_scope(|world, mut masks: Mut<DirtyMasks>| {
         let (replicator, attributes) = (
             world.resource::<Replicator>(),
@@ -144,7 +134,7 @@ impl CollectWorker {
         let Some((entity, sent)) = entity.and_then(|it| Some((it, it.get::<SentValues>()?))) else {
             return;
         };
-        let mut changed = Changed {
+        let mut changed = ChangedValues {
             object: due.object,
             entity: due.entity,
             set: [0; ATTRIBUTE_WORDS],
@@ -176,10 +166,21 @@ impl CollectWorker {
         }
     }
 
-    /// Counts what was found, and forgets it.
-    fn finish(&mut self, stats: &mut SyncStats) {
+    /// Takes over what was found, tells it, counts it and forgets it.
+    fn commit(&mut self, world: &mut World, attributes: &Attributes) {
+        world.resource_scope(|world, mut replicator: Mut<Replicator>| {
+            world.resource_scope(|world, mut outbox: Mut<Outbox>| {
+                let mut values = self.values.iter();
+                for changed in &self.changed {
+                    take_over(world, changed, &mut values);
+                    tell(world, changed, attributes, &mut replicator, &mut outbox);
+                }
+                debug_assert!(values.next().is_none(), "each value is somebody's");
+            });
+        });
         let different = self.changed.iter().map(|changed| changed.all());
         let different = different.map(|all| bits(&all).count() as u64);
+        let mut stats = world.resource_mut::<SyncStats>();
         stats.attributes_changed += different.sum::<u64>();
         stats.attributes_dirty += std::mem::take(&mut self.dirty);
         stats.attributes_clamped += std::mem::take(&mut self.clamped);
@@ -188,7 +189,7 @@ impl CollectWorker {
     }
 }
 
-impl Changed {
+impl ChangedValues {
     fn all(&self) -> AttributeSet {
         std::array::from_fn(|word| self.set[word] | self.removed[word])
     }
@@ -197,22 +198,27 @@ impl Changed {
 /// Clients hold the values of an object as they are now.
 fn take_over<'a>(
     world: &mut World,
-    changed: &Changed,
+    changed: &ChangedValues,
     values: &mut impl Iterator<Item = &'a [u8]>,
 ) {
-    let Some(mut sent) = world.get_mut::<SentValues>(changed.entity) else {
+    let mut sent = world.get_mut::<SentValues>(changed.entity);
+    debug_assert!(sent.is_some(), "nobody goes while values are collected");
+    // In this order, or a value of the next object would be taken and lost. They are taken in any case.
+    for (bit, value) in bits(&changed.set).zip(values) {
+        if let Some(sent) = &mut sent {
+            sent.set(bit, value);
+        }
+    }
+    let Some(mut sent) = sent else {
         return;
     };
-    for (bit, value) in bits(&changed.set).zip(values) {
-        sent.set(bit, value);
-    }
     bits(&changed.removed).for_each(|bit| sent.remove(bit));
 }
 
 /// Writes what changed of an object, once for all clients that learn the same of it.
 fn tell(
     world: &mut World,
-    of: &Changed,
+    of: &ChangedValues,
     attributes: &Attributes,
     replicator: &mut Replicator,
     outbox: &mut Outbox,
@@ -289,4 +295,16 @@ fn once(
     let span = outbox.batch_mut().share(write);
     written.push((set, span));
     span
+}
+
+impl MemoryUse for CollectBuffers {
+    fn heap_bytes(&self) -> usize {
+        self.due.heap_bytes() + self.workers.heap_bytes() + each(&self.workers)
+    }
+}
+
+impl MemoryUse for CollectWorker {
+    fn heap_bytes(&self) -> usize {
+        self.changed.heap_bytes() + self.values.heap_bytes() + self.value.heap_bytes()
+    }
 }

@@ -99,7 +99,8 @@ pub(super) fn follow<'a>(
     expected.clear();
     let unseen = |object: ObjectRef| {
         let (id, generation) = (object.id.0, object.generation.0);
-        let sees = object.scene == own.scene && state.knows((id, generation), records.known(id));
+        let sees = object.scene == own.scene
+            && state.knows((id, generation), records.known_generation(id));
         object != own && !sees
     };
     if let Some(variant) = attributes.remote(Audience::PARTY) {

@@ -31,8 +31,9 @@ impl SentValues {
         self.0[bit] = SentValue::Is(SmallVec::from_slice(value));
     }
 
-    /// The object has an attribute no more.
+    /// The object has an attribute no more, and had it.
     pub fn remove(&mut self, bit: usize) {
+        debug_assert!(self.get(bit).is_some(), "attribute {bit} never was");
         if let Some(value) = self.0.get_mut(bit) {
             *value = SentValue::Removed;
         }

@@ -256,7 +256,7 @@ fn follow_view(
             moved = true;
             let now = change.class.map(|class| seen(change.target, class));
             let target = change.target;
-            state.follow((target, records.known(target)), now);
+            state.follow((target, records.known_generation(target)), now);
         }
     }
     let position = |id| views.position(id).unwrap_or_default();

@@ -59,12 +59,22 @@ fn the_state_hash_sees_which_links_a_client_knows_and_not_only_how_many() {
     let mut rig = Rig::new(10);
     rig.rest_and_compare();
     let before = state_hash(rig.app.world_mut());
-    let mut replicator = rig.app.world_mut().resource_mut::<Replicator>();
-    let links = &mut replicator.clients[0].links;
-    let mut other = *links.as_slice().last().unwrap();
-    links.swap_remove(links.len() - 1);
+    let replicator = rig.app.world().resource::<Replicator>();
+    let links = &replicator.clients[0].links;
+    let last = *links.as_slice().last().unwrap();
+    let mut other = last;
     other.id += 1;
-    links.push(other);
+    for (link, is_same) in [(other, false), (last, true)] {
+        let mut replicator = rig.app.world_mut().resource_mut::<Replicator>();
+        let links = &mut replicator.clients[0].links;
+        links.swap_remove(links.len() - 1);
+        links.push(link);
+        assert_eq!(state_hash(rig.app.world_mut()) == before, is_same);
+    }
+    let mut replicator = rig.app.world_mut().resource_mut::<Replicator>();
+    for records in replicator.scenes.values_mut() {
+        records.know(last.id, records.known_generation(last.id) + 1);
+    }
     assert_ne!(state_hash(rig.app.world_mut()), before);
 }
 
