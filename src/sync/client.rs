@@ -280,12 +280,11 @@ impl ClientState {
         self.waiting.extend(now);
     }
 
-    /// Whether it knows an object, or will after this tick; `known` is the generation of that which clients know by this number.
-    /// O(links).
-    pub fn knows(&self, (id, generation): (u32, u32), known: u32) -> bool {
+    /// Whether it knows an object (number and generation) of the scene that it is in, or will after this tick. O(links).
+    pub fn knows(&self, object: (u32, u32), scene: &SceneRecords) -> bool {
         let mut entering = self.entering.iter();
-        generation == known && self.links.place_of(id).is_some()
-            || entering.any(|seen| (seen.id, seen.generation) == (id, generation))
+        has_link(&self.links, scene, object)
+            || entering.any(|seen| (seen.id, seen.generation) == object)
     }
 
     /// Chooses who of the waiting is told this tick: those who matter most first, then the nearest, as many as the
@@ -560,9 +559,7 @@ impl ClientState {
             let waits = is_waiting(held.announced.from);
             // Who left before it was known is nobody to this client, and so is what it said.
             let from = held.announced.from;
-            let is_known = from.is_some_and(|(id, generation)| {
-                generation == scene.known_generation(id) && links.place_of(id).is_some()
-            });
+            let is_known = from.is_some_and(|from| has_link(links, scene, from));
             if !waits && !is_known {
                 counters.expired += 1;
             } else if !waits {
@@ -642,4 +639,9 @@ impl ClientState {
         self.told_own = Some((id, generation));
         bytes + snapshot.len() + exactly
     }
+}
+
+/// Whether one of these links is that of this object (number and generation), and not of another that has its number. O(links).
+fn has_link(links: &Links, scene: &SceneRecords, (id, generation): (u32, u32)) -> bool {
+    generation == scene.known_generation(id) && links.place_of(id).is_some()
 }

@@ -71,7 +71,7 @@ use crate::memory::MemoryAppExt;
 use crate::outbox::OutboxPlugin;
 use crate::session::SessionPlugin;
 use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
-use crate::world::{Object, Scene, SceneId};
+use crate::world::{Object, Scene};
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -157,17 +157,7 @@ impl Plugin for SyncPlugin {
                 world.resource::<DirtyMasks>().hash(hasher);
             })
             .hash_part("clients", |world, hasher| {
-                let Replicator {
-                    scenes, clients, ..
-                } = world.resource::<Replicator>();
-                for state in clients {
-                    let scene = state.own.map(|(scene, ..)| SceneId(scene));
-                    let records = scene.and_then(|scene| scenes.get(&scene));
-                    state.digest(
-                        |id| records.map_or(0, |records| records.known_generation(id)),
-                        &mut |word| hasher.write_u64(word),
-                    );
-                }
+                world.resource::<Replicator>().hash(hasher);
             });
         save::install(app);
     }

@@ -98,9 +98,8 @@ pub(super) fn follow<'a>(
     }
     expected.clear();
     let unseen = |object: ObjectRef| {
-        let (id, generation) = (object.id.0, object.generation.0);
-        let sees = object.scene == own.scene
-            && state.knows((id, generation), records.known_generation(id));
+        let numbers = (object.id.0, object.generation.0);
+        let sees = object.scene == own.scene && state.knows(numbers, records);
         object != own && !sees
     };
     if let Some(variant) = attributes.remote(Audience::PARTY) {

@@ -10,6 +10,7 @@ use super::clients::{ClientSeat, SeatRange};
 use crate::memory::{MemoryUse, clear_and_give_back, each};
 use crate::outbox::BatchPart;
 use crate::session::SessionClosed;
+use crate::sim::StateHasher;
 use crate::sync::client::{ClientState, FillScratch};
 use crate::sync::counters::SentCounters;
 use crate::sync::message_list::MessageList;
@@ -60,6 +61,16 @@ impl Replicator {
             .partition_point(|wanted| key(wanted) < (scene, id));
         let found = self.wanted.get(start);
         found.is_some_and(|wanted| key(wanted) == (scene, id))
+    }
+
+    /// All of what clients know that reaches later ticks.
+    pub fn hash(&self, hasher: &mut StateHasher) {
+        for state in &self.clients {
+            let scene = state.own.map(|(scene, ..)| SceneId(scene));
+            let records = scene.and_then(|scene| self.scenes.get(&scene));
+            let known = |id| records.map_or(0, |records| records.known_generation(id));
+            state.digest(known, &mut |word| hasher.write_u64(word));
+        }
     }
 }
 

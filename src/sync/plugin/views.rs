@@ -175,6 +175,11 @@ pub(super) fn follow_views(
     for wanted in &*wanted {
         wanted_ids.grow_and_insert(wanted.id as usize);
     }
+    know_wanted(records, wanted);
+}
+
+/// What somebody is told of, clients know by its number from now on.
+fn know_wanted(records: &mut BTreeMap<SceneId, SceneRecords>, wanted: &[Wanted]) {
     for wanted in wanted.chunk_by(|one, next| one.scene == next.scene) {
         let Some(records) = records.get_mut(&wanted[0].scene) else {
             continue;
