@@ -183,7 +183,7 @@ fn act_on_taken(world: &mut World, tick: u64, state: &mut IngestState) {
         let mut faults = 0;
         let mut by_world = None;
         let sessions = &mut *world.resource_mut::<Sessions>();
-        while let Some(inbound) = messages.next() {
+        for inbound in messages.by_ref() {
             match hear(sessions, tick, inbound, &mut state.said) {
                 Ok(Handled::Done) => {}
                 Ok(Handled::ByWorld(message)) => {
