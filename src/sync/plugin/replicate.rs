@@ -22,6 +22,8 @@ pub trait Replicate: Component<Mutability = Mutable> {
 /// An object's first values are sent with its snapshot. When its component is removed, the attribute is: who was told of it
 /// is told at the attribute's cadence that there is none any more. A component that is taken off and put on again in between
 /// was never gone.
+///
+/// What makes a value of a component is called by several threads at once, each for other objects.
 pub trait ReplicateAppExt {
     /// Makes a component an attribute of the objects that have it. Writes through `&mut C` are found by change detection,
     /// which looks at every such object once a tick.
