@@ -5,7 +5,7 @@
 //!
 //! | the map | choose | since |
 //! |---|---|---|
-//! | changes now and then | `jps-graph`, the default | successors of jump points are listed; after an edit planes answer until the graph is built anew |
+//! | changes now and then | `jps-graph`, the default | successors of jump points are listed, and landmarks say how far a goal is; after an edit planes answer until the graph is built anew |
 //! | changes every tick | `jps-bit-prune` | sign planes follow an edit in microseconds, and nothing is built in the background |
 //! | is huge, memory is short | `jps-bit-prune` | the graph gives way by itself above `graph_bytes_per_tile_max` |
 //! | any, to compare with | `astar` | the textbook, without a trick; slow |

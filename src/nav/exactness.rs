@@ -1,6 +1,7 @@
 //! Every algorithm against brute force on small maps, where anything wrong shrinks to a picture of a few tiles.
 
 use std::collections::VecDeque;
+use std::ops::Add;
 
 use glam::{IVec2, Vec2Swizzles as _};
 use proptest::prelude::*;
@@ -11,6 +12,7 @@ use super::{
 };
 use crate::map::{TileEdit, TileMap, TileRect};
 
+mod landmarks;
 mod parts;
 mod walks;
 
@@ -34,36 +36,51 @@ fn prepared(map: &TileMap, diagonal: Diagonal) -> NavMap {
     nav_map
 }
 
-/// The cost from one tile to all others by relaxing every step out of what got cheaper, until nothing does; `None` where
-/// no walk leads.
+/// The cost from one tile to all others; `None` where no walk leads.
 fn costs_from(map: &TileMap, diagonal: Diagonal, from: IVec2) -> Vec<Option<Cost>> {
+    lengths_from(
+        map,
+        diagonal,
+        from,
+        [Cost::ZERO, Cost::STRAIGHT, Cost::DIAGONAL],
+    )
+}
+
+/// The same in any measure, given as the lengths of no step, a straight and a diagonal one: by relaxing every step out of
+/// what got nearer, until nothing does.
+fn lengths_from<L: Copy + Ord + Add<Output = L>>(
+    map: &TileMap,
+    diagonal: Diagonal,
+    from: IVec2,
+    [none, straight, aslant]: [L; 3],
+) -> Vec<Option<L>> {
     let (width, height) = (map.width() as i32, map.height() as i32);
     let index = |tile: IVec2| (tile.y * width + tile.x) as usize;
-    let mut costs = vec![None; (width * height) as usize];
-    let mut cheaper = VecDeque::new();
+    let mut lengths = vec![None; (width * height) as usize];
+    let mut nearer = VecDeque::new();
     if map.is_free(from) {
-        costs[index(from)] = Some(Cost::ZERO);
-        cheaper.push_back(from);
+        lengths[index(from)] = Some(none);
+        nearer.push_back(from);
     }
-    while let Some(tile) = cheaper.pop_front() {
-        let cost = costs[index(tile)].unwrap_or(Cost::MAX);
+    while let Some(tile) = nearer.pop_front() {
+        let length = lengths[index(tile)].unwrap_or(none);
         for direction in Direction::ALL
             .into_iter()
             .filter(|direction| may_step(map, diagonal, tile, direction.step()))
         {
-            let step_cost = if direction.is_diagonal() {
-                Cost::DIAGONAL
+            let step_length = if direction.is_diagonal() {
+                aslant
             } else {
-                Cost::STRAIGHT
+                straight
             };
-            let (next, next_cost) = (tile + direction.step(), cost + step_cost);
-            if costs[index(next)].is_none_or(|known| next_cost < known) {
-                costs[index(next)] = Some(next_cost);
-                cheaper.push_back(next);
+            let (next, next_length) = (tile + direction.step(), length + step_length);
+            if lengths[index(next)].is_none_or(|known| next_length < known) {
+                lengths[index(next)] = Some(next_length);
+                nearer.push_back(next);
             }
         }
     }
-    costs
+    lengths
 }
 
 /// Walks the waypoints step by step: the cost of the walk, or what is wrong with it.

@@ -17,12 +17,12 @@ pub struct NavSettings {
     /// Ticks from a build's beginning to its adoption, and without an edit before one is begun.
     pub build_ticks: u32,
     /// Whether a build that is not done is waited for ahead of the tick that is to adopt it, so that runs are deterministic: for
-    /// some 25 ns a tile of a map just opened. What was waited for counts as no tick's time, and stands in
+    /// some 50 ns a tile of a map just opened. What was waited for counts as no tick's time, and stands in
     /// [`Navigator::builds`](crate::nav::Navigator::builds). A [`Server`](crate::server::Server) that keeps real time waits for
     /// none, whatever is set here: a build that is late is adopted when it is done, and until then paths are as short, but may be
     /// others of the same length. An embedder's own loop in real time switches it off.
     pub wait_for_builds: bool,
-    /// Bytes a tile that the graph of jump points may take; a map that needs more is searched with sign planes.
+    /// Bytes a tile that the graph of jump points and its landmarks may take; a map that needs more is searched with sign planes.
     pub graph_bytes_per_tile_max: f32,
     /// Nodes that a search of [`PathClass::Npc`] may generate before it gives up as `capped`.
     pub npc_nodes_max: u32,
@@ -66,7 +66,7 @@ impl Default for NavSettings {
             npc_nodes_max: 800,
             travel_nodes_max: 1_000_000,
             travels_at_once_max: 8,
-            travel_expansions_per_tick: 45_000,
+            travel_expansions_per_tick: 50_000,
             travel_slice_expansions: 2_000,
             clearance_max: 4,
             snap_tiles_max: 64,

@@ -7,41 +7,31 @@
 //! ```text
 //! tile ──▶ number (rank in a bitmap) ──▶ first[number × ways + direction] ──▶ successors: number, direction
 //! ```
-//! Numbers go block by block of 64 by 64 tiles, so that what a search reads of neighbours, and writes of them, lies together:
-//! one that goes through blocks as it goes through the map meets the same few pages and lines again and again.
-//!
 //! Successors are reached diagonally first and straight after, so the length of that way is the octile distance of the two
 //! tiles and needs no place in the list.
 //!
 //! Invariant: the successors are those that `jump` offers over sign planes, in that order.
 //!
 //! Cost: building walks once from every jump point in every direction. Memory: 4 bytes a successor, 24 a jump point (44
-//! under `Cut`), 1.5 bits a tile for the numbers.
+//! under `Cut`) and what the numbers and the landmarks take.
 
 use glam::IVec2;
 use prefetch_index::prefetch_index;
 
+use super::jump_points::JumpPoints;
+use super::landmarks::{Landmarks, Leg};
 use super::planes::{SignPlanes, SignWalks};
 use crate::map::{BitPlane, TileMap};
 use crate::nav::direction::{Direction, Directions};
-use crate::nav::key::Key;
 use crate::nav::rule::{Diagonal, diagonal_turns, directions_on, is_step_free, is_straight_turn};
 use crate::nav::walks::for_each_successor;
 use crate::nav::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 
-/// Rows of a block.
-const BLOCK_ROWS: usize = 64;
-
 /// The graph of jump points of a map under one movement rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::nav) struct JumpGraph {
-    /// One bit a tile, row by row, whole words a row.
-    pub(super) is_jump_point: Vec<u64>,
-    /// For each of those words how many jump points come before it.
-    before: Vec<u32>,
-    pub(super) words_per_row: usize,
-    /// The tiles of the jump points, by their numbers: block by block, and in each by y, then x.
-    pub(super) tiles: Vec<Key>,
+    pub(in crate::nav) points: JumpPoints,
+    pub(in crate::nav) landmarks: Landmarks,
     /// Directions in which a jump point may be reached: 4, or 8 under `Cut`.
     pub(super) ways: u32,
     /// Where the successors of a jump point reached in a direction begin; they end where the next ones begin.
@@ -96,59 +86,20 @@ impl JumpGraph {
         }
     }
 
-    /// How many jump points there are.
-    #[inline(always)]
-    pub(in crate::nav) fn len(&self) -> u32 {
-        self.tiles.len() as u32
-    }
-
-    /// The tile of a jump point.
-    #[inline(always)]
-    pub(in crate::nav) fn tile(&self, number: u32) -> IVec2 {
-        self.tiles[number as usize].tile()
-    }
-
     /// Bytes held on the heap.
     pub(in crate::nav) fn memory_bytes(&self) -> usize {
-        size_of_val(&self.is_jump_point[..])
-            + size_of_val(&self.before[..])
-            + size_of_val(&self.tiles[..])
+        self.points.memory_bytes()
+            + Landmarks::memory_bytes_of(self.points.len())
             + size_of_val(&self.first[..])
             + size_of_val(&self.onward[..])
             + size_of_val(&self.successors[..])
     }
 
-    /// Jump points alone: those that `bits` has in 64 tiles of a row from x and y on.
-    pub(super) fn numbered(
-        map: &TileMap,
-        diagonal: Diagonal,
-        bits: impl Fn(i32, i32) -> u64,
-    ) -> Self {
-        let (width, height) = (map.width() as i32, map.height() as i32);
-        let words_per_row = (map.width() as usize).div_ceil(64);
-        let words = words_per_row * map.height() as usize;
-        let (mut is_jump_point, mut before) = (vec![0; words], vec![0; words]);
-        let mut tiles = Vec::new();
-        for top in (0..height).step_by(BLOCK_ROWS) {
-            for x in (0..width).step_by(64) {
-                for y in top..height.min(top + BLOCK_ROWS as i32) {
-                    let word = y as usize * words_per_row + x as usize / 64;
-                    let mut bits = bits(x, y);
-                    (is_jump_point[word], before[word]) = (bits, tiles.len() as u32);
-                    while bits != 0 {
-                        let tile = IVec2::new(x + bits.trailing_zeros() as i32, y);
-                        tiles.push(Key::of_tile(tile));
-                        bits &= bits - 1;
-                    }
-                }
-            }
-        }
-        tiles.shrink_to_fit();
+    /// Jump points alone.
+    pub(super) fn without_successors(points: JumpPoints, diagonal: Diagonal) -> Self {
         Self {
-            is_jump_point,
-            before,
-            words_per_row,
-            tiles,
+            points,
+            landmarks: Landmarks::default(),
             ways: match diagonal {
                 Diagonal::NoCut => 4,
                 Diagonal::Cut => 8,
@@ -166,47 +117,51 @@ impl JumpGraph {
     ) -> Option<Self> {
         let rows = map.rows();
         let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
-        let mut graph =
-            Self::numbered(map, diagonal, |x, y| jump_points_in_word::<CUT>(rows, x, y));
+        let points = JumpPoints::number_all(map, |x, y| jump_points_in_word::<CUT>(rows, x, y));
+        let mut graph = Self::without_successors(points, diagonal);
         let walks = SignWalks { tiles: map, planes };
         graph
             .first
-            .reserve_exact(graph.tiles.len() * graph.ways as usize + 1);
+            .reserve_exact(graph.points.len() as usize * graph.ways as usize + 1);
         // Places in the list of successors are numbers of 32 bits.
         let bytes_max = bytes_max.min(u32::MAX as usize);
-        for number in 0..graph.len() {
+        let mut legs = Vec::new();
+        let mut by_direction: [Vec<Successor>; 8] = Default::default();
+        for number in 0..graph.points.len() {
             if graph.memory_bytes() > bytes_max {
                 return None;
             }
-            let tile = graph.tile(number);
+            let tile = graph.points.tile(number);
+            for direction in Direction::ALL {
+                let found = &mut by_direction[direction as usize];
+                found.clear();
+                let directions = Directions::of(direction);
+                for_each_successor::<_, CUT, true>(&walks, tile, directions, |tile, direction| {
+                    // Planes that came out of a file may say anything.
+                    let number = graph.points.number(tile);
+                    found.extend(number.map(|number| Successor::new(number, direction)));
+                });
+                let ends = found.iter().map(|found| found.number());
+                legs.extend(ends.map(|to| Leg { from: number, to }));
+            }
             for direction in Direction::ALL.into_iter().take(graph.ways as usize) {
                 let directions = directions_on::<CUT>(rows, tile, Some(direction));
                 graph.first.push(graph.successors.len() as u32);
                 graph.onward.push(directions);
-                if !is_turn::<CUT>(rows, tile, direction) {
-                    continue;
+                if is_turn::<CUT>(rows, tile, direction) {
+                    let onward = directions.iter();
+                    let successors = onward.flat_map(|onward| &by_direction[onward as usize]);
+                    graph.successors.extend(successors);
                 }
-                let mut successors = std::mem::take(&mut graph.successors);
-                for_each_successor::<_, CUT, true>(&walks, tile, directions, |tile, direction| {
-                    // Planes that came out of a file may say anything.
-                    let number = graph.number(tile);
-                    successors.extend(number.map(|number| Successor::new(number, direction)));
-                });
-                graph.successors = successors;
             }
         }
         graph.first.push(graph.successors.len() as u32);
         graph.successors.shrink_to_fit();
-        (graph.memory_bytes() <= bytes_max).then_some(graph)
-    }
-
-    /// The number of a jump point by its tile; `None` for any other tile of the map.
-    #[inline]
-    pub(in crate::nav) fn number(&self, tile: IVec2) -> Option<u32> {
-        let word = tile.y as usize * self.words_per_row + (tile.x as usize >> 6);
-        let (bits, own) = (self.is_jump_point[word], 1 << (tile.x & 63));
-        let lower = bits & (own - 1);
-        (bits & own != 0).then(|| self.before[word] + lower.count_ones())
+        if graph.memory_bytes() > bytes_max {
+            return None;
+        }
+        graph.landmarks = Landmarks::build::<CUT>(&walks, &graph.points, legs);
+        Some(graph)
     }
 
     /// Calls `offer` with what `jump` would offer out of a jump point reached in a direction.
@@ -217,12 +172,12 @@ impl JumpGraph {
         direction: Direction,
         mut offer: impl FnMut(IVec2, Direction),
     ) {
-        let Some(number) = self.number(tile) else {
+        let Some(number) = self.points.number(tile) else {
             return;
         };
         let (_, successors) = self.onward(number, direction);
         for &successor in successors {
-            offer(self.tile(successor.number()), successor.direction());
+            offer(self.points.tile(successor.number()), successor.direction());
         }
     }
 
@@ -232,12 +187,6 @@ impl JumpGraph {
         let way = (number * self.ways + direction as u32) as usize;
         prefetch_index(&self.onward, way);
         prefetch_index(&self.successors, self.first[way] as usize);
-    }
-
-    /// The same of what reaching it reads.
-    #[inline(always)]
-    pub(in crate::nav) fn prefetch_tile(&self, number: u32) {
-        prefetch_index(&self.tiles, number as usize);
     }
 
     /// The directions in which a jump point reached in a direction goes on, and what it meets there.

@@ -4,7 +4,7 @@
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 0–3 | layout, 2 |
+//! | 0–3 | layout, 3 |
 //! | 4–7 | movement rule: 0 `no-cut`, 1 `cut` |
 //! | 8–15 | fingerprint of the tiles |
 //! | 16–23 | width and height in tiles |
@@ -15,8 +15,8 @@
 //!   rising ones.
 //! - `JUMP`: a bit a tile, 1 = jump point, whole words a row; then, by the numbers of jump points, which go block by block of 64
 //!   by 64 tiles, left to right and down, and in each row by row: where successors begin, a number of four bytes for each jump
-//!   point and direction of arrival and one more for the end; the directions onward, a byte each; the successors, four
-//!   bytes each.
+//!   point and direction of arrival and one more for the end; the directions onward, a byte each; the numbers of the four
+//!   landmarks, or 2³² − 1, and how far each jump point is from them, four bytes each; the successors, four bytes each.
 //!
 //! Invariant: whatever the bytes are, what comes of them is refused or can be searched, repaired and built on without a
 //! panic, a walk off the map or an endless one. So lengths and numbers are checked, and every step onto or off a tile
@@ -28,6 +28,8 @@
 use thiserror::Error;
 
 use super::graph::{JumpGraph, Successor};
+use super::jump_points::JumpPoints;
+use super::landmarks::{LANDMARKS, Landmarks};
 use super::planes::{STEP, SignPlanes, Skewed};
 use crate::map::{MapPart, TileMap};
 use crate::nav::direction::Directions;
@@ -36,8 +38,10 @@ use crate::nav::rule::Diagonal;
 const SIGN_TAG: [u8; 4] = *b"SIGN";
 const JUMP_TAG: [u8; 4] = *b"JUMP";
 /// Another number for other bytes, and for the same ones that mean something else.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 const HEADER_BYTES: usize = 24;
+/// Stands for a landmark that a map without jump points in its largest region has not.
+const NO_LANDMARK: u32 = u32::MAX;
 
 /// Why a part of a map's file is not used. What it holds is built anew.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -74,11 +78,15 @@ pub(super) fn planes_part(tiles: &TileMap, diagonal: Diagonal, planes: &SignPlan
 /// The graph as a part.
 pub(super) fn graph_part(tiles: &TileMap, diagonal: Diagonal, graph: &JumpGraph) -> MapPart {
     let mut bytes = begin(tiles, diagonal, graph.memory_bytes());
-    let words = graph.is_jump_point.iter();
+    let words = graph.points.is_jump_point.iter();
     words.for_each(|word| bytes.extend(word.to_le_bytes()));
     let first = graph.first.iter();
     first.for_each(|first| bytes.extend(first.to_le_bytes()));
     bytes.extend(graph.onward.iter().map(|onward| onward.bits()));
+    let Landmarks { numbers, distances } = &graph.landmarks;
+    let places = (0..LANDMARKS).map(|nth| numbers.get(nth).unwrap_or(&NO_LANDMARK));
+    let numbers = places.chain(distances.as_flattened());
+    numbers.for_each(|number| bytes.extend(number.to_le_bytes()));
     let successors = graph.successors.iter();
     successors.for_each(|successor| bytes.extend(successor.bits().to_le_bytes()));
     MapPart::new(JUMP_TAG, bytes)
@@ -281,10 +289,12 @@ fn read_graph(
     if let Some((y, _)) = rows.find(|(_, row)| is_beyond(row)) {
         return Err(reader.refused("the row of a jump point off the map", y, "none"));
     }
-    let mut graph = JumpGraph::numbered(tiles, diagonal, |x, y| {
+    let points = JumpPoints::number_all(tiles, |x, y| {
         u64_at(&bitmap[(y as usize * words_per_row + x as usize / 64) * 8..])
     });
-    let ways = graph.tiles.len() * graph.ways as usize;
+    let mut graph = JumpGraph::without_successors(points, diagonal);
+    let len = graph.points.len();
+    let ways = len as usize * graph.ways as usize;
     graph.first = numbers_of(reader.take((ways + 1) * 4)?).collect();
     let onward = reader.take(ways)?;
     graph.onward = onward
@@ -297,9 +307,10 @@ fn read_graph(
         let field = "a place where successors begin";
         return Err(reader.refused(field, u64::from(count), "0 for the first, then rising"));
     }
+    graph.landmarks = read_landmarks(reader, len)?;
     let successors = reader.take(count as usize * 4)?;
     reader.end()?;
-    let (len, ways) = (graph.len(), graph.ways);
+    let ways = graph.ways;
     let is_known = |successor: u32| successor >> 3 < len && successor & 7 < ways;
     if let Some(unknown) = numbers_of(successors).find(|&successor| !is_known(successor)) {
         let expected = format!("a jump point below {len} and a direction below {ways}");
@@ -307,6 +318,22 @@ fn read_graph(
     }
     graph.successors = numbers_of(successors).map(Successor::of_bits).collect();
     Ok(graph)
+}
+
+fn read_landmarks(reader: &mut PartReader, points: u32) -> Result<Landmarks, PartRefused> {
+    let numbers = numbers_of(reader.take(LANDMARKS * 4)?);
+    let numbers: Vec<u32> = numbers.filter(|number| *number != NO_LANDMARK).collect();
+    if let Some(unknown) = numbers.iter().find(|number| **number >= points) {
+        let expected = format!("a jump point below {points}");
+        return Err(reader.refused("a landmark", u64::from(*unknown), expected));
+    }
+    let distances = reader.take(Landmarks::memory_bytes_of(points))?;
+    let distances = distances.chunks_exact(LANDMARKS * 4);
+    let distances = distances.map(|of_one| std::array::from_fn(|nth| u32_at(&of_one[nth * 4..])));
+    Ok(Landmarks {
+        numbers,
+        distances: distances.collect(),
+    })
 }
 
 #[cfg(test)]
@@ -329,7 +356,7 @@ mod tests {
             ];
             for part in &parts {
                 let header = part.bytes()[..8].to_vec();
-                assert_eq!(header, [2, 0, 0, 0, rule, 0, 0, 0]);
+                assert_eq!(header, [3, 0, 0, 0, rule, 0, 0, 0]);
                 assert_eq!(u64_at(&part.bytes()[8..]), map.fingerprint());
                 assert_eq!(part.bytes()[16..24], [70, 0, 0, 0, 9, 0, 0, 0]);
                 let step =
@@ -338,15 +365,20 @@ mod tests {
             }
             // Two families of 9 + 65 lines in each of two blocks.
             assert_eq!(parts[0].bytes().len(), 24 + 2 * (9 + 65) * 2 * words * 8);
-            let (points, successors) = (graph.len() as usize, graph.successors.len());
-            let arrays = 9 * 2 * 8 + (points * ways + 1) * 4 + points * ways + successors * 4;
+            let (points, successors) = (graph.points.len() as usize, graph.successors.len());
+            let arrays = 9 * 2 * 8
+                + (points * ways + 1) * 4
+                + points * ways
+                + 16
+                + points * 16
+                + successors * 4;
             assert_eq!(parts[1].bytes().len(), 24 + arrays);
         }
         let before = [
             7_107_819_582_852_033_027,
-            12_956_722_996_260_911_051,
+            8_732_460_053_290_978_706,
             7_272_111_215_399_791_432,
-            4_243_336_340_861_533_416u64,
+            18_055_858_300_343_925_674u64,
         ];
         assert_eq!(sums, before);
     }

@@ -110,7 +110,7 @@ impl Search {
             return Some(Outcome::Unreachable);
         }
         let pause_at = self.expanded.saturating_add(expansions);
-        let mut run = self.run(tiles, to, node_limit, pause_at);
+        let mut run = self.run(&ground, to, node_limit, pause_at);
         match nav_map.diagonal() {
             Diagonal::NoCut => expand::<false>(&mut run, &ground, (!is_begun).then_some(from)),
             Diagonal::Cut => expand::<true>(&mut run, &ground, (!is_begun).then_some(from)),
@@ -141,14 +141,15 @@ impl Search {
     /// The search under way, from where it stands.
     fn run<'a>(
         &'a mut self,
-        map: &'a TileMap,
+        ground: &SearchGround<'a>,
         goal: IVec2,
         node_limit: u32,
         pause_at: u32,
     ) -> SearchRun<'a> {
         SearchRun {
-            map,
+            map: ground.tiles,
             goal,
+            is_loaded: ground.is_loaded,
             nodes: &mut self.nodes,
             open: &mut self.open,
             expanded: &mut self.expanded,
@@ -160,7 +161,7 @@ impl Search {
 
     fn reset(&mut self, ground: &SearchGround, node_limit: u32) {
         let index = match (ground.graph, ground.algorithm) {
-            (Some((graph, _)), _) => Index::Paged(graph.len()),
+            (Some((graph, _)), _) => Index::Paged(graph.points.len()),
             (None, Algorithm::AStar) => Index::Chunked {
                 width: ground.tiles.width(),
                 height: ground.tiles.height(),
@@ -275,6 +276,7 @@ struct SearchGround<'m> {
     planes: Option<&'m SignPlanes>,
     table: Option<&'m StepTable>,
     graph: Option<(&'m JumpGraph, &'m SignPlanes)>,
+    is_loaded: bool,
 }
 
 impl<'m> SearchGround<'m> {
@@ -292,6 +294,7 @@ impl<'m> SearchGround<'m> {
             planes,
             table: nav_map.table(),
             graph: nav_map.graph().filter(|_| is_graph).zip(planes),
+            is_loaded: nav_map.is_loaded(),
         }
     }
 
@@ -306,7 +309,7 @@ impl<'m> SearchGround<'m> {
 
     fn tile_of(&self, key: Key) -> IVec2 {
         match self.graph {
-            Some((graph, _)) => graph.tile(key.0),
+            Some((graph, _)) => graph.points.tile(key.0),
             None => key.tile(),
         }
     }

@@ -1,6 +1,7 @@
 //! Search over the graph of jump points: nodes are numbers, and successors are read from lists.
 //!
-//! The start is no jump point as a rule, so it alone walks over the map.
+//! The start is no jump point as a rule, so it alone walks over the map. Where the goal is far, what is left is estimated by
+//! landmarks, too, for which the goal walks once.
 //!
 //! What a node's successors and the head of the open list read is asked for ahead: a large map's graph is more than caches hold.
 //! In a town of 4,096 tiles a side that, and numbers that go by blocks, take a fifth to a quarter off a long way.
@@ -12,13 +13,16 @@
 
 use glam::IVec2;
 
-use super::nodes::NONE;
+use super::nodes::{NONE, NodeId};
 use super::run::SearchRun;
-use crate::nav::cost::octile;
-use crate::nav::direction::Directions;
+use crate::nav::cost::{Cost, octile};
+use crate::nav::direction::{Direction, Directions};
 use crate::nav::key::Key;
 use crate::nav::prepared::{JumpGraph, SignPlanes, SignWalks};
 use crate::nav::walks::{Walks, for_each_successor};
+
+/// Goals nearer than that are mostly found before what the goal walks has paid: ways of up to 80 tiles took 8 % more.
+const LANDMARKS_FROM: Cost = Cost::straight(96);
 
 /// Opens the jump points to which the start leads, or finds the goal from there.
 pub(super) fn open_start<const CUT: bool>(
@@ -36,11 +40,15 @@ pub(super) fn open_start<const CUT: bool>(
         run.reach_goal(NONE, octile(from, goal));
         return;
     }
+    if octile(from, goal) >= LANDMARKS_FROM {
+        let goal_distances = graph.landmarks.of_tile::<CUT>(&walks, &graph.points, goal);
+        run.progress.goal_distances = Some(goal_distances);
+    }
     for_each_successor::<_, CUT, true>(&walks, from, Directions::ALL, |tile, direction| {
         // Every one is a jump point, unless what is prepared came out of a file that was tampered with.
-        if let Some(number) = graph.number(tile) {
+        if let Some(number) = graph.points.number(tile) {
             let way = octile(from, tile);
-            run.reach_key(NONE, Key(number), tile, way, Some(direction));
+            reach(run, graph, NONE, number, way, direction);
         }
     });
 }
@@ -56,8 +64,9 @@ pub(super) fn expand_all<const CUT: bool>(
         planes,
     };
     let goal = run.goal;
+    let asks_landmarks = run.progress.goal_distances.is_some();
     while let Some(current) = run.next() {
-        let tile = graph.tile(current.key.0);
+        let tile = graph.points.tile(current.key.0);
         let Some(direction) = current.direction else {
             continue;
         };
@@ -67,17 +76,39 @@ pub(super) fn expand_all<const CUT: bool>(
             return;
         }
         for successor in successors {
-            graph.prefetch_tile(successor.number());
+            graph.points.prefetch(successor.number());
             run.nodes.prefetch(Key(successor.number()));
+            if asks_landmarks {
+                graph.landmarks.prefetch(successor.number());
+            }
         }
         if let Some((key, direction)) = run.head() {
             graph.prefetch_onward(key.0, direction);
         }
         for &successor in successors {
-            let key = Key(successor.number());
-            let to = graph.tile(key.0);
-            let g = current.g + octile(tile, to);
-            run.reach_key(current.node, key, to, g, Some(successor.direction()));
+            let number = successor.number();
+            let g = current.g + octile(tile, graph.points.tile(number));
+            reach(run, graph, current.node, number, g, successor.direction());
         }
     }
+}
+
+/// Offers a way to a jump point.
+#[inline(always)]
+fn reach(
+    run: &mut SearchRun,
+    graph: &JumpGraph,
+    parent: NodeId,
+    number: u32,
+    g: Cost,
+    direction: Direction,
+) {
+    let goal_distances = run.progress.goal_distances;
+    let bound = || {
+        goal_distances.map_or(Cost::ZERO, |distances| {
+            graph.landmarks.least_cost(number, &distances)
+        })
+    };
+    let tile = graph.points.tile(number);
+    run.reach_key(parent, Key(number), tile, g, Some(direction), bound);
 }

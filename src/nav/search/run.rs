@@ -3,8 +3,8 @@
 //! The goal is kept apart from the nodes, as the cheapest way to it so far; the search ends when nothing that waits can
 //! beat it.
 //!
-//! Invariants: estimates are consistent and nodes leave the open list in the order of f, so a closed node never gets
-//! cheaper.
+//! Invariants: estimates, by octile distance and by landmarks, are consistent and nodes leave the open list in the order of f, so a
+//! closed node never gets cheaper.
 
 use glam::IVec2;
 
@@ -14,6 +14,7 @@ use crate::map::TileMap;
 use crate::nav::cost::{Cost, octile};
 use crate::nav::direction::Direction;
 use crate::nav::key::Key;
+use crate::nav::prepared::LandmarkDistances;
 
 /// How a run ended.
 pub(super) enum SearchEnd {
@@ -40,6 +41,8 @@ pub(super) struct SearchProgress {
     /// The cost of the best way to the goal so far, and the node it comes from.
     goal_cost: Cost,
     goal_parent: NodeId,
+    /// How far the goal is from the landmarks, where they are asked.
+    pub(super) goal_distances: Option<LandmarkDistances>,
 }
 
 impl Default for SearchProgress {
@@ -49,6 +52,7 @@ impl Default for SearchProgress {
             least_f: Cost::ZERO,
             goal_cost: Cost::MAX,
             goal_parent: NONE,
+            goal_distances: None,
         }
     }
 }
@@ -78,6 +82,8 @@ pub(super) struct SearchRun<'a> {
     pub(super) open: &'a mut OpenList,
     pub(super) expanded: &'a mut u32,
     pub(super) progress: SearchProgress,
+    /// Whether what is prepared came out of a file, where estimates may be wrong: a closed node is left as it is then.
+    pub(super) is_loaded: bool,
     /// How many nodes may be generated.
     pub(super) node_limit: u32,
     /// How many may have been expanded before the run pauses.
@@ -108,7 +114,7 @@ impl SearchRun<'_> {
             if node.is_closed() {
                 continue;
             }
-            debug_assert!(f >= self.progress.least_f);
+            debug_assert!(f >= self.progress.least_f || self.is_loaded);
             self.progress.least_f = f;
             *self.expanded += 1;
             let current = Current {
@@ -138,10 +144,12 @@ impl SearchRun<'_> {
         g: Cost,
         direction: Option<Direction>,
     ) {
-        self.reach_key(parent, Key::of_tile(tile), tile, g, direction);
+        let key = Key::of_tile(tile);
+        self.reach_key(parent, key, tile, g, direction, || Cost::ZERO);
     }
 
-    /// The same for a tile with a key of its own.
+    /// The same for a tile with a key of its own, of which something is known besides where it lies: what is left from there
+    /// costs no less than `bound`, which is asked when the way is to be kept.
     #[inline]
     pub(super) fn reach_key(
         &mut self,
@@ -150,18 +158,20 @@ impl SearchRun<'_> {
         tile: IVec2,
         g: Cost,
         direction: Option<Direction>,
+        bound: impl FnOnce() -> Cost,
     ) {
-        let f = g + octile(tile, self.goal);
-        if f >= self.progress.goal_cost {
+        let octile = octile(tile, self.goal);
+        if g + octile >= self.progress.goal_cost {
             return;
         }
         match self.nodes.find(key) {
             Ok(id) => {
                 let node = self.nodes.get_mut(id);
-                if g < node.g {
-                    debug_assert!(!node.is_closed(), "a closed node got cheaper");
+                if g < node.g && !node.is_closed() {
                     *node = Node::new(key, g, parent, direction);
-                    self.open.push(id, f);
+                    self.open.push(id, g + octile.max(bound()));
+                } else {
+                    debug_assert!(g >= node.g || self.is_loaded, "a closed node got cheaper");
                 }
             }
             Err(_) if self.nodes.len() >= self.node_limit => self.progress.is_capped = true,
@@ -169,7 +179,7 @@ impl SearchRun<'_> {
                 let id = self
                     .nodes
                     .add(vacancy, Node::new(key, g, parent, direction));
-                self.open.push(id, f);
+                self.open.push(id, g + octile.max(bound()));
             }
         }
     }

@@ -105,8 +105,9 @@ fn a_way_to_the_goal_found_before_the_limit_counts_only_when_nothing_can_beat_it
     for (steps, is_answer) in [(8, true), (10, false)] {
         let mut search = Search::new();
         let nav_map = NavMap::default();
-        search.reset(&SearchGround::new(&map, &nav_map, Algorithm::AStar), 1);
-        let mut run = search.run(&map, goal, 1, u32::MAX);
+        let ground = SearchGround::new(&map, &nav_map, Algorithm::AStar);
+        search.reset(&ground, 1);
+        let mut run = search.run(&ground, goal, 1, u32::MAX);
         run.reach(NONE, start, Cost::ZERO, None);
         let current = run.next().unwrap();
         run.reach_goal(current.node, Cost::straight(steps));

@@ -1,0 +1,274 @@
+//! Landmarks: four jump points in the corners of a map, and how far every jump point is from each of them.
+//!
+//! As a way never spares more than it is long, two tiles are at least as far apart as their distances from a landmark differ
+//! (Goldberg and Harrelson, "Computing the shortest path: A* search meets graph theory", SODA 2005). Where walls make ways
+//! longer than they look, that says more of what is left to a goal than the octile distance does.
+//!
+//! Distances are in [coarse units](coarse_octile) and exact in them, so an estimate by them is consistent: it is the difference
+//! of two shortest ways, in a measure that counts no step for more than it costs. What is not connected to a landmark, or too
+//! far for 32 bits, stands as farthest; all that is lost by that is the estimate.
+//!
+//! Why they are exact. The first leg of a shortest way from a tile, walked diagonally first and straight after, ends at a jump
+//! point out of [`for_each_successor`] in all directions, or at the landmark. So a distance is the least of those of the jump
+//! points that follow, with the leg; a search from the landmark over these legs backwards finds all. A leg is as long one way as
+//! the other. The legs of the graph would not do: what is reached in a direction goes on only where it may have to turn, and a
+//! way from a landmark may pass a jump point where it does not turn.
+//!
+//! Cost: a walk in all directions from each jump point, and a look at each leg for each landmark: once and a half what the graph takes
+//! without. Memory: 16 bytes a jump point; 12 a leg while they are searched.
+//!
+//! Tried: eight landmarks, with the middles of the sides, expand a tenth less in towns and take as long; sixteen the same.
+
+use glam::{IVec2, UVec2};
+use prefetch_index::prefetch_index;
+
+use super::jump_points::JumpPoints;
+use super::planes::SignWalks;
+use crate::nav::cost::{Cost, coarse_octile};
+use crate::nav::direction::Directions;
+use crate::nav::walks::{Walks, for_each_successor};
+
+/// Where the landmarks stand: as far as there are tiles of the largest region.
+const CORNERS: [IVec2; LANDMARKS] = [
+    IVec2::new(-1, -1),
+    IVec2::new(1, -1),
+    IVec2::new(-1, 1),
+    IVec2::new(1, 1),
+];
+
+pub(super) const LANDMARKS: usize = 4;
+
+/// How far a tile is from each landmark, in coarse units.
+pub(in crate::nav) type LandmarkDistances = [u32; LANDMARKS];
+
+/// Farther than anything, and what no way leads to.
+const FARTHEST: u32 = u32::MAX;
+
+/// The distances of all jump points from the landmarks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::nav) struct Landmarks {
+    /// The jump points that are landmarks; none on a map without any.
+    pub(in crate::nav) numbers: Vec<u32>,
+    /// By the numbers of the jump points.
+    pub(in crate::nav) distances: Vec<LandmarkDistances>,
+}
+
+impl Landmarks {
+    /// Chooses landmarks, and searches from each over the legs out of all jump points in all directions.
+    pub(super) fn build<const CUT: bool>(
+        walks: &SignWalks,
+        points: &JumpPoints,
+        legs: Vec<Leg>,
+    ) -> Self {
+        let numbers = corners(walks, points);
+        let legs = LegsByEnd::of(points.len(), legs);
+        let mut distances = vec![[FARTHEST; LANDMARKS]; points.len() as usize];
+        let mut of_one = Vec::new();
+        for (nth, &landmark) in numbers.iter().enumerate() {
+            search::<CUT>(walks, points, &legs, points.tile(landmark), &mut of_one);
+            for (distances, distance) in distances.iter_mut().zip(&of_one) {
+                distances[nth] = *distance;
+            }
+        }
+        Self { numbers, distances }
+    }
+
+    /// The distances of a tile that may be any. O(jump points around it).
+    pub(in crate::nav) fn of_tile<const CUT: bool>(
+        &self,
+        walks: &SignWalks,
+        points: &JumpPoints,
+        tile: IVec2,
+    ) -> LandmarkDistances {
+        let mut least = [FARTHEST; LANDMARKS];
+        for_each_successor::<_, CUT, true>(walks, tile, Directions::ALL, |to, _| {
+            if let Some(number) = points.number(to) {
+                let leg = coarse_octile(tile, to);
+                for (least, distance) in least.iter_mut().zip(self.distances[number as usize]) {
+                    *least = (*least).min(distance.saturating_add(leg));
+                }
+            }
+        });
+        for (least, &landmark) in least.iter_mut().zip(&self.numbers) {
+            let landmark = points.tile(landmark);
+            let leg = coarse_octile(tile, landmark);
+            if leg < *least && Walks::<CUT>::is_clear(walks, tile, landmark) {
+                *least = leg;
+            }
+        }
+        least
+    }
+
+    /// What a way from a jump point to a tile costs at least, by the distances of that tile.
+    #[inline(always)]
+    pub(in crate::nav) fn least_cost(&self, number: u32, to: &LandmarkDistances) -> Cost {
+        let distances = self.distances[number as usize].iter().zip(to);
+        let differences = distances.map(|(from, to)| from.abs_diff(*to));
+        Cost::of_coarse(differences.max().unwrap_or(0))
+    }
+
+    /// Asks for the memory that [`Landmarks::least_cost`] reads.
+    #[inline(always)]
+    pub(in crate::nav) fn prefetch(&self, number: u32) {
+        prefetch_index(&self.distances, number as usize);
+    }
+
+    /// Bytes that those of so many jump points hold on the heap.
+    pub(super) const fn memory_bytes_of(points: u32) -> usize {
+        points as usize * size_of::<LandmarkDistances>()
+    }
+}
+
+/// The jump point of the largest region that lies farthest in each corner.
+fn corners(walks: &SignWalks, points: &JumpPoints) -> Vec<u32> {
+    let Some((region, _)) = walks.tiles.largest_region() else {
+        return Vec::new();
+    };
+    let is_of_region = |number: &u32| walks.tiles.is_in_region(points.tile(*number), region);
+    let mut farthest = [None; LANDMARKS];
+    for number in (0..points.len()).filter(is_of_region) {
+        for (farthest, corner) in farthest.iter_mut().zip(CORNERS) {
+            let place = (points.tile(number).dot(corner), number);
+            *farthest = (*farthest).max(Some(place));
+        }
+    }
+    let found = farthest.into_iter().flatten();
+    found.map(|(_, number)| number).collect()
+}
+
+/// The first leg of ways out of a jump point, by the numbers of both ends.
+pub(super) struct Leg {
+    pub(super) from: u32,
+    pub(super) to: u32,
+}
+
+/// Legs by the jump points at which they end.
+struct LegsByEnd {
+    /// Where those to each jump point begin; they end where the next ones begin.
+    first: Vec<u32>,
+    from: Vec<u32>,
+}
+
+impl LegsByEnd {
+    fn of(points: u32, legs: Vec<Leg>) -> Self {
+        let mut first = vec![0; points as usize + 1];
+        for leg in &legs {
+            first[leg.to as usize] += 1;
+        }
+        let mut end = 0;
+        for first in &mut first {
+            end += *first;
+            *first = end;
+        }
+        let mut from = vec![0; legs.len()];
+        for leg in legs {
+            let place = &mut first[leg.to as usize];
+            *place -= 1;
+            from[*place as usize] = leg.from;
+        }
+        Self { first, from }
+    }
+
+    /// The jump points out of which legs lead to one.
+    fn to(&self, number: u32) -> &[u32] {
+        let ends = [number, number + 1].map(|number| self.first[number as usize] as usize);
+        &self.from[ends[0]..ends[1]]
+    }
+}
+
+/// Finds the distances of all jump points from a landmark: a search by Dijkstra, against the direction of the legs.
+fn search<const CUT: bool>(
+    walks: &SignWalks,
+    points: &JumpPoints,
+    legs: &LegsByEnd,
+    landmark: IVec2,
+    distances: &mut Vec<u32>,
+) {
+    let tiles = walks.tiles;
+    let corner = UVec2::new(tiles.width(), tiles.height()).as_ivec2();
+    let mut open = Buckets::new(coarse_octile(IVec2::ZERO, corner));
+    distances.clear();
+    distances.extend((0..points.len()).map(|number| {
+        let tile = points.tile(number);
+        if !Walks::<CUT>::is_clear(walks, tile, landmark) {
+            return FARTHEST;
+        }
+        let distance = coarse_octile(tile, landmark);
+        open.push(distance, number);
+        distance
+    }));
+    while let Some(number) = open.pop() {
+        let reached = distances[number as usize];
+        if !open.is_at_hand(reached) {
+            continue;
+        }
+        let tile = points.tile(number);
+        for &from in legs.to(number) {
+            let distance = reached.saturating_add(coarse_octile(points.tile(from), tile));
+            let known = &mut distances[from as usize];
+            if distance < *known {
+                *known = distance;
+                open.push(distance, from);
+            }
+        }
+    }
+}
+
+/// What waits in a search, by distance in steps of [`BUCKET_UNITS`]: what waits in the same bucket is in no order, as no leg
+/// leads from one of them to another.
+struct Buckets {
+    /// A ring: from the one at hand to as far as a leg leads, each with the place of its first entry.
+    first: Vec<u32>,
+    /// Numbers, each with the place of the next in its bucket.
+    entries: Vec<(u32, u32)>,
+    waiting: usize,
+    at_hand: u32,
+}
+
+/// The shortest leg, a straight step, leads out of a bucket.
+const BUCKET_UNITS: u32 = 128;
+const NO_ENTRY: u32 = u32::MAX;
+
+const _: () = assert!(coarse_octile(IVec2::ZERO, IVec2::X) >= BUCKET_UNITS);
+
+impl Buckets {
+    fn new(leg_max: u32) -> Self {
+        let ring = (leg_max / BUCKET_UNITS + 2).next_power_of_two();
+        Self {
+            first: vec![NO_ENTRY; ring as usize],
+            entries: Vec::new(),
+            waiting: 0,
+            at_hand: 0,
+        }
+    }
+
+    fn push(&mut self, distance: u32, number: u32) {
+        let place = self.place(distance / BUCKET_UNITS);
+        let first = std::mem::replace(&mut self.first[place], self.entries.len() as u32);
+        self.entries.push((number, first));
+        self.waiting += 1;
+    }
+
+    /// One of those that wait nearest.
+    fn pop(&mut self) -> Option<u32> {
+        self.waiting = self.waiting.checked_sub(1)?;
+        loop {
+            let place = self.place(self.at_hand);
+            let first = self.first[place];
+            if let Some(&(number, next)) = self.entries.get(first as usize) {
+                self.first[place] = next;
+                return Some(number);
+            }
+            self.at_hand += 1;
+        }
+    }
+
+    /// Whether that is the distance with which the last one waited, and not one at which it came out before.
+    fn is_at_hand(&self, distance: u32) -> bool {
+        distance / BUCKET_UNITS == self.at_hand
+    }
+
+    fn place(&self, bucket: u32) -> usize {
+        bucket as usize & (self.first.len() - 1)
+    }
+}
