@@ -19,7 +19,7 @@ use glam::IVec2;
 use prefetch_index::prefetch_index;
 
 use super::jump_points::JumpPoints;
-use super::landmarks::{Landmarks, Leg};
+use super::landmarks::{Landmarks, Legs};
 use super::planes::{SignPlanes, SignWalks};
 use crate::map::{BitPlane, TileMap};
 use crate::nav::direction::{Direction, Directions};
@@ -125,13 +125,14 @@ impl JumpGraph {
             .reserve_exact(graph.points.len() as usize * graph.ways as usize + 1);
         // Places in the list of successors are numbers of 32 bits.
         let bytes_max = bytes_max.min(u32::MAX as usize);
-        let mut legs = Vec::new();
+        let mut legs = Legs::default();
         let mut by_direction: [Vec<Successor>; 8] = Default::default();
         for number in 0..graph.points.len() {
             if graph.memory_bytes() > bytes_max {
                 return None;
             }
             let tile = graph.points.tile(number);
+            let legs_before = legs.ends.len();
             for direction in Direction::ALL {
                 let found = &mut by_direction[direction as usize];
                 found.clear();
@@ -141,9 +142,9 @@ impl JumpGraph {
                     let number = graph.points.number(tile);
                     found.extend(number.map(|number| Successor::new(number, direction)));
                 });
-                let ends = found.iter().map(|found| found.number());
-                legs.extend(ends.map(|to| Leg { from: number, to }));
+                legs.ends.extend(found.iter().map(|end| end.number()));
             }
+            legs.counts.push((legs.ends.len() - legs_before) as u32);
             for direction in Direction::ALL.into_iter().take(graph.ways as usize) {
                 let directions = directions_on::<CUT>(rows, tile, Some(direction));
                 graph.first.push(graph.successors.len() as u32);
