@@ -62,7 +62,7 @@ impl Default for NavSettings {
             algorithm: Algorithm::default(),
             build_ticks: 10,
             wait_for_builds: true,
-            graph_bytes_per_tile_max: 4.0,
+            graph_bytes_per_tile_max: 5.0,
             npc_nodes_max: 800,
             travel_nodes_max: 1_000_000,
             travels_at_once_max: 8,

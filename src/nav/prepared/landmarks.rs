@@ -15,7 +15,8 @@
 //! way from a landmark may pass a jump point where it does not turn.
 //!
 //! Cost: a walk in all directions from each jump point, and a look at each leg for each landmark: a graph with landmarks takes twice
-//! the time of one without in towns, three times in caves. Memory: 16 bytes a jump point; 8 a leg while they are searched.
+//! the time of one without in towns, three times in caves. Memory: 16 bytes a jump point; while they are built up to
+//! 12 a leg.
 //!
 //! Tried: eight landmarks, with the middles of the sides, expand a tenth less in towns and take as long; sixteen the same. Following a
 //! leg back only to where a shortest way goes on in a direction that its arrival allows, and asking ahead for what is looked at,
@@ -31,7 +32,7 @@ use crate::nav::direction::Directions;
 use crate::nav::key::Key;
 use crate::nav::walks::{Walks, for_each_successor};
 
-/// Where the landmarks stand: as far as there are tiles of the largest region.
+/// Where the landmarks stand: as far in these directions as there are jump points.
 const CORNERS: [IVec2; LANDMARKS] = [
     IVec2::new(-1, -1),
     IVec2::new(1, -1),
@@ -50,7 +51,7 @@ const FARTHEST: u32 = u32::MAX;
 /// The distances of all jump points from the landmarks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::nav) struct Landmarks {
-    /// The jump points that are landmarks; none on a map without any.
+    /// The jump points that are landmarks, which may be the same; none on a map without any.
     pub(in crate::nav) numbers: Vec<u32>,
     /// By the numbers of the jump points.
     pub(in crate::nav) distances: Vec<LandmarkDistances>,
@@ -63,7 +64,7 @@ impl Landmarks {
         points: &JumpPoints,
         legs: Legs,
     ) -> Self {
-        let numbers = corners(walks, points);
+        let numbers = corners(points, &legs);
         let legs = LegsByEnd::of(legs);
         let mut distances = vec![[FARTHEST; LANDMARKS]; points.len() as usize];
         let mut of_one = Vec::new();
@@ -76,13 +77,13 @@ impl Landmarks {
         Self { numbers, distances }
     }
 
-    /// The distances of a tile that may be any. O(jump points around it).
+    /// The distances of a tile that may be any; `None` where no way leads to a landmark. O(jump points around it).
     pub(in crate::nav) fn of_tile<const CUT: bool>(
         &self,
         walks: &SignWalks,
         points: &JumpPoints,
         tile: IVec2,
-    ) -> LandmarkDistances {
+    ) -> Option<LandmarkDistances> {
         let mut least = [FARTHEST; LANDMARKS];
         for_each_successor::<_, CUT, true>(walks, tile, Directions::ALL, |to, _| {
             if let Some(number) = points.number(to) {
@@ -99,7 +100,8 @@ impl Landmarks {
                 *least = leg;
             }
         }
-        least
+        let is_known = least.iter().any(|distance| *distance < FARTHEST);
+        is_known.then_some(least)
     }
 
     /// What a way from a jump point to a tile costs at least, by the distances of that tile.
@@ -122,21 +124,42 @@ impl Landmarks {
     }
 }
 
-/// The jump point of the largest region that lies farthest in each corner.
-fn corners(walks: &SignWalks, points: &JumpPoints) -> Vec<u32> {
-    let Some((region, _)) = walks.tiles.largest_region() else {
-        return Vec::new();
-    };
-    let is_of_region = |number: &u32| walks.tiles.is_in_region(points.tile(*number), region);
-    let mut farthest = [None; LANDMARKS];
-    for number in (0..points.len()).filter(is_of_region) {
-        for (farthest, corner) in farthest.iter_mut().zip(CORNERS) {
-            let place = (points.tile(number).dot(corner), number);
-            *farthest = (*farthest).max(Some(place));
+/// The jump points that lie farthest in each corner, of those that legs join: the most, with the lowest numbers among equals. This
+/// asks for no region of the map, as the numbers of those tell of edits and a graph is to follow from the tiles alone.
+fn corners(points: &JumpPoints, legs: &Legs) -> Vec<u32> {
+    let mut joined: Vec<u32> = (0..points.len()).collect();
+    let mut ends = legs.ends.iter();
+    for (number, count) in (0..).zip(&legs.counts) {
+        for &end in ends.by_ref().take(*count as usize) {
+            let (a, b) = (root(&mut joined, number), root(&mut joined, end));
+            joined[a.max(b) as usize] = a.min(b);
         }
     }
-    let found = farthest.into_iter().flatten();
-    found.map(|(_, number)| number).collect()
+    let mut sizes = vec![0; joined.len()];
+    for number in 0..points.len() {
+        sizes[root(&mut joined, number) as usize] += 1;
+    }
+    let by_size = |number: &u32| sizes[*number as usize];
+    let Some(largest) = (0..points.len()).rev().max_by_key(by_size) else {
+        return Vec::new();
+    };
+    let mut farthest = [(i32::MIN, 0); LANDMARKS];
+    for number in (0..points.len()).filter(|number| root(&mut joined, *number) == largest) {
+        for (farthest, corner) in farthest.iter_mut().zip(CORNERS) {
+            *farthest = (*farthest).max((points.tile(number).dot(corner), number));
+        }
+    }
+    farthest.map(|(_, number)| number).to_vec()
+}
+
+/// The lowest number that is joined with one; what is looked up on the way is brought nearer to it.
+fn root(joined: &mut [u32], mut number: u32) -> u32 {
+    while joined[number as usize] != number {
+        let next = joined[number as usize];
+        joined[number as usize] = joined[next as usize];
+        number = joined[next as usize];
+    }
+    number
 }
 
 /// The first legs of ways out of the jump points in all directions, one jump point after the other.
@@ -287,4 +310,45 @@ impl Buckets {
     fn place(&self, bucket: u32) -> usize {
         bucket as usize & (self.first.len() - 1)
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        /// The model is a plain list: what comes out waits in the first bucket of all that wait, and what is put in then is
+        /// at least a step and at most the longest leg farther.
+        #[test]
+        fn what_waits_nearest_comes_out_first(
+            steps in prop::collection::vec(prop::option::weighted(0.6, 0u32..=20_000), 0..300),
+        ) {
+            let mut open = Buckets::new(20_169);
+            let mut model: Vec<(u32, u32)> = Vec::new();
+            let mut reached = 0;
+            for (number, step) in (0..).zip(steps) {
+                if let Some(farther) = step {
+                    let distance = reached + COARSE_STEP + farther;
+                    open.push(distance, number);
+                    model.push((distance, number));
+                    continue;
+                }
+                let nearest = model.iter().map(|(distance, _)| distance / BUCKET_UNITS).min();
+                let popped = open.pop();
+                prop_assert_eq!(popped.is_some(), nearest.is_some());
+                if let Some(popped) = popped {
+                    let place = model.iter().position(|(_, number)| *number == popped).unwrap();
+                    let (distance, _) = model.swap_remove(place);
+                    prop_assert_eq!(Some(distance / BUCKET_UNITS), nearest);
+                    prop_assert!(open.is_at_hand(distance));
+                    reached = distance;
+                }
+            }
+        }
+    }
+
+    const COARSE_STEP: u32 = coarse_octile(IVec2::ZERO, IVec2::X);
 }

@@ -16,7 +16,7 @@
 //! - `JUMP`: a bit a tile, 1 = jump point, whole words a row; then, by the numbers of jump points, which go block by block of 64
 //!   by 64 tiles, left to right and down, and in each row by row: where successors begin, a number of four bytes for each jump
 //!   point and direction of arrival and one more for the end; the directions onward, a byte each; the numbers of the four
-//!   landmarks, or 2³² − 1, and how far each jump point is from them, four bytes each; the successors, four bytes each.
+//!   landmarks, or 2³² − 1 four times where there is no jump point, and how far each jump point is from them, four bytes each; the successors, four bytes each.
 //!
 //! Invariant: whatever the bytes are, what comes of them is refused or can be searched, repaired and built on without a
 //! panic, a walk off the map or an endless one. So lengths and numbers are checked, and every step onto or off a tile
@@ -40,7 +40,7 @@ const JUMP_TAG: [u8; 4] = *b"JUMP";
 /// Another number for other bytes, and for the same ones that mean something else.
 const LAYOUT: u32 = 3;
 const HEADER_BYTES: usize = 24;
-/// Stands for a landmark that a map without jump points in its largest region has not.
+/// Stands for each landmark of a map without jump points.
 const NO_LANDMARK: u32 = u32::MAX;
 
 /// Why a part of a map's file is not used. What it holds is built anew.
@@ -321,8 +321,10 @@ fn read_graph(
 }
 
 fn read_landmarks(reader: &mut PartReader, points: u32) -> Result<Landmarks, PartRefused> {
-    let numbers = numbers_of(reader.take(LANDMARKS * 4)?);
-    let numbers: Vec<u32> = numbers.filter(|number| *number != NO_LANDMARK).collect();
+    let mut numbers: Vec<u32> = numbers_of(reader.take(LANDMARKS * 4)?).collect();
+    if numbers == [NO_LANDMARK; LANDMARKS] {
+        numbers.clear();
+    }
     if let Some(unknown) = numbers.iter().find(|number| **number >= points) {
         let expected = format!("a jump point below {points}");
         return Err(reader.refused("a landmark", u64::from(*unknown), expected));

@@ -44,6 +44,7 @@ struct Reads {
     size: (u32, u32),
     algorithm: Algorithm,
     is_graph: bool,
+    is_loaded: bool,
 }
 
 impl Search {
@@ -124,13 +125,13 @@ impl Search {
         Some(match progress.end() {
             SearchEnd::Goal { cost, parent } => {
                 let steps = self.write_waypoints(&ground, from, to, parent, waypoints);
-                debug_assert!(nav_map.is_loaded() || steps.cost() == cost);
+                debug_assert!(ground.is_loaded || steps.cost() == cost);
                 Outcome::Found(FoundPath { steps })
             }
             SearchEnd::Capped => Outcome::Capped,
             SearchEnd::Exhausted => {
                 debug_assert!(
-                    nav_map.is_loaded() || !tiles.is_settled(),
+                    ground.is_loaded || !tiles.is_settled(),
                     "tiles of a region are connected"
                 );
                 Outcome::Unreachable
@@ -304,6 +305,7 @@ impl<'m> SearchGround<'m> {
             size: (self.tiles.width(), self.tiles.height()),
             algorithm: self.algorithm,
             is_graph: self.graph.is_some(),
+            is_loaded: self.is_loaded,
         }
     }
 

@@ -82,7 +82,7 @@ pub(super) struct SearchRun<'a> {
     pub(super) open: &'a mut OpenList,
     pub(super) expanded: &'a mut u32,
     pub(super) progress: SearchProgress,
-    /// Whether what is prepared came out of a file, where estimates may be wrong: a closed node is left as it is then.
+    /// Whether what is prepared came out of a file, where estimates may be wrong, so that nothing can be asserted of them.
     pub(super) is_loaded: bool,
     /// How many nodes may be generated.
     pub(super) node_limit: u32,
@@ -167,6 +167,7 @@ impl SearchRun<'_> {
         match self.nodes.find(key) {
             Ok(id) => {
                 let node = self.nodes.get_mut(id);
+                // Wrong estimates must not have a search go on and on.
                 if g < node.g && !node.is_closed() {
                     *node = Node::new(key, g, parent, direction);
                     self.open.push(id, g + octile.max(bound()));
