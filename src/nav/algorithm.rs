@@ -23,7 +23,8 @@ pub enum Algorithm {
     JpsBitPre,
     /// The same without opening diagonal jump points.
     JpsBitPrunePre,
-    /// Search over the graph of jump points, whose successors are listed beforehand.
+    /// Search over the graph of jump points, whose successors are listed beforehand, as are their distances from
+    /// landmarks.
     #[default]
     JpsGraph,
 }

@@ -11,7 +11,7 @@
 //! | `rule` | the two movement rules, and where walks turn under each |
 //! | `cost`, `direction`, `key` | exact integer costs; the eight steps; a tile in four bytes |
 //! | `walks/` | where walks over a map end, and the successors that follow |
-//! | `prepared/` | what is built of a map once: sign planes, the graph of jump points |
+//! | `prepared/` | what is built of a map once: sign planes, the graph of jump points with landmarks |
 //! | `reference/` | what those are measured beside: walks tile by tile, tables of steps |
 //! | `search/` | queries, answers, the scratch of a thread, A* and Jump Point Search |
 //! | `smooth` | shorter walks along a path, and which paths an edit crosses |
@@ -23,8 +23,8 @@
 //! prepared and right after every edit; a search that gives up says [`Outcome::Capped`]; the same query on the same map
 //! with the same algorithm and preparations gives the same waypoints, whatever was searched before with the same scratch.
 //!
-//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG): 5 to 42 µs with
-//! the graph, 11 to 115 with sign planes, which an edit repairs in microseconds. Scratch is one [`Search`] a thread, for
+//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG): 6 to 47 µs with
+//! the graph, 13 to 156 with sign planes, which an edit repairs in microseconds. Scratch is one [`Search`] a thread, for
 //! maps of any size.
 
 mod algorithm;

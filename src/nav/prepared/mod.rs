@@ -6,7 +6,7 @@
 //! | `planes` | sign planes: which straight walks end at a jump point |
 //! | `jump_points` | which tiles are jump points, and their numbers |
 //! | `landmarks` | how far each of them is from the corners of the map |
-//! | `graph` | the graph of jump points, with all successors listed |
+//! | `graph` | the graph of jump points, with all successors listed, and its landmarks |
 //! | `part` | planes and graph to bytes and back, as a map's file keeps them |
 
 mod graph;

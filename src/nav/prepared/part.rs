@@ -16,7 +16,8 @@
 //! - `JUMP`: a bit a tile, 1 = jump point, whole words a row; then, by the numbers of jump points, which go block by block of 64
 //!   by 64 tiles, left to right and down, and in each row by row: where successors begin, a number of four bytes for each jump
 //!   point and direction of arrival and one more for the end; the directions onward, a byte each; the numbers of the four
-//!   landmarks, or 2³² − 1 four times where there is no jump point, and how far each jump point is from them, four bytes each; the successors, four bytes each.
+//!   landmarks, or 2³² − 1 four times where there is no jump point, and how far each jump point is from them, four bytes each;
+//!   the successors, four bytes each.
 //!
 //! Invariant: whatever the bytes are, what comes of them is refused or can be searched, repaired and built on without a
 //! panic, a walk off the map or an endless one. So lengths and numbers are checked, and every step onto or off a tile
