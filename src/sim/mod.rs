@@ -11,7 +11,8 @@
 //! | `schedule` | the sets of a tick, the heartbeat, the tick rate |
 //! | `plugins` | what a plugin adds, and what it expects of the app |
 //! | `clock` | the clocks on the wall, and one that a test winds |
-//! | `workers`, `spread` | work over threads: of the app, and as algorithms see it |
+//! | `workers`, `background`, `spread` | work over threads: of a tick, beside the ticks, and as algorithms see it |
+//! | `hands` | how threads of a pool share a piece of work |
 //! | `columns` | columns of components, cut into runs of rows for those threads |
 //! | `random` | seeded streams of random numbers by name |
 //! | `hash` | the state hash, open to embedders |
@@ -22,9 +23,11 @@
 //!
 //! Invariants: a tick is one run of `FixedUpdate`; nothing below reads a wall clock except by [`clock`].
 
+mod background;
 pub mod clock;
 mod columns;
 mod governor;
+mod hands;
 mod hash;
 mod overload;
 mod plugins;
@@ -36,6 +39,7 @@ mod timing;
 mod trace;
 mod workers;
 
+pub(crate) use background::{BackgroundWorkers, wait_for};
 /// Derived by public components and settings, with the feature `reflect`; a plugin registers its own.
 #[cfg(feature = "reflect")]
 pub use bevy_reflect::Reflect;

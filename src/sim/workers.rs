@@ -1,14 +1,9 @@
 //! Spreading a tick's work over threads, with a result that does not depend on how many there are.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError};
-
 use bevy_ecs::prelude::*;
-use bevy_tasks::futures_lite::future::yield_now;
-use bevy_tasks::{ComputeTaskPool, TaskPool};
+use bevy_tasks::ComputeTaskPool;
 
-use super::clock::Stopwatch;
+use super::hands::Hands;
 use super::spread::Spread;
 
 /// How many threads work on a step of a tick: the calling one, and others of Bevy's compute pool.
@@ -63,26 +58,7 @@ impl Workers {
         scratch: &mut Vec<S>,
         work: impl Fn(&mut S, usize, &mut [T]) + Sync,
     ) {
-        let hands = self.hands_for(items.len());
-        let chunks_max = if hands > 1 { hands * CHUNKS_A_HAND } else { 1 };
-        let chunks = chunks_max.min(items.len() / chunk_min.max(1)).max(1);
-        if scratch.len() < chunks {
-            scratch.resize_with(chunks, S::default);
-        }
-        if chunks == 1 {
-            return work(&mut scratch[0], 0, items);
-        }
-        let length = items.len().div_ceil(chunks);
-        let chunks = items.chunks_mut(length).zip(scratch).enumerate();
-        side_by_side(
-            &mut vec![(); hands.min(chunks.len())],
-            chunks,
-            |(), (nth, (chunk, scratch))| {
-                let mut own = std::mem::take(scratch);
-                work(&mut own, nth * length, chunk);
-                *scratch = own;
-            },
-        );
+        self.hands().for_each_chunk(items, chunk_min, scratch, work);
     }
 
     /// Calls `work` for every item; whoever is done takes the next one, the calling thread from the front and others from the
@@ -100,96 +76,15 @@ impl Workers {
         scratch: &mut Vec<S>,
         work: impl Fn(&mut S, usize, &mut T) + Sync,
     ) {
-        let hands = self.hands_for(items.len());
-        if scratch.len() < hands {
-            scratch.resize_with(hands, S::default);
-        }
-        let items = items.iter_mut().enumerate();
-        side_by_side(&mut scratch[..hands], items, |scratch, (place, item)| {
-            work(scratch, place, item);
-        });
+        self.hands().for_each_in_turn_with(items, scratch, work);
     }
 
-    /// How many of so many items may be worked on at once; at least 1.
-    fn hands_for(self, items: usize) -> usize {
-        match ComputeTaskPool::try_get() {
-            Some(_) => self.0.min(items).max(1),
-            None => 1,
+    fn hands(self) -> Hands {
+        Hands {
+            pool: ComputeTaskPool::try_get().map(|pool| &**pool),
+            count: self.0,
+            stay_awake: true,
         }
-    }
-}
-
-/// Chunks for each of those that run at once. More of them even out better, and each costs a scratch.
-const CHUNKS_A_HAND: usize = 4;
-
-/// Each hand, of which there is one at least, takes one item after another until none is left: the first, which is the calling
-/// thread's, from the front, and others from the back. So the same thread mostly has the same items in every step of a tick, and
-/// their memory in its caches.
-fn side_by_side<H: Send + Default, I: DoubleEndedIterator + Send>(
-    hands: &mut [H],
-    items: I,
-    work: impl Fn(&mut H, I::Item) + Sync,
-) {
-    let Some(pool) = ComputeTaskPool::try_get().filter(|_| hands.len() > 1) else {
-        return items.for_each(|item| work(&mut hands[0], item));
-    };
-    let items = Mutex::new(items);
-    let (own, others) = hands.split_at_mut(1);
-    let helpers = others.len();
-    let rest = || items.lock().unwrap_or_else(PoisonError::into_inner);
-    // The lock is not held while an item is worked on.
-    let (first, last) = (|| rest().next(), || rest().next_back());
-    let mut worked = Ok(());
-    pool.scope(|scope| {
-        let (last, work) = (&last, &work);
-        for hand in others {
-            scope.spawn(async move {
-                let mut own = std::mem::take(hand);
-                while let Some(item) = last() {
-                    work(&mut own, item);
-                }
-                *hand = own;
-            });
-        }
-        // Nobody waits for a thread that is still asleep: it will find nothing left. A panic waits until the scope has ended, as
-        // others work with what this function borrowed.
-        worked = catch_unwind(AssertUnwindSafe(|| {
-            for hand in own {
-                while let Some(item) = first() {
-                    work(hand, item);
-                }
-            }
-        }));
-    });
-    if let Err(panic) = worked {
-        resume_unwind(panic);
-    }
-    keep_awake(pool, helpers);
-}
-
-/// For how long a thread that had work looks for more before it sleeps. To wake one takes 60 to 100 µs, which is more than many steps
-/// of a tick take; between most of them lies less than this.
-const AWAKE_NS: u64 = 300_000;
-
-/// Until [`AWAKE_NS`] from now so many threads of the pool look for work and do not sleep; they give way to whoever else
-/// has some for their core. The pool is the whole process's, and so is what is known of its threads.
-fn keep_awake(pool: &'static TaskPool, threads: usize) {
-    static CLOCK: LazyLock<Stopwatch> = LazyLock::new(Stopwatch::start);
-    static UNTIL_NS: AtomicU64 = AtomicU64::new(0);
-    static AWAKE: AtomicUsize = AtomicUsize::new(0);
-    let now_ns = || u64::try_from(CLOCK.elapsed().as_nanos()).unwrap_or(u64::MAX);
-    UNTIL_NS.store(now_ns().saturating_add(AWAKE_NS), Ordering::Relaxed);
-    while AWAKE.load(Ordering::Relaxed) < threads {
-        AWAKE.fetch_add(1, Ordering::Relaxed);
-        let look_for_work = async move {
-            while now_ns() < UNTIL_NS.load(Ordering::Relaxed) {
-                std::thread::yield_now();
-                // Whatever else the pool has to do comes first.
-                yield_now().await;
-            }
-            AWAKE.fetch_sub(1, Ordering::Relaxed);
-        };
-        pool.spawn(look_for_work).detach();
     }
 }
 
@@ -215,9 +110,14 @@ impl Spread for Workers {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
+    use bevy_tasks::TaskPool;
+
     use super::*;
+    use crate::sim::clock::Stopwatch;
 
     #[test]
     fn items_are_worked_on_side_by_side() {

@@ -13,6 +13,7 @@ use crate::nav::reference::{StepTable, Tiles};
 use crate::nav::rule::{diagonal_turns, directions_on, is_step_free, is_straight_turn};
 use crate::nav::walks::{Reach, Stop, Walks, for_each_successor};
 use crate::nav::{Diagonal, Direction};
+use crate::sim::{Inline, Workers};
 
 /// Up to so many tiles straight walks are compared from every tile.
 const WHOLE_TILES_MAX: u64 = 150 * 150;
@@ -57,7 +58,9 @@ fn compare<const CUT: bool>(map: &TileMap, tiles: &[IVec2]) -> Result<(), TestCa
         SignPlanes::build(map, diagonal),
         StepTable::build(map, diagonal),
     );
-    let graph = JumpGraph::build(map, diagonal, &planes, usize::MAX).expect("there is no limit");
+    let workers = Workers::with_pool(3);
+    let graph =
+        JumpGraph::build(map, diagonal, &planes, usize::MAX, workers).expect("there is no limit");
     let by_tiles = Tiles(map.rows());
     let by_planes = SignWalks {
         tiles: map,
@@ -152,10 +155,14 @@ proptest! {
     fn a_graph_is_built_within_its_limit_or_not_at_all((map, _) in map_and_tiles(60, 0)) {
         for diagonal in Diagonal::ALL {
             let planes = SignPlanes::build(&map, diagonal);
-            let build = |bytes_max| JumpGraph::build(&map, diagonal, &planes, bytes_max);
-            let bytes = build(usize::MAX).expect("there is no limit").memory_bytes();
-            prop_assert!(build(bytes).is_some());
-            prop_assert!(build(bytes - 1).is_none());
+            let build = |bytes_max| JumpGraph::build(&map, diagonal, &planes, bytes_max, Inline);
+            let graph = build(usize::MAX).expect("there is no limit");
+            let bytes = graph.memory_bytes();
+            let workers = Workers::with_pool(3);
+            let by_several = |bytes_max| JumpGraph::build(&map, diagonal, &planes, bytes_max, workers);
+            prop_assert!(by_several(bytes).as_ref() == Some(&graph));
+            prop_assert!(build(bytes) == Some(graph));
+            prop_assert!(build(bytes - 1).or_else(|| by_several(bytes - 1)).is_none());
         }
     }
 }

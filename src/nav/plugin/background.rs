@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use bevy_tasks::{AsyncComputeTaskPool, Task, block_on};
+use bevy_tasks::{AsyncComputeTaskPool, Task};
 
 use super::stats::MapBuildStats;
 use crate::memory::with_thread_tag;
-use crate::sim::SimSystems;
 use crate::sim::clock::Stopwatch;
+use crate::sim::{SimSystems, wait_for};
 
 /// Something that is being made.
 pub(super) enum Background<T> {
@@ -29,7 +29,7 @@ impl<T: Send + 'static> Background<T> {
     /// What was made; the work itself when it is not done and is not to be waited for.
     pub(super) fn finish(self, wait: bool) -> Result<T, Self> {
         match self {
-            Self::Task(task) if wait || task.is_finished() => Ok(block_on(task)),
+            Self::Task(task) if wait || task.is_finished() => Ok(wait_for(task)),
             Self::Task(_) => Err(self),
             Self::Due(make) => Ok(make()),
             Self::Done(made) => Ok(*made),

@@ -30,6 +30,7 @@ use super::waiting::Waiting;
 use crate::map::{SceneMap, TileMap, TileRect};
 use crate::memory::MemoryUse;
 use crate::nav::{Algorithm, NavMap};
+use crate::sim::{BackgroundWorkers, SimSystems};
 
 /// What answers while a faster algorithm is not ready.
 const FALLBACK: Algorithm = Algorithm::JpsBitPrune;
@@ -88,8 +89,12 @@ impl BuildPlan {
         }
         // Its planes serve until the rest is there, and again when an edit has undone the rest.
         self.nav_map.prepare(&self.tiles, FALLBACK);
-        self.nav_map
-            .prepare_within(&self.tiles, self.algorithm, self.graph_bytes_max);
+        self.nav_map.prepare_spread(
+            &self.tiles,
+            self.algorithm,
+            self.graph_bytes_max,
+            BackgroundWorkers::tagged(SimSystems::Navigate.allocation_tag()),
+        );
         self.nav_map
     }
 }

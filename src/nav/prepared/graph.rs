@@ -15,6 +15,9 @@
 //! Cost: building walks once from every jump point in every direction. Memory: 4 bytes a successor, 20 a jump point (40
 //! under `Cut`) and what the numbers and the landmarks take.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use glam::IVec2;
 use prefetch_index::prefetch_index;
 
@@ -26,6 +29,7 @@ use crate::nav::direction::{Direction, Directions};
 use crate::nav::rule::{Diagonal, diagonal_turns, directions_on, is_step_free, is_straight_turn};
 use crate::nav::walks::for_each_successor;
 use crate::nav::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
+use crate::sim::Spread;
 
 /// The graph of jump points of a map under one movement rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,10 +83,11 @@ impl JumpGraph {
         diagonal: Diagonal,
         planes: &SignPlanes,
         bytes_max: usize,
+        spread: impl Spread,
     ) -> Option<Self> {
         match diagonal {
-            Diagonal::NoCut => Self::build_with::<false>(map, planes, bytes_max),
-            Diagonal::Cut => Self::build_with::<true>(map, planes, bytes_max),
+            Diagonal::NoCut => Self::build_with::<false>(map, planes, bytes_max, spread),
+            Diagonal::Cut => Self::build_with::<true>(map, planes, bytes_max, spread),
         }
     }
 
@@ -114,55 +119,58 @@ impl JumpGraph {
         map: &TileMap,
         planes: &SignPlanes,
         bytes_max: usize,
+        spread: impl Spread,
     ) -> Option<Self> {
         let rows = map.rows();
         let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
         let points = JumpPoints::number_all(map, |x, y| jump_points_in_word::<CUT>(rows, x, y));
         let mut graph = Self::without_successors(points, diagonal);
         let walks = SignWalks { tiles: map, planes };
-        graph
-            .first
-            .reserve_exact(graph.points.len() as usize * graph.ways as usize + 1);
         // Places in the lists of successors and legs are numbers of 32 bits; legs take 4 times the limit at most, and go.
         let bytes_max = bytes_max.min(u32::MAX as usize);
-        let mut legs = Legs::default();
-        let mut by_direction: [Vec<Successor>; 8] = Default::default();
-        for number in 0..graph.points.len() {
-            if graph.memory_bytes() > bytes_max || legs.ends.len() > bytes_max {
-                return None;
+        let room = bytes_max.checked_sub(graph.memory_bytes())?;
+        let (bytes, legs) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let is_too_large =
+            || bytes.load(Ordering::Relaxed) > room || legs.load(Ordering::Relaxed) > bytes_max;
+        let mut stretches: Vec<Stretch> = (0..graph.points.len())
+            .step_by(STRETCH as usize)
+            .map(|first| Stretch::of(first..graph.points.len().min(first + STRETCH)))
+            .collect();
+        spread.for_each_in_turn(&mut stretches, |stretch| {
+            if is_too_large() {
+                return;
             }
-            let tile = graph.points.tile(number);
-            let legs_before = legs.ends.len();
-            for direction in Direction::ALL {
-                let found = &mut by_direction[direction as usize];
-                found.clear();
-                let directions = Directions::of(direction);
-                for_each_successor::<_, CUT, true>(&walks, tile, directions, |tile, direction| {
-                    // Planes that came out of a file may say anything.
-                    let number = graph.points.number(tile);
-                    found.extend(number.map(|number| Successor::new(number, direction)));
-                });
-                legs.ends.extend(found.iter().map(|end| end.number()));
-            }
-            legs.counts.push((legs.ends.len() - legs_before) as u32);
-            for direction in Direction::ALL.into_iter().take(graph.ways as usize) {
-                let directions = directions_on::<CUT>(rows, tile, Some(direction));
-                graph.first.push(graph.successors.len() as u32);
-                graph.onward.push(directions);
-                if is_turn::<CUT>(rows, tile, direction) {
-                    let onward = directions.iter();
-                    let successors = onward.flat_map(|onward| &by_direction[onward as usize]);
-                    graph.successors.extend(successors);
-                }
-            }
-        }
-        graph.first.push(graph.successors.len() as u32);
-        graph.successors.shrink_to_fit();
-        if graph.memory_bytes() > bytes_max {
+            stretch.walk::<CUT>(&walks, &graph.points, graph.ways);
+            bytes.fetch_add(stretch.graph_bytes(), Ordering::Relaxed);
+            legs.fetch_add(stretch.legs.ends.len(), Ordering::Relaxed);
+        });
+        if is_too_large() {
             return None;
         }
-        graph.landmarks = Landmarks::build::<CUT>(&walks, &graph.points, legs);
-        Some(graph)
+        let legs = graph.join(stretches);
+        graph.landmarks = Landmarks::build::<CUT>(&walks, &graph.points, &legs, spread);
+        (graph.memory_bytes() <= bytes_max).then_some(graph)
+    }
+
+    /// Takes over what follows from all jump points, and gives the legs out of them.
+    fn join(&mut self, stretches: Vec<Stretch>) -> Vec<Legs> {
+        let sum = |len: fn(&Stretch) -> usize| stretches.iter().map(len).sum::<usize>();
+        self.first.reserve_exact(sum(|it| it.counts.len()) + 1);
+        self.onward.reserve_exact(sum(|it| it.onward.len()));
+        let successors = sum(|it| it.successors.len());
+        self.successors.reserve_exact(successors);
+        let mut end = 0;
+        self.first.push(end);
+        let of_stretches = stretches.into_iter().map(|stretch| {
+            self.first.extend(stretch.counts.iter().map(|count| {
+                end += count;
+                end
+            }));
+            self.onward.extend(stretch.onward);
+            self.successors.extend(stretch.successors);
+            stretch.legs
+        });
+        of_stretches.collect()
     }
 
     /// Calls `offer` with what `jump` would offer out of a jump point reached in a direction.
@@ -200,6 +208,71 @@ impl JumpGraph {
         let way = (number * self.ways + direction as u32) as usize;
         let successors = self.first[way] as usize..self.first[way + 1] as usize;
         (self.onward[way], &self.successors[successors])
+    }
+}
+
+/// Jump points that are walked from in one piece of work: some milliseconds. Few in tests, whose maps are small.
+const STRETCH: u32 = if cfg!(test) { 16 } else { 2048 };
+
+/// What follows from jump points whose numbers follow each other.
+struct Stretch {
+    numbers: Range<u32>,
+    /// How many successors a jump point reached in a direction has.
+    counts: Vec<u32>,
+    onward: Vec<Directions>,
+    successors: Vec<Successor>,
+    legs: Legs,
+}
+
+impl Stretch {
+    fn of(numbers: Range<u32>) -> Self {
+        Self {
+            legs: Legs::out_of(numbers.start),
+            numbers,
+            counts: Vec::new(),
+            onward: Vec::new(),
+            successors: Vec::new(),
+        }
+    }
+
+    fn walk<const CUT: bool>(&mut self, walks: &SignWalks, points: &JumpPoints, ways: u32) {
+        let rows = walks.tiles.rows();
+        let mut by_direction: [Vec<Successor>; 8] = Default::default();
+        for tile in self.numbers.clone().map(|number| points.tile(number)) {
+            let ends = &mut self.legs.ends;
+            let legs_before = ends.len();
+            for direction in Direction::ALL {
+                let found = &mut by_direction[direction as usize];
+                found.clear();
+                let directions = Directions::of(direction);
+                for_each_successor::<_, CUT, true>(walks, tile, directions, |tile, direction| {
+                    // Planes that came out of a file may say anything.
+                    let number = points.number(tile);
+                    found.extend(number.map(|number| Successor::new(number, direction)));
+                });
+                ends.extend(found.iter().map(|end| end.number()));
+            }
+            self.legs.counts.push((ends.len() - legs_before) as u32);
+            for direction in Direction::ALL.into_iter().take(ways as usize) {
+                let directions = directions_on::<CUT>(rows, tile, Some(direction));
+                let successors_before = self.successors.len();
+                if is_turn::<CUT>(rows, tile, direction) {
+                    let onward = directions.iter();
+                    let successors = onward.flat_map(|onward| &by_direction[onward as usize]);
+                    self.successors.extend(successors);
+                }
+                self.counts
+                    .push((self.successors.len() - successors_before) as u32);
+                self.onward.push(directions);
+            }
+        }
+    }
+
+    /// Bytes that they take in the graph.
+    fn graph_bytes(&self) -> usize {
+        size_of_val(&self.counts[..])
+            + size_of_val(&self.onward[..])
+            + size_of_val(&self.successors[..])
     }
 }
 

@@ -30,6 +30,7 @@ use crate::nav::cost::{Cost, coarse_octile};
 use crate::nav::direction::Directions;
 use crate::nav::key::Key;
 use crate::nav::walks::{Walks, for_each_successor};
+use crate::sim::Spread;
 
 /// Where the landmarks stand: as far in these directions as there are jump points.
 const CORNERS: [IVec2; LANDMARKS] = [
@@ -61,15 +62,23 @@ impl Landmarks {
     pub(super) fn build<const CUT: bool>(
         walks: &SignWalks,
         points: &JumpPoints,
-        legs: Legs,
+        legs: &[Legs],
+        spread: impl Spread,
     ) -> Self {
-        let numbers = corners(points, &legs);
-        let legs = LegsByEnd::of(legs);
+        let (mut numbers, mut by_end) = (Vec::new(), LegsByEnd::default());
+        let choose = || numbers = corners(points, legs);
+        let sort = || by_end = LegsByEnd::of(points.len(), legs);
+        let mut parts: [Box<dyn FnMut() + Send>; 2] = [Box::new(sort), Box::new(choose)];
+        spread.for_each_in_turn(&mut parts, |part| part());
+        drop(parts);
+        let mut searches: Vec<(u32, Vec<Reached>)> =
+            numbers.iter().map(|&number| (number, Vec::new())).collect();
+        spread.for_each_in_turn(&mut searches, |(landmark, reached)| {
+            *reached = search::<CUT>(walks, points, &by_end, points.tile(*landmark));
+        });
         let mut distances = vec![[FARTHEST; LANDMARKS]; points.len() as usize];
-        let mut of_one = Vec::new();
-        for (nth, &landmark) in numbers.iter().enumerate() {
-            search::<CUT>(walks, points, &legs, points.tile(landmark), &mut of_one);
-            for (distances, reached) in distances.iter_mut().zip(&of_one) {
+        for (nth, (_, reached)) in searches.into_iter().enumerate() {
+            for (distances, reached) in distances.iter_mut().zip(reached) {
                 distances[nth] = reached.distance;
             }
         }
@@ -125,14 +134,11 @@ impl Landmarks {
 
 /// The jump points that lie farthest in each corner, of those that legs join: the most, with the lowest numbers among equals. This
 /// asks for no region of the map, as the numbers of those tell of edits and a graph is to follow from the tiles alone.
-fn corners(points: &JumpPoints, legs: &Legs) -> Vec<u32> {
+fn corners(points: &JumpPoints, legs: &[Legs]) -> Vec<u32> {
     let mut joined: Vec<u32> = (0..points.len()).collect();
-    let mut ends = legs.ends.iter();
-    for (number, count) in (0..).zip(&legs.counts) {
-        for &end in ends.by_ref().take(*count as usize) {
-            let (a, b) = (root(&mut joined, number), root(&mut joined, end));
-            joined[a.max(b) as usize] = a.min(b);
-        }
+    for (number, end) in legs.iter().flat_map(Legs::iter) {
+        let (a, b) = (root(&mut joined, number), root(&mut joined, end));
+        joined[a.max(b) as usize] = a.min(b);
     }
     let mut sizes = vec![0; joined.len()];
     for number in 0..points.len() {
@@ -161,16 +167,40 @@ fn root(joined: &mut [u32], mut number: u32) -> u32 {
     number
 }
 
-/// The first legs of ways out of the jump points in all directions, one jump point after the other.
-#[derive(Default)]
+/// The first legs of ways out of jump points in all directions, one jump point after the other.
 pub(super) struct Legs {
+    /// The number of the first of these jump points.
+    first: u32,
     /// How many legs lead out of each.
     pub(super) counts: Vec<u32>,
     /// The numbers of the jump points at which they end.
     pub(super) ends: Vec<u32>,
 }
 
+impl Legs {
+    /// None yet, of the jump points from one on.
+    pub(super) const fn out_of(first: u32) -> Self {
+        Self {
+            first,
+            counts: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// The numbers of the jump points that each leads out of and to.
+    fn iter(&self) -> impl Iterator<Item = (u32, u32)> {
+        let mut to = 0;
+        let counts = (self.first..).zip(&self.counts);
+        counts.flat_map(move |(number, &count)| {
+            let from = to;
+            to += count as usize;
+            self.ends[from..to].iter().map(move |&end| (number, end))
+        })
+    }
+}
+
 /// Legs by the jump points at which they end.
+#[derive(Default)]
 struct LegsByEnd {
     /// Where those to each jump point begin; they end where the next ones begin.
     first: Vec<u32>,
@@ -178,9 +208,9 @@ struct LegsByEnd {
 }
 
 impl LegsByEnd {
-    fn of(Legs { counts, ends }: Legs) -> Self {
-        let mut first = vec![0; counts.len() + 1];
-        for end in &ends {
+    fn of(points: u32, legs: &[Legs]) -> Self {
+        let mut first = vec![0; points as usize + 1];
+        for end in legs.iter().flat_map(|legs| &legs.ends) {
             first[*end as usize] += 1;
         }
         let mut sum = 0;
@@ -188,14 +218,11 @@ impl LegsByEnd {
             sum += *first;
             *first = sum;
         }
-        let mut from = vec![0; ends.len()];
-        let mut ends = ends.into_iter();
-        for (number, count) in (0..).zip(counts) {
-            for end in ends.by_ref().take(count as usize) {
-                let place = &mut first[end as usize];
-                *place -= 1;
-                from[*place as usize] = number;
-            }
+        let mut from = vec![0; sum as usize];
+        for (number, end) in legs.iter().flat_map(Legs::iter) {
+            let place = &mut first[end as usize];
+            *place -= 1;
+            from[*place as usize] = number;
         }
         Self { first, from }
     }
@@ -219,13 +246,11 @@ fn search<const CUT: bool>(
     points: &JumpPoints,
     legs: &LegsByEnd,
     landmark: IVec2,
-    reached: &mut Vec<Reached>,
-) {
+) -> Vec<Reached> {
     let tiles = walks.tiles;
     let corner = UVec2::new(tiles.width(), tiles.height()).as_ivec2();
     let mut open = Buckets::new(coarse_octile(IVec2::ZERO, corner));
-    reached.clear();
-    reached.extend((0..points.len()).map(|number| {
+    let first_look = (0..points.len()).map(|number| {
         let tile = points.tile(number);
         let mut distance = FARTHEST;
         if Walks::<CUT>::is_clear(walks, tile, landmark) {
@@ -234,7 +259,8 @@ fn search<const CUT: bool>(
         }
         let tile = Key::of_tile(tile);
         Reached { tile, distance }
-    }));
+    });
+    let mut reached: Vec<Reached> = first_look.collect();
     while let Some(number) = open.pop() {
         let Reached { tile, distance } = reached[number as usize];
         if !open.is_at_hand(distance) {
@@ -250,6 +276,7 @@ fn search<const CUT: bool>(
             }
         }
     }
+    reached
 }
 
 /// What waits in a search, by distance in steps of [`BUCKET_UNITS`]: what waits in the same bucket is in no order, as no leg

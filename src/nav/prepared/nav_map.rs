@@ -9,6 +9,7 @@ use crate::map::{MapPart, TileMap, TileRect};
 use crate::nav::algorithm::Algorithm;
 use crate::nav::reference::StepTable;
 use crate::nav::rule::Diagonal;
+use crate::sim::{Inline, Spread};
 
 /// The movement rule on a map, and the structures that were prepared of the map for it.
 ///
@@ -118,6 +119,17 @@ impl NavMap {
         algorithm: Algorithm,
         graph_bytes_max: usize,
     ) {
+        self.prepare_spread(tiles, algorithm, graph_bytes_max, Inline);
+    }
+
+    /// The same by several hands.
+    pub(in crate::nav) fn prepare_spread(
+        &mut self,
+        tiles: &TileMap,
+        algorithm: Algorithm,
+        graph_bytes_max: usize,
+        spread: impl Spread,
+    ) {
         if !self.is_of(tiles) {
             *self = Self::new(self.diagonal);
             self.fingerprint = tiles.fingerprint();
@@ -139,7 +151,7 @@ impl NavMap {
         } else if self.graph.is_none()
             && let Some(planes) = &self.planes
         {
-            let graph = JumpGraph::build(tiles, self.diagonal, planes, graph_bytes_max);
+            let graph = JumpGraph::build(tiles, self.diagonal, planes, graph_bytes_max, spread);
             self.is_graph_refused = graph.is_none();
             self.graph = graph.map(Arc::new);
         }

@@ -342,6 +342,7 @@ fn read_landmarks(reader: &mut PartReader, points: u32) -> Result<Landmarks, Par
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sim::Inline;
 
     /// What was prepared by an earlier version must not be taken for what it would be now: when one of these sums has to change,
     /// `LAYOUT` does, too.
@@ -352,7 +353,7 @@ mod tests {
         for (diagonal, rule, words, ways) in [(Diagonal::NoCut, 0, 5, 4), (Diagonal::Cut, 1, 7, 8)]
         {
             let planes = SignPlanes::build(&map, diagonal);
-            let graph = JumpGraph::build(&map, diagonal, &planes, usize::MAX).unwrap();
+            let graph = JumpGraph::build(&map, diagonal, &planes, usize::MAX, Inline).unwrap();
             let parts = [
                 planes_part(&map, diagonal, &planes),
                 graph_part(&map, diagonal, &graph),
@@ -390,7 +391,7 @@ mod tests {
     fn a_jump_point_off_the_map_is_refused() {
         let map = TileMap::from_fn(70, 9, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
         let planes = SignPlanes::build(&map, Diagonal::NoCut);
-        let graph = JumpGraph::build(&map, Diagonal::NoCut, &planes, usize::MAX).unwrap();
+        let graph = JumpGraph::build(&map, Diagonal::NoCut, &planes, usize::MAX, Inline).unwrap();
         let part = graph_part(&map, Diagonal::NoCut, &graph);
         for x in 70..128 {
             let mut bytes = part.bytes().to_vec();
