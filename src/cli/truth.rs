@@ -219,8 +219,8 @@ fn packet_of(mirror: &Mirror) -> Vec<u8> {
         write_own(&mut bytes, id, generation);
     }
     let write_all = |bytes: &mut Vec<u8>, attributes: &AttributeValues| {
-        for (id, value) in attributes {
-            write_attribute(bytes, *id, value);
+        for (id, value) in attributes.iter() {
+            write_attribute(bytes, id, value);
         }
     };
     for id in mirror.ids() {

@@ -3,16 +3,23 @@
 //! Reliable packets must follow each other without a gap. Unreliable ones may be lost, come twice or late: a motion is taken
 //! if it is of an object that is known and newer than the one held, and forgotten otherwise.
 
-#[path = "mirror/memory.rs"] // The fuzzer builds this file by itself.
+// The fuzzer builds this file by itself.
+#[path = "mirror/attribute_values.rs"]
+mod attribute_values;
+#[path = "mirror/memory.rs"]
 mod memory;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
+use std::hint::black_box;
 
 use foldhash::fast::FixedState;
 use glam::Vec2;
+use smallvec::SmallVec;
 use thiserror::Error;
+
+pub use attribute_values::AttributeValues;
 
 use crate::wire::{
     Attribute, Channel, Motion, PacketHeader, Reader, Reassembler, RemoteId, ServerMessage,
@@ -98,9 +105,6 @@ pub struct OwnPosition {
     pub position: Vec2,
 }
 
-/// Encoded values of attributes by ascending number.
-pub type AttributeValues = Vec<(u16, Vec<u8>)>;
-
 /// What a client knows.
 #[derive(Clone, Debug, Default)]
 pub struct Mirror {
@@ -125,6 +129,12 @@ pub struct Mirror {
     own_position: Option<OwnPosition>,
     received: u32,
 }
+
+/// Motions that are looked up together: each object lies elsewhere in memory, and to wait for all takes as long as for one.
+const MOTIONS_AT_ONCE: usize = 16;
+
+/// Number and generation of an object, and how it moved.
+type Motions = SmallVec<[(u32, u32, Motion); MOTIONS_AT_ONCE]>;
 
 /// Notices that a mirror keeps for whoever asks; older ones are forgotten.
 const NOTICES_MAX: usize = 64;
@@ -182,10 +192,30 @@ impl Mirror {
             self.ignored += 1;
             return Ok(());
         }
+        let mut motions = Motions::new();
         while !reader.is_empty() {
-            let message = ServerMessage::read(&mut reader)?;
-            show(self, &message);
-            match message {
+            let read = ServerMessage::read(&mut reader);
+            let tick = widen(self.tick, header.tick);
+            if let Ok(ServerMessage::Motion {
+                id,
+                generation,
+                motion,
+            }) = read
+                && header.epoch == self.epoch
+            {
+                motions.push((id, generation, motion));
+                if motions.len() == MOTIONS_AT_ONCE {
+                    self.move_all(&mut motions, tick, reliable, &mut show)?;
+                }
+                continue;
+            }
+            self.move_all(&mut motions, tick, reliable, &mut show)?;
+            let message = match &read {
+                Ok(message) => message,
+                Err(error) => return Err((*error).into()),
+            };
+            show(self, message);
+            match *message {
                 ServerMessage::Hello(hello) => {
                     self.tick_s = told_tick_s(hello.tick_millihertz);
                     // Of a server at its usual pace nothing is said.
@@ -219,8 +249,7 @@ impl Mirror {
                 }
                 _ => {}
             }
-            let tick = widen(self.tick, header.tick);
-            if let ServerMessage::OwnPosition { position } = message {
+            if let ServerMessage::OwnPosition { position } = *message {
                 self.stand_at(OwnPosition {
                     tick,
                     input: header.input,
@@ -228,28 +257,53 @@ impl Mirror {
                 });
                 continue;
             }
-            self.apply(message, tick, reliable)?;
+            self.apply(message, tick)?;
         }
+        let tick = widen(self.tick, header.tick);
+        self.move_all(&mut motions, tick, reliable, &mut show)?;
         if reliable {
             let before = if is_welcomed { 0 } else { self.received };
             self.received = before.wrapping_add(messages.len() as u32);
         }
-        self.tick = self.tick.max(widen(self.tick, header.tick));
+        self.tick = self.tick.max(tick);
         Ok(())
     }
 
-    fn apply(
+    /// Takes motions in their order.
+    fn move_all(
         &mut self,
-        message: ServerMessage,
+        motions: &mut Motions,
         tick: u64,
         reliable: bool,
+        show: &mut impl FnMut(&Self, &ServerMessage),
     ) -> Result<(), MirrorError> {
-        // A motion names the last eight bits of its tick, which is not later than the packet's.
-        let held_at =
-            |motion: Motion| tick.saturating_sub(u64::from((tick as u8).wrapping_sub(motion.at)));
-        match message {
+        for (id, ..) in motions.iter() {
+            black_box(self.objects.get(id).map(|object| object.motion_tick));
+        }
+        for (id, generation, motion) in motions.drain(..) {
+            let message = ServerMessage::Motion {
+                id,
+                generation,
+                motion,
+            };
+            show(self, &message);
+            match self.known(id, generation) {
+                Ok(object) if held_at(motion, tick) > object.motion_tick => {
+                    (object.motion, object.motion_tick) = (motion, held_at(motion, tick));
+                }
+                Err(error) if reliable => return Err(error),
+                Ok(_) | Err(_) => self.ignored += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a message that is of the client's epoch and no motion.
+    fn apply(&mut self, message: &ServerMessage, tick: u64) -> Result<(), MirrorError> {
+        match *message {
             ServerMessage::Hello(_)
             | ServerMessage::Notice(_)
+            | ServerMessage::Motion { .. }
             | ServerMessage::OwnPosition { .. } => {}
             ServerMessage::Scene { scene, size } => {
                 self.forget();
@@ -268,33 +322,33 @@ impl Mirror {
                 generation,
                 kind,
                 motion,
-                attributes,
+                ref attributes,
             } => {
                 let object = MirrorObject {
                     generation,
                     kind,
                     motion,
-                    motion_tick: held_at(motion),
-                    attributes: Vec::new(),
+                    motion_tick: held_at(motion, tick),
+                    attributes: AttributeValues::default(),
                 };
-                self.meet(id, object, &attributes)?;
+                self.meet(id, object, attributes)?;
             }
             ServerMessage::Delta {
                 id,
                 generation,
-                attributes,
+                ref attributes,
             } => {
-                set(&mut self.known(id, generation)?.attributes, &attributes);
+                self.known(id, generation)?.attributes.set(attributes);
             }
             ServerMessage::Remote {
                 of,
                 kind,
-                attributes,
-            } => self.be_told_of(of, kind, &attributes)?,
-            ServerMessage::RemoteDelta { of, attributes } => {
+                ref attributes,
+            } => self.be_told_of(of, kind, attributes)?,
+            ServerMessage::RemoteDelta { of, ref attributes } => {
                 let remote = self.remotes.get_mut(&of);
                 let remote = remote.ok_or(MirrorError::NotTold(of))?;
-                set(&mut remote.attributes, &attributes);
+                remote.attributes.set(attributes);
             }
             ServerMessage::Forget { of } => {
                 let remote = self.remotes.remove(&of);
@@ -304,17 +358,6 @@ impl Mirror {
                 self.announces += 1;
                 self.last_announce = Some((from, bytes.to_vec()));
             }
-            ServerMessage::Motion {
-                id,
-                generation,
-                motion,
-            } => match self.known(id, generation) {
-                Ok(object) if held_at(motion) > object.motion_tick => {
-                    (object.motion, object.motion_tick) = (motion, held_at(motion));
-                }
-                Err(error) if reliable => return Err(error),
-                Ok(_) | Err(_) => self.ignored += 1,
-            },
         }
         Ok(())
     }
@@ -344,7 +387,7 @@ impl Mirror {
         if self.objects.contains_key(&id) || self.remotes.contains_key(&remote) {
             return Err(MirrorError::Known { id, generation });
         }
-        set(&mut object.attributes, attributes);
+        object.attributes.set(attributes);
         self.objects.insert(id, object);
         Ok(())
     }
@@ -362,9 +405,9 @@ impl Mirror {
         }
         let mut remote = MirrorRemote {
             kind,
-            attributes: Vec::new(),
+            attributes: AttributeValues::default(),
         };
-        set(&mut remote.attributes, attributes);
+        remote.attributes.set(attributes);
         self.remotes.insert(of, remote);
         Ok(())
     }
@@ -515,19 +558,7 @@ impl Mirror {
     }
 }
 
-/// Takes over values, keeping the order of numbers; what is removed goes.
-fn set(values: &mut AttributeValues, attributes: &[Attribute]) {
-    for attribute in attributes {
-        let place = values.binary_search_by_key(&attribute.id, |&(id, _)| id);
-        match (place, attribute.value) {
-            (Ok(place), Some(told)) => {
-                let value = &mut values[place].1;
-                value.clear();
-                value.extend_from_slice(told);
-            }
-            (Err(place), Some(told)) => values.insert(place, (attribute.id, told.to_vec())),
-            (Ok(place), None) => drop(values.remove(place)),
-            (Err(_), None) => {}
-        }
-    }
+/// The tick of a motion: it names the last eight bits, and is not later than its packet's.
+fn held_at(motion: Motion, tick: u64) -> u64 {
+    tick.saturating_sub(u64::from((tick as u8).wrapping_sub(motion.at)))
 }

@@ -473,7 +473,11 @@ fn read_attributes<'a>(
     told: ToldAs,
 ) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
     let count = read_u16(reader)?;
-    (0..count).map(|_| read_attribute(reader, told)).collect()
+    let mut attributes = SmallVec::new();
+    for _ in 0..count {
+        attributes.push(read_attribute(reader, told)?);
+    }
+    Ok(attributes)
 }
 
 fn read_attribute<'a>(reader: &mut Reader<'a>, told: ToldAs) -> Result<Attribute<'a>, WireError> {

@@ -83,9 +83,7 @@ impl Town {
         let of = |&(_, entity, _): &(ClientId, Entity, Mirror)| {
             let id = self.app.world().get::<Object>(entity)?.id().0;
             let object = self.people[by].2.object(id)?;
-            let mut values = object.attributes.iter();
-            let (_, value) = values.find(|&&(number, _)| number == attribute)?;
-            value.first().copied()
+            object.attributes.get(attribute)?.first().copied()
         };
         self.people.iter().map(of).collect()
     }

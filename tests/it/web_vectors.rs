@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use throng::map::TileMap;
 use throng::movement::{Ground, PlayerStep, direction_of, step_m};
 use throng::net::{ClientHandshake, ConnectToken, map_bytes};
-use throng::sync::{Mirror, Predictor};
+use throng::sync::{AttributeValues, Mirror, Predictor};
 use throng::wire::{
     Channel, ChannelState, ClientInput, ClientMessage, Hello, InputMotion, Motion, PacketHeader,
     PacketWriter, PositionQuantum, RemoteId, ResumeToken, SayScope, SessionNotice, write_announce,
@@ -93,7 +93,7 @@ fn name_of(notice: &SessionNotice) -> String {
     }
 }
 
-fn values(attributes: &[(u16, Vec<u8>)]) -> Value {
+fn values(attributes: &AttributeValues) -> Value {
     let values = attributes.iter().map(|(id, value)| json!([id, hex(value)]));
     values.collect()
 }

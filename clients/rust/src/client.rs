@@ -198,9 +198,7 @@ impl Client {
     /// The bytes of an object's attribute, as the game encodes it.
     #[must_use]
     pub fn attribute(&self, id: u32, attribute: u16) -> Option<&[u8]> {
-        let attributes = &self.mirror().object(id)?.attributes;
-        let place = attributes.binary_search_by_key(&attribute, |held| held.0);
-        Some(&attributes[place.ok()?].1)
+        self.mirror().object(id)?.attributes.get(attribute)
     }
 
     /// The smoothed round trip of a packet, the server's tick included, in seconds; none before the first.

@@ -1,21 +1,15 @@
 //! What a client's mirror holds.
 
-use super::{AttributeValues, Mirror};
+use super::Mirror;
 use crate::memory::{MemoryUse, each};
-
-fn of_values(values: &AttributeValues) -> usize {
-    values.heap_bytes() + each(values.iter().map(|(_, value)| value))
-}
 
 impl MemoryUse for Mirror {
     fn heap_bytes(&self) -> usize {
         let objects = self.objects.values();
         let remotes = self.remotes.values();
         let last = self.last_announce.as_ref();
-        objects
-            .map(|object| of_values(&object.attributes))
-            .chain(remotes.map(|remote| of_values(&remote.attributes)))
-            .sum::<usize>()
+        each(objects.map(|object| &object.attributes))
+            + each(remotes.map(|remote| &remote.attributes))
             + last.map_or(0, |(_, bytes)| bytes.heap_bytes())
             + self.objects.heap_bytes()
             + self.remotes.heap_bytes()

@@ -166,7 +166,7 @@ impl Claims<'_> {
         is_seen: bool,
     ) -> Result<(), String> {
         let attributes = self.world.resource::<Attributes>();
-        let mut expected = AttributeValues::new();
+        let mut expected = Vec::new();
         let mut told = Vec::new();
         for attribute in (0..ATTRIBUTES_MAX).map_while(|bit| attributes.get(bit)) {
             if !self.may_learn(attribute.spec, of, is_seen) {
@@ -185,7 +185,7 @@ impl Claims<'_> {
         }
         // What it learnt while it belonged to the object's team or party, it keeps; what the object has no more it does not.
         let held = held.iter().filter(|(id, _)| told.contains(id));
-        let held: Vec<_> = held.cloned().collect();
+        let held: Vec<_> = held.map(|(id, value)| (id, value.to_vec())).collect();
         if held == expected {
             Ok(())
         } else {

@@ -13,9 +13,7 @@ pub(super) fn told_of(rig: &Rig, by: Entity, of: ObjectRef, attribute: u16) -> O
     };
     let mirror = &end.mirrors.get(&rig.client_of(by))?.0;
     let (_, remote) = mirror.remotes().find(|&(other, _)| other == of)?;
-    let mut values = remote.attributes.iter();
-    let (_, value) = values.find(|&&(id, _)| id == attribute)?;
-    Some(value.clone())
+    remote.attributes.get(attribute).map(<[u8]>::to_vec)
 }
 
 fn join(rig: &mut Rig, who: &[usize]) {
