@@ -212,7 +212,7 @@ impl JumpGraph {
 }
 
 /// Jump points that are walked from in one piece of work: some milliseconds. Few in tests, whose maps are small.
-const STRETCH: u32 = if cfg!(test) { 16 } else { 2048 };
+const STRETCH: u32 = if cfg!(test) { 16 } else { 512 };
 
 /// What follows from jump points whose numbers follow each other.
 struct Stretch {

@@ -71,15 +71,15 @@ impl Landmarks {
         let mut parts: [Box<dyn FnMut() + Send>; 2] = [Box::new(sort), Box::new(choose)];
         spread.for_each_in_turn(&mut parts, |part| part());
         drop(parts);
-        let mut searches: Vec<(u32, Vec<Reached>)> =
+        let mut searches: Vec<(u32, Vec<u32>)> =
             numbers.iter().map(|&number| (number, Vec::new())).collect();
-        spread.for_each_in_turn(&mut searches, |(landmark, reached)| {
-            *reached = search::<CUT>(walks, points, &by_end, points.tile(*landmark));
+        spread.for_each_in_turn(&mut searches, |(landmark, of_one)| {
+            *of_one = search::<CUT>(walks, points, &by_end, points.tile(*landmark));
         });
         let mut distances = vec![[FARTHEST; LANDMARKS]; points.len() as usize];
-        for (nth, (_, reached)) in searches.into_iter().enumerate() {
-            for (distances, reached) in distances.iter_mut().zip(reached) {
-                distances[nth] = reached.distance;
+        for (nth, (_, of_one)) in searches.into_iter().enumerate() {
+            for (distances, distance) in distances.iter_mut().zip(of_one) {
+                distances[nth] = distance;
             }
         }
         Self { numbers, distances }
@@ -136,10 +136,10 @@ impl Landmarks {
 /// asks for no region of the map, as the numbers of those tell of edits and a graph is to follow from the tiles alone.
 fn corners(points: &JumpPoints, legs: &[Legs]) -> Vec<u32> {
     let mut joined: Vec<u32> = (0..points.len()).collect();
-    for (number, end) in legs.iter().flat_map(Legs::iter) {
+    legs.iter().flat_map(Legs::iter).for_each(|(number, end)| {
         let (a, b) = (root(&mut joined, number), root(&mut joined, end));
         joined[a.max(b) as usize] = a.min(b);
-    }
+    });
     let mut sizes = vec![0; joined.len()];
     for number in 0..points.len() {
         sizes[root(&mut joined, number) as usize] += 1;
@@ -219,11 +219,11 @@ impl LegsByEnd {
             *first = sum;
         }
         let mut from = vec![0; sum as usize];
-        for (number, end) in legs.iter().flat_map(Legs::iter) {
+        legs.iter().flat_map(Legs::iter).for_each(|(number, end)| {
             let place = &mut first[end as usize];
             *place -= 1;
             from[*place as usize] = number;
-        }
+        });
         Self { first, from }
     }
 
@@ -246,7 +246,7 @@ fn search<const CUT: bool>(
     points: &JumpPoints,
     legs: &LegsByEnd,
     landmark: IVec2,
-) -> Vec<Reached> {
+) -> Vec<u32> {
     let tiles = walks.tiles;
     let corner = UVec2::new(tiles.width(), tiles.height()).as_ivec2();
     let mut open = Buckets::new(coarse_octile(IVec2::ZERO, corner));
@@ -276,7 +276,8 @@ fn search<const CUT: bool>(
             }
         }
     }
-    reached
+    let distances = reached.iter().map(|reached| reached.distance);
+    distances.collect()
 }
 
 /// What waits in a search, by distance in steps of [`BUCKET_UNITS`]: what waits in the same bucket is in no order, as no leg
