@@ -64,3 +64,55 @@ pub(crate) fn wait_for<T: Send + 'static>(task: Task<T>) -> T {
     let mut made = pool.scope_with_executor(true, None, |scope| scope.spawn(task));
     made.pop().expect("a scope gives what its one task made")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use bevy_tasks::TaskPool;
+
+    use super::*;
+    use crate::sim::clock::Stopwatch;
+
+    const WORKERS: BackgroundWorkers = BackgroundWorkers::tagged(AllocationTag(0));
+
+    #[test]
+    fn who_waits_for_a_task_works_with_it() {
+        let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
+        let all = WORKERS.hands();
+        assert_eq!(all, pool.thread_num() + 1);
+        let task = pool.spawn(async move {
+            let begun = AtomicUsize::new(0);
+            let mut met = vec![false; all];
+            // If another test has threads of the pool, they come later.
+            WORKERS.for_each_in_turn(&mut met, |met| {
+                begun.fetch_add(1, Ordering::SeqCst);
+                let watch = Stopwatch::start();
+                while begun.load(Ordering::SeqCst) < all
+                    && watch.elapsed() < Duration::from_secs(60)
+                {
+                    std::thread::yield_now();
+                }
+                *met = begun.load(Ordering::SeqCst) == all;
+            });
+            met
+        });
+        assert_eq!(wait_for(task), vec![true; all]);
+    }
+
+    #[test]
+    fn every_item_is_visited_once() {
+        AsyncComputeTaskPool::get_or_init(TaskPool::default);
+        let (mut items, mut scratch) = (vec![0; 500], Vec::<usize>::new());
+        WORKERS.for_each_chunk(&mut items, 1, &mut scratch, |seen, first, chunk| {
+            *seen += chunk.len();
+            (first..)
+                .zip(chunk)
+                .for_each(|(place, item)| *item += place);
+        });
+        WORKERS.for_each_in_turn(&mut items, |item| *item += 1);
+        assert!(items.into_iter().eq(1..=500));
+        assert_eq!(scratch.iter().sum::<usize>(), 500);
+    }
+}

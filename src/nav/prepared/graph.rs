@@ -12,7 +12,7 @@
 //!
 //! Invariant: the successors are those that `jump` offers over sign planes, in that order.
 //!
-//! Cost: building walks once from every jump point in every direction. Memory: 4 bytes a successor, 20 a jump point (40
+//! Cost: building walks once from every jump point in every direction, side by side. Memory: 4 bytes a successor, 20 a jump point (40
 //! under `Cut`) and what the numbers and the landmarks take.
 
 use std::ops::Range;
@@ -211,7 +211,7 @@ impl JumpGraph {
     }
 }
 
-/// Jump points that are walked from in one piece of work: some milliseconds. Few in tests, whose maps are small.
+/// Jump points that are walked from in one piece of work: half a millisecond. Few in tests, whose maps are small.
 const STRETCH: u32 = if cfg!(test) { 16 } else { 512 };
 
 /// What follows from jump points whose numbers follow each other.

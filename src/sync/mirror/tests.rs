@@ -189,3 +189,62 @@ proptest! {
         let _ = mirror.receive(&packet(1, 1, |packet| packet.extend(bytes)));
     }
 }
+
+proptest! {
+    #![proptest_config(draws!())]
+
+    /// Many motions of a packet do what each does that comes alone, and are shown beside what is known before they do it.
+    #[test]
+    fn motions_that_come_together_do_what_each_alone_would(
+        motions in prop::collection::vec((1_u32..9, 0_u32..2, 0_u8..12), 0..50),
+        reliable in prop::bool::weighted(0.3),
+        despawned in prop::option::of((0_usize..50, 1_u32..7)),
+    ) {
+        let mut together = greeted();
+        let others = packet(1, 1, |bytes| {
+            for id in 1..7 {
+                write_snapshot_head(bytes, id, 0, 1, Motion::of(3, Vec2::ZERO, Vec2::ZERO, 0, 0), 0);
+            }
+        });
+        together.receive(&others).unwrap();
+        let mut one_by_one = together.clone();
+        let channel = if reliable { Channel::Reliable } else { Channel::Unreliable };
+        let write = |nth: usize, bytes: &mut Vec<u8>| {
+            let (id, generation, at) = motions[nth];
+            let there = Vec2::splat(nth as f32);
+            write_motion(bytes, id, generation, Motion::of(at, there, Vec2::ZERO, 0, 0));
+            if let Some((_, id)) = despawned.filter(|(after, _)| *after == nth) {
+                write_despawn(bytes, id, 0);
+            }
+        };
+        // All of one tick, as the packet is that has all.
+        let tick = 12;
+        let packet_of_all = |sequence, all: std::ops::Range<usize>| {
+            let header = PacketHeader { channel, epoch: 1, sequence, tick, input: 0 };
+            let mut bytes = header.to_bytes().to_vec();
+            all.for_each(|nth| write(nth, &mut bytes));
+            bytes
+        };
+        let mut shown = Vec::new();
+        let result = together.receive_each(&packet_of_all(2, 0..motions.len()), |mirror, message| {
+            if let ServerMessage::Motion { id, .. } = *message {
+                shown.push(mirror.object(id).map(|object| object.motion));
+            }
+        });
+        let (mut expected, mut known) = (Ok(()), Vec::new());
+        for (nth, &(id, ..)) in motions.iter().enumerate() {
+            known.push(one_by_one.object(id).map(|object| object.motion));
+            expected = one_by_one.receive(&packet_of_all(2 + nth as u16, nth..nth + 1));
+            if expected.is_err() {
+                break;
+            }
+        }
+        prop_assert_eq!(result, expected);
+        prop_assert_eq!(shown, known);
+        prop_assert_eq!(together.ids(), one_by_one.ids());
+        for id in together.ids() {
+            prop_assert_eq!(together.object(id), one_by_one.object(id));
+        }
+        prop_assert_eq!(together.ignored(), one_by_one.ignored());
+    }
+}
