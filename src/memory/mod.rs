@@ -79,6 +79,7 @@ pub(crate) use account::clear_and_give_back;
 pub use account::{MemoryUse, each};
 #[cfg(feature = "count-alloc")]
 pub use allocator::CountingAllocator;
+pub(crate) use counts::with_local;
 pub use counts::{
     Allocated, AllocationTag, TAGS_MAX, allocated, allocated_under, allocations, tag_tick,
     with_thread_tag,

@@ -1,12 +1,60 @@
-//! Spreading work that goes on beside the ticks.
+//! Work that goes on beside the ticks, and who helps with it.
+//!
+//! A task is one thread's of Bevy's pool for such work, until somebody waits for one: then whoever waits takes pieces of it, too. So nothing
+//! that keeps real time has more than that thread taken from it.
+//!
+//! Invariant: no task begins inside another one. A thread that waits for the last piece of its task would else take up the next
+//! one, which may be long, with all that its own holds still there.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bevy_tasks::futures_lite::future::yield_now;
 use bevy_tasks::{AsyncComputeTaskPool, Task, block_on};
 
 use super::hands::Hands;
 use super::spread::Spread;
-use crate::memory::{AllocationTag, with_thread_tag};
+use crate::memory::{AllocationTag, with_local, with_thread_tag};
 
-/// The threads of Bevy's pool for work beside the ticks, and whoever [waits](wait_for) for what they make.
+/// How many threads wait for a task.
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Whether this thread is in a task.
+    static IS_BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Begins a task whose allocations are counted under a tag. Without threads for it the work is given back.
+pub(crate) fn begin<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
+    tag: AllocationTag,
+    work: F,
+) -> Result<Task<T>, F> {
+    let pool = AsyncComputeTaskPool::try_get().filter(|pool| pool.thread_num() > 0);
+    let Some(pool) = pool else {
+        return Err(work);
+    };
+    Ok(pool.spawn(async move {
+        while IS_BUSY.get() {
+            yield_now().await;
+        }
+        with_local(&IS_BUSY, true, || with_thread_tag(tag, work))
+    }))
+}
+
+/// What a task makes. Until it is done the calling thread helps with what the pool has to do, whatever it is.
+pub(crate) fn wait_for<T: Send + 'static>(task: Task<T>) -> T {
+    // What is done is taken, and nothing else begun: who asks for it may keep real time.
+    let pool = AsyncComputeTaskPool::try_get().filter(|_| !task.is_finished());
+    let Some(pool) = pool else {
+        return block_on(task);
+    };
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    let mut made = pool.scope_with_executor(true, None, |scope| scope.spawn(task));
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    made.pop().expect("a scope gives what its one task made")
+}
+
+/// The thread of a task, and those that [wait](wait_for) for one as a piece of work begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackgroundWorkers {
     tag: AllocationTag,
@@ -18,11 +66,10 @@ impl BackgroundWorkers {
         Self { tag }
     }
 
-    fn threads(self) -> Hands {
-        let pool = AsyncComputeTaskPool::try_get().map(|pool| &**pool);
+    fn on_pool(self) -> Hands {
         Hands {
-            pool,
-            count: pool.map_or(1, |pool| pool.thread_num() + 1),
+            pool: AsyncComputeTaskPool::try_get().map(|pool| &**pool),
+            count: 1 + WAITING.load(Ordering::Relaxed),
             stay_awake: false,
         }
     }
@@ -39,35 +86,23 @@ impl Spread for BackgroundWorkers {
         let tagged = |scratch: &mut S, first, chunk: &mut [T]| {
             with_thread_tag(self.tag, || work(scratch, first, chunk));
         };
-        self.threads()
+        self.on_pool()
             .for_each_chunk(items, chunk_min, scratch, tagged);
     }
 
     fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         let tagged = |(): &mut (), _, item: &mut T| with_thread_tag(self.tag, || work(item));
-        self.threads()
+        self.on_pool()
             .for_each_in_turn_with(items, &mut Vec::new(), tagged);
     }
 
     fn hands(self) -> usize {
-        self.threads().count
+        self.on_pool().count
     }
-}
-
-/// What a task of the pool makes. While it is not done the calling thread helps with what the pool has to do, this and
-/// everything else.
-pub(crate) fn wait_for<T: Send + 'static>(task: Task<T>) -> T {
-    let pool = AsyncComputeTaskPool::try_get().filter(|_| !task.is_finished());
-    let Some(pool) = pool else {
-        return block_on(task);
-    };
-    let mut made = pool.scope_with_executor(true, None, |scope| scope.spawn(task));
-    made.pop().expect("a scope gives what its one task made")
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
     use bevy_tasks::TaskPool;
@@ -77,28 +112,52 @@ mod tests {
 
     const WORKERS: BackgroundWorkers = BackgroundWorkers::tagged(AllocationTag(0));
 
+    /// Waits until that holds; if another test has the pool's threads, it comes later.
+    fn comes(is_so: impl Fn() -> bool) -> bool {
+        let watch = Stopwatch::start();
+        while !is_so() && watch.elapsed() < Duration::from_secs(60) {
+            std::thread::yield_now();
+        }
+        is_so()
+    }
+
     #[test]
     fn who_waits_for_a_task_works_with_it() {
-        let pool = AsyncComputeTaskPool::get_or_init(TaskPool::default);
-        let all = WORKERS.hands();
-        assert_eq!(all, pool.thread_num() + 1);
-        let task = pool.spawn(async move {
-            let begun = AtomicUsize::new(0);
-            let mut met = vec![false; all];
-            // If another test has threads of the pool, they come later.
+        AsyncComputeTaskPool::get_or_init(TaskPool::default);
+        let task = begin(AllocationTag(0), || {
+            let (is_waited_for, begun) = (comes(|| WORKERS.hands() > 1), AtomicUsize::new(0));
+            let mut met = [false; 2];
             WORKERS.for_each_in_turn(&mut met, |met| {
                 begun.fetch_add(1, Ordering::SeqCst);
-                let watch = Stopwatch::start();
-                while begun.load(Ordering::SeqCst) < all
-                    && watch.elapsed() < Duration::from_secs(60)
-                {
-                    std::thread::yield_now();
-                }
-                *met = begun.load(Ordering::SeqCst) == all;
+                *met = comes(|| begun.load(Ordering::SeqCst) == 2);
             });
-            met
+            (is_waited_for, met)
         });
-        assert_eq!(wait_for(task), vec![true; all]);
+        assert_eq!(wait_for(task.ok().unwrap()), (true, [true; 2]));
+    }
+
+    #[test]
+    fn no_task_begins_inside_another() {
+        thread_local! {
+            static DEPTH: Cell<usize> = const { Cell::new(0) };
+        }
+        AsyncComputeTaskPool::get_or_init(TaskPool::default);
+        let tasks: Vec<_> = (0..50)
+            .map(|_| {
+                let work = || {
+                    DEPTH.set(DEPTH.get() + 1);
+                    let depth = DEPTH.get();
+                    for _ in 0..20 {
+                        let mut items = [0; 4];
+                        WORKERS.for_each_in_turn(&mut items, |_| std::thread::yield_now());
+                    }
+                    DEPTH.set(DEPTH.get() - 1);
+                    depth
+                };
+                begin(AllocationTag(0), work).ok().unwrap()
+            })
+            .collect();
+        assert!(tasks.into_iter().all(|task| wait_for(task) == 1));
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Hands {
                     *hand = own;
                 });
             }
-            // Nobody waits for a thread that is still asleep: it will find nothing left. A panic waits until the scope has ended, as
+            // Of a thread that is still asleep nothing is expected: this one takes its part at the end, and finds nothing left. A panic waits until the scope has ended, as
             // others work with what this function borrowed.
             worked = catch_unwind(AssertUnwindSafe(|| {
                 for hand in own {

@@ -39,7 +39,7 @@ mod timing;
 mod trace;
 mod workers;
 
-pub(crate) use background::{BackgroundWorkers, wait_for};
+pub(crate) use background::{BackgroundWorkers, begin as begin_task, wait_for};
 /// Derived by public components and settings, with the feature `reflect`; a plugin registers its own.
 #[cfg(feature = "reflect")]
 pub use bevy_reflect::Reflect;

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! algorithm ──items──▶ Spread ─┬─ Inline    one after the other, on the calling thread
-//!                              └─ Workers   side by side on Bevy's pool
+//!                              ├─ Workers   side by side on Bevy's pool, in a tick
+//!                              └─ BackgroundWorkers   beside the ticks, by those who wait for it
 //! ```
 //! Invariant: who runs the work changes how long it takes and nothing else; an algorithm writes only to the items and the
 //! scratch that it is handed.

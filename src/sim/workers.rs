@@ -58,7 +58,8 @@ impl Workers {
         scratch: &mut Vec<S>,
         work: impl Fn(&mut S, usize, &mut [T]) + Sync,
     ) {
-        self.hands().for_each_chunk(items, chunk_min, scratch, work);
+        self.on_pool()
+            .for_each_chunk(items, chunk_min, scratch, work);
     }
 
     /// Calls `work` for every item; whoever is done takes the next one, the calling thread from the front and others from the
@@ -76,10 +77,10 @@ impl Workers {
         scratch: &mut Vec<S>,
         work: impl Fn(&mut S, usize, &mut T) + Sync,
     ) {
-        self.hands().for_each_in_turn_with(items, scratch, work);
+        self.on_pool().for_each_in_turn_with(items, scratch, work);
     }
 
-    fn hands(self) -> Hands {
+    fn on_pool(self) -> Hands {
         Hands {
             pool: ComputeTaskPool::try_get().map(|pool| &**pool),
             count: self.0,

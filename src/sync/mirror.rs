@@ -210,10 +210,8 @@ impl Mirror {
                 continue;
             }
             self.move_all(&mut motions, tick, reliable, &mut show)?;
-            let message = match &read {
-                Ok(message) => message,
-                Err(error) => return Err((*error).into()),
-            };
+            // Where it was read: it is some hundred bytes.
+            let message = read.as_ref().map_err(|error| *error)?;
             show(self, message);
             match *message {
                 ServerMessage::Hello(hello) => {
@@ -277,6 +275,7 @@ impl Mirror {
         reliable: bool,
         show: &mut impl FnMut(&Self, &ServerMessage),
     ) -> Result<(), MirrorError> {
+        // Nothing is made of it but that all are on their way at once.
         for (id, ..) in motions.iter() {
             black_box(self.objects.get(id).map(|object| object.motion_tick));
         }
@@ -287,9 +286,10 @@ impl Mirror {
                 motion,
             };
             show(self, &message);
+            let at = held_at(motion, tick);
             match self.known(id, generation) {
-                Ok(object) if held_at(motion, tick) > object.motion_tick => {
-                    (object.motion, object.motion_tick) = (motion, held_at(motion, tick));
+                Ok(object) if at > object.motion_tick => {
+                    (object.motion, object.motion_tick) = (motion, at);
                 }
                 Err(error) if reliable => return Err(error),
                 Ok(_) | Err(_) => self.ignored += 1,

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use bevy_tasks::{AsyncComputeTaskPool, Task};
+use bevy_tasks::Task;
 
 use super::stats::MapBuildStats;
 use crate::memory::with_thread_tag;
 use crate::sim::clock::Stopwatch;
-use crate::sim::{SimSystems, wait_for};
+use crate::sim::{SimSystems, begin_task, wait_for};
 
 /// Something that is being made.
 pub(super) enum Background<T> {
@@ -19,10 +19,10 @@ pub(super) enum Background<T> {
 
 impl<T: Send + 'static> Background<T> {
     pub(super) fn begin(make: impl FnOnce() -> T + Send + Sync + 'static) -> Self {
-        let make = || with_thread_tag(SimSystems::Navigate.allocation_tag(), make);
-        match AsyncComputeTaskPool::try_get() {
-            Some(pool) if pool.thread_num() > 0 => Self::Task(pool.spawn(async move { make() })),
-            _ => Self::Due(Box::new(make)),
+        let tag = SimSystems::Navigate.allocation_tag();
+        match begin_task(tag, make) {
+            Ok(task) => Self::Task(task),
+            Err(make) => Self::Due(Box::new(move || with_thread_tag(tag, make))),
         }
     }
 

@@ -5,7 +5,7 @@
 //!                   ▲                                                        build_ticks without edit ┘
 //! ```
 //! A build is begun and adopted at ticks that follow from openings and edits alone, so that which algorithm answers in
-//! which tick never depends on how fast a thread was; what the next tick adopts is waited for before it begins, by a thread that helps with it. In real time
+//! which tick never depends on how fast a thread was; what the next tick adopts is waited for before it begins. In real time
 //! nothing is waited for, and a build that is late is adopted when it is done. Scenes on the same tiles share a build and what came of it. What is
 //! edited during a build is followed when that is adopted. What came with a map out of its file is read in place of a build,
 //! and adopted at the same tick, so that a run with it is the run without. Maps [eroded](super::erosion) for wide bodies are

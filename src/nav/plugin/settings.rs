@@ -17,7 +17,8 @@ pub struct NavSettings {
     /// Ticks from a build's beginning to its adoption, and without an edit before one is begun.
     pub build_ticks: u32,
     /// Whether a build that is not done is waited for ahead of the tick that is to adopt it, so that runs are deterministic: for
-    /// some 20 to 80 ns a tile of a map just opened, by who waits, too. What was waited for counts as no tick's time, and stands in
+    /// some 20 to 80 ns a tile of a map just opened. The thread that waits helps with that and with all else that Bevy's
+    /// `AsyncComputeTaskPool` has to do. What was waited for counts as no tick's time, and stands in
     /// [`Navigator::builds`](crate::nav::Navigator::builds). A [`Server`](crate::server::Server) that keeps real time waits for
     /// none, whatever is set here: a build that is late is adopted when it is done, and until then paths are as short, but may be
     /// others of the same length. An embedder's own loop in real time switches it off.

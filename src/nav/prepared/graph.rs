@@ -16,7 +16,6 @@
 //! under `Cut`) and what the numbers and the landmarks take.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use glam::IVec2;
 use prefetch_index::prefetch_index;
@@ -129,26 +128,26 @@ impl JumpGraph {
         // Places in the lists of successors and legs are numbers of 32 bits; legs take 4 times the limit at most, and go.
         let bytes_max = bytes_max.min(u32::MAX as usize);
         let room = bytes_max.checked_sub(graph.memory_bytes())?;
-        let (bytes, legs) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let is_too_large =
-            || bytes.load(Ordering::Relaxed) > room || legs.load(Ordering::Relaxed) > bytes_max;
         let mut stretches: Vec<Stretch> = (0..graph.points.len())
             .step_by(STRETCH as usize)
             .map(|first| Stretch::of(first..graph.points.len().min(first + STRETCH)))
             .collect();
-        spread.for_each_in_turn(&mut stretches, |stretch| {
-            if is_too_large() {
-                return;
+        let (mut graph_bytes, mut leg_count) = (0, 0);
+        // Some at a time, as there may be more hands for the next ones, and too much for these.
+        for stretches in stretches.chunks_mut(STRETCHES_AT_ONCE) {
+            spread.for_each_in_turn(stretches, |stretch| {
+                stretch.walk::<CUT>(&walks, &graph.points, graph.ways);
+            });
+            for stretch in stretches {
+                graph_bytes += stretch.graph_bytes();
+                leg_count += stretch.legs.ends.len();
             }
-            stretch.walk::<CUT>(&walks, &graph.points, graph.ways);
-            bytes.fetch_add(stretch.graph_bytes(), Ordering::Relaxed);
-            legs.fetch_add(stretch.legs.ends.len(), Ordering::Relaxed);
-        });
-        if is_too_large() {
-            return None;
+            if graph_bytes > room || leg_count > bytes_max {
+                return None;
+            }
         }
         let legs = graph.join(stretches);
-        graph.landmarks = Landmarks::build::<CUT>(&walks, &graph.points, &legs, spread);
+        graph.landmarks = Landmarks::build::<CUT>(&walks, &graph.points, legs, spread);
         (graph.memory_bytes() <= bytes_max).then_some(graph)
     }
 
@@ -213,6 +212,9 @@ impl JumpGraph {
 
 /// Jump points that are walked from in one piece of work: half a millisecond. Few in tests, whose maps are small.
 const STRETCH: u32 = if cfg!(test) { 16 } else { 512 };
+
+/// Stretches that are walked side by side.
+const STRETCHES_AT_ONCE: usize = 16;
 
 /// What follows from jump points whose numbers follow each other.
 struct Stretch {
