@@ -175,15 +175,7 @@ impl Mirror {
     ) -> Result<(), MirrorError> {
         let reliable = header.channel == Channel::Reliable;
         if reliable {
-            let expected = self.sequence.map_or(0, |last| last.wrapping_add(1));
-            if header.sequence != expected {
-                return Err(MirrorError::Sequence {
-                    found: header.sequence,
-                    expected,
-                });
-            }
-            self.sequence = Some(header.sequence);
-            self.input = header.input;
+            self.follow(header)?;
         }
         self.packets += 1;
         let mut is_welcomed = false;
@@ -222,20 +214,8 @@ impl Mirror {
                 }
                 // About the session, and so of no epoch.
                 ServerMessage::Notice(notice) => {
-                    if let SessionNotice::TimeRate { percent } = notice {
-                        self.slower_percent = 100 - percent.clamp(1, 100);
-                    }
                     is_welcomed |= matches!(notice, SessionNotice::Welcome { .. });
-                    if let SessionNotice::Continued { keeps } = notice {
-                        self.epoch = header.epoch;
-                        if !keeps {
-                            self.forget();
-                        }
-                    }
-                    if self.notices.len() == NOTICES_MAX {
-                        self.notices.remove(0);
-                    }
-                    self.notices.push(notice);
+                    self.take_notice(notice, header.epoch);
                     continue;
                 }
                 ServerMessage::Scene { .. } => self.epoch = header.epoch,
@@ -265,6 +245,36 @@ impl Mirror {
         }
         self.tick = self.tick.max(tick);
         Ok(())
+    }
+
+    /// A reliable packet comes next, or is an error.
+    fn follow(&mut self, header: PacketHeader) -> Result<(), MirrorError> {
+        let expected = self.sequence.map_or(0, |last| last.wrapping_add(1));
+        if header.sequence != expected {
+            return Err(MirrorError::Sequence {
+                found: header.sequence,
+                expected,
+            });
+        }
+        self.sequence = Some(header.sequence);
+        self.input = header.input;
+        Ok(())
+    }
+
+    fn take_notice(&mut self, notice: SessionNotice, epoch: u8) {
+        if let SessionNotice::TimeRate { percent } = notice {
+            self.slower_percent = 100 - percent.clamp(1, 100);
+        }
+        if let SessionNotice::Continued { keeps } = notice {
+            self.epoch = epoch;
+            if !keeps {
+                self.forget();
+            }
+        }
+        if self.notices.len() == NOTICES_MAX {
+            self.notices.remove(0);
+        }
+        self.notices.push(notice);
     }
 
     /// Takes motions in their order.

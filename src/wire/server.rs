@@ -474,9 +474,7 @@ fn read_attributes<'a>(
 ) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
     let count = read_u16(reader)?;
     let mut attributes = SmallVec::new();
-    for _ in 0..count {
-        attributes.push(read_attribute(reader, told)?);
-    }
+    (0..count).try_for_each(|_| read_attribute(reader, told).map(|it| attributes.push(it)))?;
     Ok(attributes)
 }
 
