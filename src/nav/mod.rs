@@ -23,8 +23,8 @@
 //! prepared and right after every edit; a search that gives up says [`Outcome::Capped`]; the same query on the same map
 //! with the same algorithm and preparations gives the same waypoints, whatever was searched before with the same scratch.
 //!
-//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG): 6 to 47 µs with
-//! the graph, 13 to 156 with sign planes, which an edit repairs in microseconds. Scratch is one [`Search`] a thread, for
+//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG): 5 to 38 µs with
+//! the graph, 10 to 139 with sign planes, which an edit repairs in microseconds. Scratch is one [`Search`] a thread, for
 //! maps of any size.
 
 mod algorithm;

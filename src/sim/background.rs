@@ -48,10 +48,25 @@ pub(crate) fn wait_for<T: Send + 'static>(task: Task<T>) -> T {
     let Some(pool) = pool else {
         return block_on(task);
     };
-    WAITING.fetch_add(1, Ordering::Relaxed);
+    let _waits = Waits::begin();
     let mut made = pool.scope_with_executor(true, None, |scope| scope.spawn(task));
-    WAITING.fetch_sub(1, Ordering::Relaxed);
     made.pop().expect("a scope gives what its one task made")
+}
+
+/// A thread waits as long as this is there, also where the task panics.
+struct Waits;
+
+impl Waits {
+    fn begin() -> Self {
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        Self
+    }
+}
+
+impl Drop for Waits {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The thread of a task, and those that [wait](wait_for) for one as a piece of work begins.

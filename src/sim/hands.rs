@@ -104,8 +104,8 @@ impl Hands {
                     *hand = own;
                 });
             }
-            // Of a thread that is still asleep nothing is expected: this one takes its part at the end, and finds nothing left. A panic waits until the scope has ended, as
-            // others work with what this function borrowed.
+            // Of a thread that is still asleep nothing is expected: this one takes its part at the end, and finds nothing left.
+            // A panic waits until the scope has ended, as others work with what this function borrowed.
             worked = catch_unwind(AssertUnwindSafe(|| {
                 for hand in own {
                     while let Some(item) = first() {

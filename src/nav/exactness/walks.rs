@@ -181,7 +181,8 @@ proptest! {
             let build = |bytes_max| JumpGraph::build(&map, diagonal, &planes, bytes_max, Inline);
             let graph = build(usize::MAX).expect("there is no limit");
             let bytes = graph.memory_bytes();
-                    let backwards = |bytes_max| JumpGraph::build(&map, diagonal, &planes, bytes_max, Backwards);
+            let backwards =
+                |bytes_max| JumpGraph::build(&map, diagonal, &planes, bytes_max, Backwards);
             prop_assert!(backwards(bytes).as_ref() == Some(&graph));
             prop_assert!(build(bytes) == Some(graph));
             prop_assert!(build(bytes - 1).or_else(|| backwards(bytes - 1)).is_none());

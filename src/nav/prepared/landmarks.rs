@@ -15,8 +15,8 @@
 //! way from a landmark may pass a jump point where it does not turn.
 //!
 //! Cost: a walk in all directions from each jump point, and a look at each leg for each landmark: a graph with landmarks takes three
-//! times the time of one without, of which all but a tenth is done side by side. Memory: 16 bytes a jump point; while they are built up to 12 a leg, and 16 a jump point
-//! and 12 for each search that runs.
+//! times the time of one without, of which all but a tenth can be done side by side. Memory: 16 bytes a jump point; while they
+//! are built up to 12 a leg, and 16 a jump point and 12 for each search that runs.
 //!
 //! Tried: eight landmarks, with the middles of the sides, expand a tenth less in towns and take as long; sixteen the same. Following a
 //! leg back only to where a shortest way goes on in a direction that its arrival allows, and asking ahead for what is looked at,
