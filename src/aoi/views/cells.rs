@@ -13,9 +13,8 @@
 //!
 //! Cells are made when first used and stay; slots and rows that nobody needs are given back (room.rs).
 //! Invariant: a row's bit is set only at a slot that is taken; a slot vacated in an update is not taken again in it.
-//! Cost: a row has as many bits as nine cells have slots, so rows are quadratic in who is in nine cells: 72 bytes a viewer
-//! where no cell has more than 64 slots, 6 kB for each of 50,000 viewers in nine cells (300 MB); 100 to 120 bytes an object
-//! beside them.
+//! Cost: a row has as many bits as nine cells have slots, 72 bytes where no cell has more than 64. Above 2 kB they keep words with a
+//! bit only (rows.rs), 1.2 kB for each of 50,000 viewers in nine cells who see a hundred. 100 to 120 bytes an object beside them.
 
 use std::ops::Range;
 
@@ -23,6 +22,7 @@ use glam::Vec2;
 
 use super::bits::bit;
 use super::object::{LISTS, NONE, UNCAPPED};
+use super::rows::{AROUND, RowLayout, ViewRows};
 use super::slot_word::SlotWord;
 use super::ties::TieColumns;
 use crate::aoi::grid::{GridCell, SceneGrid};
@@ -37,9 +37,6 @@ pub(super) fn drop_if_large<T>(buffer: &mut Vec<T>, bytes_max: usize) {
         *buffer = Vec::new();
     }
 }
-
-/// How many cells are around one, itself among them.
-pub(super) const AROUND: usize = 9;
 
 /// A bit for each direction in which a cell may be.
 pub(super) const ALL_AROUND: u16 = (1 << AROUND) - 1;
@@ -116,11 +113,11 @@ pub(super) struct TargetCell {
     /// The cells around it that are in use, by direction.
     pub(super) near: [u32; AROUND],
     /// Where the words of each begin in the rows of this cell, and how many there are.
-    pub(super) first: [u32; AROUND + 1],
+    pub(super) first: RowLayout,
     pub(super) words: usize,
     pub(super) ties: TieColumns,
     pub(super) slots: Vec<SlotWord>,
-    /// Who left in this update.
+    /// Who left in this update, by slot once all are settled.
     pub(super) left: Vec<TargetLeave>,
     pub(super) arrivals: Vec<TargetArrival>,
     /// How many will come in this update.
@@ -134,18 +131,12 @@ impl TargetCell {
             near: [NONE; AROUND],
             first: [0; AROUND + 1],
             words: 0,
-            ties: TieColumns::default(),
+            ties: TieColumns::with_index(),
             slots: Vec::new(),
             left: Vec::new(),
             arrivals: Vec::new(),
             coming: 0,
         }
-    }
-
-    /// How many words a row of this cell has.
-    #[inline]
-    pub(super) const fn stride(&self) -> usize {
-        self.first[AROUND] as usize
     }
 
     /// The word of a row in which a slot of the cell in a direction stands.
@@ -378,8 +369,7 @@ impl RowState {
 pub(super) struct ViewerCell {
     /// The index of the cell.
     pub(super) cell: u32,
-    pub(super) stride: usize,
-    pub(super) bits: Vec<u64>,
+    pub(super) rows: ViewRows,
     pub(super) ties: TieColumns,
     pub(super) states: Vec<RowState>,
     /// Whom each sees outside caps, ascending, up to the last who sees anybody.
@@ -400,9 +390,10 @@ pub(super) struct ViewerCell {
 }
 
 impl ViewerCell {
-    pub(super) fn new(cell: u32) -> Self {
+    pub(super) fn new(cell: u32, words: usize) -> Self {
         Self {
             cell,
+            rows: ViewRows::of_words(words),
             ..Self::default()
         }
     }
@@ -416,31 +407,6 @@ impl ViewerCell {
     #[inline]
     pub(super) fn id(&self, row: usize) -> u32 {
         self.ties.ids()[row]
-    }
-
-    #[inline]
-    pub(super) fn row(&self, row: usize) -> &[u64] {
-        &self.bits[row * self.stride..][..self.stride]
-    }
-
-    #[inline]
-    pub(super) fn row_mut(&mut self, row: usize) -> &mut [u64] {
-        &mut self.bits[row * self.stride..][..self.stride]
-    }
-
-    /// A bit for each of the 64 rows from one on in which a bit is set.
-    #[inline]
-    pub(super) fn watching(&self, first: usize, word: usize, place: usize) -> u64 {
-        // Without a branch that depends on who sees it.
-        let stride = self.stride;
-        let mut watching = 0;
-        if word < stride {
-            let rows = self.bits[first * stride..].chunks_exact(stride);
-            for (nth, row) in (0..64).zip(rows) {
-                watching |= (row[word] >> (place % 64) & 1) << nth;
-            }
-        }
-        watching
     }
 
     /// Whom a viewer sees outside caps, ascending.
@@ -465,13 +431,7 @@ impl ViewerCell {
                 self.states.reserve_exact(1 + place / 4);
             }
             self.states.push(RowState::default());
-            let words = self.states.len() * self.stride;
-            if words > self.bits.capacity() {
-                // A quarter more rather than twice as much: this is most of the memory of a crowd.
-                self.bits
-                    .reserve_exact((words + words / 4).saturating_sub(self.bits.len()));
-            }
-            self.bits.resize(words, 0);
+            self.rows.push();
             if place >= self.ties.ids().len() {
                 self.ties.grow(place + 1 + place / 4);
             }
@@ -487,10 +447,10 @@ impl ViewerCell {
         row
     }
 
-    /// Frees a row, which has no bit any more; gives what was known of its viewer.
+    /// Frees a row, whose bits are gone; gives what was known of its viewer.
     pub(super) fn free(&mut self, row: u32) -> (RowState, Vec<u32>) {
         let place = row as usize;
-        debug_assert!(self.row(place).iter().all(|&word| word == 0));
+        self.rows.clear(place);
         self.ties.free(place);
         self.free.push(row);
         self.used -= 1;
@@ -524,15 +484,13 @@ impl ViewerCell {
             if from < self.far.len() {
                 self.far.swap(from, to);
             }
-            let words = from * self.stride..(from + 1) * self.stride;
-            self.bits.copy_within(words, to * self.stride);
+            self.rows.relocate(from, to);
         }
         self.states.truncate(used);
         self.far.truncate(used);
-        self.bits.truncate(used * self.stride);
+        self.rows.truncate(used);
         self.states.shrink_to_fit();
         self.far.shrink_to_fit();
-        self.bits.shrink_to_fit();
         self.ties.shrink(used);
     }
 
@@ -552,23 +510,6 @@ impl ViewerCell {
             self.asked.push(row);
         }
         state.tasks |= tasks;
-    }
-
-    /// Lays the rows out anew, from where the words of each cell began to where they begin now.
-    pub(super) fn lay_out(&mut self, old: &[u32; AROUND + 1], new: &[u32; AROUND + 1]) {
-        let (from, to) = (old[AROUND] as usize, new[AROUND] as usize);
-        let mut bits = vec![0; self.len() * to];
-        if from > 0 && to > 0 {
-            let rows = bits.chunks_exact_mut(to).zip(self.bits.chunks_exact(from));
-            for (to, from) in rows {
-                for direction in 0..AROUND {
-                    let from = &from[old[direction] as usize..old[direction + 1] as usize];
-                    let to = &mut to[new[direction] as usize..new[direction + 1] as usize];
-                    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-                }
-            }
-        }
-        (self.bits, self.stride) = (bits, to);
     }
 
     /// What was told is told, and what was asked for done.
@@ -591,7 +532,7 @@ impl ViewerCell {
             + self.freed.capacity();
         size_of::<Self>()
             + numbers * size_of::<u32>()
-            + self.bits.capacity() * size_of::<u64>()
+            + self.rows.allocated_bytes()
             + self.ties.allocated_bytes()
             + self.states.capacity() * size_of::<RowState>()
             + self.far.capacity() * size_of::<Vec<u32>>()

@@ -6,8 +6,8 @@
 use thiserror::Error;
 
 use super::bits::ones;
-use super::cells::AROUND;
 use super::object::{LISTS, NONE, TrackedObject, UNCAPPED};
+use super::rows::AROUND;
 use super::scene_views::SceneViews;
 
 /// What is wrong with the views of a scene.
@@ -116,19 +116,20 @@ impl SceneViews {
             }
             let seen = cell.ties.ids().iter().filter(|&&id| id != NONE);
             found = (found.0 + seen.count(), found.1 + viewers.used);
-            if viewers.bits.len() != viewers.len() * cell.stride() {
+            let layout = (viewers.rows.len(), viewers.rows.words());
+            let is_sound = viewers.rows.are_sound() && cell.ties.is_sound();
+            if layout != (viewers.len(), cell.first[AROUND] as usize) || !is_sound {
                 return fault(format!("the rows of {:?} have another layout", cell.at));
             }
             for row in 0..viewers.len() {
-                if viewers.id(row) == NONE && viewers.row(row).iter().any(|&word| word != 0) {
+                if viewers.id(row) == NONE && viewers.rows.set_words(row).next().is_some() {
                     return fault(format!("a free row of {:?} sees somebody", cell.at));
                 }
                 for (direction, near) in self.shared.around(viewers.cell as usize) {
-                    let bits = &viewers.row(row)[cell.word(direction, 0)..][..near.words];
-                    if bits
-                        .iter()
+                    let seen = viewers.rows.range(row, cell.words_in(direction));
+                    if seen
                         .zip(near.slots.iter().map(|word| !word.taken))
-                        .any(|(row, free)| row & free != 0)
+                        .any(|(seen, free)| seen & free != 0)
                     {
                         let viewer = viewers.id(row);
                         return fault(format!(
@@ -226,9 +227,9 @@ impl SceneViews {
                 "{viewer} counts {count} in list {list}, it has {len}"
             ));
         }
-        let bits = viewers.row(place.row as usize).iter();
+        let seen = viewers.rows.set_words(place.row as usize);
         let near = members.len();
-        if bits.map(|&word| ones(word).count()).sum::<usize>() < near {
+        if seen.map(|(_, word)| ones(word).count()).sum::<usize>() < near {
             return fault(format!("{viewer} sees fewer than its lists have"));
         }
         for &target in members {

@@ -49,18 +49,17 @@ impl CellView<'_> {
         }
     }
 
-    /// Those of a word of the cell in a direction whom a viewer may see and does not.
+    /// Those of a word of the cell in a direction whom a viewer may see, and does not see yet.
     #[inline(always)]
     pub(super) fn unseen(
         &self,
-        row: usize,
         list: usize,
         direction: usize,
         nth: usize,
+        seen: u64,
         looker: &Looker,
     ) -> u64 {
         let near = &self.shared.cells[self.cell().near[direction] as usize];
-        let seen = self.viewers.row(row)[self.cell().first[direction] as usize + nth];
         let mut unseen = near.slots[nth].population[list] & !seen;
         if direction == OWN_CELL && looker.own_word == nth {
             unseen &= !looker.own_bit;
@@ -87,8 +86,12 @@ impl CellView<'_> {
             let Some(near) = shared.cells.get(self.cell().near[direction] as usize) else {
                 continue;
             };
-            for nth in 0..near.words {
-                let unseen = self.unseen(row, list, direction, nth, &looker);
+            let seen = self
+                .viewers
+                .rows
+                .range(row, self.cell().words_in(direction));
+            for (nth, seen) in seen.enumerate() {
+                let unseen = self.unseen(list, direction, nth, seen, &looker);
                 let open = near.slots[nth].open.get(own_list);
                 let open = open
                     .filter(|_| needs_consent)
@@ -205,7 +208,7 @@ impl CellPass<'_> {
                 continue;
             }
             let first = nth * 64;
-            let unseen = open & !self.viewers.watching(first, word, slot);
+            let unseen = open & !self.viewers.rows.with(first, word, slot);
             for row in ones(unseen).map(|nth| first + nth) {
                 let (viewer, state) = (self.viewers.id(row), &self.viewers.states[row]);
                 let takes = state.has_place(list) && state.hungry >> list & 1 == 0;
@@ -260,9 +263,9 @@ impl CellPass<'_> {
                 continue;
             };
             let first = self.cell.first[direction] as usize;
-            let row = &mut self.viewers.row_mut(row)[first..];
-            for (nth, (population, seen)) in near.population(list).zip(row).enumerate() {
-                let mut unseen = population & !*seen;
+            let words = near.population(list).enumerate();
+            for (nth, population) in words.filter(|word| word.1 != 0) {
+                let mut unseen = population & !self.viewers.rows.get(row, first + nth);
                 if direction == OWN_CELL && looker.own_word == nth {
                     unseen &= !looker.own_bit;
                 }
@@ -282,7 +285,8 @@ impl CellPass<'_> {
                         list: list as u8,
                     });
                 }
-                *seen |= unseen & !rest;
+                let taken = unseen & !rest;
+                self.viewers.rows.insert(row, first + nth, taken);
                 if missing == 0 {
                     break 'cells;
                 }
@@ -314,8 +318,9 @@ impl CellPass<'_> {
                 continue;
             };
             let first = self.cell.first[direction] as usize;
-            for nth in 0..near.words {
-                for place in ones(self.view().unseen(row, list, direction, nth, &looker)) {
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, seen) in seen.enumerate() {
+                for place in ones(self.view().unseen(list, direction, nth, seen, &looker)) {
                     let nearness = shared.nearness(viewer, near.id(nth * 64 + place));
                     found[usize::from(nearness)].push(((first + nth) * 64 + place) as u32);
                 }

@@ -12,10 +12,11 @@
 //! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
 
 use super::bits::{bit, ones};
-use super::cells::{ALL_AROUND, AROUND, RowState, TargetArrival, TargetCell};
+use super::cells::{ALL_AROUND, RowState, TargetArrival, TargetCell};
 use super::events::ViewEvent;
 use super::object::{NONE, UNCAPPED};
 use super::pass::CellPass;
+use super::rows::AROUND;
 use super::ties::TieQuery;
 use super::victims::ListedTarget;
 use crate::aoi::priority::{TEAM, class_of, rank_of};
@@ -228,10 +229,9 @@ impl CellPass<'_> {
         hits.clear();
         let ranked = lists & self.ranked_lists();
         for list in (0..UNCAPPED).filter(|&list| ranked >> list & 1 != 0) {
-            let first = self.cell.first[direction] as usize;
-            for (nth, word) in near.population(list).enumerate() {
-                let unseen = word & !self.viewers.row(row)[first + nth];
-                hits.extend(ones(unseen).map(|slot| (nth * 64 + slot) as u32));
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, (population, seen)) in near.population(list).zip(seen).enumerate() {
+                hits.extend(ones(population & !seen).map(|slot| (nth * 64 + slot) as u32));
             }
         }
         near.ties.find(query, |slot| hits.push(slot as u32));
@@ -286,7 +286,7 @@ impl CellPass<'_> {
             return;
         }
         let (list, word) = (near.list(slot), self.cell.word(direction, slot));
-        if self.viewers.row(row)[word] & bit(slot) != 0 || !near.has(list, slot) {
+        if self.viewers.rows.has(row, word, slot) || !near.has(list, slot) {
             return;
         }
         let (a, b) = (shared.object(viewer), shared.object(target));
@@ -347,7 +347,8 @@ impl CellPass<'_> {
     }
 
     pub(super) fn link(&mut self, row: usize, list: usize, entrant: ListedTarget) {
-        self.viewers.row_mut(row)[entrant.word] |= 1 << entrant.place;
+        let rows = &mut self.viewers.rows;
+        rows.insert(row, entrant.word, bit(entrant.place));
         let state = &mut self.viewers.states[row];
         state.count[list] += 1;
         state.low[list] = state.low[list].min(entrant.class);

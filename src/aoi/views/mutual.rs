@@ -16,12 +16,13 @@
 //! noted that it refused somebody (or it is a stranger), or waits in the queue.
 
 use super::bits::bit;
-use super::cells::{AROUND, RowState};
+use super::cells::RowState;
 use super::events::{LeaveReason, ViewEvent};
 use super::fill::CellView;
 use super::object::{NONE, Place, UNCAPPED};
 use super::pass::CellPass;
 use super::proposal::MutualProposal;
+use super::rows::AROUND;
 use super::scene_views::SceneViews;
 use super::victims::ListedTarget;
 use crate::aoi::priority::{class_of, rank_of};
@@ -260,7 +261,9 @@ impl SceneViews {
         let at = &self.shared.cells[cell];
         let target = self.shared.cells[at.near[direction] as usize].id(slot);
         let viewers = &mut self.viewers[cell];
-        viewers.row_mut(row)[at.word(direction, slot)] |= bit(slot);
+        viewers
+            .rows
+            .insert(row, at.word(direction, slot), bit(slot));
         let state = &mut viewers.states[row];
         state.count[list] += 1;
         state.low[list] = state.low[list].min(class);
@@ -433,7 +436,7 @@ impl SceneViews {
         };
         self.stir(cell);
         let viewers = &mut self.viewers[cell as usize];
-        viewers.row_mut(row as usize)[word] &= !(1 << place);
+        viewers.rows.remove(row as usize, word, bit(place));
         let state = &mut viewers.states[row as usize];
         let was_full = !state.has_place(list);
         state.count[list] -= 1;

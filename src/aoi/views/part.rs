@@ -1,6 +1,7 @@
 //! Links that end at once, outside an update: of who is removed, and of who ceases or begins to see. The next update tells
 //! of them.
 
+use super::bits::bit;
 use super::cells::RowState;
 use super::events::{LeaveReason, ViewEvent};
 use super::object::{NONE, Place, UNCAPPED};
@@ -86,11 +87,10 @@ impl SceneViews {
             return;
         };
         let viewers = &mut self.viewers[cell as usize];
-        let bits = &mut viewers.row_mut(row as usize)[word];
-        if *bits >> place & 1 == 0 {
+        if !viewers.rows.has(row as usize, word, place) {
             return;
         }
-        *bits &= !(1 << place);
+        viewers.rows.remove(row as usize, word, bit(place));
         let list = self.shared.objects[target as usize].list();
         let state = &mut viewers.states[row as usize];
         let was_full = !state.has_place(list);

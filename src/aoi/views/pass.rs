@@ -16,8 +16,10 @@
 //!
 //! A cell writes its own rows only, so the passes of all cells can run side by side and come out the same in any order.
 
+use super::band_words::BandWord;
 use super::bits::{bit, ones};
-use super::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, TargetLeave, ViewerCell};
+use super::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell};
+use super::departures::{Departure, Departures};
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
 use super::object::{NONE, UNCAPPED};
 use super::shared::Shared;
@@ -38,6 +40,7 @@ pub(super) struct EvictionCursor {
 /// Buffers of a pass, kept between updates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CellScratch {
+    pub(super) departures: Departures,
     /// Rows, or slots, that were found.
     pub(super) hits: Vec<u32>,
     /// Rows with a place to fill.
@@ -45,12 +48,9 @@ pub(super) struct CellScratch {
     /// For each 64 rows a bit for each that has a place and lost nobody, and for each that sees all of the ordinary layer.
     pub(super) open: Vec<[u64; 2]>,
     pub(super) candidates: Vec<u64>,
-    /// A bit for each that is tied to the viewer in hand.
-    pub(super) tied: Vec<u64>,
-    /// By word of a row, by nearness: members, and who is seen not; the latter only in the directions that were searched.
-    pub(super) members: Vec<[u64; BANDS as usize]>,
-    pub(super) outsiders: Vec<[u64; BANDS as usize]>,
-    pub(super) searched: Vec<u8>,
+    /// Members of a list in the order of their words, and who is seen not, the nearest cells first.
+    pub(super) members: Vec<BandWord>,
+    pub(super) outsiders: Vec<BandWord>,
     /// By nearness, bits of a row, counted from its first.
     pub(super) choices: [Vec<u32>; BANDS as usize],
     /// By list, where the last search for a victim ended.
@@ -69,11 +69,11 @@ impl CellScratch {
             + self.hits.capacity()
             + self.hungry.capacity();
         size_of::<Self>()
+            + self.departures.allocated_bytes()
             + numbers * size_of::<u32>()
-            + bands * size_of::<[u64; BANDS as usize]>()
-            + self.searched.capacity()
+            + bands * size_of::<BandWord>()
             + self.open.capacity() * size_of::<[u64; 2]>()
-            + (self.candidates.capacity() + self.tied.capacity()) * size_of::<u64>()
+            + self.candidates.capacity() * size_of::<u64>()
             + self.events.capacity() * size_of::<ViewEvent>()
             + self.strangers.capacity() * size_of::<(u8, u32)>()
     }
@@ -152,24 +152,54 @@ impl<'a> CellPass<'a> {
 
     /// Whoever left a slot is seen where it is now, or no more.
     fn follow_targets(&mut self) {
-        let cell = self.cell;
+        if self.viewers.rows.are_long() {
+            self.follow_in_long_rows();
+            return;
+        }
         for (direction, near) in self.touched_around() {
-            for &TargetLeave { slot, to, to_slot } in &near.left {
-                let (word, place) = (cell.word(direction, slot as usize), slot % 64);
-                let (target, list) = (near.id(slot as usize), near.list(slot as usize));
-                let to_direction = cell.at.direction_of(to);
-                let to = to_direction.map(|to| (cell.word(to, to_slot as usize), to_slot % 64));
+            for departure in Departure::of(self.cell, direction, near) {
                 for first in (0..self.viewers.len()).step_by(64) {
-                    let watching = self.viewers.watching(first, word, place as usize);
+                    // Rows are looked at 64 together, since most of them do not see it.
+                    let Departure { word, place, .. } = departure;
+                    let rows = &self.viewers.rows;
+                    let watching = rows.with(first, word as usize, place.into());
                     for row in ones(watching).map(|nth| first + nth) {
-                        let bits = self.viewers.row_mut(row);
-                        bits[word] &= !(1 << place);
-                        match to {
-                            Some((to_word, to_place)) => bits[to_word] |= 1 << to_place,
-                            None => self.lose(row, target, list, LeaveReason::Range),
-                        }
+                        self.follow(row, &departure);
                     }
                 }
+            }
+        }
+    }
+
+    /// Each long row is gone through once for all who left a slot.
+    fn follow_in_long_rows(&mut self) {
+        let (mut departures, cell) = (std::mem::take(&mut self.scratch.departures), self.cell);
+        let around = self.touched_around();
+        let all = around.flat_map(|(direction, near)| Departure::of(cell, direction, near));
+        if departures.set(all, self.viewers.rows.words()) == 0 {
+            self.scratch.departures = departures;
+            return;
+        }
+        let mut seen = Vec::new();
+        for row in 0..self.viewers.len() {
+            departures.list_seen(self.viewers.rows.set_words(row), &mut seen);
+            for departure in seen.drain(..) {
+                self.follow(row, &departure);
+            }
+        }
+        self.scratch.departures = departures;
+    }
+
+    /// Whoever left its slot is seen by a viewer where it is now, or no more.
+    #[inline(always)]
+    fn follow(&mut self, row: usize, departure: &Departure) {
+        let rows = &mut self.viewers.rows;
+        rows.remove(row, departure.word as usize, bit(departure.place.into()));
+        match departure.to {
+            Some((word, place)) => rows.insert(row, word as usize, bit(place.into())),
+            None => {
+                let list = departure.list.into();
+                self.lose(row, departure.target, list, LeaveReason::Range);
             }
         }
     }
@@ -182,6 +212,7 @@ impl<'a> CellPass<'a> {
             let (row, mover) = (row as usize, shared.moved[mover as usize]);
             let old = &shared.cells[mover.cell as usize];
             let bits = &shared.moved_bits[mover.start..mover.end];
+            self.viewers.rows.reserve(row, bits.len());
             let words = &shared.moved_words[mover.start..mover.end];
             let mut direction = 0;
             for (&place, &word) in words.iter().zip(bits) {
@@ -203,7 +234,7 @@ impl<'a> CellPass<'a> {
         let stayed = word & !near.slots[nth].vacated;
         if let Some(to) = self.cell.at.direction_of(near.at) {
             let first = self.cell.first[to] as usize;
-            self.viewers.row_mut(row)[first + nth] |= stayed;
+            self.viewers.rows.insert(row, first + nth, stayed);
         } else {
             for slot in ones(stayed) {
                 let slot = nth * 64 + slot;
@@ -215,7 +246,7 @@ impl<'a> CellPass<'a> {
             let slot = nth * 64 + slot;
             let (target, list) = (near.id(slot), near.list(slot));
             match shared.bit_of(self.cell, target) {
-                Some((word, place)) => self.viewers.row_mut(row)[word] |= 1 << place,
+                Some((word, place)) => self.viewers.rows.insert(row, word, bit(place)),
                 None => self.lose(row, target, list, LeaveReason::Range),
             }
         }
@@ -227,8 +258,10 @@ impl<'a> CellPass<'a> {
         for (direction, near) in self.touched_around().filter(|_| shared.has_revised) {
             for arrival in near.arrivals.iter().filter(|arrival| arrival.is_revised) {
                 let word = self.cell.word(direction, arrival.slot as usize);
-                for row in 0..self.viewers.len() {
-                    if self.viewers.row(row)[word] & bit(arrival.slot as usize) != 0 {
+                for first in (0..self.viewers.len()).step_by(64) {
+                    let slot = arrival.slot as usize;
+                    let watching = self.viewers.rows.with(first, word, slot);
+                    for row in ones(watching).map(|nth| first + nth) {
                         self.revise_link(row, word, arrival);
                     }
                 }
@@ -245,11 +278,11 @@ impl<'a> CellPass<'a> {
             for (direction, near) in shared.around(self.viewers.cell as usize) {
                 let first = self.cell.first[direction] as usize;
                 for nth in 0..near.words {
-                    for slot in ones(self.viewers.row(row)[first + nth]) {
+                    for slot in ones(self.viewers.rows.get(row, first + nth)) {
                         let target = near.id(nth * 64 + slot);
                         let other = shared.object(target);
                         if !shared.allows(shared.object(viewer), other) {
-                            self.viewers.row_mut(row)[first + nth] &= !(1 << slot);
+                            self.viewers.rows.remove(row, first + nth, bit(slot));
                             self.lose(row, target, other.list(), LeaveReason::Hidden);
                         }
                     }
@@ -265,7 +298,7 @@ impl<'a> CellPass<'a> {
         let target = self.target_at(word, place);
         let (a, b) = (shared.object(viewer), shared.object(target));
         if !shared.allows(a, b) {
-            self.viewers.row_mut(row)[word] &= !(1 << place);
+            self.viewers.rows.remove(row, word, bit(place));
             self.lose(row, target, b.list(), LeaveReason::Hidden);
             return;
         }

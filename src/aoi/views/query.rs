@@ -4,12 +4,13 @@ use glam::Vec2;
 use smallvec::SmallVec;
 
 use super::bits::ones;
-use super::cells::{AROUND, TargetCell, ViewerCell};
+use super::cells::{TargetCell, ViewerCell};
 use super::events::{ViewCounters, ViewEvent};
 use super::exceptions::ViewException;
 use super::far_index::FarChange;
 use super::object::{NONE, Place, TrackedObject, UNCAPPED};
 use super::pass::CellScratch;
+use super::rows::AROUND;
 use super::scene_views::{SceneViews, ViewCaps};
 use super::shared::{MovedRow, Shared};
 use crate::aoi::grid::{GridCell, SceneGrid};
@@ -87,13 +88,11 @@ impl SceneViews {
         self.row_of(viewer)
             .into_iter()
             .flat_map(move |(cell, viewers, row)| {
-                let bits = viewers.row(row);
                 (0..AROUND).flat_map(move |direction| {
                     let near = self.shared.cells.get(cell.near[direction] as usize);
                     near.into_iter().flat_map(move |near| {
-                        let first = cell.first[direction] as usize;
-                        let words = bits[first..first + near.words].iter().enumerate();
-                        words.flat_map(move |(nth, &word)| {
+                        let words = viewers.rows.range(row, cell.words_in(direction));
+                        words.enumerate().flat_map(move |(nth, word)| {
                             ones(word).map(move |place| near.id(nth * 64 + place))
                         })
                     })
@@ -142,7 +141,7 @@ impl SceneViews {
                 let index = self.shared.cells[place.cell as usize].near[direction];
                 let viewers = &self.viewers[index as usize];
                 (0..viewers.len())
-                    .filter(move |&row| viewers.row(row)[word] >> (place.slot % 64) & 1 != 0)
+                    .filter(move |&row| viewers.rows.has(row, word, place.slot as usize))
                     .map(|row| viewers.id(row))
             })
         })
@@ -170,7 +169,7 @@ impl SceneViews {
         self.watchers(target).count()
     }
 
-    /// Whether a viewer sees a target. O(1), or O(log far targets) of one outside caps.
+    /// Whether a viewer sees a target. O(1), in a crowd O(log seen); O(log far targets) of one outside caps.
     #[must_use]
     pub fn visible(&self, viewer: u32, target: u32) -> bool {
         let (Some((cell, viewers, row)), Some(object)) = (self.row_of(viewer), self.object(target))
@@ -181,7 +180,7 @@ impl SceneViews {
             return viewers.far(row).binary_search(&target).is_ok();
         }
         let bit = self.shared.bit_of(cell, target);
-        bit.is_some_and(|(word, place)| viewers.row(row)[word] >> place & 1 != 0)
+        bit.is_some_and(|(word, place)| viewers.rows.has(row, word, place))
     }
 
     /// How many a viewer sees in the list of a class, those outside caps not counted.

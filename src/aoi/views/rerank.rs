@@ -12,6 +12,7 @@
 
 use glam::Vec2;
 
+use super::band_words::{BandWord, FarthestFirst, NEAREST, by_band};
 use super::bits::{bit, ones, ones_down};
 use super::cells::{ORDERS, RowState, TargetCell, quadrant};
 use super::events::{LeaveReason, ViewEvent};
@@ -20,10 +21,7 @@ use super::pass::CellPass;
 use super::shared::Shared;
 use super::ties::TieQuery;
 use crate::aoi::grid::GridCell;
-use crate::aoi::priority::BANDS;
-
-/// The nearest band.
-pub(super) const NEAREST: usize = BANDS as usize - 1;
+use crate::aoi::priority::{BANDS, TEAM};
 
 /// Who competes for the places of a list that are to be given anew.
 #[derive(Clone, Copy, Debug)]
@@ -31,19 +29,18 @@ pub(super) struct Contest {
     pub(super) row: usize,
     pub(super) list: usize,
     pub(super) class: u8,
-    /// Strangers compete, and nobody need be asked for its class.
-    of_strangers: bool,
+    rivals: Rivals,
 }
 
-impl Contest {
-    const fn new(row: usize, list: usize, class: u8, of_strangers: bool) -> Self {
-        Self {
-            row,
-            list,
-            class,
-            of_strangers,
-        }
-    }
+/// How those who compete are told from others.
+#[derive(Clone, Copy, Debug)]
+enum Rivals {
+    /// All but who goes before strangers, which is among these.
+    Strangers(TieQuery),
+    /// Those of the class, all of whom are among these.
+    Tied(TieQuery),
+    /// Those of the class, whom nothing tells from others.
+    OfClass,
 }
 
 impl CellPass<'_> {
@@ -75,15 +72,30 @@ impl CellPass<'_> {
     /// The lowest class of a list, whose members have to compete, with how near the farthest of them counts.
     pub(super) fn begin_contest(&mut self, row: usize, list: usize) -> Option<(Contest, usize)> {
         let shared = self.shared;
+        let traits = &shared.object(self.viewers.id(row)).traits;
         if !shared.is_ranked(list) {
-            self.mark_tied(row, list);
-            let class = shared.stranger_class(list);
-            let contest = Contest::new(row, list, class, true);
+            let contest = Contest {
+                row,
+                list,
+                class: shared.stranger_class(list),
+                rivals: Rivals::Strangers(TieQuery::of(traits, 0)),
+            };
             if let Some(lowest) = self.sort_members(&contest) {
                 return Some((contest, lowest));
             }
         }
-        let contest = Contest::new(row, list, self.lowest_class(row, list)?, false);
+        let class = self.lowest_class(row, list)?;
+        let is_tied = shared.ranking.priority.is_none() && class >= TEAM;
+        let contest = Contest {
+            row,
+            list,
+            class,
+            rivals: if is_tied {
+                Rivals::Tied(TieQuery::of(traits, class - 1))
+            } else {
+                Rivals::OfClass
+            },
+        };
         self.sort_members(&contest).map(|lowest| (contest, lowest))
     }
 
@@ -93,9 +105,9 @@ impl CellPass<'_> {
         let viewer = self.viewers.id(row);
         let mut lowest: Option<u8> = None;
         for (direction, near) in shared.around(self.viewers.cell as usize) {
-            let first = self.cell.first[direction] as usize;
-            for (nth, population) in near.population(list).enumerate() {
-                for place in ones(self.viewers.row(row)[first + nth] & population) {
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, (population, seen)) in near.population(list).zip(seen).enumerate() {
+                for place in ones(seen & population) {
                     let class = shared.class(viewer, near.id(nth * 64 + place));
                     lowest = Some(lowest.map_or(class, |lowest| lowest.min(class)));
                 }
@@ -104,45 +116,27 @@ impl CellPass<'_> {
         lowest
     }
 
-    /// Marks those around whom a viewer prefers to strangers.
-    fn mark_tied(&mut self, row: usize, list: usize) {
-        let shared = self.shared;
-        let viewer = self.viewers.id(row);
-        let query = TieQuery::of(&shared.object(viewer).traits, 0);
-        let tied = &mut self.scratch.tied;
-        tied.clear();
-        tied.resize(self.viewers.stride, 0);
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
-            let words = &mut tied[self.cell.first[direction] as usize..];
-            let population = near.population(list).enumerate();
-            for ((nth, population), tied) in population.zip(words) {
-                for place in ones(near.ties.mask(nth, &query) & population) {
-                    let class = shared.class(viewer, near.id(nth * 64 + place));
-                    *tied |= u64::from(shared.goes_first(list, class)) << place;
-                }
-            }
-        }
-    }
-
     /// Those of a word who compete.
     #[inline]
-    fn competing(
-        &self,
-        contest: &Contest,
-        near: &TargetCell,
-        nth: usize,
-        at: usize,
-        word: u64,
-    ) -> u64 {
-        if contest.of_strangers {
-            return word & !self.scratch.tied[at];
-        }
+    fn competing(&self, contest: &Contest, near: &TargetCell, nth: usize, word: u64) -> u64 {
+        let shared = self.shared;
         let viewer = self.viewers.id(contest.row);
-        let is_equal =
-            |&place: &usize| self.shared.class(viewer, near.id(nth * 64 + place)) == contest.class;
-        ones(word)
-            .filter(is_equal)
-            .fold(0, |word, place| word | 1 << place)
+        let among = |all: u64, counts: &dyn Fn(u8) -> bool| {
+            let class = |place: usize| shared.class(viewer, near.id(nth * 64 + place));
+            let counted = ones(all).filter(|&place| counts(class(place)));
+            counted.fold(0, |word, place| word | bit(place))
+        };
+        match &contest.rivals {
+            Rivals::Strangers(ties) => {
+                let tied = word & near.ties.mask(nth, ties);
+                word & !among(tied, &|class| shared.goes_first(contest.list, class))
+            }
+            Rivals::Tied(ties) => {
+                let tied = word & near.ties.mask(nth, ties);
+                among(tied, &|class| class == contest.class)
+            }
+            Rivals::OfClass => among(word, &|class| class == contest.class),
+        }
     }
 
     /// Sorts the members that compete by how near they count; gives how near the farthest is, if there is any.
@@ -152,21 +146,24 @@ impl CellPass<'_> {
         let ends_m2 = shared.ranking.bands.member_ends_m2();
         let mut members = std::mem::take(&mut self.scratch.members);
         members.clear();
-        members.resize(self.viewers.stride, [0; BANDS as usize]);
         let mut all = [0; BANDS as usize];
         for (direction, near) in shared.around(self.viewers.cell as usize) {
-            let first = self.cell.first[direction] as usize;
-            for (nth, population) in near.population(contest.list).enumerate() {
-                let at = first + nth;
-                let listed = self.viewers.row(row)[at] & population;
-                let listed = self.competing(contest, near, nth, at, listed);
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            let population = near.population(contest.list);
+            for (nth, (population, seen)) in population.zip(seen).enumerate() {
+                let listed = seen & population;
+                if listed == 0 {
+                    continue;
+                }
+                let listed = self.competing(contest, near, nth, listed);
                 if listed != 0 {
                     let index = self.cell.near[direction];
                     let nearer = shared.slot_positions.nearer(index, nth, here, ends_m2);
-                    members[at] = by_band(listed, nearer);
+                    let bands = by_band(listed, nearer);
                     all.iter_mut()
-                        .zip(&members[at])
+                        .zip(&bands)
                         .for_each(|(all, bits)| *all |= bits);
+                    members.push(BandWord::new(self.cell, direction, nth, bands));
                 }
             }
         }
@@ -183,11 +180,10 @@ impl CellPass<'_> {
         let count = |bits: u64| bits.count_ones();
         let members = self.scratch.members.iter();
         let replaceable: u32 = members
-            .map(|bands| count(bands[0] | bands[1] | bands[2]))
+            .map(|word| count(word.bands[0] | word.bands[1] | word.bands[2]))
             .sum();
         let mut found = std::mem::take(&mut self.scratch.outsiders);
-        found.resize(self.viewers.stride, [0; BANDS as usize]);
-        self.scratch.searched.clear();
+        found.clear();
         let mut nearest = 0;
         for direction in ORDERS[quadrant(&shared.grid, self.cell.at, here)] {
             let index = self.cell.near[direction];
@@ -197,21 +193,24 @@ impl CellPass<'_> {
             if usize::from(shared.nearness_of_cell(here, near.at)) <= lowest {
                 continue;
             }
-            self.scratch.searched.push(direction as u8);
-            let first = self.cell.first[direction] as usize;
-            for nth in 0..near.words {
-                let at = first + nth;
-                found[at] = [0; BANDS as usize];
-                let unseen = self.view().unseen(row, list, direction, nth, &looker);
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, seen) in seen.enumerate() {
+                let unseen = self.view().unseen(list, direction, nth, seen, &looker);
                 if unseen == 0 {
                     continue;
                 }
                 let nearer = shared.slot_positions.nearer(index, nth, here, ends_m2);
-                let bands = by_band(unseen, nearer);
-                for (nearness, &band) in bands.iter().enumerate().skip(lowest + 1) {
-                    found[at][nearness] = self.competing(contest, near, nth, at, band);
+                // Those who are nearer than the farthest member.
+                let unseen = unseen & nearer[NEAREST - 1 - lowest];
+                if unseen == 0 {
+                    continue;
                 }
-                nearest += count(found[at][NEAREST]);
+                let unseen = self.competing(contest, near, nth, unseen);
+                if unseen != 0 {
+                    let bands = by_band(unseen, nearer);
+                    nearest += count(bands[NEAREST]);
+                    found.push(BandWord::new(self.cell, direction, nth, bands));
+                }
             }
             // Where somebody else has to agree, not all of them will.
             if nearest >= replaceable && !shared.ranking.mutual {
@@ -231,34 +230,29 @@ impl CellPass<'_> {
         let mut leavers = FarthestFirst::default();
         let mut count = 0;
         'enters: for nearness in (1..BANDS as usize).rev() {
-            for nth in (0..self.scratch.searched.len()).rev() {
-                let direction = usize::from(self.scratch.searched[nth]);
-                let near = &self.shared.cells[self.cell.near[direction] as usize];
-                let words = self.cell.words_in(direction);
-                for (nth, word) in words.enumerate().rev() {
-                    for place in ones_down(self.scratch.outsiders[word][nearness]) {
-                        let next = leavers.next(&self.scratch.members, nearness);
-                        let Some((leaves, _)) = next else {
-                            break 'enters;
-                        };
-                        let bits = self.viewers.row_mut(row);
-                        bits[leaves.0] &= !bit(leaves.1);
-                        bits[word] |= bit(place);
-                        let leave = ViewEvent::Leave {
-                            viewer,
-                            target: self.target_at(leaves.0, leaves.1),
-                            reason: LeaveReason::Evicted,
-                            list,
-                        };
-                        let enter = ViewEvent::Enter {
-                            viewer,
-                            target: near.id(nth * 64 + place),
-                            priority: class,
-                            list,
-                        };
-                        self.scratch.events.extend([leave, enter]);
-                        count += 1;
-                    }
+            for outsiders in self.scratch.outsiders.iter().rev() {
+                for place in ones_down(outsiders.bands[nearness]) {
+                    let next = leavers.next(&self.scratch.members, nearness);
+                    let Some((member, leaves, _)) = next else {
+                        break 'enters;
+                    };
+                    let rows = &mut self.viewers.rows;
+                    rows.remove(row, member.word as usize, bit(leaves));
+                    rows.insert(row, outsiders.word as usize, bit(place));
+                    let leave = ViewEvent::Leave {
+                        viewer,
+                        target: member.target(self.shared, self.cell, leaves),
+                        reason: LeaveReason::Evicted,
+                        list,
+                    };
+                    let enter = ViewEvent::Enter {
+                        viewer,
+                        target: outsiders.target(self.shared, self.cell, place),
+                        priority: class,
+                        list,
+                    };
+                    self.scratch.events.extend([leave, enter]);
+                    count += 1;
                 }
             }
         }
@@ -269,54 +263,6 @@ impl CellPass<'_> {
         counters.evictions += count;
         counters.enters += count;
     }
-}
-
-/// Goes through members that were sorted, from the farthest band to the nearest, in each from the last word down.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FarthestFirst {
-    nearness: usize,
-    /// So many words of the band were not looked at; `None` before the first of all.
-    words: Option<usize>,
-    /// Those of the word in hand who are left.
-    bits: u64,
-}
-
-impl FarthestFirst {
-    /// The word and the place of the next that is farther than a band, and its own band.
-    #[inline]
-    pub(super) fn next(
-        &mut self,
-        members: &[[u64; BANDS as usize]],
-        nearness: usize,
-    ) -> Option<((usize, usize), usize)> {
-        let mut words = self.words.unwrap_or(members.len());
-        while self.bits == 0 && self.nearness < nearness {
-            if words == 0 {
-                (self.nearness, words) = (self.nearness + 1, members.len());
-            } else {
-                words -= 1;
-                self.bits = members[words][self.nearness];
-            }
-        }
-        self.words = Some(words);
-        if self.nearness >= nearness {
-            return None;
-        }
-        let place = self.bits.checked_ilog2()? as usize;
-        self.bits &= !bit(place);
-        Some(((words, place), self.nearness))
-    }
-}
-
-/// The bits of a word by nearness, from those that are nearer than each end of a band.
-#[inline]
-const fn by_band(word: u64, [first, second, third]: [u64; 3]) -> [u64; BANDS as usize] {
-    [
-        word & !third,
-        word & third & !second,
-        word & second & !first,
-        word & first,
-    ]
 }
 
 impl Shared {

@@ -3,10 +3,11 @@
 //! What is farthest in the list of the one is known from its turn, in the order in which it goes; of the other there is a bound
 //! of the lowest rank, by which most of those that would refuse are not asked. Nobody is sorted.
 
+use super::band_words::{BandWord, FarthestFirst, NEAREST};
 use super::bits::ones;
 use super::cells::RowState;
 use super::object::{NONE, Place, UNCAPPED};
-use super::rerank::{Contest, FarthestFirst, NEAREST};
+use super::rerank::Contest;
 use super::scene_views::SceneViews;
 use super::victims::ListedTarget;
 use crate::aoi::priority::{class_of, rank_of};
@@ -43,34 +44,30 @@ impl SceneViews {
         let scratch = &mut self.scratch[0];
         let members = std::mem::take(&mut scratch.members);
         let outsiders = std::mem::take(&mut scratch.outsiders);
-        let searched = std::mem::take(&mut scratch.searched);
         let (mut leavers, mut leaver) = (FarthestFirst::default(), None);
         let mut farthest = NEAREST;
         'entrants: for nearness in (1..=NEAREST).rev() {
-            for direction in searched.iter().map(|&direction| usize::from(direction)) {
-                let words = self.shared.cells[cell].words_in(direction);
-                for (nth, word) in words.enumerate() {
-                    for place in ones(outsiders[word][nearness]) {
-                        leaver = leaver.or_else(|| leavers.next(&members, NEAREST));
-                        let Some((leaves, _)) = leaver.filter(|leaver| leaver.1 < nearness) else {
-                            self.note_refused(cell, row, list, class);
-                            break 'entrants;
-                        };
-                        let rank = rank_of(class, nearness as u8);
-                        let entrant = (direction, nth * 64 + place);
-                        if self.replace_pair(cell, contest, leaves, entrant, rank) {
-                            leaver = None;
-                            farthest = nearness;
-                        }
+            for word in &outsiders {
+                for place in ones(word.bands[nearness]) {
+                    leaver = leaver.or_else(|| leavers.next(&members, NEAREST));
+                    let Some((member, leaves, _)) = leaver.filter(|leaver| leaver.2 < nearness)
+                    else {
+                        self.note_refused(cell, row, list, class);
+                        break 'entrants;
+                    };
+                    let rank = rank_of(class, nearness as u8);
+                    if self.replace_pair(cell, contest, (member, leaves), (word, place), rank) {
+                        leaver = None;
+                        farthest = nearness;
                     }
                 }
             }
         }
         let next = leaver.or_else(|| leavers.next(&members, NEAREST));
-        let farthest = next.map_or(farthest, |(_, nearness)| farthest.min(nearness));
+        let farthest = next.map_or(farthest, |(.., nearness)| farthest.min(nearness));
         self.viewers[cell].states[row].lowest[list] = rank_of(class, farthest as u8);
         let scratch = &mut self.scratch[0];
-        (scratch.members, scratch.outsiders, scratch.searched) = (members, outsiders, searched);
+        (scratch.members, scratch.outsiders) = (members, outsiders);
     }
 
     /// Links a viewer with somebody in a direction instead of with a member, if the other end gains by that, too.
@@ -80,12 +77,15 @@ impl SceneViews {
         &Contest {
             row, list, class, ..
         }: &Contest,
-        (word, place): (usize, usize),
-        (direction, slot): (usize, usize),
+        (members, leaves): (&BandWord, usize),
+        (outsiders, enters): (&BandWord, usize),
         rank: u8,
     ) -> bool {
-        let near = self.shared.cells[cell].near[direction] as usize;
-        let (viewer, target) = (self.viewers[cell].id(row), self.shared.cells[near].id(slot));
+        let at = &self.shared.cells[cell];
+        let (viewer, target) = (
+            self.viewers[cell].id(row),
+            outsiders.target(&self.shared, at, enters),
+        );
         if !self.would_gain(target, viewer, rank) {
             return false;
         }
@@ -99,11 +99,10 @@ impl SceneViews {
         let Some(victim) = victim else {
             return false;
         };
-        let member = self.with_pass(cell, |pass| pass.target_at(word, place));
         let leaver = ListedTarget {
-            word,
-            place,
-            target: member,
+            word: members.word as usize,
+            place: leaves,
+            target: members.target(&self.shared, &self.shared.cells[cell], leaves),
             class,
         };
         self.evict_pair(cell, row, list, leaver);

@@ -10,9 +10,11 @@
 //! Large buffers of the update live for so many updates as well, and those of a mass move for that update only; small ones
 //! stay where somebody is, so that a crowd at rest allocates nothing.
 
-use super::cells::{AROUND, TargetCell, ViewerCell, drop_if_large};
+use super::bits::bit;
+use super::cells::{TargetCell, ViewerCell, drop_if_large};
 use super::object::NONE;
 use super::pass::CellScratch;
+use super::rows::AROUND;
 use super::scene_views::SceneViews;
 use super::shared::Shared;
 use super::slot_positions::SlotPositions;
@@ -104,8 +106,7 @@ impl SceneViews {
             }
         }
         cell.first[AROUND] = words;
-        let mut viewers = ViewerCell::new(index);
-        viewers.stride = cell.stride();
+        let viewers = ViewerCell::new(index, words as usize);
         cells.push(cell);
         self.viewers.push(viewers);
         index
@@ -130,7 +131,7 @@ impl SceneViews {
                 new[direction + 1] = new[direction] + words;
             }
             self.shared.cells[cell as usize].first = new;
-            self.viewers[cell as usize].lay_out(&old, &new);
+            self.viewers[cell as usize].rows.lay_out(&old, &new);
         }
     }
 
@@ -182,12 +183,12 @@ impl SceneViews {
             let first = target.first[AROUND - 1 - direction] as usize;
             let viewers = &mut self.viewers[index as usize];
             for row in 0..viewers.len() {
-                let bits = &mut viewers.row_mut(row)[first..];
                 for &(from, to) in &moves {
-                    let word = &mut bits[from as usize / 64];
-                    let is_seen = *word >> (from % 64) & 1;
-                    *word &= !(is_seen << (from % 64));
-                    bits[to as usize / 64] |= is_seen << (to % 64);
+                    let (from, to) = (from as usize, to as usize);
+                    if viewers.rows.has(row, first + from / 64, from) {
+                        viewers.rows.remove(row, first + from / 64, bit(from));
+                        viewers.rows.insert(row, first + to / 64, bit(to));
+                    }
                 }
             }
         }

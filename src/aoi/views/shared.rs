@@ -2,10 +2,11 @@
 
 use glam::Vec2;
 
-use super::cells::{AROUND, TargetArrival, TargetCell};
+use super::cells::{TargetArrival, TargetCell};
 use super::exceptions::{ExceptionIndex, ViewException};
 use super::far_index::{FarChange, FarIndex};
 use super::object::{NONE, Place, Ranking, TrackedObject, UNCAPPED};
+use super::rows::AROUND;
 use super::slot_positions::SlotPositions;
 use crate::aoi::grid::{GridCell, SceneGrid};
 use crate::aoi::priority::{OTHER, SCENERY};

@@ -6,11 +6,11 @@
 //! ```
 //! Of a class that has more members around than there are places, those of the viewer's own cell go first, then those
 //! towards which it stands, as among strangers (fill.rs). So a list that is full of mates looks at no more of them than it
-//! takes, however many there are: what is left is columns (ties.rs), which are compared eight at once.
+//! takes, however many there are: what is left is columns (ties.rs), which are compared eight at once or, in a crowd, indexed.
 //!
 //! Lists of which all have to be compared are left to looks (meet.rs).
 
-use super::bits::bit;
+use super::bits::{bit, ones};
 use super::cells::{ALL_AROUND, ORDERS, TargetCell, quadrant};
 use super::object::UNCAPPED;
 use super::pass::CellPass;
@@ -58,48 +58,108 @@ impl CellPass<'_> {
             }
             for direction in ORDERS[quadrant] {
                 let near = shared.cells.get(self.cell.near[direction] as usize);
-                if let Some(near) = near.filter(|_| directions >> direction & 1 != 0) {
+                let is_asked = |near: &&TargetCell| {
+                    directions >> direction & 1 != 0 && near.ties.may_have(&query)
+                };
+                if let Some(near) = near.filter(is_asked) {
                     let was_known = from.is_some_and(|from| from.is_near(near.at));
-                    let mut hits = std::mem::take(&mut self.scratch.hits);
-                    hits.clear();
-                    if was_known && near.arrivals.len() <= FEW_ARRIVALS && directions != ALL_AROUND
-                    {
-                        let arrived = near.arrivals.iter().map(|arrival| arrival.slot);
-                        hits.extend(
-                            arrived.filter(|&slot| near.ties.is_any(slot as usize, &query)),
-                        );
+                    let few = was_known
+                        && near.arrivals.len() <= FEW_ARRIVALS
+                        && directions != ALL_AROUND;
+                    let takes_more = if few {
+                        self.let_in_arrived(row, direction, near, (lists, class), &query)
                     } else {
-                        near.ties.find(&query, |slot| hits.push(slot as u32));
+                        self.let_in_all(row, direction, near, (lists, class), &query)
+                    };
+                    if !takes_more {
+                        self.viewers.states[row].refused |= lists;
+                        break;
                     }
-                    self.let_in_found(row, direction, near, (lists, class), &hits);
-                    self.scratch.hits = hits;
                 }
             }
         }
     }
 
-    /// Lets in those of a class who were found in a cell, while a list takes any.
-    fn let_in_found(
+    /// Lets in those of a class among the few who arrived in a cell; false once no list takes any more of it.
+    fn let_in_arrived(
         &mut self,
         row: usize,
         direction: usize,
         near: &TargetCell,
+        sought: (u8, u8),
+        query: &TieQuery,
+    ) -> bool {
+        near.arrivals.iter().all(|arrival| {
+            let slot = arrival.slot as usize;
+            let (word, place) = (self.cell.word(direction, slot), slot % 64);
+            let is_unseen = !self.viewers.rows.has(row, word, place);
+            let is_found = is_unseen && near.ties.is_any(slot, query);
+            !is_found || self.let_in_word(row, word, near, slot / 64, sought, bit(slot))
+        })
+    }
+
+    /// Lets in those of a class in a cell; false once no list takes any more of it.
+    fn let_in_all(
+        &mut self,
+        row: usize,
+        direction: usize,
+        near: &TargetCell,
+        sought: (u8, u8),
+        query: &TieQuery,
+    ) -> bool {
+        let mut from = 0;
+        while let Some((nth, unseen)) = self.next_unseen(row, direction, near, query, from) {
+            let word = self.cell.word(direction, nth * 64);
+            if !self.let_in_word(row, word, near, nth, sought, unseen) {
+                return false;
+            }
+            from = nth + 1;
+        }
+        true
+    }
+
+    /// The next word of a cell in which somebody with a tie is not seen yet, and who.
+    #[inline]
+    fn next_unseen(
+        &self,
+        row: usize,
+        direction: usize,
+        near: &TargetCell,
+        query: &TieQuery,
+        from: usize,
+    ) -> Option<(usize, u64)> {
+        let words = self.cell.words_in(direction);
+        // Mostly nobody here has a tie.
+        let (mut seen, mut next) = (None, from);
+        near.ties.words(query, from).find_map(|(nth, tied)| {
+            let rows = &self.viewers.rows;
+            let seen = seen.get_or_insert_with(|| rows.range(row, words.start + from..words.end));
+            let unseen = tied & !seen.nth(nth - next).unwrap_or(0);
+            next = nth + 1;
+            (unseen != 0).then_some((nth, unseen))
+        })
+    }
+
+    /// Lets in those of a word who are of a class and not seen yet; false once no list takes any more of it.
+    fn let_in_word(
+        &mut self,
+        row: usize,
+        word: usize,
+        near: &TargetCell,
+        nth: usize,
         (lists, class): (u8, u8),
-        hits: &[u32],
-    ) {
+        unseen: u64,
+    ) -> bool {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
-        for &slot in hits {
-            let slot = slot as usize;
+        for place in ones(unseen) {
+            let slot = nth * 64 + place;
             let (target, list) = (near.id(slot), near.list(slot));
-            let word = self.cell.word(direction, slot);
-            let is_sought = lists >> list & 1 != 0 && near.has(list, slot) && target != viewer;
-            if !is_sought || self.viewers.row(row)[word] & bit(slot) != 0 {
+            if lists >> list & 1 == 0 || !near.has(list, slot) || target == viewer {
                 continue;
             }
             if !self.takes_any(row, lists, class) {
-                self.viewers.states[row].refused |= lists;
-                return;
+                return false;
             }
             if !self.takes(row, list, class) {
                 self.viewers.states[row].refused |= 1 << list;
@@ -109,13 +169,14 @@ impl CellPass<'_> {
             if shared.allows(a, b) {
                 let entrant = ListedTarget {
                     word,
-                    place: slot % 64,
+                    place,
                     target,
                     class: shared.ranking.class(a, b),
                 };
                 self.admit(row, entrant);
             }
         }
+        true
     }
 
     /// A bit for each list in which strangers are equal, and go after whoever has a tie.

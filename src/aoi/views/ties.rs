@@ -9,11 +9,15 @@
 //! Most who meet have no tie, and the default ranking puts nobody but ties above strangers: so whoever meets a full list is
 //! compared by columns, and its object is read only on a hit.
 //!
+//! Where many can be seen each column is indexed, so that a search for one kind of tie, a team say, looks at nobody else.
+//!
 //! Invariant: a line holds what its traits said when it was written last; a line that is free matches nothing.
 //! Cost: a search is a few instructions for eight lines and a kind of tie that somebody here has; 4 bytes a line, and 4 for
-//! each kind.
+//! each kind, 12 where it is indexed; writing one moves half an index then.
 
-use super::bits::ones;
+use std::ops::Range;
+
+use super::bits::{bit, ones};
 use super::object::NONE;
 use crate::aoi::priority::{
     ATTACKER as ATTACKER_CLASS, GUILD as GUILD_CLASS, OTHER, OWN as OWN_CLASS,
@@ -22,6 +26,12 @@ use crate::aoi::priority::{
 
 /// How many lines a search compares at once.
 const LANES: usize = 8;
+
+/// So many places are indexed by what stands in a column: who is asked for is in few words of them.
+const INDEXED_PLACES: usize = if cfg!(test) { 24 } else { 1 << 10 };
+
+/// After so many writes an index is made anew rather than written to: each moves half of it.
+const INDEX_WRITES_MAX: u32 = if cfg!(test) { 9 } else { 256 };
 
 /// How many have a bit in half a word.
 const HALF: usize = 32;
@@ -102,9 +112,23 @@ pub(super) struct TieColumns {
     capacity: usize,
     /// Which of the columns is that of a kind of tie; 0 for none.
     at: [u8; COLUMNS],
+    /// Where there are many places, of each column but that of ids what stands in it, with its places, in order.
+    /// None at all where nobody wants them, or too much was written since they were made.
+    indices: Vec<Vec<(u32, u32)>>,
+    has_index: bool,
+    /// How often indices were written to since they were made.
+    writes: u32,
 }
 
 impl TieColumns {
+    /// Without a line; indexed once there are many.
+    pub(super) fn with_index() -> Self {
+        Self {
+            has_index: true,
+            ..Self::default()
+        }
+    }
+
     /// The ids by place, [`NONE`] where there is nobody.
     #[inline]
     pub(super) fn ids(&self) -> &[u32] {
@@ -149,12 +173,60 @@ impl TieColumns {
             }
         }
         (self.columns, self.capacity) = (columns, new);
+        self.indices.clear();
+    }
+
+    /// The index of a column.
+    fn index(&self, at: usize) -> Vec<(u32, u32)> {
+        let column = &self.columns[at * self.capacity..][..self.capacity];
+        let values = column.iter().copied().zip(0..);
+        let mut index: Vec<(u32, u32)> = values.filter(|value| value.0 != 0).collect();
+        index.sort_unstable();
+        index.shrink_to_fit();
+        index
+    }
+
+    /// Indexes columns that are to be indexed and are not.
+    pub(super) fn refresh_index(&mut self) {
+        self.writes = 0;
+        if self.has_index && self.capacity >= INDEXED_PLACES && self.indices.is_empty() {
+            self.indices = (1..=self.kinds()).map(|at| self.index(at)).collect();
+        }
+    }
+
+    /// Writes a number of a column that is not that of ids.
+    fn set(&mut self, at: usize, place: usize, value: u32) {
+        let line = &mut self.columns[at * self.capacity + place];
+        let old = std::mem::replace(line, value);
+        if self.indices.is_empty() || old == value {
+            return;
+        }
+        self.writes += 1;
+        if self.writes > INDEX_WRITES_MAX {
+            self.indices.clear();
+            return;
+        }
+        let (index, place) = (&mut self.indices[at - 1], place as u32);
+        if let Ok(nth) = index.binary_search(&(old, place)) {
+            index.remove(nth);
+        }
+        if value != 0
+            && let Err(nth) = index.binary_search(&(value, place))
+        {
+            index.insert(nth, (value, place));
+        }
+    }
+
+    /// How many columns there are beside that of ids.
+    fn kinds(&self) -> usize {
+        (self.columns.len() / self.capacity.max(1)).saturating_sub(1)
     }
 
     /// Whoever is at a place stands at another, which is free, from now on.
     pub(super) fn relocate(&mut self, from: usize, to: usize) {
-        for column in self.columns.chunks_exact_mut(self.capacity) {
-            column[to] = column[from];
+        self.columns[to] = self.columns[from];
+        for at in 1..=self.kinds() {
+            self.set(at, to, self.columns[at * self.capacity + from]);
         }
         self.free(from);
     }
@@ -173,17 +245,19 @@ impl TieColumns {
                 self.at[kind] = (self.columns.len() / self.capacity) as u8;
                 self.columns.reserve_exact(self.capacity);
                 self.columns.resize(self.columns.len() + self.capacity, 0);
+                // It is made with all others.
+                self.indices.clear();
             }
             if self.at[kind] != 0 {
-                self.columns[usize::from(self.at[kind]) * self.capacity + place] = value;
+                self.set(self.at[kind].into(), place, value);
             }
         }
     }
 
     /// Nobody at a place is tied to anybody from now on; its id stays.
     pub(super) fn untie(&mut self, place: usize) {
-        for column in self.columns.chunks_exact_mut(self.capacity).skip(1) {
-            column[place] = 0;
+        for at in 1..=self.kinds() {
+            self.set(at, place, 0);
         }
     }
 
@@ -196,9 +270,51 @@ impl TieColumns {
     /// Calls with the places of those that the default ranking may put above strangers, ascending. Some of them may have no
     /// tie that counts; nobody who has is missed.
     pub(super) fn find(&self, asked: &TieQuery, mut found: impl FnMut(usize)) {
-        for word in 0..self.capacity.div_ceil(64) {
-            ones(self.mask(word, asked)).for_each(|place| found(word * 64 + place));
+        for (word, mask) in self.words(asked, 0) {
+            ones(mask).for_each(|place| found(word * 64 + place));
         }
+    }
+
+    /// The same by words of 64 places, from one word on.
+    #[inline(always)]
+    pub(super) fn words<'a>(&'a self, asked: &'a TieQuery, from: usize) -> TiedWords<'a> {
+        let index = if self.indices.is_empty() {
+            None
+        } else {
+            self.lines_of(asked, from)
+        };
+        let words = if self.may_have(asked) {
+            from..self.capacity.div_ceil(64)
+        } else {
+            0..0
+        };
+        TiedWords {
+            ties: self,
+            asked,
+            index,
+            words,
+        }
+    }
+
+    /// The lines from a word on of the index of the one column that is asked for, if all others are empty.
+    fn lines_of(&self, asked: &TieQuery, from: usize) -> Option<(u32, &[(u32, u32)])> {
+        let wanted = asked.wanted[..asked.len].iter();
+        let mut present = wanted.filter(|&&(kind, _)| kind == ID || self.at[kind] != 0);
+        let &(kind, value) = present.next()?;
+        let at = usize::from(self.at[kind]).checked_sub(1)?;
+        if present.next().is_some() {
+            return None;
+        }
+        let (index, first) = (&self.indices[at], (value, (from * 64) as u32));
+        let lines = &index[index.partition_point(|line| *line < first)..];
+        Some((value, lines))
+    }
+
+    /// Whether anybody ever had a tie of a kind that is asked for.
+    #[inline]
+    pub(super) fn may_have(&self, asked: &TieQuery) -> bool {
+        let mut kinds = asked.wanted[..asked.len].iter().map(|&(kind, _)| kind);
+        kinds.any(|kind| kind == ID || self.at[kind] != 0)
     }
 
     /// The same as a bit for each of the 64 places of a word.
@@ -249,8 +365,56 @@ impl TieColumns {
         }
     }
 
+    /// Whether indices say what columns do, for checks.
+    pub(super) fn is_sound(&self) -> bool {
+        let indices = (1..).zip(&self.indices);
+        let are_all = self.indices.is_empty() || self.indices.len() == self.kinds();
+        are_all
+            && indices
+                .into_iter()
+                .all(|(at, index)| *index == self.index(at))
+    }
+
     pub(super) fn allocated_bytes(&self) -> usize {
+        let indices = self.indices.iter().map(Vec::capacity).sum::<usize>();
         self.columns.capacity() * size_of::<u32>()
+            + self.indices.capacity() * size_of::<Vec<(u32, u32)>>()
+            + indices * size_of::<(u32, u32)>()
+    }
+}
+
+/// The words in which somebody is found, with a bit for each.
+#[derive(Clone, Debug)]
+pub(super) struct TiedWords<'a> {
+    ties: &'a TieColumns,
+    asked: &'a TieQuery,
+    /// Where the one column that is asked for is indexed, what stands in it and the lines that are left.
+    index: Option<(u32, &'a [(u32, u32)])>,
+    /// Those that were not looked at.
+    words: Range<usize>,
+}
+
+impl Iterator for TiedWords<'_> {
+    type Item = (usize, u64);
+
+    #[inline]
+    fn next(&mut self) -> Option<(usize, u64)> {
+        let Some((value, index)) = &mut self.index else {
+            let (ties, asked) = (self.ties, self.asked);
+            let mut words = self
+                .words
+                .by_ref()
+                .map(|word| (word, ties.mask(word, asked)));
+            return words.find(|word| word.1 != 0);
+        };
+        let word = index.first().filter(|line| line.0 == *value)?.1 / 64;
+        let is_here = |line: &&(u32, u32)| line.0 == *value && line.1 / 64 == word;
+        let here = index.iter().take_while(is_here);
+        let (count, mask) = here.fold((0, 0), |(count, mask), line| {
+            (count + 1, mask | bit(line.1 as usize))
+        });
+        *index = &index[count..];
+        Some((word as usize, mask))
     }
 }
 
@@ -312,11 +476,14 @@ mod tests {
             me in (0u32..40, prop::array::uniform5(0u32..6)),
             above in 1u8..7,
         ) {
-            let mut lines = TieColumns::default();
+            let mut lines = TieColumns::with_index();
             let mut model: [Option<ViewTraits>; 40] = [None; 40];
             for (place, what, ties) in ops {
                 let line = traits(place as u32, ties);
                 lines.grow(place + 1);
+                if ties[0] == 0 {
+                    lines.refresh_index();
+                }
                 match what {
                     0 => lines.free(place),
                     1 => lines.untie(place),
@@ -332,6 +499,10 @@ mod tests {
                 if what == 0 {
                     lines.shrink(model.iter().rposition(Option::is_some).map_or(0, |last| last + 1));
                 }
+            }
+            prop_assert!(lines.is_sound());
+            if above % 2 == 0 {
+                lines.refresh_index();
             }
             let me = traits(me.0, me.1);
             let mut found = Vec::new();

@@ -14,12 +14,13 @@
 //! [`set_sweeps_max`](SceneViews::set_sweeps_max) said. The others lose whom they left, see nobody new, and wait in a
 //! first-in-first-out queue for their look.
 
-use super::cells::{AROUND, RowState, TargetArrival, TargetLeave, ViewerCell};
+use super::cells::{RowState, TargetArrival, TargetLeave, ViewerCell};
 use super::events::ViewEvent;
 use super::far_index::FarChange;
 use super::object::{NONE, PendingChanges, Place, TrackedObject, UNCAPPED};
 use super::pass::{CellPass, CellScratch};
 use super::room::ROOM_TICKS;
+use super::rows::AROUND;
 use super::scene_views::SceneViews;
 use super::shared::{MovedRow, Shared};
 use crate::aoi::grid::GridCell;
@@ -186,6 +187,11 @@ impl SceneViews {
         for &id in &changed {
             self.settle_object(id, &mut looks_left);
         }
+        for &cell in &self.touched {
+            let target = &mut self.shared.cells[cell as usize];
+            target.left.sort_unstable_by_key(|leave| leave.slot);
+            target.ties.refresh_index();
+        }
         changed.clear();
         self.settling = changed;
     }
@@ -346,11 +352,10 @@ impl SceneViews {
         let id = object.traits.id;
         let old = self.shared.place(id);
         let viewers = &mut self.viewers[old.cell as usize];
-        let bits = viewers.row_mut(old.row as usize);
         let start = self.shared.moved_bits.len();
-        for (place, word) in (0..).zip(bits).filter(|(_, word)| **word != 0) {
-            self.shared.moved_words.push(place);
-            self.shared.moved_bits.push(std::mem::take(word));
+        for (place, word) in viewers.rows.set_words(old.row as usize) {
+            self.shared.moved_words.push(place as u32);
+            self.shared.moved_bits.push(word);
         }
         let end = self.shared.moved_bits.len();
         let (state, far) = viewers.free(old.row);

@@ -4,11 +4,12 @@
 //! are let into the same list, the next search goes on from where the last one ended: whoever was passed over is no stranger,
 //! and nobody who is let in by eviction is one.
 
-use super::bits::ones;
-use super::cells::{AROUND, ORDERS, quadrant};
+use super::bits::{bit, ones};
+use super::cells::{ORDERS, quadrant};
 use super::events::{LeaveReason, ViewEvent};
 use super::object::UNCAPPED;
 use super::pass::{CellPass, EvictionCursor};
+use super::rows::AROUND;
 use crate::aoi::priority::{CLASS_MAX, rank_of};
 
 /// A member of a list: its word and place in the row, who it is, and its class.
@@ -72,10 +73,11 @@ impl CellPass<'_> {
             };
             let first = self.cell.first[direction] as usize;
             let resumed = from.filter(|_| cells == skipped);
-            let words = resumed.map_or(usize::MAX, |end| end.word as usize + 1);
-            let population = near.population(list).enumerate();
-            for (nth, population) in population.take(words).rev() {
-                let mut members = self.viewers.row(row)[first + nth] & population;
+            let words = resumed.map_or(near.words, |end| end.word as usize + 1);
+            let seen = self.viewers.rows.range(row, first..first + words).rev();
+            let population = near.population(list).enumerate().take(words).rev();
+            for ((nth, population), seen) in population.zip(seen) {
+                let mut members = seen & population;
                 if let Some(end) = resumed.filter(|end| end.word as usize == nth) {
                     members &= end.places;
                 }
@@ -124,8 +126,9 @@ impl CellPass<'_> {
                 continue;
             };
             let first = self.cell.first[direction] as usize;
-            for (nth, population) in near.population(list).enumerate() {
-                for place in ones(self.viewers.row(row)[first + nth] & population) {
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, (population, seen)) in near.population(list).zip(seen).enumerate() {
+                for place in ones(seen & population) {
                     let target = near.id(nth * 64 + place);
                     let there = shared.position(target);
                     let nearness = shared.ranking.bands.nearness_of_member(here, there);
@@ -155,7 +158,9 @@ impl CellPass<'_> {
     }
 
     pub(super) fn evict(&mut self, row: usize, list: usize, victim: ListedTarget) {
-        self.viewers.row_mut(row)[victim.word] &= !(1 << victim.place);
+        self.viewers
+            .rows
+            .remove(row, victim.word, bit(victim.place));
         let state = &mut self.viewers.states[row];
         state.count[list] -= 1;
         state.refused |= u8::from(self.shared.goes_first(list, victim.class)) << list;

@@ -230,11 +230,11 @@ fn the_check_finds_a_bit_that_nobody_counted_and_a_place_that_nobody_filled() {
     let mut views = crowd(2, &[1, 2, 2, 2]);
     step(&mut views, 9);
     let whole = views.clone();
-    views.viewers[0].bits[0] |= 1 << 3;
+    views.viewers[0].rows.insert(0, 0, 1 << 3);
     let fault = views.validate().unwrap_err();
     assert!(fault.to_string().contains("its cap is 2"), "{fault}");
     let mut views = whole;
-    views.viewers[0].bits[0] &= !(1 << 2);
+    views.viewers[0].rows.remove(0, 0, 1 << 2);
     views.viewers[0].states[0].count[0] -= 1;
     views.counters.leaves += 1;
     let fault = views.validate().unwrap_err();
@@ -349,7 +349,7 @@ fn who_aims_at_an_id_beyond_all_looks_no_farther_than_rows_go() {
 fn the_check_finds_a_bit_of_a_slot_that_nobody_has() {
     let mut views = crowd(2, &[1, 2]);
     step(&mut views, 9);
-    views.viewers[0].bits[0] |= 1 << 9;
+    views.viewers[0].rows.insert(0, 0, 1 << 9);
     let fault = views.validate().unwrap_err();
     assert!(fault.to_string().contains("that nobody has"), "{fault}");
 }
