@@ -25,7 +25,7 @@
 //!
 //! Cost: for each object that changed cell, a look at its bit in the rows around where it was, its own row, and a comparison
 //! of ties with the population of nine cells; for each that is removed, a look at its bit in the rows of nine cells; O(links
-//! that begin or end); a share of re-ranked viewers. A row has a bit for each slot of nine cells. Bench `aoi::*`, and
+//! that begin or end); a share of re-ranked viewers. A row has a bit for each slot of nine cells, in crowds only words with one. Bench `aoi::*`, and
 //! `throng bench aoi` beside the modules `reference` and `sets` of the feature `bench`.
 
 mod grid;
