@@ -94,6 +94,10 @@ struct MessagePeak {
     peaks: [usize; 2],
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "counts messages; runs no command or hook"
+)]
 fn note_message_peaks(world: &mut World) {
     world.resource_scope(|world, mut all: Mut<MessagePeaks>| {
         for peak in &mut all.0 {

@@ -213,6 +213,10 @@ pub(super) fn in_flight_us_max(world: &World) -> u64 {
 /// Closes all connections once everything that the server said is through, or there was no more time for it, and gives what
 /// happened in all; `None` where nobody listens. Waits for as long as [`linger_us`](UdpSettings::linger_us) says.
 pub fn stop_listening(world: &mut World) -> Option<UdpStats> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the server stops listening, so the resource goes for good"
+    )]
     let socket = world.remove_resource::<ListeningSocket>()?;
     if let Some(mut outbox) = world.get_resource_mut::<Outbox>() {
         outbox.flush();

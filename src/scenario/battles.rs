@@ -195,35 +195,44 @@ pub(super) fn host_battles(world: &mut World) {
 
 /// Battles begin and end, and whoever leaves one is replaced.
 pub(super) fn fight(world: &mut World) {
-    world.resource_scope(|world, mut battles: Mut<Battles>| {
-        let tick = world.resource::<SimTick>().0;
-        let mut faults = tell_refusals(world, &mut battles);
-        come_home(world, &mut battles, tick);
-        faults.extend(begin(world, &mut battles, tick));
-        leave(world, &mut battles);
-        let InstanceStats {
-            opened,
-            entered,
-            returned,
-            lost,
-            left,
-            joined,
-            ..
-        } = *world.resource::<InstanceStats>();
-        battles.stats = BattlesStats {
-            opened,
-            unseen: battles.unseen,
-            moved: entered,
-            returned,
-            lost,
-            left,
-            joined,
-        };
-        if let Some(mut script) = world.get_resource_mut::<ScenarioScript>() {
-            let told = faults.into_iter();
-            told.for_each(|what| script.fault(tick, what));
-        }
-    });
+    // Objects come and go meanwhile, and what observes them may read the figures: these stay in the world.
+    let mut resource = world.resource_mut::<Battles>();
+    let stats = resource.stats;
+    let mut battles = std::mem::replace(
+        &mut *resource,
+        Battles {
+            stats,
+            ..Battles::default()
+        },
+    );
+    let tick = world.resource::<SimTick>().0;
+    let mut faults = tell_refusals(world, &mut battles);
+    come_home(world, &mut battles, tick);
+    faults.extend(begin(world, &mut battles, tick));
+    leave(world, &mut battles);
+    let InstanceStats {
+        opened,
+        entered,
+        returned,
+        lost,
+        left,
+        joined,
+        ..
+    } = *world.resource::<InstanceStats>();
+    battles.stats = BattlesStats {
+        opened,
+        unseen: battles.unseen,
+        moved: entered,
+        returned,
+        lost,
+        left,
+        joined,
+    };
+    *world.resource_mut::<Battles>() = battles;
+    if let Some(mut script) = world.get_resource_mut::<ScenarioScript>() {
+        let told = faults.into_iter();
+        told.for_each(|what| script.fault(tick, what));
+    }
 }
 
 fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> Vec<M> {

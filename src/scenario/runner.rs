@@ -360,7 +360,12 @@ impl ScenarioRun {
         }
         let scenario = self.loaded.scenario.clone();
         let world = self.server.world_mut();
-        if let Some(log) = world.remove_resource::<EventLog>() {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the run is over, so the resource goes for good"
+        )]
+        let log = world.remove_resource::<EventLog>();
+        if let Some(log) = log {
             log.finish()?;
         }
         if let Some(capture) = self.capture.take() {
@@ -543,6 +548,10 @@ impl ScenarioRun {
     pub fn stop_script(&mut self) {
         self.ended_cues = self.cues_from_outside();
         let world = self.server.world_mut();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the script ends, so the resource goes for good"
+        )]
         world.remove_resource::<ScenarioScript>();
         world.resource_mut::<Watch>().end();
         // Who rests is not idle.

@@ -82,27 +82,37 @@ impl ScenarioScript {
 /// Runs the cues that are due.
 pub(super) fn run_script(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
-    world.resource_scope(|world, mut script: Mut<ScenarioScript>| {
-        for nth in 0..script.cues.len() {
-            let Some(action) = script.cues[nth].due(world, tick) else {
-                continue;
-            };
-            let (about, fault) = run_action(world, &action);
-            let deeds = &mut script.deeds[nth];
-            deeds.ran += 1;
-            if let Some(about) = about {
-                *deeds.about.get_or_insert(0) += about;
-            }
-            script.faults.cues_run += 1;
-            if let Some(what) = fault {
-                script.faults.add(Some(nth), tick, what);
-            }
+    // Actions run hooks and cues of the game, which may read the script: the list of cues is moved out, and not the resource.
+    let mut cues = std::mem::take(&mut script(world).cues);
+    for (nth, cue) in cues.iter_mut().enumerate() {
+        let Some(action) = cue.due(world, tick) else {
+            continue;
+        };
+        let (about, fault) = run_action(world, &action);
+        let mut script = script(world);
+        let deeds = &mut script.deeds[nth];
+        deeds.ran += 1;
+        if let Some(about) = about {
+            *deeds.about.get_or_insert(0) += about;
         }
-        while let Some((text, action)) = script.outside.next() {
-            let (_, fault) = run_action(world, &action);
-            script.outside.note(text, tick, fault);
+        script.faults.cues_run += 1;
+        if let Some(what) = fault {
+            script.faults.add(Some(nth), tick, what);
         }
-    });
+    }
+    script(world).cues = cues;
+    loop {
+        let next = script(world).outside.next();
+        let Some((text, action)) = next else {
+            return;
+        };
+        let (_, fault) = run_action(world, &action);
+        script(world).outside.note(text, tick, fault);
+    }
+}
+
+fn script(world: &mut World) -> Mut<'_, ScenarioScript> {
+    world.resource_mut::<ScenarioScript>()
 }
 
 /// Does what an action says: about how many objects, if it is about any, and what it could not do.

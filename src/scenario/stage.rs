@@ -463,63 +463,69 @@ fn open_copy(
     nth: u32,
     scale: Vec2,
 ) -> Result<Entity, StageError> {
-    world.resource_scope(|world, mut stage: Mut<Stage>| {
-        let Some(known) = stage.maps.iter().find(|known| known.source == scene.map) else {
-            return Err(StageError::NoMap(scene.name.clone()));
-        };
-        let (map_name, map) = (
-            known.name.clone(),
-            SceneMap::new(known.map.clone(), scene.tile_m),
-        );
-        let spec = SceneSpec {
-            name: match nth {
-                1 => scene.name.clone(),
-                _ => format!("{} {nth}", scene.name),
-            },
-            size_m: map.size_m(),
-            max_objects: scene.max_objects,
-        };
-        let interest = InterestSpec {
-            cell_m: scene.cell_m,
-            margin_m: scene.margin_m(),
-            sight: scene.sight,
-        };
-        let place = ValuePath::root();
-        let cells = grid_fits(scene, &place, map.tiles().rect())?;
-        let is_open = |opened: &&Opened| world.get_entity(opened.entity).is_ok();
-        let others: u64 = stage
-            .scenes
-            .iter()
-            .filter(is_open)
-            .map(|opened| opened.cells)
-            .sum();
-        if others + cells > GRID_CELLS_MAX {
-            return Err(StageError::TooManyCells {
-                cells: others + cells,
-            });
-        }
-        let entity = open_scene(world, spec, (map, interest, Weather::default()))?;
-        let caps = ViewCaps {
-            players: scene.view_cap,
-            npcs: scene.npc_cap,
-            things: scene.thing_cap,
-        };
-        // A name that opens again has only one open scene at a time worth finding; battles would pile up otherwise.
-        stage
-            .scenes
-            .retain(|opened| opened.entity == entity || world.get_entity(opened.entity).is_ok());
-        let opening = stage.openings;
-        stage.scenes.push(Opened {
-            name: scene.name.clone(),
-            entity,
-            scale,
-            caps,
-            map: map_name,
-            cells,
-            opening,
+    let stage = world.resource::<Stage>();
+    let Some(known) = stage.maps.iter().find(|known| known.source == scene.map) else {
+        return Err(StageError::NoMap(scene.name.clone()));
+    };
+    let (map_name, map) = (
+        known.name.clone(),
+        SceneMap::new(known.map.clone(), scene.tile_m),
+    );
+    let spec = SceneSpec {
+        name: match nth {
+            1 => scene.name.clone(),
+            _ => format!("{} {nth}", scene.name),
+        },
+        size_m: map.size_m(),
+        max_objects: scene.max_objects,
+    };
+    let interest = InterestSpec {
+        cell_m: scene.cell_m,
+        margin_m: scene.margin_m(),
+        sight: scene.sight,
+    };
+    let place = ValuePath::root();
+    let cells = grid_fits(scene, &place, map.tiles().rect())?;
+    let is_open = |opened: &&Opened| world.get_entity(opened.entity).is_ok();
+    let others: u64 = stage
+        .scenes
+        .iter()
+        .filter(is_open)
+        .map(|opened| opened.cells)
+        .sum();
+    if others + cells > GRID_CELLS_MAX {
+        return Err(StageError::TooManyCells {
+            cells: others + cells,
         });
-        Ok(entity)
-    })
+    }
+    // Observers of scenes run here, and may read the stage.
+    let entity = open_scene(world, spec, (map, interest, Weather::default()))?;
+    let caps = ViewCaps {
+        players: scene.view_cap,
+        npcs: scene.npc_cap,
+        things: scene.thing_cap,
+    };
+    // A name that opens again has only one open scene at a time worth finding; battles would pile up otherwise.
+    let opened = world.resource::<Stage>().scenes.iter();
+    let closed: Vec<Entity> = opened
+        .map(|opened| opened.entity)
+        .filter(|&opened| opened != entity && world.get_entity(opened).is_err())
+        .collect();
+    let mut stage = world.resource_mut::<Stage>();
+    stage
+        .scenes
+        .retain(|opened| !closed.contains(&opened.entity));
+    let opening = stage.openings;
+    stage.scenes.push(Opened {
+        name: scene.name.clone(),
+        entity,
+        scale,
+        caps,
+        map: map_name,
+        cells,
+        opening,
+    });
+    Ok(entity)
 }
 
 /// The scene that an object is in.

@@ -299,6 +299,10 @@ pub(super) fn stop_clock(mut meter: ResMut<LoadMeter>) {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reckoners read the world and cannot change it"
+)]
 fn reckon(world: &mut World) -> u64 {
     world.resource_scope(|world, mut meter: Mut<LoadMeter>| {
         let costs = world.resource::<OverloadSettings>().costs;

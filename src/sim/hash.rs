@@ -128,11 +128,13 @@ impl HashAppExt for App {
 
 /// The hash of all registered state as it is now. O(state).
 pub fn state_hash(world: &mut World) -> StateHash {
-    let Some(mut parts) = world.remove_resource::<HashParts>() else {
+    let Some(mut parts) = world.get_resource_mut::<HashParts>() else {
         return StateHash::default();
     };
+    // Parts have the whole world, so the list is moved out and not the resource.
+    let mut parts = std::mem::take(&mut parts.0);
     let mut whole = StateHasher::default();
-    for (name, part) in &mut parts.0 {
+    for (name, part) in &mut parts {
         let mut hasher = StateHasher::default();
         part(world, &mut hasher);
         let hash = hasher.finish();
@@ -145,7 +147,7 @@ pub fn state_hash(world: &mut World) -> StateHash {
         whole.write_u64(hash as u64);
         whole.write_u64((hash >> 64) as u64);
     }
-    world.insert_resource(parts);
+    world.resource_mut::<HashParts>().0 = parts;
     StateHash(whole.finish())
 }
 

@@ -283,6 +283,7 @@ fn a_server_is_ready_from_its_first_tick_until_it_drains() {
     let (status, word) = get(address, "/readyz");
     assert!(status == 503 && word.starts_with("draining"), "{word}");
     assert_eq!(get(address, "/healthz"), (200, "ok\n".into()));
+    #[expect(clippy::disallowed_methods, reason = "the test ends the inspector")]
     server.world_mut().remove_resource::<Inspector>();
     assert!(
         TcpStream::connect(address).is_err(),

@@ -11,7 +11,7 @@ use throng::instance::{
     PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
 };
 use throng::matchmaking::{
-    MatchmakingSettings, ModeSettings, QueueMode, QueueRequest, Ticket, Wishes,
+    MatchFilled, MatchmakingSettings, ModeSettings, QueueMode, QueueRequest, Ticket, Wishes,
 };
 use throng::sim::{SimPlugin, clock, state_hash};
 use throng::world::{
@@ -425,4 +425,84 @@ fn those_who_replace_two_that_left_at_once_do_not_avoid_each_other() {
     game.queue(5);
     game.step(20);
     assert_eq!(game.stats().joined, 2);
+}
+
+#[test]
+fn observers_of_an_ending_instance_read_and_end_instances() {
+    #[derive(Component)]
+    struct Fighter;
+    #[derive(Resource, Default)]
+    struct Running(Vec<usize>);
+    let (mut game, first) = Game::with_a_duel(of_seconds(60.0));
+    for player in [3, 4] {
+        game.spawn(player);
+        game.queue(player);
+    }
+    let second = game.step_until::<InstanceOpened>(12)[0];
+    let world = game.app.world_mut();
+    world.init_resource::<Running>();
+    world.add_observer(
+        move |_: On<Remove<Fighter>>,
+              instances: Res<Instances>,
+              mut running: ResMut<Running>,
+              mut commands: Commands| {
+            running.0.push(instances.len());
+            commands.queue(move |world: &mut World| {
+                throng::instance::end_instance(world, second.instance);
+            });
+        },
+    );
+    // Left in the arena, so that it goes with the scene while instances are ended.
+    spawn_object(world, first.scene, KindId(0), Vec2::ONE, Fighter).unwrap();
+    for opened in [first, second] {
+        let request = EndRequest {
+            instance: opened.instance,
+        };
+        game.app.world_mut().write_message(request);
+    }
+    game.step(1);
+    let world = game.app.world();
+    assert_eq!(world.resource::<Running>().0, [1], "the second still runs");
+    assert!(world.resource::<Instances>().is_empty());
+    assert_eq!(game.told::<InstanceEnded>().len(), 2);
+    assert_eq!(game.whereabouts([1, 2, 3, 4]), [""; 4], "all are home");
+}
+
+#[test]
+fn party_found_for_an_ended_match_waits_on() {
+    let rules = InstanceRules {
+        seat_held_s: 0.0,
+        ..of_seconds(60.0)
+    };
+    let (mut game, opened) = Game::with_a_duel(rules);
+    let loser = game.told::<PlayerEntered>()[1];
+    game.spawn(3);
+    game.queue(3);
+    despawn_object(game.app.world_mut(), loser.entity).unwrap();
+    // Found in the heartbeat, and before the next tick reads that the match has ended.
+    for _ in 0..40 {
+        game.step(1);
+        let filled = game.app.world().resource::<Messages<MatchFilled>>();
+        let filled = filled.iter_current_update_messages();
+        if filled.flat_map(|filled| &filled.joined).next().is_some() {
+            throng::instance::end_instance(game.app.world_mut(), opened.instance);
+            break;
+        }
+    }
+    assert!(
+        game.app
+            .world()
+            .resource::<Instances>()
+            .get(opened.instance)
+            .is_none()
+    );
+    game.told::<InstanceOpened>();
+    game.spawn(4);
+    game.queue(4);
+    let next = game.step_until::<InstanceOpened>(40);
+    assert_eq!(next.len(), 1);
+    let players = game.told::<PlayerEntered>();
+    let mut players: Vec<u64> = players.iter().map(|entered| entered.player.0).collect();
+    players.sort_unstable();
+    assert_eq!(players, [3, 4], "the party that was found was queued again");
 }

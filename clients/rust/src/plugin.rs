@@ -1,7 +1,7 @@
 //! For games that are made with Bevy: an entity for each object in sight.
 //!
 //! ```text
-//! First:  Client::update ─▶ Entered: spawned │ Left, another scene or none: despawned ─▶ ShownAt of all ─▶ ClientEvents as messages
+//! First:  [follow] Client::update ─▶ Entered: spawned │ Left, another scene or none: despawned, ClientEvents as messages ─▶ [show] ShownAt of all
 //! ```
 //! Invariant: after `First` there is one entity for each object that the client has in sight, and no other with [`InSight`] that this
 //! plugin spawned. What a game hangs on these entities goes with them.
@@ -26,7 +26,7 @@ impl Plugin for ClientPlugin {
         app.init_resource::<Mirrored>()
             .add_message::<ClientMessageIn>()
             .add_message::<ClientEnded>()
-            .add_systems(First, mirror.after(MessageUpdateSystems));
+            .add_systems(First, (follow, show).chain().after(MessageUpdateSystems));
     }
 }
 
@@ -71,34 +71,62 @@ pub struct OwnObject;
 #[derive(Resource, Debug, Default)]
 struct Mirrored(HashMap<u32, Entity>);
 
-fn mirror(world: &mut World) {
-    let Some(mut client) = world.remove_resource::<GameClient>() else {
-        world.resource_scope(|world, mut mirrored: Mut<Mirrored>| clear(world, &mut mirrored.0));
+/// Takes what came since the last frame: objects come into sight and leave it, and the game gets all events.
+///
+/// The client stays in the world, for the hooks and observers that entities run into.
+fn follow(
+    client: Option<ResMut<GameClient>>,
+    mut mirrored: ResMut<Mirrored>,
+    mut events: MessageWriter<ClientMessageIn>,
+    mut ended: MessageWriter<ClientEnded>,
+    mut commands: Commands,
+) {
+    let mirrored = &mut mirrored.0;
+    let Some(mut client) = client else {
+        return clear(&mut commands, mirrored);
+    };
+    let went = client.0.update(Instant::now());
+    while let Some(event) = client.0.next_event() {
+        follow_event(&mut commands, mirrored, &client.0, &event);
+        events.write(ClientMessageIn(event));
+    }
+    if let Err(error) = went {
+        clear(&mut commands, mirrored);
+        commands.queue(end_client);
+        ended.write(ClientEnded(error));
+    }
+}
+
+/// Objects that came into sight and those that were there are shown where they are now.
+fn show(
+    client: Option<Res<GameClient>>,
+    mirrored: Res<Mirrored>,
+    mut shown: Query<(&mut ShownAt, Has<OwnObject>)>,
+    mut commands: Commands,
+) {
+    let Some(GameClient(client)) = client.as_deref() else {
         return;
     };
     let now = Instant::now();
-    let went = client.0.update(now);
-    world.resource_scope(|world, mut mirrored: Mut<Mirrored>| {
-        while let Some(event) = client.0.next_event() {
-            follow(world, &mut mirrored.0, &client.0, &event);
-            world.write_message(ClientMessageIn(event));
+    let own = client.mirror().own().map(|(id, _)| id);
+    for (&id, &entity) in &mirrored.0 {
+        // A game may have despawned one.
+        let Ok((mut shown, was_own)) = shown.get_mut(entity) else {
+            continue;
+        };
+        if let Some(at) = client.position(id, now) {
+            shown.set_if_neq(ShownAt(at));
         }
-        match went {
-            Ok(()) => show(world, &mirrored.0, &client.0, now),
-            Err(_) => clear(world, &mut mirrored.0),
-        }
-    });
-    match went {
-        Ok(()) => world.insert_resource(client),
-        Err(error) => {
-            world.insert_resource(EndedClient(client.0));
-            world.write_message(ClientEnded(error));
+        match (own == Some(id), was_own) {
+            (true, false) => drop(commands.entity(entity).insert(OwnObject)),
+            (false, true) => drop(commands.entity(entity).remove::<OwnObject>()),
+            _ => {}
         }
     }
 }
 
-fn follow(
-    world: &mut World,
+fn follow_event(
+    commands: &mut Commands,
     mirrored: &mut HashMap<u32, Entity>,
     client: &Client,
     event: &ClientEvent,
@@ -106,7 +134,7 @@ fn follow(
     match *event {
         ClientEvent::InScene { .. }
         | ClientEvent::OutOfScene
-        | ClientEvent::Resumed { keeps: false } => clear(world, mirrored),
+        | ClientEvent::Resumed { keeps: false } => clear(commands, mirrored),
         ClientEvent::Entered {
             id,
             generation,
@@ -117,8 +145,8 @@ fn follow(
                 generation,
                 kind,
             };
-            if let Some(before) = mirrored.insert(id, world.spawn(seen).id()) {
-                world.despawn(before);
+            if let Some(before) = mirrored.insert(id, commands.spawn(seen).id()) {
+                commands.entity(before).try_despawn();
             }
         }
         // Who came into sight before the connection ended is not told of once more.
@@ -132,43 +160,32 @@ fn follow(
                             generation,
                             kind,
                         };
-                        world.spawn(seen).id()
+                        commands.spawn(seen).id()
                     });
                 }
             }
         }
         ClientEvent::Left { id, .. } => {
             if let Some(entity) = mirrored.remove(&id) {
-                world.despawn(entity);
+                commands.entity(entity).try_despawn();
             }
         }
         _ => {}
     }
 }
 
-fn clear(world: &mut World, mirrored: &mut HashMap<u32, Entity>) {
+fn clear(commands: &mut Commands, mirrored: &mut HashMap<u32, Entity>) {
     for (_, entity) in mirrored.drain() {
-        world.despawn(entity);
+        commands.entity(entity).try_despawn();
     }
 }
 
-fn show(world: &mut World, mirrored: &HashMap<u32, Entity>, client: &Client, now: Instant) {
-    let own = client.mirror().own().map(|(id, _)| id);
-    for (&id, &entity) in mirrored {
-        // A game may have despawned one.
-        let Ok(mut entity) = world.get_entity_mut(entity) else {
-            continue;
-        };
-        if let Some(at) = client.position(id, now)
-            && let Some(mut shown) = entity.get_mut::<ShownAt>()
-        {
-            shown.set_if_neq(ShownAt(at));
-        }
-        let is_own = own == Some(id);
-        match (is_own, entity.contains::<OwnObject>()) {
-            (true, false) => drop(entity.insert(OwnObject)),
-            (false, true) => drop(entity.remove::<OwnObject>()),
-            _ => {}
-        }
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the client that ended goes for good"
+)]
+fn end_client(world: &mut World) {
+    if let Some(GameClient(client)) = world.remove_resource() {
+        world.insert_resource(EndedClient(client));
     }
 }

@@ -389,14 +389,53 @@ fn a_game_made_with_bevy_shows_nobody_while_it_has_no_client_and_all_again_when_
         }
     };
     until_there_are(&mut town, &mut app, 2);
+    #[expect(clippy::disallowed_methods, reason = "a game takes its client out")]
     let GameClient(mut client) = app.world_mut().remove_resource().expect("it has one");
     app.update();
     until_there_are(&mut town, &mut app, 0);
     client.reconnect(&town.token(7, &KEY)).unwrap();
     app.insert_resource(GameClient(client));
     until_there_are(&mut town, &mut app, 2);
+    #[expect(clippy::disallowed_methods, reason = "a game takes its client out")]
     let GameClient(client) = app.world_mut().remove_resource().expect("it has one");
     client.leave();
     app.update();
     until_there_are(&mut town, &mut app, 0);
+}
+
+#[test]
+fn observers_of_objects_in_sight_find_the_client_in_the_world() {
+    use bevy_ecs::prelude::*;
+    #[derive(Resource, Default)]
+    struct Seen(u32, u32);
+    let mut town = Town::open();
+    let mut other = town.client(8);
+    let mut app = bevy_app::App::new();
+    app.add_plugins(ClientPlugin)
+        .init_resource::<Seen>()
+        .insert_resource(GameClient(town.client(7)))
+        .add_observer(
+            |_: On<Add<InSight>>, client: Res<GameClient>, mut seen: ResMut<Seen>| {
+                seen.0 += u32::from(!client.0.ids().is_empty());
+            },
+        )
+        .add_observer(
+            |_: On<Remove<InSight>>, _: Res<GameClient>, mut seen: ResMut<Seen>| seen.1 += 1,
+        );
+    let seen = |app: &bevy_app::App| {
+        let seen = app.world().resource::<Seen>();
+        (seen.0, seen.1)
+    };
+    let began = Instant::now();
+    while seen(&app).0 < 2 {
+        assert!(began.elapsed() < Duration::from_secs(20), "nobody comes");
+        town.step(&mut [&mut other]);
+        app.update();
+    }
+    other.leave();
+    while seen(&app).1 < 1 {
+        assert!(began.elapsed() < Duration::from_secs(40), "nobody leaves");
+        town.step(&mut []);
+        app.update();
+    }
 }

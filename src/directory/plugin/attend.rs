@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::directory::Directory;
-use super::events::happen;
+use super::events::{emit, with_directory};
 use super::hand_over::tie;
 #[cfg(feature = "lookups")]
 use super::look_up::look_up;
@@ -17,18 +17,22 @@ use crate::session::{LoggedIn, LoggedOut, Sessions};
 use crate::sync::Attributes;
 
 /// Takes answers, sees to logins and logouts, and asks for what is needed next.
+///
+/// The directory is taken out of the world only while it collects what happened. Whatever reaches the game (messages, logouts,
+/// and the hooks and observers that these run) comes after it is back.
 pub(super) fn attend(world: &mut World) {
-    world.resource_scope(|world, mut directory: Mut<Directory>| {
+    let happened = with_directory(world, |world, directory| {
         let settings = world.resource::<DirectorySettings>();
         directory.start(settings, || kept_attributes(world.resource::<Attributes>()));
         if directory.open.is_some() {
             // Deals since the last tick tie their players before any of them is lost.
-            tie(world, &mut directory);
-            attend_to(world, &mut directory);
+            tie(world, directory);
         }
-        #[cfg(feature = "lookups")]
-        look_up_for(world, &mut directory);
+        attend_to(world, directory)
     });
+    emit(world, happened);
+    #[cfg(feature = "lookups")]
+    with_directory(world, look_up_for);
 }
 
 /// What the store is told of the attributes that are kept.
@@ -42,18 +46,18 @@ fn kept_attributes(attributes: &Attributes) -> Vec<StoredAttribute> {
     kept.collect()
 }
 
-fn attend_to(world: &mut World, directory: &mut Directory) {
+fn attend_to(world: &World, directory: &mut Directory) -> Vec<LedgerEvent> {
     let Directory {
         open,
         logins,
         logouts,
         ..
     } = directory;
+    let mut events = Vec::new();
     let Some(open) = open else {
-        return;
+        return events;
     };
     let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
-    let mut events = Vec::new();
     // All who left first: who logs in anew leaves before it comes.
     for gone in logouts.read(world.resource::<Messages<LoggedOut>>()) {
         open.ledger.release(gone.player);
@@ -71,11 +75,7 @@ fn attend_to(world: &mut World, directory: &mut Directory) {
     open.take_reports(now_ms, &mut events);
     open.ledger.expire(now_ms, |event| events.push(event));
     open.order(now_ms, &mut events);
-    for event in events {
-        if let Some(unwanted) = happen(world, &open.store, event) {
-            open.ledger.release(unwanted);
-        }
-    }
+    events
 }
 
 #[cfg(feature = "lookups")]

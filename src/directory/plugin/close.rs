@@ -7,7 +7,7 @@ use bevy_time::{Fixed, Time};
 use tracing::error;
 
 use super::directory::Directory;
-use super::events::happen;
+use super::events::{emit, with_directory};
 use super::hand_over::{hand_over, tie};
 use crate::sim::clock::Stopwatch;
 use crate::sync::request_all_saves;
@@ -18,7 +18,7 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
     if !world.contains_resource::<Directory>() {
         return true;
     }
-    world.resource_scope(|world, mut directory: Mut<Directory>| tie(world, &mut directory));
+    with_directory(world, tie);
     request_all_saves(world);
     let clock = Stopwatch::start();
     let mut directory = world.resource_mut::<Directory>();
@@ -49,9 +49,6 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
         open.order_save(now_ms, &mut events);
         #[cfg(feature = "lookups")]
         open.order_look_up(now_ms);
-        let store = open.store.clone();
-        for event in events {
-            happen(world, &store, event);
-        }
+        emit(world, events);
     }
 }

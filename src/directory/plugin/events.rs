@@ -3,6 +3,7 @@
 use bevy_ecs::prelude::*;
 use tracing::{error, warn};
 
+use super::directory::Directory;
 use super::messages::{LeaseLost, PlayerLoaded, PlayerRefused, PlayersSaved};
 use super::stats::DirectoryStats;
 use crate::directory::error::DirectoryError;
@@ -10,8 +11,39 @@ use crate::directory::ledger::LedgerEvent;
 use crate::session::{LogoutReason, Sessions, disconnect};
 use crate::world::PlayerId;
 
-/// Tells what happened, with this store; gives the player whose lease nobody wants any more.
-pub(super) fn happen(world: &mut World, store: &str, event: LedgerEvent) -> Option<PlayerId> {
+/// Works with the directory while it is out of the world. The work sees the world and writes resources and messages, but must
+/// not run a command, hook or observer: those may need the directory.
+pub(super) fn with_directory<R>(
+    world: &mut World,
+    work: impl FnOnce(&mut World, &mut Directory) -> R,
+) -> R {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the few callers, all in this folder, run no hooks"
+    )]
+    world.resource_scope(|world, mut directory: Mut<Directory>| work(world, &mut directory))
+}
+
+/// Emits what happened, and gives leases back that no session needs any more. May log players out, so the directory has to be in
+/// the world.
+pub(super) fn emit(world: &mut World, events: Vec<LedgerEvent>) {
+    if events.is_empty() {
+        return;
+    }
+    let open = world.resource::<Directory>().open.as_ref();
+    let store = open.map_or_else(String::new, |open| open.store.clone());
+    for event in events {
+        let Some(unneeded) = emit_one(world, &store, event) else {
+            continue;
+        };
+        if let Some(open) = &mut world.resource_mut::<Directory>().open {
+            open.ledger.release(unneeded);
+        }
+    }
+}
+
+/// Emits one event; gives the player whose lease no session needs any more.
+fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<PlayerId> {
     let mut stats = world.resource_mut::<DirectoryStats>();
     match event {
         LedgerEvent::Loaded(record) => {

@@ -5,16 +5,17 @@ use bevy_time::{Fixed, Time};
 use tracing::error;
 
 use super::directory::Directory;
-use super::events::happen;
+use super::events::{emit, with_directory};
 use super::messages::Transfer;
 use super::stats::DirectoryStats;
+use crate::directory::ledger::LedgerEvent;
 use crate::sim::SimTick;
 use crate::sync::{DirtyMasks, MaskSlot, SaveRequest};
 use crate::world::Players;
 
 /// Marks those who dealt with each other to be saved in this tick, together.
 pub(super) fn hasten(world: &mut World) {
-    world.resource_scope(|world, mut directory: Mut<Directory>| tie(world, &mut directory));
+    with_directory(world, tie);
 }
 
 /// Ties the players of all deals that were told since the last time.
@@ -50,42 +51,43 @@ pub(super) fn tie(world: &mut World, directory: &mut Directory) {
 
 /// Hands all saves of the tick over, as one transaction.
 pub(super) fn hand_over(world: &mut World) {
-    world.resource_scope(|world, mut directory: Mut<Directory>| {
-        let Directory { open, saves, .. } = &mut *directory;
-        let requests = saves.read(world.resource::<Messages<SaveRequest>>());
-        let Some(open) = open else {
-            // Read, so that what was before the store was opened is not saved later.
-            requests.for_each(drop);
-            return;
+    let happened = with_directory(world, order_saves);
+    emit(world, happened);
+}
+
+fn order_saves(world: &mut World, directory: &mut Directory) -> Vec<LedgerEvent> {
+    let Directory { open, saves, .. } = directory;
+    let requests = saves.read(world.resource::<Messages<SaveRequest>>());
+    let mut events = Vec::new();
+    let Some(open) = open else {
+        // Read, so that what was before the store was opened is not saved later.
+        requests.for_each(drop);
+        return events;
+    };
+    let mut not_ours = 0;
+    let mut changes = Vec::new();
+    for request in requests {
+        // Objects without a player are not kept.
+        let Some(player) = request.player else {
+            continue;
         };
-        let mut not_ours = 0;
-        let mut changes = Vec::new();
-        for request in requests {
-            // Objects without a player are not kept.
-            let Some(player) = request.player else {
-                continue;
-            };
-            let values = request.values.iter();
-            let values = values.map(|(id, value)| (*id, Some(value.as_slice())));
-            let removed = request.removed.iter().map(|&id| (id, None));
-            changes.clear();
-            changes.extend(values.chain(removed).filter(|(id, _)| open.keeps(*id)));
-            let is_ours = open
-                .ledger
-                .save(player, request.tick, changes.iter().copied());
-            not_ours += u64::from(!is_ours);
-        }
-        let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
-        let mut events = Vec::new();
-        open.order_save(now_ms, &mut events);
-        #[cfg(feature = "lookups")]
-        open.order_look_up(now_ms);
-        let unsaved = open.ledger.unsaved();
-        let mut stats = world.resource_mut::<DirectoryStats>();
-        stats.not_ours += not_ours;
-        stats.unsaved_peak = stats.unsaved_peak.max(unsaved);
-        for event in events {
-            happen(world, &open.store, event);
-        }
-    });
+        let values = request.values.iter();
+        let values = values.map(|(id, value)| (*id, Some(value.as_slice())));
+        let removed = request.removed.iter().map(|&id| (id, None));
+        changes.clear();
+        changes.extend(values.chain(removed).filter(|(id, _)| open.keeps(*id)));
+        let is_ours = open
+            .ledger
+            .save(player, request.tick, changes.iter().copied());
+        not_ours += u64::from(!is_ours);
+    }
+    let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
+    open.order_save(now_ms, &mut events);
+    #[cfg(feature = "lookups")]
+    open.order_look_up(now_ms);
+    let unsaved = open.ledger.unsaved();
+    let mut stats = world.resource_mut::<DirectoryStats>();
+    stats.not_ours += not_ours;
+    stats.unsaved_peak = stats.unsaved_peak.max(unsaved);
+    events
 }

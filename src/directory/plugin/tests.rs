@@ -1,5 +1,6 @@
 //! Players that log in, change and go, with a store that does what it should, and with one that does not.
 
+mod outage;
 #[cfg(feature = "lookups")]
 mod peers;
 #[cfg(feature = "sqlite")]

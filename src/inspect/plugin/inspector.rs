@@ -257,6 +257,10 @@ pub fn answer_pages(world: &mut World) {
 }
 
 /// The same, whether or not it is time for anything.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "pages and metrics read the world; cues are only queued"
+)]
 fn answer_if(world: &mut World, stands_still: bool) {
     if !world.contains_resource::<Inspector>() {
         return;

@@ -40,28 +40,37 @@ pub(super) fn is_used(modes: Res<InstanceModes>, instances: Res<Instances>) -> b
 }
 
 /// All that instances do in a tick.
+///
+/// `Instances` stays in the world throughout: hosts and the observers of objects that come and go may read it, or end an instance.
 pub(super) fn run_instances(world: &mut World, mut cursors: Local<Cursors>) {
     let filled = unread(world, &mut cursors.filled);
     let formed = unread(world, &mut cursors.formed);
     let end = unread(world, &mut cursors.end);
     let leave = unread(world, &mut cursors.leave);
-    world.resource_scope(|world, mut instances: Mut<Instances>| {
-        let tick = world.resource::<SimTick>().0;
-        for filled in filled {
-            join(world, &mut instances, filled, tick);
-        }
-        end_due(world, &mut instances, &end, tick);
-        await_scenes(world, &mut instances, formed);
-        open_pending(world, &mut instances, tick);
-        watch_seats(world, &mut instances, tick);
-        for LeaveRequest { instance, leaver } in leave {
-            take_out(world, &mut instances, instance, leaver, tick);
-        }
-        ask_for_players(world, &mut instances, tick);
-        let running = instances.running.len();
-        let mut stats = world.resource_mut::<InstanceStats>();
-        stats.peak = stats.peak.max(running);
-    });
+    let tick = world.resource::<SimTick>().0;
+    for filled in filled {
+        join(world, filled, tick);
+    }
+    end_due(world, &end, tick);
+    await_scenes(world, formed);
+    open_pending(world, tick);
+    watch_seats(world, tick);
+    for LeaveRequest { instance, leaver } in leave {
+        take_out(world, instance, leaver, tick);
+    }
+    ask_for_players(world, tick);
+    let running = instances(world).running.len();
+    let mut stats = world.resource_mut::<InstanceStats>();
+    stats.peak = stats.peak.max(running);
+}
+
+fn instances(world: &mut World) -> Mut<'_, Instances> {
+    world.resource_mut::<Instances>()
+}
+
+/// An instance that runs.
+fn running(world: &mut World, id: InstanceId) -> Option<Mut<'_, Instance>> {
+    instances(world).filter_map_unchanged(|instances| instances.running.get_mut(&id))
 }
 
 fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> Vec<M> {
@@ -76,13 +85,11 @@ pub fn end_instance(world: &mut World, instance: InstanceId) -> bool {
     if !world.contains_resource::<Instances>() {
         return false;
     }
-    world.resource_scope(|world, mut instances: Mut<Instances>| {
-        let Some(over) = instances.running.remove(&instance) else {
-            return false;
-        };
-        close(world, &mut instances, instance, over, EndReason::Requested);
-        true
-    })
+    let Some(over) = instances(world).running.remove(&instance) else {
+        return false;
+    };
+    close(world, instance, over, EndReason::Requested);
+    true
 }
 
 /// Takes a player or a party out of an instance now, as a [`LeaveRequest`] does; whether it was in it. Others are
@@ -92,24 +99,22 @@ pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -
     if !world.contains_resource::<Instances>() {
         return false;
     }
-    world.resource_scope(|world, mut instances: Mut<Instances>| {
-        let tick = world.resource::<SimTick>().0;
-        let left = take_out(world, &mut instances, instance, leaver, tick);
-        ask_for_players(world, &mut instances, tick);
-        left
-    })
+    let tick = world.resource::<SimTick>().0;
+    let left = take_out(world, instance, leaver, tick);
+    ask_for_players(world, tick);
+    left
 }
 
 /// Parties that were found for a running match join it.
-fn join(world: &mut World, instances: &mut Instances, filled: MatchFilled, tick: u64) {
+fn join(world: &mut World, filled: MatchFilled, tick: u64) {
     let MatchFilled {
         id, group, joined, ..
     } = filled;
-    if instances.answer_of_ended(id) {
+    if instances(world).answer_of_ended(id) {
         return queue_again(world, joined);
     }
-    let of_match = |(_, instance): &(&InstanceId, &mut Instance)| instance.match_id == id;
-    let Some((&id, instance)) = instances.running.iter_mut().find(of_match) else {
+    let of_match = |(_, instance): &(InstanceId, &Instance)| instance.match_id == id;
+    let Some((id, instance)) = world.resource::<Instances>().iter().find(of_match) else {
         return;
     };
     // The answers come in the order of the questions.
@@ -120,18 +125,26 @@ fn join(world: &mut World, instances: &mut Instances, filled: MatchFilled, tick:
     let Some((_, at)) = asked.min() else {
         return;
     };
-    if world.get::<Scene>(instance.scene).is_none() {
+    let has_scene = world.get::<Scene>(instance.scene).is_some();
+    let Some(mut instance) = running(world, id) else {
+        return;
+    };
+    if !has_scene {
         instance.vacancies.remove(at);
         return queue_again(world, joined);
     }
     if joined.is_empty() {
+        let (tries_max, every) = (
+            instance.rules.backfill_tries_max,
+            instance.rules.backfill_every,
+        );
         let vacancy = &mut instance.vacancies[at];
-        if vacancy.tries >= instance.rules.backfill_tries_max {
+        if vacancy.tries >= tries_max {
             instance.vacancies.remove(at);
             world.resource_mut::<InstanceStats>().backfills_unfilled += 1;
         } else {
             vacancy.asked = None;
-            vacancy.next_tick = tick.saturating_add(instance.rules.backfill_every);
+            vacancy.next_tick = tick.saturating_add(every);
         }
         return;
     }
@@ -144,11 +157,11 @@ fn join(world: &mut World, instances: &mut Instances, filled: MatchFilled, tick:
             ticket: ticket.clone(),
         });
         let players: Vec<PlayerId> = real_players(&ticket).collect();
-        if let Some(instance) = instances.running.get_mut(&id) {
+        if let Some(mut instance) = running(world, id) {
             instance.lineup.join(side, ticket);
         }
         for player in players {
-            take_seat(world, instances, id, player, side, tick);
+            take_seat(world, id, player, side, tick);
         }
     }
 }
@@ -161,7 +174,7 @@ fn queue_again(world: &mut World, joined: Vec<Ticket>) {
 }
 
 /// Instances whose time is over, that are empty, closed, or asked to end.
-fn end_due(world: &mut World, instances: &mut Instances, asked: &[EndRequest], tick: u64) {
+fn end_due(world: &mut World, asked: &[EndRequest], tick: u64) {
     let why = |id: InstanceId, instance: &Instance| {
         if world.get::<Scene>(instance.scene).is_none() {
             Some(EndReason::SceneClosed)
@@ -174,33 +187,32 @@ fn end_due(world: &mut World, instances: &mut Instances, asked: &[EndRequest], t
             empty.then_some(EndReason::Empty)
         }
     };
-    let due = instances
-        .iter()
-        .filter_map(|(id, instance)| Some((id, why(id, instance)?)));
+    let due = world.resource::<Instances>().iter();
+    let due = due.filter_map(|(id, instance)| Some((id, why(id, instance)?)));
     let due: Vec<(InstanceId, EndReason)> = due.collect();
     for (id, reason) in due {
-        if let Some(over) = instances.running.remove(&id) {
-            close(world, instances, id, over, reason);
+        // An observer of one that ends may have ended the next.
+        let over = instances(world).running.remove(&id);
+        if let Some(over) = over {
+            close(world, id, over, reason);
         }
     }
 }
 
-/// Moves everybody of an instance home and closes its scene.
-fn close(
-    world: &mut World,
-    instances: &mut Instances,
-    id: InstanceId,
-    over: Instance,
-    reason: EndReason,
-) {
+/// Moves everybody of an instance that runs no more home and closes its scene.
+fn close(world: &mut World, id: InstanceId, over: Instance, reason: EndReason) {
+    let mut instances = instances(world);
     for seat in &over.seats {
         instances.seated.remove(&seat.player);
-        if let SeatState::Inside { entity, home } = seat.state {
-            go_home(world, id, &over, seat.player, entity, &home);
-        }
     }
     let due = over.vacancies.iter().filter(|one| one.asked.is_some());
     instances.await_answers(over.match_id, due.count());
+    let stage = InstanceStage::of(id, &over);
+    for seat in &over.seats {
+        if let SeatState::Inside { entity, home } = seat.state {
+            go_home(world, &stage, seat.player, entity, &home);
+        }
+    }
     // Somebody else may have closed it before.
     let _ = close_scene(world, over.scene);
     world.resource_mut::<InstanceStats>().ended += 1;
@@ -212,21 +224,38 @@ fn close(
     });
 }
 
+/// Where an instance is played, and who moves players there and home.
+struct InstanceStage {
+    id: InstanceId,
+    scene: Entity,
+    host: Arc<dyn InstanceHost>,
+}
+
+impl InstanceStage {
+    fn of(id: InstanceId, instance: &Instance) -> Self {
+        Self {
+            id,
+            scene: instance.scene,
+            host: instance.host.clone(),
+        }
+    }
+}
+
 /// Moves a player home who is in the scene, or counts it as lost.
 fn go_home(
     world: &mut World,
-    id: InstanceId,
-    instance: &Instance,
+    stage: &InstanceStage,
     player: PlayerId,
     entity: Entity,
     home: &PlayerHome,
 ) {
-    if !is_in(world, entity, instance.scene) {
+    let &InstanceStage { id, scene, .. } = stage;
+    if !is_in(world, entity, scene) {
         world.resource_mut::<InstanceStats>().lost += 1;
         return;
     }
-    let sent = instance.host.send_home(world, entity, home);
-    let sent = sent.and_then(|()| match is_in(world, entity, instance.scene) {
+    let sent = stage.host.send_home(world, entity, home);
+    let sent = sent.and_then(|()| match is_in(world, entity, scene) {
         true => Err(WorldError::NotMoved {
             entity,
             scene: home.scene,
@@ -259,12 +288,13 @@ fn go_home(
 }
 
 /// Matches of hosted modes wait for their scene, unless there are as many instances as may be.
-fn await_scenes(world: &mut World, instances: &mut Instances, formed: Vec<MatchFormed>) {
+fn await_scenes(world: &mut World, formed: Vec<MatchFormed>) {
     let max = world.resource::<InstanceSettings>().instances_max;
     for MatchFormed { found, .. } in formed {
         if hosted(world, &found).is_none() {
             continue;
         }
+        let mut instances = instances(world);
         if instances.running.len() + instances.pending.len() >= max as usize {
             refuse(world, &found, InstanceError::TooMany { max });
         } else {
@@ -305,16 +335,17 @@ fn refuse(world: &mut World, found: &Match, error: InstanceError) {
 }
 
 /// Opens the scenes of as many matches as a tick may, and lets their players in.
-fn open_pending(world: &mut World, instances: &mut Instances, tick: u64) {
+fn open_pending(world: &mut World, tick: u64) {
     for _ in 0..world.resource::<InstanceSettings>().opens_per_tick_max {
-        let Some(found) = instances.pending.pop_front() else {
+        let Some(found) = instances(world).pending.pop_front() else {
             break;
         };
         let Some((rules, host)) = hosted(world, &found) else {
             refuse(world, &found, InstanceError::Declined);
             continue;
         };
-        let opened = host.open(world, &found, instances.running.len());
+        let running = world.resource::<Instances>().len();
+        let opened = host.open(world, &found, running);
         let scene = opened.and_then(|scene| {
             let opened = world.get::<Scene>(scene).map(Scene::id);
             Ok((scene, opened.ok_or(WorldError::NoSuchScene { scene })?))
@@ -328,8 +359,6 @@ fn open_pending(world: &mut World, instances: &mut Instances, tick: u64) {
         };
         let tick_mhz = world.get_resource::<Time<Fixed>>().map_or(1, tick_mhz);
         let rules = rules.in_ticks(tick_mhz);
-        let id = InstanceId(instances.next);
-        instances.next += 1;
         let instance = Instance {
             match_id: found.id,
             lineup: Lineup::new(found.mode, found.groups.clone()),
@@ -341,6 +370,9 @@ fn open_pending(world: &mut World, instances: &mut Instances, tick: u64) {
             seats: Vec::new(),
             vacancies: Vec::new(),
         };
+        let mut instances = instances(world);
+        let id = InstanceId(instances.next);
+        instances.next += 1;
         instances.running.insert(id, instance);
         world.resource_mut::<InstanceStats>().opened += 1;
         world.write_message(InstanceOpened {
@@ -351,7 +383,7 @@ fn open_pending(world: &mut World, instances: &mut Instances, tick: u64) {
         });
         for (side, group) in found.groups.iter().enumerate() {
             for player in group.iter().flat_map(real_players) {
-                take_seat(world, instances, id, player, side, tick);
+                take_seat(world, id, player, side, tick);
             }
         }
     }
@@ -362,20 +394,17 @@ fn real_players(ticket: &Ticket) -> impl Iterator<Item = PlayerId> {
 }
 
 /// A player gets a seat, and is moved in if it has an object.
-fn take_seat(
-    world: &mut World,
-    instances: &mut Instances,
-    id: InstanceId,
-    player: PlayerId,
-    side: usize,
-    tick: u64,
-) {
+fn take_seat(world: &mut World, id: InstanceId, player: PlayerId, side: usize, tick: u64) {
+    let mut instances = instances(world);
+    let seated_in = instances.seated.get(&player).copied();
     let Some(instance) = instances.running.get_mut(&id) else {
         return;
     };
-    if let Some(&seated_in) = instances.seated.get(&player) {
-        let vacancy = remove_player(world, instance, player.into());
-        instance.await_players(vacancy, tick);
+    if let Some(seated_in) = seated_in {
+        let vacancy = remove_player(world, id, player.into());
+        if let Some(mut instance) = running(world, id) {
+            instance.await_players(vacancy, tick);
+        }
         world.resource_mut::<InstanceStats>().stayed_out += 1;
         world.write_message(PlayerSeatedElsewhere {
             instance: id,
@@ -384,7 +413,6 @@ fn take_seat(
         });
         return;
     }
-    instances.seated.insert(player, id);
     let held_until = tick.saturating_add(instance.rules.seat_held);
     let home = None;
     let state = SeatState::Away { held_until, home };
@@ -394,42 +422,39 @@ fn take_seat(
         state,
     };
     instance.seats.push(seat);
-    let at = instance.seats.len() - 1;
+    instances.seated.insert(player, id);
     if let Some(entity) = object_of(world, player) {
-        let seat = move_in(world, id, instance, seat, entity);
-        put_seat(instances, id, at, player, seat);
+        move_in(world, id, seat, entity);
     }
 }
 
-/// Writes a seat back, or clears it.
-fn put_seat(
-    instances: &mut Instances,
-    id: InstanceId,
-    at: usize,
-    player: PlayerId,
-    seat: Option<Seat>,
-) {
-    let Some(instance) = instances.running.get_mut(&id) else {
+/// Writes the state of a player's seat, unless it has none any more.
+fn set_seat(world: &mut World, id: InstanceId, player: PlayerId, state: SeatState) {
+    let Some(mut instance) = running(world, id) else {
         return;
     };
-    match seat {
-        Some(seat) => instance.seats[at] = seat,
-        None => {
-            instance.seats.remove(at);
-            instances.seated.remove(&player);
-        }
+    if let Some(seat) = instance.seats.iter_mut().find(|seat| seat.player == player) {
+        seat.state = state;
     }
 }
 
-/// Moves the object of a seat's player in; `None` when it cannot be, and the player is out of the match: others
-/// would be kept out by the same.
-fn move_in(
-    world: &mut World,
-    id: InstanceId,
-    instance: &mut Instance,
-    seat: Seat,
-    entity: Entity,
-) -> Option<Seat> {
+/// Takes the seat of a player, which it gives if there was one.
+fn remove_seat(world: &mut World, id: InstanceId, player: PlayerId) -> Option<Seat> {
+    let mut instances = instances(world);
+    let seats = &mut instances.running.get_mut(&id)?.seats;
+    let at = seats.iter().position(|seat| seat.player == player)?;
+    let seat = seats.remove(at);
+    instances.seated.remove(&player);
+    Some(seat)
+}
+
+/// Moves the object of a seat's player in. When it cannot be, the player is out of the match: others would be kept out by the
+/// same.
+fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
+    let Some(instance) = world.resource::<Instances>().get(id) else {
+        return;
+    };
+    let InstanceStage { scene, host, .. } = InstanceStage::of(id, instance);
     let Seat { player, side, .. } = seat;
     let kept = match seat.state {
         SeatState::Away { home, .. } => home,
@@ -437,14 +462,13 @@ fn move_in(
     };
     // A player who comes back may be spawned in the match's scene, which is nobody's home.
     let home = home_of(world, entity).map(|now| match kept {
-        Some(kept) if now.scene == instance.scene => kept,
+        Some(kept) if now.scene == scene => kept,
         _ => now,
     });
     let admitted = home
         .ok_or(WorldError::NoSuchObject { entity })
         .and_then(|home| {
-            let host = instance.host.clone();
-            host.admit(world, instance.scene, side, entity)?;
+            host.admit(world, scene, side, entity)?;
             Ok(home)
         });
     let mut stats = world.resource_mut::<InstanceStats>();
@@ -459,12 +483,12 @@ fn move_in(
                 side,
                 again,
             });
-            let state = SeatState::Inside { entity, home };
-            Some(Seat { state, ..seat })
+            set_seat(world, id, player, SeatState::Inside { entity, home });
         }
         Err(error) => {
             stats.stayed_out += 1;
-            remove_player(world, instance, player.into());
+            remove_player(world, id, player.into());
+            remove_seat(world, id, player);
             debug!(player = player.0, %error, "a player stays out of its match");
             world.write_message(InstanceFault {
                 instance: id,
@@ -473,16 +497,15 @@ fn move_in(
                 homewards: false,
                 error,
             });
-            None
         }
     }
 }
 
 /// Seats whose player's object is gone, was moved away or is there again, and those that are held no longer.
-fn watch_seats(world: &mut World, instances: &mut Instances, tick: u64) {
-    let mut changed: Vec<(InstanceId, usize)> = Vec::new();
-    for (id, instance) in instances.iter() {
-        for (at, seat) in instance.seats.iter().enumerate() {
+fn watch_seats(world: &mut World, tick: u64) {
+    let mut changed: Vec<(InstanceId, PlayerId)> = Vec::new();
+    for (id, instance) in world.resource::<Instances>().iter() {
+        for seat in &instance.seats {
             let same = match seat.state {
                 SeatState::Inside { entity, .. } => is_in(world, entity, instance.scene),
                 SeatState::Away { held_until, .. } => {
@@ -490,30 +513,23 @@ fn watch_seats(world: &mut World, instances: &mut Instances, tick: u64) {
                 }
             };
             if !same {
-                changed.push((id, at));
+                changed.push((id, seat.player));
             }
         }
     }
-    // From behind, so that places before one that is cleared stay right.
-    for (id, at) in changed.into_iter().rev() {
-        let Some(instance) = instances.running.get_mut(&id) else {
-            continue;
-        };
-        let seat = instance.seats[at];
-        let after = change_seat(world, id, instance, seat, tick);
-        put_seat(instances, id, at, seat.player, after);
+    for (id, player) in changed.into_iter().rev() {
+        change_seat(world, id, player, tick);
     }
 }
 
-/// What becomes of a seat whose player is not where it was; `None` when it is given up.
-fn change_seat(
-    world: &mut World,
-    id: InstanceId,
-    instance: &mut Instance,
-    seat: Seat,
-    tick: u64,
-) -> Option<Seat> {
-    let Seat { player, side, .. } = seat;
+/// What becomes of a seat whose player is not where it was.
+fn change_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
+    let Some(instance) = world.resource::<Instances>().get(id) else {
+        return;
+    };
+    let Some(&seat) = instance.seats.iter().find(|seat| seat.player == player) else {
+        return;
+    };
     let held_until_tick = tick.saturating_add(instance.rules.seat_held);
     match seat.state {
         SeatState::Inside { entity, home } => {
@@ -528,69 +544,65 @@ fn change_seat(
                 instance: id,
                 player,
                 entity,
-                side,
+                side: seat.side,
                 reason,
             });
             if moved || held_until_tick <= tick {
-                let vacancy = remove_player(world, instance, player.into());
-                vacate(world, instance, vacancy, tick);
-                return None;
+                return give_up_seat(world, id, player, tick);
             }
             let state = SeatState::Away {
                 held_until: held_until_tick,
                 home: Some(home),
             };
-            Some(Seat { state, ..seat })
+            set_seat(world, id, player, state);
         }
-        SeatState::Away { .. } => {
-            if let Some(entity) = object_of(world, player) {
-                return move_in(world, id, instance, seat, entity);
-            }
-            let vacancy = remove_player(world, instance, player.into());
-            vacate(world, instance, vacancy, tick);
-            None
-        }
+        SeatState::Away { .. } => match object_of(world, player) {
+            Some(entity) => move_in(world, id, seat, entity),
+            None => give_up_seat(world, id, player, tick),
+        },
     }
 }
 
+/// A player has left the match for good.
+fn give_up_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
+    let vacancy = remove_player(world, id, player.into());
+    vacate(world, id, vacancy, tick);
+    remove_seat(world, id, player);
+}
+
 /// Takes a player out of the lineup, and tells so; what its side lacks by that, if it was in it.
-fn remove_player(
-    world: &mut World,
-    instance: &mut Instance,
-    player: TicketPlayer,
-) -> Option<Vacancy> {
+fn remove_player(world: &mut World, id: InstanceId, player: TicketPlayer) -> Option<Vacancy> {
+    let instance = world.resource::<Instances>().get(id)?;
     let party = instance.lineup.party_of(player)?;
+    let match_id = instance.match_id;
     world.write_message(MemberLeft {
-        match_id: instance.match_id,
+        match_id,
         party,
         player,
     });
-    instance.lineup.remove_player(player)
+    running(world, id)?.lineup.remove_player(player)
 }
 
 /// Counts who left, and notes what is missing by it.
-fn vacate(world: &mut World, instance: &mut Instance, vacancy: Option<Vacancy>, tick: u64) {
+fn vacate(world: &mut World, id: InstanceId, vacancy: Option<Vacancy>, tick: u64) {
     let Some(vacancy) = vacancy else {
         return;
     };
     world.resource_mut::<InstanceStats>().left += u64::from(vacancy.players);
-    instance.await_players(Some(vacancy), tick);
+    if let Some(mut instance) = running(world, id) {
+        instance.await_players(Some(vacancy), tick);
+    }
 }
 
 /// Takes a player or a party out of an instance; whether it was in it.
-fn take_out(
-    world: &mut World,
-    instances: &mut Instances,
-    id: InstanceId,
-    leaver: Leaver,
-    tick: u64,
-) -> bool {
-    let Some(instance) = instances.running.get_mut(&id) else {
+fn take_out(world: &mut World, id: InstanceId, leaver: Leaver, tick: u64) -> bool {
+    let Some(mut instance) = running(world, id) else {
         return false;
     };
+    let stage = InstanceStage::of(id, &instance);
     let (players, vacancy) = match leaver {
         Leaver::Player(player) => {
-            let vacancy = remove_player(world, instance, player);
+            let vacancy = remove_player(world, id, player);
             (player.real().into_iter().collect::<Vec<_>>(), vacancy)
         }
         Leaver::Party(party) => match instance.lineup.remove_party(party) {
@@ -608,13 +620,11 @@ fn take_out(
         },
     };
     let was_in = vacancy.is_some();
-    vacate(world, instance, vacancy, tick);
+    vacate(world, id, vacancy, tick);
     for player in players {
-        let Some(at) = instance.seats.iter().position(|seat| seat.player == player) else {
+        let Some(seat) = remove_seat(world, id, player) else {
             continue;
         };
-        let seat = instance.seats.remove(at);
-        instances.seated.remove(&player);
         if let SeatState::Inside { entity, home } = seat.state {
             world.write_message(PlayerLeft {
                 instance: id,
@@ -623,7 +633,7 @@ fn take_out(
                 side: seat.side,
                 reason: DepartureReason::Requested,
             });
-            go_home(world, id, instance, player, entity, &home);
+            go_home(world, &stage, player, entity, &home);
         }
     }
     was_in
@@ -631,10 +641,11 @@ fn take_out(
 
 /// Asks matchmaking about the vacancies whose time has come: of each match about one at a time, so that whoever joins next is
 /// chosen with regard to who joined before.
-fn ask_for_players(world: &mut World, instances: &mut Instances, tick: u64) {
+fn ask_for_players(world: &mut World, tick: u64) {
+    let mut requests = Vec::new();
     let Instances {
         running, questions, ..
-    } = instances;
+    } = &mut *instances(world);
     for instance in running.values_mut() {
         if instance.vacancies.iter().any(|one| one.asked.is_some()) {
             continue;
@@ -647,14 +658,15 @@ fn ask_for_players(world: &mut World, instances: &mut Instances, tick: u64) {
         };
         *questions += 1;
         (asked.asked, asked.tries) = (Some(*questions), asked.tries + 1);
-        world.resource_mut::<InstanceStats>().backfills_asked += 1;
-        world.write_message(BackfillRequest {
+        requests.push(BackfillRequest {
             id: instance.match_id,
             mode: instance.lineup.mode(),
             group: asked.vacancy.side,
             wanted: instance.lineup.wanted(&asked.vacancy),
         });
     }
+    world.resource_mut::<InstanceStats>().backfills_asked += requests.len() as u64;
+    world.write_message_batch(requests);
 }
 
 fn object_of(world: &World, player: PlayerId) -> Option<Entity> {

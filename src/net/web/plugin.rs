@@ -133,6 +133,10 @@ fn bind(address: SocketAddr, _: &ListenSettings) -> io::Result<WebSocketListener
 /// Closes all connections once everything that the server said is written, or there was no more time for it, and gives what
 /// happened in all; `None` where nobody listens. Waits for as long as [`linger_us`](super::WebSettings::linger_us) says.
 pub fn stop_listening_web(world: &mut World) -> Option<WebStats> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the server stops listening, so the resource goes for good"
+    )]
     let web = world.remove_resource::<ListeningWeb>()?;
     if let Some(mut outbox) = world.get_resource_mut::<Outbox>() {
         outbox.flush();

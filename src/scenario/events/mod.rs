@@ -504,25 +504,23 @@ pub(in crate::scenario) fn log_announces(
 pub(in crate::scenario) fn log_tick_end(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     let hash = format!("{:016x}", state_hash(world).fold());
-    world.resource_scope(|world, mut log: Mut<EventLog>| {
-        if log.positions {
-            let mut query = world.query::<(&Object, &Position)>();
-            let mut all: Vec<_> = query
-                .iter(world)
-                .map(|(object, position)| (*object, position.0))
-                .collect();
-            all.sort_unstable_by_key(|(object, _)| object.key());
-            for (object, at) in all {
-                let event = Event::Pos {
-                    id: object.id().0,
-                    x: at.x,
-                    y: at.y,
-                };
-                log.write(tick, Some(object.scene()), event);
-            }
-        }
-        log.write(tick, None, Event::TickEnd { hash });
-    });
+    let mut all: Vec<(Object, glam::Vec2)> = Vec::new();
+    if world.resource::<EventLog>().positions {
+        let mut query = world.query::<(&Object, &Position)>();
+        let objects = query.iter(world);
+        all.extend(objects.map(|(object, position)| (*object, position.0)));
+        all.sort_unstable_by_key(|(object, _)| object.key());
+    }
+    let mut log = world.resource_mut::<EventLog>();
+    for (object, at) in all {
+        let event = Event::Pos {
+            id: object.id().0,
+            x: at.x,
+            y: at.y,
+        };
+        log.write(tick, Some(object.scene()), event);
+    }
+    log.write(tick, None, Event::TickEnd { hash });
 }
 
 #[cfg(test)]
@@ -555,6 +553,7 @@ mod tests {
         }
         app.update();
         let line = r#"{"type":"late_build","name":"cave","clearance":2,"late_ticks":17,"tick":0,"scene":0}"#;
+        #[expect(clippy::disallowed_methods, reason = "closes the pipe")]
         app.world_mut().remove_resource::<EventLog>();
         let mut text = String::new();
         read.read_to_string(&mut text).unwrap();

@@ -32,6 +32,10 @@ pub(super) fn end(
     tell(world, effects);
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the work has the two resources and no world"
+)]
 pub(super) fn with_key<R>(
     world: &mut World,
     work: impl FnOnce(&mut Sessions, &mut SessionKey) -> R,

@@ -50,35 +50,41 @@ impl IngestState {
 }
 
 /// All that came in is taken notice of, and messages are handled as far as the budget goes.
+///
+/// Hooks and observers run meanwhile, which may connect a client themselves. So the state is moved out and its place left with an
+/// empty one: nothing that such a call keeps there is needed afterwards.
 pub(super) fn ingest(world: &mut World) {
-    world.resource_scope(|world, mut state: Mut<IngestState>| {
-        let state = &mut *state;
-        begin(world);
-        let behind = world.resource::<Messages<ClientBehind>>();
-        for client in state.behind.read(behind).map(|behind| behind.client) {
-            state.ended.push((client, DisconnectReason::Lost));
-        }
-        for (client, _) in state.ended.drain(..) {
-            end(world, client, LogoutReason::Behind, &mut state.effects);
-        }
-        open_new(world, state);
-        with_key(world, |sessions, key| sessions.resume_waiting(key));
+    let mut state = std::mem::take(&mut *world.resource_mut::<IngestState>());
+    ingest_with(world, &mut state);
+    *world.resource_mut::<IngestState>() = state;
+}
+
+fn ingest_with(world: &mut World, state: &mut IngestState) {
+    begin(world);
+    let behind = world.resource::<Messages<ClientBehind>>();
+    for client in state.behind.read(behind).map(|behind| behind.client) {
+        state.ended.push((client, DisconnectReason::Lost));
+    }
+    for (client, _) in state.ended.drain(..) {
+        end(world, client, LogoutReason::Behind, &mut state.effects);
+    }
+    open_new(world, state);
+    with_key(world, |sessions, key| sessions.resume_waiting(key));
+    tell(world, &mut state.effects);
+    world.resource::<Authentication>().take(&mut state.answered);
+    take_answers(world, &mut state.answered, &mut state.effects);
+    handle_messages(world, state);
+    let inbox = world.resource::<Inbox>();
+    inbox.intake().queue.take_ended(&mut state.ended);
+    inbox.intake().queue.take_flooding(&mut state.flooding);
+    for (client, _) in state.ended.drain(..) {
+        world.resource_mut::<Sessions>().lose_link(client);
         tell(world, &mut state.effects);
-        world.resource::<Authentication>().take(&mut state.answered);
-        take_answers(world, &mut state.answered, &mut state.effects);
-        handle_messages(world, state);
-        let inbox = world.resource::<Inbox>();
-        inbox.intake().queue.take_ended(&mut state.ended);
-        inbox.intake().queue.take_flooding(&mut state.flooding);
-        for (client, _) in state.ended.drain(..) {
-            world.resource_mut::<Sessions>().lose_link(client);
-            tell(world, &mut state.effects);
-        }
-        for client in state.flooding.drain(..) {
-            end(world, client, LogoutReason::Flooding, &mut state.effects);
-        }
-        finish(world, &mut state.effects);
-    });
+    }
+    for client in state.flooding.drain(..) {
+        end(world, client, LogoutReason::Flooding, &mut state.effects);
+    }
+    finish(world, &mut state.effects);
 }
 
 fn begin(world: &mut World) {
@@ -234,10 +240,8 @@ fn finish(world: &mut World, effects: &mut Vec<SessionEffect>) {
 /// Where there is no [`SessionPlugin`](super::SessionPlugin).
 pub fn connect(world: &mut World, connected: Connected) -> Result<ClientId, SessionRefused> {
     let client = world.resource::<TransportHandle>().connect(connected)?;
-    world.resource_scope(|world, mut state: Mut<IngestState>| {
-        begin(world);
-        open_new(world, &mut state);
-    });
+    begin(world);
+    open_new(world, &mut IngestState::default());
     let sessions = world.resource::<Sessions>();
     match sessions.get(client) {
         Some(_) => Ok(client),

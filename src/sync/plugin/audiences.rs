@@ -142,6 +142,10 @@ fn mark_members<C: Component>(
 }
 
 /// Takes over what objects are in audiences, of those that came and of those of which that may have changed.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads the world and writes buffers; runs no command or hook"
+)]
 fn follow_memberships(
     world: &mut World,
     mut spawned: Local<MessageCursor<Spawned>>,

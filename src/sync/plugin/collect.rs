@@ -65,6 +65,10 @@ pub(super) struct CollectBuffers {
 /// hold the same values of it.
 ///
 /// Values are encoded and compared side by side, and taken over and told in the order of the objects.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "values are read from entities and packets written; no command or hook runs"
+)]
 pub(super) fn collect(world: &mut World) {
     let pool = *world.resource::<Workers>();
     world.resource_scope(|world, mut buffers: Mut<CollectBuffers>| {
@@ -86,6 +90,10 @@ pub(super) fn collect(world: &mut World) {
 }
 
 /// Takes down which attributes of which objects are due, by object.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads the world and writes buffers; runs no command or hook"
+)]
 fn find_due(world: &mut World, due: &mut Vec<Due>) {
     let (phase, tick) = (
         *world.resource::<HeartbeatPhase>(),
@@ -167,6 +175,10 @@ impl CollectWorker {
     }
 
     /// Takes over what was found, tells it, counts it and forgets it.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "values are read from entities and packets written; no command or hook runs"
+    )]
     fn commit(&mut self, world: &mut World, attributes: &Attributes) {
         world.resource_scope(|world, mut replicator: Mut<Replicator>| {
             world.resource_scope(|world, mut outbox: Mut<Outbox>| {

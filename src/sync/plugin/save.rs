@@ -76,6 +76,10 @@ fn take_back(
 }
 
 /// Asks for what changed of those objects whose turn it is.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads the world and writes buffers; runs no command or hook"
+)]
 fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSet)>>) {
     let tick = world.resource::<SimTick>().0;
     let every = u64::from(world.resource::<SyncSettings>().save_every_ticks.max(1));

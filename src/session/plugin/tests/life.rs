@@ -345,3 +345,25 @@ fn a_drained_server_lets_nobody_in_and_everybody_out_with_a_reason() {
     let back = log_in(&mut app, 1);
     assert_eq!(state(&app, back), Some(SessionState::InWorld));
 }
+
+#[test]
+fn client_connected_by_an_observer_during_ingest_gets_a_session() {
+    #[derive(Component)]
+    struct Watched;
+    let mut app = app();
+    let client = connect(&mut app);
+    send(&mut app, client, ClientMessage::login(7));
+    app.update();
+    let entity = object(&mut app);
+    app.world_mut().entity_mut(entity).insert(Watched);
+    assert!(control(app.world_mut(), client, entity));
+    app.add_observer(|_: On<Remove<Watched>>, mut commands: Commands| {
+        commands.queue(|world: &mut World| {
+            connect_client(world, Connected::player(8).ready()).unwrap();
+        });
+    });
+    send(&mut app, client, ClientMessage::Logout);
+    app.update();
+    assert!(app.world().get_entity(entity).is_err());
+    assert_eq!(app.world().resource::<Sessions>().len(), 1);
+}

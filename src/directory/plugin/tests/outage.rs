@@ -1,0 +1,135 @@
+//! A store that is away for longer than a lease, and leases that another server takes: players are logged out with the reason, and
+//! whatever of the game reacts to that finds the directory in the world.
+
+use super::*;
+use crate::session::{LoggedOut, LogoutReason};
+
+/// Players whose object went while the directory was there to be asked, and whether it still had them as live.
+#[derive(Resource, Default)]
+struct Observed(Vec<(u64, bool)>);
+
+/// Every logout of a session, over all ticks.
+#[derive(Resource, Default)]
+struct Logouts(Vec<(u64, LogoutReason)>);
+
+/// A game that asks the directory about each player whose purse goes, as trades do, and ends another session by a command.
+fn observed_game(source: impl StoreSource + 'static) -> App {
+    let mut app = game(source);
+    app.init_resource::<Observed>()
+        .init_resource::<Logouts>()
+        .add_observer(
+            |gone: On<Remove<Purse>>,
+             players: Query<&PlayerId>,
+             directory: Res<Directory>,
+             mut observed: ResMut<Observed>,
+             mut commands: Commands| {
+                if let Ok(&player) = players.get(gone.entity) {
+                    observed.0.push((player.0, directory.is_live(player)));
+                }
+                commands.queue(|world: &mut World| {
+                    assert!(world.contains_resource::<Directory>());
+                });
+            },
+        )
+        .add_systems(
+            FixedUpdate,
+            (|mut ended: MessageReader<LoggedOut>, mut all: ResMut<Logouts>| {
+                all.0
+                    .extend(ended.read().map(|end| (end.player.0, end.reason)));
+            })
+            .in_set(SimSystems::Last),
+        );
+    app
+}
+
+fn logouts(app: &App) -> Vec<(u64, LogoutReason)> {
+    let mut all = app.world().resource::<Logouts>().0.clone();
+    all.sort_unstable_by_key(|&(player, _)| player);
+    all
+}
+
+#[test]
+fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
+    const DOWN: FaultShares = FaultShares {
+        failing: 1.0,
+        torn: 0.0,
+        slow: 0.0,
+        slow_ms: 0,
+        full: 0.0,
+        closed: 1.0,
+    };
+    let disk = MemoryDisk::default();
+    let source = FaultySource::new(disk.clone(), 1, FaultShares::default());
+    let mut app = observed_game(source.clone());
+    log_in_up_to(&mut app, 3);
+    ticks(&mut app, 3);
+    deal(&mut app, 1, 2, 30);
+    ticks(&mut app, 3);
+    source.set(DOWN);
+    // Not saved before the leases end, so it is lost with them.
+    deal(&mut app, 2, 3, 5);
+    let timestep = app.world().resource::<bevy_time::Time<bevy_time::Fixed>>();
+    let ticks_of_outage = (600.0 / timestep.timestep().as_secs_f64()) as u32;
+    let lease_ticks = ticks_of_outage / 10;
+    ticks(&mut app, lease_ticks / 2);
+    assert_eq!(logouts(&app), [], "a lease outlives a short outage");
+    ticks(&mut app, ticks_of_outage - lease_ticks / 2);
+    let gone = [1, 2, 3].map(|player| (player, LogoutReason::Unavailable));
+    assert_eq!(logouts(&app), gone);
+    let mut observed = app.world().resource::<Observed>().0.clone();
+    observed.sort_unstable();
+    assert_eq!(
+        observed
+            .iter()
+            .map(|&(player, _)| player)
+            .collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
+    // Still away: logins are refused, and the server goes on.
+    log_in(&mut app, 4);
+    while told::<PlayerRefused>(&app).is_empty() {
+        app.update();
+    }
+    source.set(FaultShares::default());
+    // The retry waits for its turn by the time of the store's own thread.
+    let back = |app: &mut App, player| {
+        while purse(app, player).is_none() {
+            let is_known = app.world().resource::<Sessions>().of(PlayerId(player));
+            if is_known.is_none() {
+                log_in(app, player);
+            }
+            app.update();
+            std::thread::yield_now();
+        }
+        purse(app, player).map(|purse| purse.0)
+    };
+    let coins = [1, 2, 3].map(|player| back(&mut app, player));
+    assert_eq!(
+        coins.map(|coins| coins.unwrap_or(0)).iter().sum::<u32>(),
+        300
+    );
+    assert_eq!(coins[0], Some(70));
+}
+
+#[test]
+fn takeover_by_another_server_logs_players_out() {
+    let disk = MemoryDisk::default();
+    let mut app = observed_game(disk.clone());
+    log_in_up_to(&mut app, 2);
+    ticks(&mut app, 3);
+    let mut store = disk.clone().open().unwrap();
+    let thief = store.enroll("thief").unwrap();
+    let terms = ClaimTerms {
+        now_ms: u64::MAX - 1,
+        until_ms: u64::MAX,
+        grace_ms: 0,
+    };
+    let both = [PlayerId(1), PlayerId(2)];
+    store.claim(&thief, &both, terms).unwrap();
+    deal(&mut app, 1, 2, 50);
+    ticks(&mut app, 3);
+    let gone = [1, 2].map(|player| (player, LogoutReason::Unavailable));
+    assert_eq!(logouts(&app), gone);
+    assert_eq!(app.world().resource::<Observed>().0.len(), 2);
+    assert_eq!(app.world().resource::<DirectoryStats>().lost, 2);
+}
