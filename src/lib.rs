@@ -152,8 +152,7 @@ pub mod world;
 // Without the feature `server` there is what a client is made of, and of these folders that part.
 #[cfg(not(feature = "server"))]
 mod memory {
-    mod account;
-    pub use account::{MemoryUse, each};
+    pub use throng_core::memory::{MemoryUse, each};
 }
 #[cfg(not(feature = "server"))]
 pub mod movement {
@@ -167,7 +166,7 @@ pub mod movement {
 }
 #[cfg(not(feature = "server"))]
 mod sim {
-    pub mod clock;
+    pub use throng_core::clock;
 }
 #[cfg(not(feature = "server"))]
 pub mod sync {
@@ -184,8 +183,7 @@ pub mod sync {
 #[cfg(not(feature = "server"))]
 pub mod world {
     //! What players ask their objects to do.
-    mod motion;
-    pub use motion::PlayerMotion;
+    pub use throng_core::motion::PlayerMotion;
 }
 
 /// All systems of a game server.

@@ -24,7 +24,7 @@ pub fn each<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a T>) -> us
 
 /// Empties a buffer that every tick fills anew, and gives its room back where the last tick needed less than an eighth of much: it
 /// was made by a burst, of logins or teleports.
-pub(crate) fn clear_and_give_back<T>(buffer: &mut Vec<T>) {
+pub fn clear_and_give_back<T>(buffer: &mut Vec<T>) {
     let room = buffer.capacity();
     let is_wide = room * size_of::<T>() > BURST_BYTES && buffer.len() < room / 8;
     buffer.clear();
