@@ -85,9 +85,155 @@ pub trait StateHashed {
     fn hash(&self, hasher: &mut StateHasher);
 }
 
+/// Implements [`StateHashed`] for a struct or enum: all fields in the order of their declaration, the variant's index first.
+pub use throng_derive::StateHashed;
+
+macro_rules! hash_as_word {
+    ($($number:ty),*) => {
+        $(impl StateHashed for $number {
+            #[inline]
+            fn hash(&self, hasher: &mut StateHasher) {
+                hasher.write_u64(*self as u64);
+            }
+        })*
+    };
+}
+hash_as_word!(u8, u16, u32, u64, usize, i8, i16, i32, i64, bool);
+
+impl StateHashed for f32 {
+    #[inline]
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(*self);
+    }
+}
+
+impl StateHashed for f64 {
+    #[inline]
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64((self + 0.0).to_bits());
+    }
+}
+
+impl StateHashed for glam::Vec2 {
+    #[inline]
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(self.x);
+        hasher.write_f32(self.y);
+    }
+}
+
+impl StateHashed for glam::IVec2 {
+    #[inline]
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.x as u32) << 32 | u64::from(self.y as u32));
+    }
+}
+
+impl StateHashed for str {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_bytes(self.as_bytes());
+    }
+}
+
+impl StateHashed for String {
+    fn hash(&self, hasher: &mut StateHasher) {
+        self.as_str().hash(hasher);
+    }
+}
+
+/// Its length, then each element.
+impl<T: StateHashed> StateHashed for [T] {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.len() as u64);
+        self.iter().for_each(|element| element.hash(hasher));
+    }
+}
+
+impl<T: StateHashed> StateHashed for Vec<T> {
+    fn hash(&self, hasher: &mut StateHasher) {
+        self.as_slice().hash(hasher);
+    }
+}
+
+/// Each element; the length is part of the type.
+impl<T: StateHashed, const N: usize> StateHashed for [T; N] {
+    fn hash(&self, hasher: &mut StateHasher) {
+        self.iter().for_each(|element| element.hash(hasher));
+    }
+}
+
+/// 0, or 1 and the value.
+impl<T: StateHashed> StateHashed for Option<T> {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.is_some()));
+        if let Some(value) = self {
+            value.hash(hasher);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn hash_of(value: &impl StateHashed) -> u128 {
+        let mut hasher = StateHasher::default();
+        value.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    #[derive(StateHashed)]
+    struct Fighter<T> {
+        health: u16,
+        #[state(skip)]
+        _is_shown: bool,
+        #[state(with = hash_doubled)]
+        rage: u32,
+        weapons: T,
+    }
+
+    fn hash_doubled(value: &u32, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(*value) * 2);
+    }
+
+    #[derive(StateHashed)]
+    enum Stance {
+        Ready,
+        Guarding { seconds: f32 },
+        Struck(i8, bool),
+    }
+
+    #[test]
+    fn derived_hash_equals_the_fields_in_order() {
+        let fighter = Fighter {
+            health: 7,
+            _is_shown: true,
+            rage: 4,
+            weapons: vec![Some(1_u8), None],
+        };
+        let mut expected = StateHasher::default();
+        for word in [7, 8, 2, 1, 1, 0] {
+            expected.write_u64(word);
+        }
+        assert_eq!(hash_of(&fighter), expected.finish());
+    }
+
+    #[test]
+    fn derived_hash_of_an_enum_begins_with_its_variant() {
+        let mut expected = StateHasher::default();
+        expected.write_u64(2);
+        expected.write_u64(-3_i8 as u64);
+        expected.write_u64(1);
+        assert_eq!(hash_of(&Stance::Struck(-3, true)), expected.finish());
+        let mut expected = StateHasher::default();
+        expected.write_u64(1);
+        expected.write_f32(0.5);
+        assert_eq!(
+            hash_of(&Stance::Guarding { seconds: 0.5 }),
+            expected.finish()
+        );
+        assert_ne!(hash_of(&Stance::Ready), hash_of(&0_u64.to_string()));
+    }
     use std::collections::BTreeSet;
 
     #[test]

@@ -1,6 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+// Derived code names this crate from outside and from inside alike.
+extern crate self as throng_core;
+
 pub mod clock;
 pub mod hash;
 pub mod ids;
