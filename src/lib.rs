@@ -88,6 +88,9 @@
     allow(dead_code, reason = "what only a server calls")
 )]
 
+// Derived code names this crate from outside and from inside alike.
+extern crate self as throng;
+
 /// What the README shows compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -100,6 +103,9 @@ use bevy_app::{PluginGroup, PluginGroupBuilder};
 #[macro_use]
 #[path = "../tests/draws.rs"]
 mod draws;
+
+#[doc(no_inline)]
+pub use throng_core as core;
 
 #[cfg(feature = "server")]
 pub mod aoi;

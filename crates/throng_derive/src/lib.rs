@@ -25,7 +25,8 @@ pub fn derive_state_hashed(input: TokenStream) -> TokenStream {
 }
 
 /// Implements `Replicate` for a component with one field, or with one field marked `#[replicate]`. Attributes of the type:
-/// `#[replicate(name = "health", id = 10, encoding = Encoding::U16)]`, all optional.
+/// `#[replicate(name = "health", id = 10, encoding = Encoding::U16, audience = Audience::OWNER, cadence = Cadence::EveryTick,
+/// persist)]`, all optional.
 #[proc_macro_derive(Replicate, attributes(replicate))]
 pub fn derive_replicate(input: TokenStream) -> TokenStream {
     expand(input, replicate::expand)

@@ -12,6 +12,9 @@ struct Settings {
     name: Option<LitStr>,
     id: Option<LitInt>,
     encoding: Option<Expr>,
+    audience: Option<Expr>,
+    cadence: Option<Expr>,
+    persist: bool,
 }
 
 pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
@@ -31,12 +34,15 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         Some(id) => quote!(#throng::sync::AttributeSpec::new(#attribute_name, #id, #encoding)),
         None => quote!(#throng::sync::AttributeSpec::named(#attribute_name, #encoding)),
     };
+    let audience = settings.audience.iter();
+    let cadence = settings.cadence.iter();
+    let persist = settings.persist.then(|| quote!(.persistent()));
     let (parameters, arguments, conditions) = input.generics.split_for_impl();
     Ok(quote! {
         #[automatically_derived]
         impl #parameters #throng::sync::Replicate for #name #arguments #conditions {
             fn attribute() -> #throng::sync::AttributeSpec {
-                #spec
+                #spec #(.to(#audience))* #(.at(#cadence))* #persist
             }
 
             fn value(&self) -> #throng::wire::Value {
@@ -83,9 +89,16 @@ fn settings(input: &DeriveInput) -> syn::Result<Settings> {
                 settings.id = Some(meta.value()?.parse()?);
             } else if meta.path.is_ident("encoding") {
                 settings.encoding = Some(meta.value()?.parse()?);
+            } else if meta.path.is_ident("audience") {
+                settings.audience = Some(meta.value()?.parse()?);
+            } else if meta.path.is_ident("cadence") {
+                settings.cadence = Some(meta.value()?.parse()?);
+            } else if meta.path.is_ident("persist") {
+                settings.persist = true;
             } else {
                 return Err(meta.error(
-                    "expected `name = \"…\"`, `id = 10` or `encoding = …` in #[replicate(…)]",
+                    "expected `name = \"…\"`, `id = 10`, `encoding = …`, `audience = …`, `cadence = …` or `persist` in \
+                     #[replicate(…)]",
                 ));
             }
             Ok(())
