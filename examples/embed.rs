@@ -9,20 +9,9 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::prelude::*;
 
-#[derive(Component)]
+#[derive(Component, Replicate, StateHashed)]
+#[replicate(audience = Audience::OWNER)]
 struct Hunger(u8);
-
-impl Replicate for Hunger {
-    fn value(&self) -> Value {
-        self.0.into()
-    }
-}
-
-impl StateHashed for Hunger {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
 
 fn grow_hungry(tick: Res<SimTick>, mut everybody: Query<&mut Hunger>) {
     if tick.0.is_multiple_of(20) {
@@ -35,11 +24,8 @@ fn grow_hungry(tick: Res<SimTick>, mut everybody: Query<&mut Hunger>) {
 /// What the game adds to the server; whatever is a Bevy plugin will do.
 fn hungry(app: &mut App) {
     app.add_systems(FixedUpdate, grow_hungry.in_set(SimSystems::First))
+        .replicate::<Hunger>()
         .hash_component::<Hunger>("hunger");
-    let hunger = AttributeSpec::new("hunger", 100, Encoding::U8).to(Audience::OWNER);
-    if let Err(error) = app.replicate::<Hunger>(hunger) {
-        println!("hunger is not replicated: {error}");
-    }
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -24,8 +24,7 @@ fn game(app: &mut App) {
     let mut hosts = app.world_mut().resource_mut::<InstanceModes>();
     hosts.host("duel", InstanceRules::lasting_s(3.0), arena);
     let gold = AttributeSpec::new("gold", 2, Encoding::U16).to(Audience::OWNER);
-    app.replicate_field(gold.persistent(), |gold: &Gold| u64::from(gold.0))
-        .expect("no other attribute has this name or number");
+    app.replicate_field(gold.persistent(), |gold: &Gold| gold.0);
     let modes = vec![QueueMode::groups("duel", 1)];
     app.insert_resource(MatchmakingSettings { modes });
     app.init_resource::<Store>();

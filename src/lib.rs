@@ -88,6 +88,9 @@
     allow(dead_code, reason = "what only a server calls")
 )]
 
+// Derived code names this crate from outside and from inside alike.
+extern crate self as throng;
+
 /// What the README shows compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
@@ -100,6 +103,9 @@ use bevy_app::{PluginGroup, PluginGroupBuilder};
 #[macro_use]
 #[path = "../tests/draws.rs"]
 mod draws;
+
+#[doc(no_inline)]
+pub use throng_core as core;
 
 #[cfg(feature = "server")]
 pub mod aoi;
@@ -152,8 +158,7 @@ pub mod world;
 // Without the feature `server` there is what a client is made of, and of these folders that part.
 #[cfg(not(feature = "server"))]
 mod memory {
-    mod account;
-    pub use account::{MemoryUse, each};
+    pub use throng_core::memory::{MemoryUse, each};
 }
 #[cfg(not(feature = "server"))]
 pub mod movement {
@@ -167,7 +172,7 @@ pub mod movement {
 }
 #[cfg(not(feature = "server"))]
 mod sim {
-    pub mod clock;
+    pub use throng_core::clock;
 }
 #[cfg(not(feature = "server"))]
 pub mod sync {
@@ -184,8 +189,7 @@ pub mod sync {
 #[cfg(not(feature = "server"))]
 pub mod world {
     //! What players ask their objects to do.
-    mod motion;
-    pub use motion::PlayerMotion;
+    pub use throng_core::motion::PlayerMotion;
 }
 
 /// All systems of a game server.

@@ -149,8 +149,7 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
         .insert_resource(Time::<Fixed>::from_hz(20.0))
         .add_systems(FixedUpdate, (walk, hurt).chain().in_set(SimSystems::Move));
     let health = AttributeSpec::new("health", 1, Encoding::Varint).at(Cadence::EveryTick);
-    app.replicate_field(health, |health: &Health| health.0)
-        .unwrap();
+    app.replicate_field(health, |health: &Health| health.0);
     clock::one_tick_an_update(&mut app);
     single_threaded(&mut app);
     let columns = (f64::from(players)).sqrt().ceil() as u32;

@@ -7,29 +7,18 @@ use bevy_ecs::prelude::*;
 use rand::{Rng, RngExt};
 
 use super::own_attributes;
-use crate::sim::{HashAppExt, StateHasher};
-use crate::sync::{AttributeSpec, Audience, Cadence, RegisterError, Replicate, ReplicateAppExt};
-use crate::wire::{Encoding, Value};
+use crate::sim::HashAppExt;
+use crate::sync::{Audience, Cadence, Replicate, ReplicateAppExt};
+use crate::wire::Encoding;
 use crate::world::{ObjectHashAppExt, Scenes, StateHashed};
 
 macro_rules! attributes {
     ($($(#[$doc:meta])* $component:ident = ($name:literal, $id:literal, $audience:expr, $start:literal, $max:literal);)*) => {
         $(
             $(#[$doc])*
-            #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+            #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Replicate, StateHashed)]
+            #[replicate(name = $name, id = $id, audience = $audience)]
             pub struct $component(pub u32);
-
-            impl Replicate for $component {
-                fn value(&self) -> Value {
-                    self.0.into()
-                }
-            }
-
-            impl StateHashed for $component {
-                fn hash(&self, hasher: &mut StateHasher) {
-                    hasher.write_u64(u64::from(self.0));
-                }
-            }
         )*
 
         /// The names of the attributes, as scenarios know them.
@@ -41,13 +30,9 @@ macro_rules! attributes {
         }
 
         /// Registers the attributes and their hashes.
-        pub(super) fn register(app: &mut App) -> Result<(), RegisterError> {
-            $(
-                let spec = AttributeSpec::new($name, $id, Encoding::Varint);
-                app.replicate::<$component>(spec.to($audience))?;
-                app.hash_component::<$component>($name);
-            )*
-            register_weather(app)
+        pub(super) fn register(app: &mut App) {
+            $(app.replicate::<$component>().hash_component::<$component>($name);)*
+            register_weather(app);
         }
 
         /// The values that a built-in attribute of characters can have; `None` when there is none of this name.
@@ -93,14 +78,9 @@ attributes! {
 }
 
 /// The weather of a scene, by a number that the game gives a meaning: all in the scene are told of it.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Replicate)]
+#[replicate(id = 6, encoding = Encoding::U8, audience = Audience::SCENE, cadence = Cadence::EveryTick)]
 pub struct Weather(pub u32);
-
-impl Replicate for Weather {
-    fn value(&self) -> Value {
-        self.0.into()
-    }
-}
 
 /// The names of the attributes of scenes, as scenarios know them.
 pub const SCENE_ATTRIBUTE_NAMES: &[&str] = &["weather"];
@@ -125,17 +105,14 @@ pub fn set_scene_attribute(scene: &mut EntityWorldMut, name: &str, value: i64) -
     true
 }
 
-fn register_weather(app: &mut App) -> Result<(), RegisterError> {
-    let spec = AttributeSpec::new(SCENE_ATTRIBUTE_NAMES[0], 6, Encoding::U8);
-    let spec = spec.to(Audience::SCENE).at(Cadence::EveryTick);
-    app.replicate::<Weather>(spec)?;
-    app.hash_part("weather", |world, hasher| {
-        for (_, scene) in world.resource::<Scenes>().iter() {
-            let weather = world.get::<Weather>(scene).map_or(0, |weather| weather.0);
-            hasher.write_u64(u64::from(weather));
-        }
-    });
-    Ok(())
+fn register_weather(app: &mut App) {
+    app.replicate::<Weather>()
+        .hash_part("weather", |world, hasher| {
+            for (_, scene) in world.resource::<Scenes>().iter() {
+                let weather = world.get::<Weather>(scene).map_or(0, |weather| weather.0);
+                hasher.write_u64(u64::from(weather));
+            }
+        });
 }
 
 /// What happens to a character in a game: it is hit or healed, casts or rests, learns, and now and then rises.

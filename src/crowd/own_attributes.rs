@@ -90,7 +90,7 @@ impl OwnAttributeAppExt for App {
         let told = AttributeSpec::new(name, FIRST_ID + nth as u16, spec.encoding)
             .to(spec.audience)
             .at(spec.cadence);
-        let bit = self.replicate_marked::<OwnAttributes, i64>(told, move |own| {
+        let bit = self.try_replicate_marked::<OwnAttributes, i64>(told, move |own| {
             own.0.get(nth).copied().unwrap_or_default()
         })?;
         if nth == 0 {

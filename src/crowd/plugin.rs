@@ -39,9 +39,7 @@ impl Plugin for CrowdPlugin {
         if !sim::begin::<Self, _>(app, (MovementPlugin, SyncPlugin, ArrivalsPlugin)) {
             return;
         }
-        if let Err(error) = attributes::register(app) {
-            tracing::error!(%error, "the crowd's attributes are not replicated");
-        }
+        attributes::register(app);
         app.init_resource::<Crowds>()
             .init_resource::<SyntheticClients>()
             .init_resource::<LineSpec>()

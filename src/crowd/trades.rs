@@ -105,16 +105,11 @@ impl Plugin for TradePlugin {
         };
         let coins = spec("coins", COINS_ID, COINS_ENCODING);
         let wares = spec("wares", WARES_ID, WARES_ENCODING);
-        let registered = app
-            .replicate_field(coins, |owner: &Belongings| owner.coins)
-            .and_then(|_| {
-                let text = |owner: &Belongings| Value::from(owner.wares.join(" ").as_str());
-                app.replicate_field(wares, text)
-            });
-        if let Err(error) = registered {
-            tracing::error!(%error, "what players have is not kept");
-        }
-        app.init_resource::<LeftBelongings>()
+        app.replicate_field(coins, |owner: &Belongings| owner.coins)
+            .replicate_field(wares, |owner: &Belongings| {
+                Value::from(owner.wares.join(" ").as_str())
+            })
+            .init_resource::<LeftBelongings>()
             .count_memory::<LeftBelongings>("crowd")
             .add_observer(lay_aside)
             .hash_component::<Belongings>("belongings")

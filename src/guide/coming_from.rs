@@ -5,7 +5,7 @@
 //!
 //! | there | here |
 //! |---|---|
-//! | `app.replicate::<C>()` | [`app.replicate::<C>(AttributeSpec::new(name, id, encoding))`](crate::sync::ReplicateAppExt): name, number and bytes are written down, since clients are not Rust |
+//! | `app.replicate::<C>()` | [`app.replicate::<C>()`](crate::sync::ReplicateAppExt) with `#[derive(Replicate)]`: an attribute has a name, a number and an encoding, since clients are not Rust |
 //! | the `Replicated` marker | [`Object`](crate::world::Object) with [`Viewable`](crate::aoi::Viewable); [`Player`](crate::world::Player) and [`Npc`](crate::world::Npc) bring it |
 //! | a client's visibility, rooms, interest groups | views are found from positions: [`Viewer`](crate::aoi::Viewer), [`ViewRules`](crate::aoi::ViewRules), [`show_to`](crate::aoi::show_to) and [`hide_from`](crate::aoi::hide_from) for exceptions |
 //! | `SendMode`, send intervals | [`Cadence`](crate::sync::Cadence), and tiers of motion by distance |

@@ -32,7 +32,7 @@
 //! let mut server = Server::builder()
 //!     .pace(Pace::RealTime)
 //!     .plugins(|app: &mut bevy_app::App| {
-//!         app.register_client_message::<Cast>(CAST).expect("the kind is free");
+//!         app.register_client_message::<Cast>(CAST);
 //!     })
 //!     .build();
 //! let world = server.world_mut();

@@ -1,28 +1,21 @@
 //! Your own attribute: a component that clients learn of, that is saved, and that counts as state.
 //!
 //! An attribute is a component with a name, a number, an *encoding* (its bytes in packets), an *audience* (who may learn of
-//! it) and a *cadence* (how often it is looked at). Implement [`Replicate`](crate::sync::Replicate), or name one field:
+//! it) and a *cadence* (how often it is looked at). Derive [`Replicate`](crate::sync::Replicate); for one field of several, or
+//! a value that has to be computed, call [`replicate_field`](crate::sync::ReplicateAppExt::replicate_field):
 //!
 //! ```
 //! use bevy_ecs::prelude::*;
 //! use glam::Vec2;
 //! use throng::prelude::*;
 //!
-//! #[derive(Component)]
+//! #[derive(Component, Replicate, StateHashed)]
+//! #[replicate(audience = Audience::OWNER, persist)]
 //! struct Gold(u16);
-//!
-//! impl StateHashed for Gold {
-//!     fn hash(&self, hasher: &mut StateHasher) {
-//!         hasher.write_u64(self.0.into());
-//!     }
-//! }
 //!
 //! let mut server = Server::builder()
 //!     .plugins(|app: &mut bevy_app::App| {
-//!         let gold = AttributeSpec::new("gold", 40, Encoding::U16).to(Audience::OWNER);
-//!         app.replicate_field(gold.persistent(), |gold: &Gold| gold.0)
-//!             .expect("the name and the number are free");
-//!         app.hash_component::<Gold>("gold");
+//!         app.replicate::<Gold>().hash_component::<Gold>("gold");
 //!     })
 //!     .build();
 //! let scene = open_scene(server.world_mut(), SceneSpec::default(), ())?;

@@ -34,8 +34,7 @@
 //! fn game(disk: MemoryDisk) -> Server {
 //!     let mut server = Server::builder()
 //!         .plugins((DirectoryPlugin, |app: &mut App| {
-//!             app.replicate_field(GOLD.to(Audience::OWNER).persistent(), |gold: &Gold| gold.0)
-//!                 .expect("the name and the number are free");
+//!             app.replicate_field(GOLD.to(Audience::OWNER).persistent(), |gold: &Gold| gold.0);
 //!             app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
 //!             app.insert_resource(DirectorySettings {
 //!                 server: "town-1".to_owned(),

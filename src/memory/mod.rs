@@ -8,12 +8,8 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `account` | what structures hold, from their capacities |
 //! | `plugin` | which module holds how much |
-//! | `allocator` | the allocator that counts (feature `count-alloc`): the only `unsafe` code of the crate |
-//! | `counts` | what it counted |
-//! | `leaks`, `live_blocks` | what was allocated and lives, by call stack (feature `leak-track`) |
-//! | `os` | what the operating system says |
+//! | `throng_core::memory` | what structures hold; the allocator that counts and what it counted; leaks; what the operating system reports |
 //!
 //! Invariants: nothing here is part of the game state; a structure is counted once, by the module that owns it; the table of live
 //! blocks never allocates, and nor does the hook that fills it.
@@ -64,30 +60,7 @@
 //! The chunks lose in all three, so there is no pool here. Neither crate gains more than 6 % on the arrays; object ids must be given out
 //! lowest first and only after their despawn was told, and waiting messages are lists through the array, which neither crate has.
 
-mod account;
-#[cfg(feature = "count-alloc")]
-mod allocator;
-mod counts;
-#[cfg(feature = "leak-track")]
-mod leaks;
-#[cfg(feature = "leak-track")]
-mod live_blocks;
-mod os;
 mod plugin;
 
-pub(crate) use account::clear_and_give_back;
-pub use account::{MemoryUse, each};
-#[cfg(feature = "count-alloc")]
-pub use allocator::CountingAllocator;
-pub(crate) use counts::with_local;
-pub use counts::{
-    Allocated, AllocationTag, TAGS_MAX, allocated, allocated_under, allocations, tag_tick,
-    with_thread_tag,
-};
-#[cfg(feature = "leak-track")]
-pub use leaks::{
-    LiveSite, LiveSites, knows_inlined_functions, live_sites, stop_tracking_leaks, track_leaks,
-    untracked,
-};
-pub use os::{ProcessMemory, process_memory};
 pub use plugin::{MemoryAppExt, memory_by_module};
+pub use throng_core::memory::*;

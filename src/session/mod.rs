@@ -42,10 +42,9 @@ pub use crate::inbox::{Connected, DisconnectReason, TransportClaims, TransportEv
 pub use authentication::{AdmissionClass, Authentication, Authenticator, LoginAnswer, LoginAsked};
 pub use life::{SESSION_BYTES, Session, SessionState};
 pub use plugin::{
-    ClientMessageAppExt, ClientMessageError, ClientMessageType, ClientTold, ControlledBy,
-    FromClient, LinkDead, LinkLost, LoggedIn, LoggedOut, PlayerAsked, PlayerInput, PlayerRequest,
-    Resumed, SessionClosed, SessionEnds, SessionPlugin, SessionSettings, SessionStats, connect,
-    control, disconnect,
+    ClientMessageAppExt, ClientMessageType, ClientTold, ControlledBy, FromClient, LinkDead,
+    LinkLost, LoggedIn, LoggedOut, PlayerAsked, PlayerInput, PlayerRequest, Resumed, SessionClosed,
+    SessionEnds, SessionPlugin, SessionSettings, SessionStats, connect, control, disconnect,
 };
 pub use reasons::{LogoutReason, SessionRefused};
 pub use sessions::Sessions;

@@ -20,7 +20,7 @@ pub use facts::{
     PlayerRequest, Resumed, SessionClosed,
 };
 pub use ingest::connect;
-pub use messages::{ClientMessageAppExt, ClientMessageError, ClientMessageType};
+pub use messages::{ClientMessageAppExt, ClientMessageType};
 pub use settings::{SessionEnds, SessionSettings, SessionStats};
 
 use bevy_app::{App, FixedUpdate, Plugin};

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bevy_tasks::futures_lite::future::yield_now;
 use bevy_tasks::{AsyncComputeTaskPool, Task, block_on};
+use throng_core::parallel::Spread;
 
 use super::hands::Hands;
-use super::spread::Spread;
 use crate::memory::{AllocationTag, with_local, with_thread_tag};
 
 /// How many threads wait for a task.

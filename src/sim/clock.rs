@@ -4,21 +4,15 @@
 //! ticks and never asks how late it is. In real time a [`Pacer`] sleeps between updates; a loop that falls behind catches
 //! up by at most two ticks at once and then lets the schedule slip, so that lateness never grows into a burst.
 
-use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
-#[cfg(feature = "server")]
 use bevy_app::App;
-#[cfg(feature = "server")]
 use bevy_time::{Fixed, Time, TimeUpdateStrategy, Virtual};
-
-/// How many late ticks are made up for without a pause; beyond that the schedule slips.
-pub const CATCH_UP_TICKS_MAX: u32 = 2;
+pub use throng_core::clock::*;
 
 /// Makes every later [`App::update`] run `FixedUpdate` exactly once, whatever the wall clock says.
 ///
 /// Runs the app's start-up (one update, in which no time passes) on the way. Call it after all plugins are added.
-#[cfg(feature = "server")]
 pub fn one_tick_an_update(app: &mut App) {
     let timestep = app.world().resource::<Time<Fixed>>().timestep();
     app.insert_resource(TimeUpdateStrategy::FixedTimesteps(1));
@@ -26,122 +20,4 @@ pub fn one_tick_an_update(app: &mut App) {
         .resource_mut::<Time<Virtual>>()
         .set_max_delta(timestep.max(Duration::from_millis(250)));
     app.update();
-}
-
-/// Milliseconds since 1970 by the system's clock; 0 where that is set to an earlier time. For what several servers share, such
-/// as leases, and never for the state of a simulation.
-#[must_use]
-pub fn unix_ms() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
-}
-
-/// Measures how long something took.
-#[derive(Clone, Copy, Debug)]
-pub struct Stopwatch(Instant);
-
-impl Stopwatch {
-    /// Starts now.
-    #[must_use]
-    pub fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    /// Time since the start.
-    #[must_use]
-    pub fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    /// Time since the start, or the last lap, in nanoseconds; the next lap starts now.
-    pub fn lap_ns(&mut self) -> u64 {
-        let now = Instant::now();
-        let lap = now.duration_since(self.0);
-        self.0 = now;
-        u64::try_from(lap.as_nanos()).unwrap_or(u64::MAX)
-    }
-}
-
-/// Keeps a loop of ticks in step with the wall clock.
-#[derive(Clone, Debug)]
-pub struct Pacer {
-    tick: Duration,
-    due: Instant,
-    slipped: Duration,
-}
-
-impl Pacer {
-    /// A pacer whose first tick is due now.
-    #[must_use]
-    pub fn new(tick: Duration) -> Self {
-        Self {
-            tick,
-            due: Instant::now(),
-            slipped: Duration::ZERO,
-        }
-    }
-
-    /// From the next wait on, ticks are so far apart.
-    pub const fn set_tick(&mut self, tick: Duration) {
-        self.tick = tick;
-    }
-
-    /// Sleeps until the next tick is due.
-    pub fn wait(&mut self) {
-        let (sleep, slip) = self.next_pause(Instant::now());
-        self.slipped += slip;
-        thread::sleep(sleep);
-    }
-
-    /// By how much the schedule has slipped in all: real time that the simulation did not get.
-    #[must_use]
-    pub const fn slipped(&self) -> Duration {
-        self.slipped
-    }
-
-    /// The pause before the tick that is due next, and by how much its schedule had to slip.
-    fn next_pause(&mut self, now: Instant) -> (Duration, Duration) {
-        let late = now.saturating_duration_since(self.due);
-        let slip = late.saturating_sub(self.tick * CATCH_UP_TICKS_MAX);
-        let sleep = self.due.saturating_duration_since(now);
-        self.due += self.tick + slip;
-        (sleep, slip)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TICK: Duration = Duration::from_millis(50);
-
-    #[test]
-    fn a_punctual_loop_sleeps_for_the_rest_of_each_tick() {
-        let start = Instant::now();
-        let mut pacer = Pacer {
-            tick: TICK,
-            due: start,
-            slipped: Duration::ZERO,
-        };
-        assert_eq!(pacer.next_pause(start), (Duration::ZERO, Duration::ZERO));
-        assert_eq!(
-            pacer.next_pause(start + TICK / 5),
-            (TICK * 4 / 5, Duration::ZERO)
-        );
-    }
-
-    #[test]
-    fn a_late_loop_catches_up_two_ticks_and_lets_the_rest_slip() {
-        let start = Instant::now();
-        let mut pacer = Pacer {
-            tick: TICK,
-            due: start,
-            slipped: Duration::ZERO,
-        };
-        let now = start + TICK * 10;
-        assert_eq!(pacer.next_pause(now), (Duration::ZERO, TICK * 8));
-        assert_eq!(pacer.next_pause(now), (Duration::ZERO, Duration::ZERO));
-        assert_eq!(pacer.next_pause(now), (Duration::ZERO, Duration::ZERO));
-        assert_eq!(pacer.next_pause(now), (TICK, Duration::ZERO));
-    }
 }

@@ -11,84 +11,9 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+pub use throng_core::hash::{StateHash, StateHasher};
 
 use crate::memory::{MemoryAppExt, MemoryUse};
-
-/// 128 bits of state hash; [`fold`](Self::fold) is what is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StateHash(pub u128);
-
-impl StateHash {
-    /// The 64 bits that are printed and compared in files: both halves, one folded over the other.
-    #[must_use]
-    pub const fn fold(self) -> u64 {
-        (self.0 >> 64) as u64 ^ self.0 as u64
-    }
-}
-
-/// Mixes words into 128 bits: two lanes of multiply-and-fold with different constants.
-///
-/// Not cryptographic. The result is the same on every platform; it is compared, and never stored as anything but a hash.
-#[derive(Clone, Copy, Debug)]
-pub struct StateHasher {
-    low: u64,
-    high: u64,
-}
-
-impl Default for StateHasher {
-    fn default() -> Self {
-        Self {
-            low: 0x243f_6a88_85a3_08d3,
-            high: 0x1319_8a2e_0370_7344,
-        }
-    }
-}
-
-impl StateHasher {
-    /// Mixes one word in.
-    #[inline]
-    pub const fn write_u64(&mut self, word: u64) {
-        self.low = folded_product(self.low ^ word, 0x9e37_79b9_7f4a_7c15);
-        self.high = folded_product(self.high.rotate_left(23) ^ word, 0xd6e8_feb8_6659_fd93);
-    }
-
-    /// Mixes a float in by its bits, both zeros alike.
-    #[inline]
-    pub fn write_f32(&mut self, value: f32) {
-        self.write_u64(u64::from((value + 0.0).to_bits()));
-    }
-
-    /// Mixes bytes in, their number first.
-    pub fn write_bytes(&mut self, bytes: &[u8]) {
-        self.write_u64(bytes.len() as u64);
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word));
-        }
-    }
-
-    /// The hash of what was fed so far.
-    #[must_use]
-    pub const fn finish(&self) -> u128 {
-        // A last round each, so that the final word reaches every bit.
-        let low = folded_product(self.low ^ self.high.rotate_left(32), 0xa076_1d64_78bd_642f);
-        let high = folded_product(self.high ^ self.low.rotate_left(17), 0xe703_7ed1_a0b4_28db);
-        (high as u128) << 64 | low as u128
-    }
-
-    /// [`finish`](Self::finish), folded to 64 bits.
-    #[must_use]
-    pub const fn finish_u64(&self) -> u64 {
-        StateHash(self.finish()).fold()
-    }
-}
-
-/// The 128-bit product's halves, one folded over the other; never stuck at zero, since the factor is made odd and large.
-const fn folded_product(value: u64, factor: u64) -> u64 {
-    let product = (value ^ 0x5851_f42d_4c95_7f2d) as u128 * factor as u128;
-    (product >> 64) as u64 ^ (product as u64).rotate_left(11) ^ value
-}
 
 type HashPart = Box<dyn FnMut(&mut World, &mut StateHasher) + Send + Sync>;
 
@@ -160,63 +85,6 @@ impl MemoryUse for HashParts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
-
-    #[test]
-    fn words_bytes_and_their_order_all_matter() {
-        let hash = |words: &[u64]| {
-            let mut hasher = StateHasher::default();
-            words.iter().for_each(|&word| hasher.write_u64(word));
-            hasher.finish()
-        };
-        let inputs: [&[u64]; 7] = [
-            &[],
-            &[0],
-            &[0, 0],
-            &[1, 2],
-            &[2, 1],
-            &[u64::MAX],
-            &[1 << 63],
-        ];
-        let hashes: BTreeSet<u128> = inputs.iter().map(|words| hash(words)).collect();
-        assert_eq!(hashes.len(), inputs.len());
-    }
-
-    #[test]
-    fn every_bit_of_a_float_counts_and_both_zeros_are_one() {
-        let hash = |bits| {
-            let mut hasher = StateHasher::default();
-            hasher.write_f32(f32::from_bits(bits));
-            hasher.finish()
-        };
-        for value in [0.15_f32, 1000.5, -3.0e-7] {
-            let bits = value.to_bits();
-            let hashes: BTreeSet<u128> = (0..32).map(|bit| hash(bits ^ 1 << bit)).collect();
-            assert!(
-                hashes.len() == 32 && !hashes.contains(&hash(bits)),
-                "{value}"
-            );
-        }
-        assert_eq!(hash(0.0_f32.to_bits()), hash((-0.0_f32).to_bits()));
-    }
-
-    #[test]
-    fn one_flipped_bit_changes_about_half_of_the_hash() {
-        let hash = |word| {
-            let mut hasher = StateHasher::default();
-            hasher.write_u64(word);
-            hasher.write_u64(0);
-            hasher.finish()
-        };
-        let flipped: u32 = (0..64)
-            .map(|bit| (hash(5) ^ hash(5 ^ (1 << bit))).count_ones())
-            .sum();
-        assert!(
-            (60..68).contains(&(flipped / 64)),
-            "{} bits of 128 change on average",
-            flipped / 64
-        );
-    }
 
     #[test]
     fn parts_count_by_name_and_not_by_the_order_of_registration() {

@@ -10,11 +10,10 @@
 //! |---|---|
 //! | `schedule` | the sets of a tick, the heartbeat, the tick rate |
 //! | `plugins` | what a plugin adds, and what it expects of the app |
-//! | `clock` | the clocks on the wall, and one that a test winds |
-//! | `workers`, `background`, `spread` | work over threads: of a tick, beside the ticks, and as algorithms see it |
+//! | `clock` | the clocks on the wall, and one that a test winds; all but the last are `throng_core`'s |
+//! | `workers`, `background` | work over threads: of a tick, and beside the ticks; algorithms see it as a [`Spread`] |
 //! | `hands` | how threads of a pool share a piece of work |
 //! | `columns` | columns of components, cut into runs of rows for those threads |
-//! | `random` | seeded streams of random numbers by name |
 //! | `hash` | the state hash, open to embedders |
 //! | `timing` | what each set took |
 //! | `trace` | spans of sets, for profilers |
@@ -31,9 +30,7 @@ mod hands;
 mod hash;
 mod overload;
 mod plugins;
-mod random;
 mod schedule;
-mod spread;
 mod timing;
 #[cfg(feature = "trace")]
 mod trace;
@@ -54,11 +51,11 @@ pub use overload::{
     LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel, OverloadRules,
 };
 pub use plugins::{SimPlugin, begin, finish};
-pub use random::RandomStreams;
 pub use schedule::{
     Heartbeat, HeartbeatPhase, HeartbeatSystems, SimSettings, SimSystems, SimTick, TickObservers,
     install, single_threaded,
 };
-pub use spread::{Inline, Spread};
+pub use throng_core::parallel::{Inline, Spread, Threads};
+pub use throng_core::random::RandomStreams;
 pub use timing::{SetTiming, TickTimings, TimingPlugin};
 pub use workers::Workers;

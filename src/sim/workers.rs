@@ -2,9 +2,9 @@
 
 use bevy_ecs::prelude::*;
 use bevy_tasks::ComputeTaskPool;
+use throng_core::parallel::Spread;
 
 use super::hands::Hands;
-use super::spread::Spread;
 
 /// How many threads work on a step of a tick: the calling one, and others of Bevy's compute pool.
 ///

@@ -58,6 +58,8 @@ pub use save::{SaveFailed, request_all_saves, save_request_of};
 pub use save_request::SaveRequest;
 pub use settings::SyncSettings;
 pub use stats::SyncStats;
+/// Implements [`Replicate`] for a component.
+pub use throng_derive::Replicate;
 
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;

@@ -170,7 +170,7 @@ pub use server::{
     write_motion, write_own, write_own_position, write_remote_delta_head, write_remote_head,
     write_removed_attribute, write_scene, write_snapshot_head,
 };
-pub use value::{Encoding, Value};
+pub use value::{AttributeValue, Encoding, Value};
 
 /// The version of the packets and messages, in [`Hello`].
 pub const PROTOCOL_VERSION: u32 = 3;

@@ -189,6 +189,40 @@ value_from! {
     f32 => Float(f32);
 }
 
+/// A plain type that can be an attribute's value, with the encoding that holds all of its values.
+pub trait AttributeValue {
+    /// How values are written where nothing else is said.
+    const ENCODING: Encoding;
+
+    /// The value as it is encoded.
+    fn to_value(&self) -> Value;
+}
+
+macro_rules! attribute_values {
+    ($($number:ty => $encoding:ident;)*) => {
+        $(impl AttributeValue for $number {
+            const ENCODING: Encoding = Encoding::$encoding;
+
+            fn to_value(&self) -> Value {
+                (*self).into()
+            }
+        })*
+    };
+}
+
+attribute_values! {
+    bool => U8;
+    u8 => U8;
+    u16 => U16;
+    u32 => Varint;
+    u64 => Varint;
+    i8 => Zigzag;
+    i16 => Zigzag;
+    i32 => Zigzag;
+    i64 => Zigzag;
+    f32 => F32;
+}
+
 impl From<&[u8]> for Value {
     fn from(value: &[u8]) -> Self {
         Self::Bytes(SmallVec::from_slice(value))

@@ -3,8 +3,8 @@
 use bevy_ecs::entity::Entity;
 use glam::Vec2;
 use thiserror::Error;
+use throng_core::ids::{ObjectRef, SceneId};
 
-use super::ids::{ObjectRef, SceneId};
 use super::parties::PartyError;
 use super::registry::KindId;
 

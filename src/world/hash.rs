@@ -2,24 +2,19 @@
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
+pub use throng_core::hash::StateHashed;
 
-use super::{Floor, Heading, Object, Position, Velocity};
+use super::Object;
 use crate::sim::{HashAppExt, StateHasher};
-
-/// A component that can be part of the state hash.
-pub trait StateHashed: Component {
-    /// Feeds everything that a later tick may depend on. No `Entity`, address or time of day.
-    fn hash(&self, hasher: &mut StateHasher);
-}
 
 /// Puts components of objects into the state hash.
 pub trait ObjectHashAppExt {
     /// Adds a component of objects under a name of its own. O(objects that have it) whenever a hash is asked for.
-    fn hash_component<T: StateHashed>(&mut self, name: &'static str) -> &mut Self;
+    fn hash_component<T: Component + StateHashed>(&mut self, name: &'static str) -> &mut Self;
 }
 
 impl ObjectHashAppExt for App {
-    fn hash_component<T: StateHashed>(&mut self, name: &'static str) -> &mut Self {
+    fn hash_component<T: Component + StateHashed>(&mut self, name: &'static str) -> &mut Self {
         let mut query = None;
         self.hash_part(name, move |world, hasher| {
             let query = query.get_or_insert_with(|| world.query::<(&Object, &T)>());
@@ -40,55 +35,5 @@ impl ObjectHashAppExt for App {
 impl StateHashed for Object {
     fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(u64::from(self.kind().0));
-    }
-}
-
-impl StateHashed for Position {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_f32(self.0.x);
-        hasher.write_f32(self.0.y);
-    }
-}
-
-impl StateHashed for Velocity {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_f32(self.0.x);
-        hasher.write_f32(self.0.y);
-    }
-}
-
-impl StateHashed for Heading {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
-
-impl StateHashed for Floor {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
-
-impl StateHashed for super::TeamId {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
-
-impl StateHashed for super::PartyId {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
-
-impl StateHashed for super::GuildId {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
-
-impl StateHashed for super::PlayerId {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(self.0);
     }
 }

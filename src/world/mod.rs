@@ -9,19 +9,18 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `ids` | numbers of scenes and objects, and how an object is named beyond doubt |
 //! | `scenes` | scenes open and close |
 //! | `scene_objects` | the ids of a scene: who has which |
 //! | `objects` | objects come, go, are put elsewhere |
 //! | `spawning` | spawning by components and by commands; what a player and an NPC are made of |
 //! | `unplaced` | the mark of an entity that has no place yet |
-//! | `spatial` | where an object is, and how it moves |
-//! | `kinds`, `registry` | classes and visibility; the registered kinds |
+//! | `registry` | the registered kinds |
 //! | `parties` | who belongs to whom |
-//! | `input`, `motion` | what players ask their objects to do |
+//! | `input` | what players ask their objects to do |
 //! | `hash` | components of objects in the state hash |
 //! | `error` | why something could not be done |
 //! | `plugin` | what is registered, and when ids are handed over |
+//! | `throng_core` | numbers of scenes, objects and players; where an object is; classes and visibility |
 //!
 //! Invariants: a live object has exactly one place in its scene's [`SceneObjects`], and that place knows its entity; no two
 //! live objects share (scene, id); an id is reused only after its `Despawned` went through a whole Replicate, and then with
@@ -29,33 +28,26 @@
 
 mod error;
 mod hash;
-mod ids;
 mod input;
-mod kinds;
-mod motion;
 mod objects;
 mod parties;
 mod plugin;
 mod registry;
 mod scene_objects;
 mod scenes;
-mod spatial;
 mod spawning;
 mod unplaced;
 
 pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
-pub use ids::{Generation, ObjectId, ObjectRef, SceneId};
 pub use input::MoveInput;
-pub use kinds::{KindClass, Visibility};
-pub use motion::PlayerMotion;
 pub use objects::{
     Despawned, Object, SceneChanged, Spawned, Teleported, change_scene, despawn_object,
     spawn_object, teleport,
 };
 pub use parties::{
-    AffiliationChanged, GuildId, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyError, PartyId,
-    PlayerId, Players, TeamId, join_party, leave_party,
+    AffiliationChanged, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyError, Players, join_party,
+    leave_party,
 };
 pub use plugin::WorldPlugin;
 pub use registry::{KindId, ObjectKind, ObjectKinds};
@@ -63,6 +55,11 @@ pub use scene_objects::SceneObjects;
 pub use scenes::{
     OBJECTS_MAX, Scene, SceneClosed, SceneOpened, SceneSpec, Scenes, close_scene, open_scene,
 };
-pub use spatial::{Floor, Heading, Position, Velocity};
 pub use spawning::{Npc, ObjectCommandsExt, ObjectRequest, Player, SpawnRefused};
+pub use throng_core::ids::{
+    Generation, GuildId, ObjectId, ObjectRef, PartyId, PlayerId, SceneId, TeamId,
+};
+pub use throng_core::kinds::{KindClass, Visibility};
+pub use throng_core::motion::PlayerMotion;
+pub use throng_core::spatial::{Floor, Heading, Position, Velocity};
 pub use unplaced::Unplaced;

@@ -4,13 +4,13 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::Vec2;
+use throng_core::ids::{Generation, ObjectId, ObjectRef, SceneId};
+use throng_core::spatial::{Floor, Heading, Position, Velocity};
 
 use super::error::WorldError;
-use super::ids::{Generation, ObjectId, ObjectRef, SceneId};
 use super::registry::{KindId, ObjectKinds};
 use super::scene_objects::SceneObjects;
 use super::scenes::Scene;
-use super::spatial::{Floor, Heading, Position, Velocity};
 
 /// What makes an entity an object of a scene. Made for an entity that is spawned with [`Object::in_scene`], and by
 /// [`spawn_object`] and [`change_scene`]; an entity has it, or it is no object.

@@ -6,8 +6,8 @@ use arrayvec::ArrayVec;
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use throng_core::ids::{GuildId, PartyId, PlayerId, TeamId};
 use tracing::warn;
 
 use super::unplaced::Unplaced;
@@ -18,39 +18,6 @@ pub const PARTY_PLAYERS_MAX: usize = 5;
 
 /// How many parties can exist at once, those without members included; further ones are refused.
 pub const PARTIES_MAX: usize = 1 << 20;
-
-/// A player: persistent over sessions, scenes and servers. On the object that the player controls.
-#[derive(
-    Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[component(immutable, on_insert = player_came, on_discard = player_went)]
-#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
-pub struct PlayerId(pub u64);
-
-/// A side in a conflict. Inserting, replacing or removing it writes [`AffiliationChanged`]. `u32::MAX` counts as none,
-/// everywhere: in views, and in what clients are told.
-#[derive(
-    Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
-#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
-pub struct TeamId(pub u32);
-
-/// Up to five players that play together. Set through [`join_party`] and [`leave_party`].
-#[derive(
-    Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
-#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
-pub struct PartyId(pub u32);
-
-/// A lasting society of players. `u32::MAX` counts as none, as of a [`TeamId`].
-#[derive(
-    Component, Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[component(immutable, on_insert = affiliation_changed, on_discard = affiliation_changed)]
-#[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
-pub struct GuildId(pub u32);
 
 /// The team, party or guild of an entity changed.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +188,24 @@ pub fn leave_party(world: &mut World, player: PlayerId) -> Option<PartyId> {
         world.entity_mut(entity).remove::<PartyId>();
     }
     Some(party)
+}
+
+/// Has the world follow who belongs to whom, from the first entity on that has a [`PlayerId`], a team, a party or a guild.
+pub(super) fn follow_affiliations(world: &mut World) {
+    world
+        .register_component_hooks::<PlayerId>()
+        .on_insert(player_came)
+        .on_discard(player_went);
+    follow::<TeamId>(world);
+    follow::<PartyId>(world);
+    follow::<GuildId>(world);
+}
+
+fn follow<T: Component>(world: &mut World) {
+    world
+        .register_component_hooks::<T>()
+        .on_insert(affiliation_changed)
+        .on_discard(affiliation_changed);
 }
 
 fn affiliation_changed(mut world: DeferredWorld, context: HookContext) {

@@ -4,6 +4,7 @@ use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
+use super::parties::follow_affiliations;
 use super::spawning::despawn_refused;
 use super::{
     AffiliationChanged, Despawned, Floor, GuildId, Heading, MoveInput, Object, ObjectHashAppExt,
@@ -15,6 +16,9 @@ use crate::memory::MemoryAppExt;
 use crate::sim::{self, HashAppExt, SimSystems, WorkAppExt};
 
 /// Scenes, objects and who belongs to whom. Every other plugin that needs objects adds it when it is missing.
+///
+/// # Panics
+/// When an entity of the app had a [`PlayerId`], [`TeamId`], [`PartyId`] or [`GuildId`] before the plugin was added.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorldPlugin;
 
@@ -40,6 +44,7 @@ impl Plugin for WorldPlugin {
             .register_type::<PartyId>()
             .register_type::<GuildId>();
         count_memory(app);
+        follow_affiliations(app.world_mut());
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
             .init_resource::<Players>()

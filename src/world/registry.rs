@@ -2,8 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
-
-use super::kinds::{KindClass, Visibility};
+use throng_core::kinds::{KindClass, Visibility};
 
 /// A registered kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use bevy_ecs::prelude::*;
+use throng_core::ids::{Generation, ObjectId, ObjectRef, SceneId};
 
 use super::error::WorldError;
-use super::ids::{Generation, ObjectId, ObjectRef, SceneId};
 use crate::memory::MemoryUse;
 
 /// The ids of a scene: who has which.

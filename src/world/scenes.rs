@@ -6,9 +6,9 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::Vec2;
+use throng_core::ids::{Generation, ObjectId, ObjectRef, SceneId};
 
 use super::error::WorldError;
-use super::ids::{Generation, ObjectId, ObjectRef, SceneId};
 use super::scene_objects::SceneObjects;
 use crate::memory::MemoryUse;
 

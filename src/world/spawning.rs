@@ -13,12 +13,12 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::Vec2;
+use throng_core::spatial::Position;
 use tracing::warn;
 
 use super::error::WorldError;
 use super::objects::{Object, change_scene, make_object, teleport};
 use super::registry::KindId;
-use super::spatial::Position;
 use super::unplaced::Unplaced;
 
 /// A character that a player controls. On an entity that is spawned with [`Object::in_scene`] it says the kind

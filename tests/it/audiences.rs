@@ -43,11 +43,11 @@ impl Town {
             .audience("quarter", |quarter: &Quarter| Membership::of(quarter.0))
             .unwrap();
         let offer = AttributeSpec::new("offer", 1, Encoding::Varint).to(trading);
-        app.replicate_field(offer, |offer: &Offer| offer.0).unwrap();
+        app.replicate_field(offer, |offer: &Offer| offer.0);
         let noise = AttributeSpec::new("noise", 2, Encoding::Varint)
             .to(quarter.or(trading))
             .at(Cadence::EveryTick);
-        app.replicate_field(noise, |noise: &Noise| noise.0).unwrap();
+        app.replicate_field(noise, |noise: &Noise| noise.0);
         throng::sim::clock::one_tick_an_update(&mut app);
         let sink = MemorySink::default();
         let mut outbox = app.world_mut().resource_mut::<Outbox>();

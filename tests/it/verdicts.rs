@@ -9,7 +9,7 @@ use throng::map::SceneMap;
 use throng::movement::Walker;
 use throng::nav::PathRequest;
 use throng::scenario::{Judged, Report, Verdict};
-use throng::sync::{AttributeSpec, Replicate, ReplicateAppExt};
+use throng::sync::{Replicate, ReplicateAppExt};
 use throng::wire::Encoding;
 use throng::world::{ObjectKinds, SceneSpec, Scenes, open_scene, spawn_object};
 
@@ -517,21 +517,15 @@ fn which_end_of_a_path_is_blocked_is_told() {
     assert_eq!(paths.without_map, 1);
 }
 
-#[derive(Component)]
+#[derive(Component, Replicate)]
+#[replicate(id = 200, encoding = Encoding::U8)]
 struct Gold(u32);
-
-impl Replicate for Gold {
-    fn value(&self) -> throng::wire::Value {
-        self.0.into()
-    }
-}
 
 #[test]
 fn values_that_do_not_fit_their_encoding_are_counted() {
     for (gold, clamped) in [(255, 0), (256, 1)] {
         let register = |app: &mut App, _| {
-            let spec = AttributeSpec::new("gold", 200, Encoding::U8);
-            app.replicate::<Gold>(spec).unwrap();
+            app.replicate::<Gold>();
         };
         let mut run = start(
             scenario_of(&yard("", "")),

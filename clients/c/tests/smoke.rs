@@ -53,9 +53,9 @@ impl Town {
     fn open(folder: &Path) -> Self {
         let plugins = |app: &mut bevy_app::App| {
             let gold = AttributeSpec::new("gold", 40, Encoding::U16).to(Audience::VIEWERS);
-            app.replicate_field(gold, |gold: &Gold| gold.0).unwrap();
+            app.replicate_field(gold, |gold: &Gold| gold.0);
             app.hash_component::<Gold>("gold");
-            app.register_client_message::<Greeting>(3).unwrap();
+            app.register_client_message::<Greeting>(3);
         };
         let mut server = Server::builder()
             .tick_hz(100.0)

@@ -86,13 +86,12 @@ pub struct Transfer {
 /// const GUILD: AttributeSpec = AttributeSpec::new("guild", 43, Encoding::Varint);
 /// const GEAR: AttributeSpec = AttributeSpec::new("gear", 44, TEXT);
 ///
-/// fn register(app: &mut App) -> Result<(), Box<dyn std::error::Error>> {
-///     app.replicate_field(NAME.persistent(), |of: &Character| Value::from(of.name.as_str()))?;
-///     app.replicate_field(LEVEL.persistent(), |of: &Character| of.level)?;
-///     app.replicate_field(POWER.persistent(), |of: &Character| of.power)?;
-///     app.replicate_field(GUILD.persistent(), |of: &Character| of.guild)?;
-///     app.replicate_field(GEAR.persistent(), |of: &Character| Value::from(&of.gear[..]))?;
-///     Ok(())
+/// fn register(app: &mut App) {
+///     app.replicate_field(NAME.persistent(), |of: &Character| Value::from(of.name.as_str()))
+///         .replicate_field(LEVEL.persistent(), |of: &Character| of.level)
+///         .replicate_field(POWER.persistent(), |of: &Character| of.power)
+///         .replicate_field(GUILD.persistent(), |of: &Character| of.guild)
+///         .replicate_field(GEAR.persistent(), |of: &Character| Value::from(&of.gear[..]));
 /// }
 ///
 /// fn game(server: &str, disk: &MemoryDisk) -> Server {
@@ -103,7 +102,7 @@ pub struct Transfer {
 ///     };
 ///     let mut server = Server::builder()
 ///         .plugins((DirectoryPlugin, move |app: &mut App| {
-///             register(app).expect("names and numbers are free");
+///             register(app);
 ///             app.insert_resource(settings.clone());
 ///         }))
 ///         .build();

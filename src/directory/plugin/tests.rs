@@ -51,8 +51,7 @@ fn game_with(source: impl StoreSource + 'static, settings: DirectorySettings) ->
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, DirectoryPlugin));
     let purse = AttributeSpec::new("purse", PURSE, Encoding::Varint).to(Audience::OWNER);
-    app.replicate_field(purse.persistent(), |purse: &Purse| purse.0)
-        .unwrap();
+    app.replicate_field(purse.persistent(), |purse: &Purse| purse.0);
     // Nobody's turn comes by itself.
     app.insert_resource(SyncSettings {
         save_every_ticks: 1_000_000,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
-use thiserror::Error;
 use tracing::debug;
 
 use super::checks::{MessageFault, named_object};
@@ -33,22 +32,11 @@ pub trait ClientMessageType: Sized + Send + Sync + 'static {
 
 /// Registers messages of the game's own.
 pub trait ClientMessageAppExt {
-    /// What clients send as `User` of this kind is read as a `T`, and written as [`FromClient<T>`] in `Ingest`.
+    /// `User` messages of this kind are read as a `T`, and written as [`FromClient<T>`] in `Ingest`.
     ///
-    /// # Errors
-    /// [`ClientMessageError`] when the kind has a type already.
-    fn register_client_message<T: ClientMessageType>(
-        &mut self,
-        kind: u16,
-    ) -> Result<&mut Self, ClientMessageError>;
-}
-
-/// Why a type of message was not registered.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum ClientMessageError {
-    /// Another type has this kind.
-    #[error("kind {0} of client messages has a type already")]
-    Taken(u16),
+    /// # Panics
+    /// At startup, where the kind has a type already.
+    fn register_client_message<T: ClientMessageType>(&mut self, kind: u16) -> &mut Self;
 }
 
 type ReadUser = Arc<
@@ -62,14 +50,13 @@ type ReadUser = Arc<
 pub(super) struct UserMessages(BTreeMap<u16, ReadUser>);
 
 impl ClientMessageAppExt for App {
-    fn register_client_message<T: ClientMessageType>(
-        &mut self,
-        kind: u16,
-    ) -> Result<&mut Self, ClientMessageError> {
+    fn register_client_message<T: ClientMessageType>(&mut self, kind: u16) -> &mut Self {
         let mut kinds = self.world_mut().get_resource_or_init::<UserMessages>();
-        if kinds.0.contains_key(&kind) {
-            return Err(ClientMessageError::Taken(kind));
-        }
+        assert!(
+            !kinds.0.contains_key(&kind),
+            "client messages of kind {kind} have a type already: give `{}` a kind of its own",
+            std::any::type_name::<T>()
+        );
         let read: ReadUser = Arc::new(|world, (client, player, entity), bytes| {
             let message = T::read(bytes).ok_or("does not decode")?;
             let target = match (message.named(), entity) {
@@ -89,7 +76,7 @@ impl ClientMessageAppExt for App {
             Ok(())
         });
         kinds.0.insert(kind, read);
-        Ok(self.add_message::<FromClient<T>>())
+        self.add_message::<FromClient<T>>()
     }
 }
 

@@ -56,6 +56,13 @@ impl AttributeSpec {
         }
     }
 
+    /// The same with a number that follows from the name, 32,768 or above: the same in every build. Two names may give the same
+    /// number, one time in thousands; registering the second is refused then, and one of the two needs a number of its own.
+    #[must_use]
+    pub const fn named(name: &'static str, encoding: Encoding) -> Self {
+        Self::new(name, number_of(name), encoding)
+    }
+
     /// The same for other clients.
     #[must_use]
     pub const fn to(self, audience: Audience) -> Self {
@@ -78,12 +85,24 @@ impl AttributeSpec {
     }
 }
 
+/// The 32-bit FNV-1a hash of a name, folded to 15 bits above the numbers that are given by hand.
+const fn number_of(name: &str) -> u16 {
+    let bytes = name.as_bytes();
+    let mut hash: u32 = 0x811c_9dc5;
+    let mut at = 0;
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u32).wrapping_mul(0x0100_0193);
+        at += 1;
+    }
+    0x8000 | ((hash >> 15) ^ hash) as u16 & 0x7fff
+}
+
 /// Why an attribute cannot be registered.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum RegisterError {
     /// The name or number is another's.
     #[error(
-        "attribute `{name}` ({id}): an attribute with that name or number is registered already"
+        "attribute `{name}`: another attribute has that name or the number {id}: choose another name, or give a number of its own"
     )]
     Taken {
         /// The name asked for.

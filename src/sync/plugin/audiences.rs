@@ -58,7 +58,7 @@ pub trait AudienceAppExt {
     ///     learns: raid.leads.then_some(raid.number),
     /// })?;
     /// let threat = AttributeSpec::new("threat", 40, Encoding::Varint).to(leaders);
-    /// app.replicate_field(threat, |threat: &Threat| threat.0)?;
+    /// app.replicate_field(threat, |threat: &Threat| threat.0);
     /// # Ok(())
     /// # }
     /// ```

@@ -11,43 +11,74 @@ use super::dirty::{DirtyMasks, MaskSlot};
 use super::order::SyncSystems;
 use crate::wire::{Encoding, Value};
 
-/// A component that is an attribute as a whole. For one of its fields see [`ReplicateAppExt::replicate_field`].
+/// A component that is an attribute as a whole. Derive it for a component with one field, or with one field marked
+/// `#[replicate]`:
+///
+/// ```
+/// use bevy_ecs::prelude::*;
+/// use throng::prelude::*;
+///
+/// #[derive(Component, Replicate)]
+/// #[replicate(audience = Audience::OWNER)]
+/// struct Hunger(u8);
+/// ```
+/// `name`, `id`, `encoding`, `audience`, `cadence` and `persist` are optional: the name is the type's in snake case, the number
+/// follows from the name ([`AttributeSpec::named`]), the encoding from the field's type
+/// ([`AttributeValue`](crate::wire::AttributeValue)).
 pub trait Replicate: Component<Mutability = Mutable> {
-    /// What clients learn.
+    /// Its name and number, who receives it, when, and in which bytes.
+    fn attribute() -> AttributeSpec;
+
+    /// The value that clients receive.
     fn value(&self) -> Value;
 }
 
 /// Registers attributes.
 ///
-/// An object's first values are sent with its snapshot. When its component is removed, the attribute is: who was told of it
-/// is told at the attribute's cadence that there is none any more. A component that is taken off and put on again in between
-/// was never gone.
+/// An object's first values are sent with its snapshot. When its component is removed, the attribute is: clients that have its
+/// value are sent the removal at the attribute's cadence. A component that is taken off and put on again in between was never
+/// gone.
 ///
-/// What makes a value of a component is called by several threads at once, each for other objects.
+/// The function that makes a value of a component is called by several threads at once, each for other objects.
+///
+/// # Panics
+/// Like Bevy's own methods of `App`, these panic at startup where they are misused: see [`RegisterError`]. The `try_` forms are
+/// for attributes that come from a file.
 pub trait ReplicateAppExt {
     /// Makes a component an attribute of the objects that have it. Writes through `&mut C` are found by change detection,
     /// which looks at every such object once a tick.
-    ///
-    /// # Errors
-    /// [`RegisterError`]; nothing is registered then.
-    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<u32, RegisterError>;
+    fn replicate<C: Replicate>(&mut self) -> &mut Self;
 
-    /// The same for what a function makes of a component: one of its fields, say.
+    /// The same for the value that a function makes of a component: one of its fields, say.
+    fn replicate_field<C: Component, V: Into<Value>>(
+        &mut self,
+        spec: AttributeSpec,
+        field: impl Fn(&C) -> V + Send + Sync + 'static,
+    ) -> &mut Self;
+
+    /// The same without change detection: nothing is ever scanned, and whatever writes the component marks the attribute's
+    /// [bit](Attributes::bit) with [`DirtyMasks::mark`]. A write that is not marked is not sent.
+    fn replicate_marked<C: Component, V: Into<Value>>(
+        &mut self,
+        spec: AttributeSpec,
+        field: impl Fn(&C) -> V + Send + Sync + 'static,
+    ) -> &mut Self;
+
+    /// As [`replicate_field`](Self::replicate_field); gives the attribute's bit.
     ///
     /// # Errors
     /// [`RegisterError`]; nothing is registered then.
-    fn replicate_field<C: Component, V: Into<Value>>(
+    fn try_replicate_field<C: Component, V: Into<Value>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
     ) -> Result<u32, RegisterError>;
 
-    /// The same without change detection: nothing is ever scanned, and whoever writes the component marks the returned bit
-    /// with [`DirtyMasks::mark`]. What is not marked is not sent.
+    /// As [`replicate_marked`](Self::replicate_marked); gives the attribute's bit.
     ///
     /// # Errors
     /// [`RegisterError`]; nothing is registered then.
-    fn replicate_marked<C: Component, V: Into<Value>>(
+    fn try_replicate_marked<C: Component, V: Into<Value>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -55,11 +86,31 @@ pub trait ReplicateAppExt {
 }
 
 impl ReplicateAppExt for App {
-    fn replicate<C: Replicate>(&mut self, spec: AttributeSpec) -> Result<u32, RegisterError> {
-        self.replicate_field(spec, C::value)
+    fn replicate<C: Replicate>(&mut self) -> &mut Self {
+        self.replicate_field(C::attribute(), C::value)
     }
 
     fn replicate_field<C: Component, V: Into<Value>>(
+        &mut self,
+        spec: AttributeSpec,
+        field: impl Fn(&C) -> V + Send + Sync + 'static,
+    ) -> &mut Self {
+        let registered = self.try_replicate_field(spec, field);
+        expect_registered::<C>(registered);
+        self
+    }
+
+    fn replicate_marked<C: Component, V: Into<Value>>(
+        &mut self,
+        spec: AttributeSpec,
+        field: impl Fn(&C) -> V + Send + Sync + 'static,
+    ) -> &mut Self {
+        let registered = self.try_replicate_marked(spec, field);
+        expect_registered::<C>(registered);
+        self
+    }
+
+    fn try_replicate_field<C: Component, V: Into<Value>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -76,7 +127,7 @@ impl ReplicateAppExt for App {
         Ok(bit)
     }
 
-    fn replicate_marked<C: Component, V: Into<Value>>(
+    fn try_replicate_marked<C: Component, V: Into<Value>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -92,6 +143,15 @@ impl ReplicateAppExt for App {
             },
         );
         Ok(bit)
+    }
+}
+
+fn expect_registered<C>(registered: Result<u32, RegisterError>) {
+    if let Err(error) = registered {
+        panic!(
+            "component `{}` is not replicated: {error}",
+            std::any::type_name::<C>()
+        );
     }
 }
 

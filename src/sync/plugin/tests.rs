@@ -30,11 +30,13 @@ use crate::world::{
     open_scene, spawn_object, teleport,
 };
 
-#[derive(Component, Clone, Copy)]
+#[derive(Component, Clone, Copy, Replicate)]
+#[replicate(id = 1)]
 struct Health(u32);
 
 /// Told to the owner, and stored.
-#[derive(Component, Clone, Copy)]
+#[derive(Component, Clone, Copy, Replicate)]
+#[replicate(id = 9, audience = Audience::OWNER, persist)]
 struct Gold(u32);
 
 /// Told to the team.
@@ -54,26 +56,9 @@ struct Vigour(u32);
 struct Rank(u32);
 
 /// Told to all in the scene: of the scene itself, or of somebody who carries a flag, say.
-#[derive(Component, Clone, Copy)]
+#[derive(Component, Clone, Copy, Replicate)]
+#[replicate(id = 6, audience = Audience::SCENE)]
 struct Score(u32);
-
-impl Replicate for Score {
-    fn value(&self) -> Value {
-        self.0.into()
-    }
-}
-
-impl Replicate for Health {
-    fn value(&self) -> Value {
-        self.0.into()
-    }
-}
-
-impl Replicate for Gold {
-    fn value(&self) -> Value {
-        self.0.into()
-    }
-}
 
 /// The far end of the lines: mirrors by client. The first error of each is kept.
 ///
@@ -159,20 +144,16 @@ impl Rig {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
         let spec = |name, id| AttributeSpec::new(name, id, Encoding::Varint);
-        app.replicate::<Health>(spec("health", 1)).unwrap();
-        let gold = spec("gold", 9).to(Audience::OWNER).persistent();
-        app.replicate::<Gold>(gold).unwrap();
+        app.replicate::<Health>().replicate::<Gold>();
         let mana = spec("mana", 3).to(Audience::TEAM).at(Cadence::EveryNth(3));
-        app.replicate_field(mana, |mana: &Mana| mana.0).unwrap();
+        app.replicate_field(mana, |mana: &Mana| mana.0);
         let vigour = spec("vigour", 5).to(Audience::PARTY);
-        app.replicate_field(vigour, |vigour: &Vigour| vigour.0)
-            .unwrap();
+        app.replicate_field(vigour, |vigour: &Vigour| vigour.0);
         let rank = spec("rank", 7).to(Audience::GUILD);
-        app.replicate_field(rank, |rank: &Rank| rank.0).unwrap();
-        app.replicate::<Score>(spec("score", 6).to(Audience::SCENE))
-            .unwrap();
+        app.replicate_field(rank, |rank: &Rank| rank.0)
+            .replicate::<Score>();
         let stance = spec("stance", 4).at(Cadence::EveryTick);
-        let stance = app.replicate_marked(stance, |stance: &Stance| stance.0);
+        let stance = app.try_replicate_marked(stance, |stance: &Stance| stance.0);
         sim::clock::one_tick_an_update(&mut app);
         let mirrors = Mirrors::default();
         app.world_mut()
@@ -288,4 +269,35 @@ fn despawn_by(add: impl FnOnce(&mut App) -> &mut App) -> Rig {
     add(&mut rig.app);
     rig.rest_and_compare();
     rig
+}
+
+/// A component whose number follows from its name.
+#[derive(Component, Replicate)]
+#[replicate(name = "max_stamina")]
+struct Unnumbered {
+    #[replicate]
+    points: u16,
+    _regained: f32,
+}
+
+#[test]
+fn number_of_a_named_attribute_is_stable() {
+    let spec = Unnumbered::attribute();
+    assert_eq!((spec.name, spec.encoding), ("max_stamina", Encoding::U16));
+    // Clients and stores hold it, so it must never change.
+    assert_eq!(spec.id, 0xa1b2);
+    assert_eq!(AttributeSpec::named("", Encoding::U8).id, 0x9ffc);
+    let unnumbered = Unnumbered {
+        points: 7,
+        _regained: 0.5,
+    };
+    assert_eq!(unnumbered.value(), Value::from(7_u16));
+}
+
+#[test]
+#[should_panic(expected = "Unnumbered` is not replicated: attribute `max_stamina`: another")]
+fn replicating_a_component_twice_panics_at_startup() {
+    let mut app = App::new();
+    app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
+    app.replicate::<Unnumbered>().replicate::<Unnumbered>();
 }

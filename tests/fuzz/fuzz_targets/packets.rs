@@ -1,9 +1,11 @@
 //! Packets of any bytes into the reassembler, the reader of messages and a mirror; and messages of any lengths through the writer.
 #![no_main]
 
-#[path = "../../../src/memory/account.rs"]
-#[allow(dead_code, reason = "it is part of the library")]
-mod memory;
+/// As the library names it.
+mod memory {
+    #[allow(unused_imports, reason = "as in the library")]
+    pub use throng_core::memory::{MemoryUse, each};
+}
 
 #[path = "../../../src/wire/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "it is part of the library")]

@@ -96,9 +96,7 @@ fn an_audience_of_an_embedder_is_told_from_the_tick_on_in_which_somebody_joins_i
         learns: raid.leads.then_some(raid.number),
     });
     let threat = AttributeSpec::new("threat", 40, Encoding::Varint).to(leaders.unwrap());
-    rig.app
-        .replicate_field(threat, |threat: &Threat| threat.0)
-        .unwrap();
+    rig.app.replicate_field(threat, |threat: &Threat| threat.0);
     for nth in 0..6 {
         let mut entity = rig.app.world_mut().entity_mut(rig.players[nth]);
         let (number, leads) = (nth as u32 % 2, nth < 2);

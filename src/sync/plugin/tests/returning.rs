@@ -114,7 +114,7 @@ impl Comeback {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
         let health = AttributeSpec::new("health", 1, Encoding::Varint).at(Cadence::EveryTick);
-        app.replicate::<Health>(health).unwrap();
+        app.replicate_field(health, Health::value);
         sim::clock::one_tick_an_update(&mut app);
         app.insert_resource(SyncSettings {
             kept_bytes_max,

@@ -12,6 +12,6 @@ pub enum PlayerMotion {
     Turn,
     /// To a place, in metres.
     To(Vec2),
-    /// One tick on at its own speed in this direction, in 256ths of a turn, as [`Heading`](super::Heading) has them.
+    /// One tick on at its own speed in this direction, in 256ths of a turn, as [`Heading`](crate::spatial::Heading) has them.
     Towards(u8),
 }

@@ -251,7 +251,7 @@ fn functions_of(
     });
     let of_hook = |name: &String| {
         let path = path_of(name);
-        let homes = ["backtrace::", "memory::", "throng::memory::", "__rust"];
+        let homes = ["backtrace::", "memory::", "throng_core::memory::", "__rust"];
         homes.into_iter().any(|home| path.starts_with(home))
     };
     all.skip_while(of_hook).collect()

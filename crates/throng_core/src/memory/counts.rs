@@ -54,7 +54,7 @@ pub fn with_thread_tag<T>(tag: AllocationTag, work: impl FnOnce() -> T) -> T {
 }
 
 /// Does something with a value in force on this thread, and then the one before again, also where that panics.
-pub(crate) fn with_local<V: Copy + 'static, T>(
+pub fn with_local<V: Copy + 'static, T>(
     key: &'static LocalKey<Cell<V>>,
     value: V,
     work: impl FnOnce() -> T,

@@ -17,6 +17,55 @@ pub trait MemoryUse {
     fn heap_bytes(&self) -> usize;
 }
 
+/// Implements [`MemoryUse`] for a struct or enum: the sum over its fields.
+pub use throng_derive::MemoryUse;
+
+macro_rules! holds_nothing {
+    ($($plain:ty),*) => {
+        $(impl MemoryUse for $plain {
+            #[inline]
+            fn heap_bytes(&self) -> usize {
+                0
+            }
+        })*
+    };
+}
+holds_nothing!(
+    u8,
+    u16,
+    u32,
+    u64,
+    u128,
+    usize,
+    i8,
+    i16,
+    i32,
+    i64,
+    isize,
+    f32,
+    f64,
+    bool,
+    char,
+    (),
+    std::time::Duration,
+    glam::Vec2,
+    glam::IVec2
+);
+
+/// What it holds, if there is one.
+impl<T: MemoryUse> MemoryUse for Option<T> {
+    fn heap_bytes(&self) -> usize {
+        self.as_ref().map_or(0, MemoryUse::heap_bytes)
+    }
+}
+
+/// The value, and what it holds.
+impl<T: MemoryUse> MemoryUse for Box<T> {
+    fn heap_bytes(&self) -> usize {
+        size_of::<T>() + (**self).heap_bytes()
+    }
+}
+
 /// What some structures hold together.
 pub fn each<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a T>) -> usize {
     items.into_iter().map(MemoryUse::heap_bytes).sum()
@@ -24,7 +73,7 @@ pub fn each<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a T>) -> us
 
 /// Empties a buffer that every tick fills anew, and gives its room back where the last tick needed less than an eighth of much: it
 /// was made by a burst, of logins or teleports.
-pub(crate) fn clear_and_give_back<T>(buffer: &mut Vec<T>) {
+pub fn clear_and_give_back<T>(buffer: &mut Vec<T>) {
     let room = buffer.capacity();
     let is_wide = room * size_of::<T>() > BURST_BYTES && buffer.len() < room / 8;
     buffer.clear();
@@ -143,6 +192,55 @@ fn tree_bytes(entries: usize, entry_bytes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(MemoryUse)]
+    #[expect(dead_code, reason = "only their memory counts")]
+    enum Bag {
+        Empty,
+        Coins(Vec<u64>),
+        Named {
+            name: String,
+            #[memory(skip)]
+            kind: std::net::IpAddr,
+        },
+    }
+
+    #[derive(MemoryUse)]
+    #[expect(dead_code, reason = "only their memory counts")]
+    struct Owner<T> {
+        id: u32,
+        #[memory(each)]
+        bags: Vec<Bag>,
+        #[memory(each_value)]
+        by_name: BTreeMap<u8, Vec<u8>>,
+        #[memory(with = double)]
+        extra: Vec<u8>,
+        rest: T,
+    }
+
+    fn double(bytes: &Vec<u8>) -> usize {
+        2 * bytes.capacity()
+    }
+
+    #[test]
+    fn derived_memory_is_the_sum_of_the_fields() {
+        let coins = Vec::with_capacity(4);
+        let owner = Owner {
+            id: 1,
+            bags: vec![Bag::Empty, Bag::Coins(coins)],
+            by_name: BTreeMap::from([(1, Vec::with_capacity(10))]),
+            extra: Vec::with_capacity(3),
+            rest: Some(Box::new(5_u16)),
+        };
+        let bags = owner.bags.heap_bytes() + 4 * 8;
+        let by_name = owner.by_name.heap_bytes() + 10;
+        assert_eq!(owner.heap_bytes(), bags + by_name + 6 + 2);
+        let named = Bag::Named {
+            name: String::with_capacity(5),
+            kind: std::net::Ipv4Addr::LOCALHOST.into(),
+        };
+        assert_eq!(named.heap_bytes(), 5);
+    }
 
     #[test]
     fn only_what_a_burst_has_widened_is_given_back() {

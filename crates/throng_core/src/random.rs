@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use bevy_ecs::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::StateHasher;
+use crate::hash::StateHasher;
 
 /// The random streams of a simulation, all derived from one seed.
 ///
 /// A stream is `Pcg64Mcg`, whose output is documented and the same on every platform and in every version.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Resource))]
 pub struct RandomStreams {
     seed: u64,
     streams: BTreeMap<&'static str, Pcg64Mcg>,
@@ -44,7 +44,7 @@ impl RandomStreams {
     }
 
     /// Feeds every stream's state, in the order of the names.
-    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+    pub fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(self.seed);
         for (name, stream) in &self.streams {
             hasher.write_bytes(name.as_bytes());

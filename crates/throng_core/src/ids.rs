@@ -1,0 +1,108 @@
+//! Numbers of scenes, objects, players and what players belong to. Plain values; components with the feature `bevy`.
+
+use std::fmt;
+
+#[cfg(feature = "reflect")]
+use bevy_ecs::prelude::ReflectComponent;
+use serde::{Deserialize, Serialize};
+
+use crate::hash::{StateHashed, StateHasher};
+
+/// The number of a scene. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub struct SceneId(pub u32);
+
+/// The number of an object in its scene: dense, from 1; 0 is the scene itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub struct ObjectId(pub u32);
+
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How often an id was given out before: tells an object from those that had its id earlier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub struct Generation(pub u32);
+
+/// An object as messages and files name it: never mistaken, also when the id is reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub struct ObjectRef {
+    /// The scene that it is in.
+    pub scene: SceneId,
+    /// Its number in that scene.
+    pub id: ObjectId,
+    /// Which bearer of that number.
+    pub generation: Generation,
+}
+
+/// A player: persistent over sessions, scenes and servers. On the object that the player controls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "bevy",
+    derive(bevy_ecs::prelude::Component),
+    component(immutable)
+)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
+pub struct PlayerId(pub u64);
+
+impl StateHashed for PlayerId {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.0);
+    }
+}
+
+/// A side in a conflict. `u32::MAX` counts as none, everywhere: in views, and in what clients are told. As a component of
+/// an app with the `WorldPlugin` of `throng`, inserting, replacing or removing it writes `AffiliationChanged`, as of a
+/// [`PartyId`] and a [`GuildId`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "bevy",
+    derive(bevy_ecs::prelude::Component),
+    component(immutable)
+)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
+pub struct TeamId(pub u32);
+
+impl StateHashed for TeamId {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}
+
+/// Up to five players that play together. In `throng` set through `join_party` and `leave_party`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "bevy",
+    derive(bevy_ecs::prelude::Component),
+    component(immutable)
+)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
+pub struct PartyId(pub u32);
+
+impl StateHashed for PartyId {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}
+
+/// A lasting society of players. `u32::MAX` counts as none, as of a [`TeamId`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(
+    feature = "bevy",
+    derive(bevy_ecs::prelude::Component),
+    component(immutable)
+)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
+pub struct GuildId(pub u32);
+
+impl StateHashed for GuildId {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}

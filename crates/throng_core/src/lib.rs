@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+#![warn(missing_docs)]
+
+// Derived code names this crate from outside and from inside alike.
+extern crate self as throng_core;
+
+pub mod clock;
+pub mod hash;
+pub mod ids;
+pub mod kinds;
+pub mod memory;
+pub mod motion;
+pub mod parallel;
+pub mod random;
+pub mod spatial;

@@ -1,0 +1,90 @@
+//! Where an object stands and how it moves. Metres; the origin is the scene's top left corner, y points down.
+
+#[cfg(feature = "reflect")]
+use bevy_ecs::prelude::ReflectComponent;
+use glam::Vec2;
+
+use crate::hash::{StateHashed, StateHasher};
+
+/// Where the object stands, in metres.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
+pub struct Position(pub Vec2);
+
+/// How fast it moves, in metres a second; zero at rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
+pub struct Velocity(pub Vec2);
+
+/// Where it looks, in 256ths of a full turn: 0 is +x, 64 is +y (down).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
+pub struct Heading(pub u8);
+
+impl Heading {
+    /// The heading nearest to a direction; `None` for the zero vector.
+    ///
+    /// Uses `libm`, so that every platform finds the same 256th.
+    #[must_use]
+    pub fn of(direction: Vec2) -> Option<Self> {
+        if direction == Vec2::ZERO || !direction.is_finite() {
+            return None;
+        }
+        let turns = libm::atan2f(direction.y, direction.x) / core::f32::consts::TAU;
+        Some(Self(
+            (libm::roundf(turns * 256.0) as i32).rem_euclid(256) as u8
+        ))
+    }
+}
+
+/// The storey it is on: carried and sent, and nothing else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
+pub struct Floor(pub u8);
+
+impl StateHashed for Position {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(self.0.x);
+        hasher.write_f32(self.0.y);
+    }
+}
+
+impl StateHashed for Velocity {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(self.0.x);
+        hasher.write_f32(self.0.y);
+    }
+}
+
+impl StateHashed for Heading {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}
+
+impl StateHashed for Floor {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headings_turn_from_east_over_south() {
+        let of = |x, y| Heading::of(Vec2::new(x, y)).map(|heading| heading.0);
+        assert_eq!(of(1.0, 0.0), Some(0));
+        assert_eq!(of(0.0, 1.0), Some(64));
+        assert_eq!(of(-1.0, 0.0), Some(128));
+        assert_eq!(of(0.0, -1.0), Some(192));
+        assert_eq!(of(1.0, -0.001), Some(0));
+        assert_eq!(of(0.0, 0.0), None);
+        assert_eq!(of(f32::NAN, 0.0), None);
+    }
+}

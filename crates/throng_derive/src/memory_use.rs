@@ -1,0 +1,88 @@
+//! `#[derive(MemoryUse)]`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{DeriveInput, ExprPath, Field};
+
+use crate::fields::{bounded, shapes};
+use crate::paths;
+
+/// How a field counts.
+enum Count {
+    Itself,
+    Nothing,
+    /// With what its elements own.
+    Each,
+    /// With what its values own: a map.
+    EachValue,
+    With(ExprPath),
+}
+
+pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let core = paths::core();
+    let name = &input.ident;
+    let generics = bounded(&input.generics, &quote!(#core::memory::MemoryUse));
+    let (parameters, arguments, conditions) = generics.split_for_impl();
+    let mut arms = Vec::new();
+    for shape in shapes(input)? {
+        let pattern = &shape.pattern;
+        let mut bytes = Vec::new();
+        let mut unused = Vec::new();
+        for (binding, field) in &shape.fields {
+            let of_itself = quote!(#core::memory::MemoryUse::heap_bytes(#binding));
+            bytes.push(match count(field)? {
+                Count::Itself => of_itself,
+                Count::Nothing => {
+                    unused.push(binding);
+                    continue;
+                }
+                Count::Each => quote!((#of_itself + #core::memory::each(#binding.iter()))),
+                Count::EachValue => quote!((#of_itself + #core::memory::each(#binding.values()))),
+                Count::With(path) => quote!(#path(#binding)),
+            });
+        }
+        arms.push(quote!(#pattern => {
+            #(let _ = #unused;)*
+            0usize #(+ #bytes)*
+        }));
+    }
+    let body = if arms.is_empty() {
+        quote!(match *self {})
+    } else {
+        quote!(match self { #(#arms)* })
+    };
+    Ok(quote! {
+        #[automatically_derived]
+        impl #parameters #core::memory::MemoryUse for #name #arguments #conditions {
+            fn heap_bytes(&self) -> usize {
+                #body
+            }
+        }
+    })
+}
+
+fn count(field: &Field) -> syn::Result<Count> {
+    let mut count = Count::Itself;
+    for attribute in &field.attrs {
+        if !attribute.path().is_ident("memory") {
+            continue;
+        }
+        attribute.parse_nested_meta(|meta| {
+            count = if meta.path.is_ident("skip") {
+                Count::Nothing
+            } else if meta.path.is_ident("each") {
+                Count::Each
+            } else if meta.path.is_ident("each_value") {
+                Count::EachValue
+            } else if meta.path.is_ident("with") {
+                Count::With(meta.value()?.parse()?)
+            } else {
+                return Err(meta.error(
+                    "expected `skip`, `each`, `each_value` or `with = path` in #[memory(…)]",
+                ));
+            };
+            Ok(())
+        })?;
+    }
+    Ok(count)
+}

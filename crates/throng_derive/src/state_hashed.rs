@@ -1,0 +1,71 @@
+//! `#[derive(StateHashed)]`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Data, DeriveInput, ExprPath, Field};
+
+use crate::fields::{bounded, shapes};
+use crate::paths;
+
+/// How a field is hashed.
+enum Feed {
+    Itself,
+    Nothing,
+    With(ExprPath),
+}
+
+pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let core = paths::core();
+    let name = &input.ident;
+    let generics = bounded(&input.generics, &quote!(#core::hash::StateHashed));
+    let (parameters, arguments, conditions) = generics.split_for_impl();
+    let is_enum = matches!(input.data, Data::Enum(_));
+    let mut arms = Vec::new();
+    for (index, shape) in shapes(input)?.iter().enumerate() {
+        let pattern = &shape.pattern;
+        let index = index as u64;
+        let mut feeds = Vec::new();
+        for (binding, field) in &shape.fields {
+            feeds.push(match feed(field)? {
+                Feed::Itself => quote!(#core::hash::StateHashed::hash(#binding, hasher);),
+                Feed::Nothing => quote!(let _ = #binding;),
+                Feed::With(path) => quote!(#path(#binding, hasher);),
+            });
+        }
+        let variant = is_enum.then(|| quote!(hasher.write_u64(#index);));
+        arms.push(quote!(#pattern => { #variant #(#feeds)* }));
+    }
+    let body = if arms.is_empty() {
+        quote!(match *self {})
+    } else {
+        quote!(let _ = &hasher; match self { #(#arms)* })
+    };
+    Ok(quote! {
+        #[automatically_derived]
+        impl #parameters #core::hash::StateHashed for #name #arguments #conditions {
+            fn hash(&self, hasher: &mut #core::hash::StateHasher) {
+                #body
+            }
+        }
+    })
+}
+
+fn feed(field: &Field) -> syn::Result<Feed> {
+    let mut feed = Feed::Itself;
+    for attribute in &field.attrs {
+        if !attribute.path().is_ident("state") {
+            continue;
+        }
+        attribute.parse_nested_meta(|meta| {
+            feed = if meta.path.is_ident("skip") {
+                Feed::Nothing
+            } else if meta.path.is_ident("with") {
+                Feed::With(meta.value()?.parse()?)
+            } else {
+                return Err(meta.error("expected `skip` or `with = path` in #[state(…)]"));
+            };
+            Ok(())
+        })?;
+    }
+    Ok(feed)
+}
