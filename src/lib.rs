@@ -24,8 +24,6 @@
 //! | `web` | clients in browsers, over WebSockets; with `net` |
 //! | `webtransport` | the same over WebTransport besides; with `web` |
 //! | `inspect` | metrics for Prometheus, and a page that shows a running server; with `net` |
-//! | `cli` | the program, with all of the above but `postgres` |
-//! | `tracy` | the program, seen by Tracy |
 //! | `count-alloc`, `leak-track` | what is allocated in each set of a tick; what of it is never freed, by call stack |
 //! | `reflect` | `Reflect` on most public components and settings |
 //! | `diagnostics` | what the plugins count, as Bevy diagnostics |
@@ -79,7 +77,6 @@
 //! | `inspect` | a running server to look at: metrics, readiness, a page |
 //! | [`server`], [`testing`] | a server ready to run; the rig for tests over it |
 //! | `scenario` | a cast, a script and expectations in a file: load, check, play, report |
-//! | `cli` | the program, a file a subcommand |
 //! | [`prelude`] | what an embedder imports |
 //! | [`guide`] | how to, a page a task |
 #![warn(missing_docs)]
@@ -103,8 +100,6 @@ mod draws;
 
 #[cfg(feature = "server")]
 pub mod aoi;
-#[cfg(feature = "cli")]
-pub mod cli;
 #[cfg(feature = "crowd")]
 pub mod crowd;
 #[cfg(feature = "diagnostics")]

@@ -185,7 +185,8 @@ pub fn assert_expectations(report: &Report) {
     );
 }
 
-/// The root of the package.
+/// The root of the repository.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).expect("`crates/throng_cli`")
 }

@@ -53,7 +53,7 @@ pub(super) fn check_expectation(
         }
         Expectation::NoLeaks if !cfg!(feature = "leak-track") => Err(Problem::new(
             place.clone(),
-            "expected a program that follows allocations, found one without: build it with `--features cli,leak-track`",
+            "expected a program that follows allocations, found one without: build it with `--features leak-track`",
         )),
         Expectation::NoLeaks
         | Expectation::ViewsWithinCap
