@@ -18,17 +18,16 @@ const TABLES: [&str; 1] = ["numbers_must_be_finite_and_in_range"];
 
 /// The folders and files of the package `throng`, from the bottom up; between packages Cargo sees to it. Each may import what is below it, and nothing beside it but what
 /// [`BESIDE`] says.
-const TIERS: [&[&str]; 11] = [
+const TIERS: [&[&str]; 10] = [
     &["memory"],
     &["sim", "world", "map", "wire"],
     &["nav", "aoi", "inbox", "outbox"],
     &["movement", "session", "sync", "matchmaking", "directory"],
     &["instance"],
     &["net"],
-    &["crowd"],
     &["server"],
-    &["testing", "diagnostics"],
-    &["scenario", "inspect"],
+    &["diagnostics"],
+    &["inspect"],
     &["lib", "prelude", "guide"],
 ];
 
@@ -49,18 +48,16 @@ const BESIDE: [(&str, &str); 8] = [
 const GROUP_FROM: &str = "server";
 
 /// Folders, files and packages that are about the ECS as a whole; elsewhere `plugin.rs` alone is.
-const OF_THE_ECS: [&str; 11] = [
+const OF_THE_ECS: [&str; 9] = [
     "sim",
     "world",
     "session",
-    "crowd",
-    "scenario",
     "server",
-    "testing",
     "diagnostics",
     "prelude",
     "lib",
     "throng_cli",
+    "throng_scenario",
 ];
 
 /// Files outside these that are about the ECS all the same: a whole server to measure.
@@ -78,8 +75,8 @@ const FILES: [&str; 9] = [
     "outbox/",
     "directory/sqlite/",
     "inspect/server/",
-    "scenario/read.rs",
     "throng_cli/",
+    "throng_scenario/scenario/read.rs",
 ];
 
 /// A file below `src` of a package.

@@ -6,9 +6,9 @@ use std::time::Instant;
 use super::escape::escaped;
 use super::set::Set;
 use super::{ExitStatus, Failure, Printer, print};
-use throng::crowd::ATTRIBUTE_NAMES;
 use throng::map::{self, MapFormat};
-use throng::scenario::{self, Behaviours, Parameter, Scenario};
+use throng_scenario::crowd::ATTRIBUTE_NAMES;
+use throng_scenario::{self as scenario, Behaviours, Parameter, Scenario};
 
 /// Arguments of `throng check`.
 #[derive(Debug, clap::Args)]

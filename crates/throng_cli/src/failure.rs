@@ -20,7 +20,7 @@ use clap::builder::styling::{AnsiColor, Style};
 use super::escape::{escaped, is_steering};
 use throng::map::MapError;
 use throng::nav::ScenError;
-use throng::scenario::{Mistake, ScenarioError};
+use throng_scenario::{Mistake, ScenarioError};
 
 /// An error to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -286,7 +286,7 @@ fn window(excerpt: &Excerpt) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng::scenario::parse;
+    use throng_scenario::parse;
 
     const PLAIN: Printer = Printer { color: false };
 

@@ -256,7 +256,7 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
 fn is_scenario(name: &str) -> bool {
     let extension = std::path::Path::new(name).extension();
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ron"))
-        || throng::scenario::BUILT_IN
+        || throng_scenario::BUILT_IN
             .iter()
             .any(|built_in| built_in.name == name)
 }

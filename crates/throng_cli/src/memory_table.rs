@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use throng::scenario::{HeldBlocks, LeakFigures, Memory};
+use throng_scenario::{HeldBlocks, LeakFigures, Memory};
 
 /// Modules by size, each also by object, player and link of the run's end, of which there are `per`; then what else the process has
 /// grown by. 80 columns.

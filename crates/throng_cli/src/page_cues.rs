@@ -3,7 +3,7 @@
 use ron::extensions::Extensions;
 
 use throng::inspect::{CueProposal, Inspector};
-use throng::scenario::{Loaded, Scenario, ScenarioRun};
+use throng_scenario::{Loaded, Scenario, ScenarioRun};
 
 /// Proposals of each sort, at most.
 const PROPOSALS_MAX: usize = 32;
@@ -80,7 +80,7 @@ pub(super) fn relay(playing: &mut ScenarioRun) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng::scenario::{self, Action, BUILT_IN};
+    use throng_scenario::{self as scenario, Action, BUILT_IN};
 
     #[test]
     fn what_is_proposed_reads_as_a_script_does() {

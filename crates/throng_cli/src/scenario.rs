@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::{ExitStatus, Failure, print};
-use throng::scenario::{self, BUILT_IN, ScenarioError};
+use throng_scenario::{self as scenario, BUILT_IN, ScenarioError, TEMPLATE};
 
 /// Arguments of `throng scenario`.
 #[derive(Debug, clap::Args)]
@@ -36,9 +36,6 @@ enum ScenarioAction {
     #[command(after_help = "Example: throng scenario schema > scenario.schema.json")]
     Schema,
 }
-
-/// The scenario to begin with.
-const TEMPLATE: &str = include_str!("../../../assets/scenarios/template.ron");
 
 impl Scenarios {
     /// Lists, shows or writes.
@@ -110,8 +107,8 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng::crowd::ATTRIBUTE_NAMES;
-    use throng::scenario::{Behaviours, Loaded};
+    use throng_scenario::crowd::ATTRIBUTE_NAMES;
+    use throng_scenario::{Behaviours, Loaded};
 
     #[test]
     fn every_built_in_scenario_says_in_a_sentence_what_it_shows() {

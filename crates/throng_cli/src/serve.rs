@@ -19,9 +19,6 @@ use super::{
     whole_number, wrapped,
 };
 use throng::aoi::Viewer;
-use throng::crowd::{
-    ATTRIBUTE_NAMES, CrowdId, CrowdSpec, Crowds, Idle, SyntheticClients, rest, spawn_individual,
-};
 use throng::directory::{Directory, PlayerLoaded};
 use throng::inspect::{InspectPlugin, InspectSettings, open_inspector};
 use throng::map::{MapEdited, SceneMap};
@@ -30,12 +27,15 @@ use throng::net::{
     listen, listen_web, stop_listening, stop_listening_web,
 };
 use throng::outbox::Sink;
-use throng::scenario::{self, Behaviours, Loaded, RunOptions, ScenarioRun};
 use throng::server::Pace;
 use throng::session::{LoggedIn, PlayerAsked, PlayerRequest, Sessions, control};
 use throng::sim::{SimTick, TickTimings};
 use throng::wire::ClientId;
 use throng::world::{KindClass, ObjectKinds, PlayerId, Scenes};
+use throng_scenario::crowd::{
+    ATTRIBUTE_NAMES, CrowdId, CrowdSpec, Crowds, Idle, SyntheticClients, rest, spawn_individual,
+};
+use throng_scenario::{self as scenario, Behaviours, Loaded, RunOptions, ScenarioRun};
 
 /// Arguments of `throng serve`.
 #[derive(Debug, clap::Args)]

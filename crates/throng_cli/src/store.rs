@@ -12,13 +12,13 @@ use bevy_ecs::prelude::*;
 
 use super::Failure;
 use super::outputs::open;
-use throng::crowd::TradePlugin;
 use throng::directory::{
     Directory, DirectorySettings, PlayersSaved, SqliteSource, StoreAnswers, StoreSource,
     close_directory,
 };
-use throng::scenario::RunOptions;
 use throng::sim::TickObservers;
+use throng_scenario::RunOptions;
+use throng_scenario::crowd::TradePlugin;
 
 /// How long the end of a run waits for the store.
 const CLOSE: Duration = Duration::from_secs(30);

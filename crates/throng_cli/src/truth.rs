@@ -242,8 +242,8 @@ fn packet_of(mirror: &Mirror) -> Vec<u8> {
 mod tests {
     use super::*;
     use throng::sync::compare_mirror_exactly;
-    use throng::testing::TestServer;
     use throng::wire::ClientId;
+    use throng_scenario::testing::TestServer;
 
     #[test]
     fn the_packet_of_a_mirror_makes_one_like_it() {

@@ -8,10 +8,10 @@ use std::hint::black_box;
 use super::Failure;
 use super::rows::BenchRow;
 use crate::is_interrupted;
-use throng::crowd::{LOAD_WARM_UP_TICKS, LoadLayout, add_load_as, load_npcs};
 use throng::memory::{allocated, memory_by_module};
 use throng::sim::clock::Stopwatch;
-use throng::testing::TestServer;
+use throng_scenario::crowd::{LOAD_WARM_UP_TICKS, LoadLayout, add_load_as, load_npcs};
+use throng_scenario::testing::TestServer;
 
 const SYSTEM: &str = "memory";
 

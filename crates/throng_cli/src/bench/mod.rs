@@ -140,7 +140,7 @@ Without --players it searches the largest crowd whose p99 tick stays under
 With THRONG_MOVINGAI=FOLDER `nav` asks the queries of real maps there, too.";
 
 fn players() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=i64::from(throng::crowd::LOAD_PLAYERS_MAX))
+    clap::value_parser!(u32).range(1..=i64::from(throng_scenario::crowd::LOAD_PLAYERS_MAX))
 }
 
 /// What can be measured.

@@ -12,16 +12,16 @@ use super::rows::{BenchRow, RepeatSpread};
 use super::table::number;
 use crate::color::broken_text;
 use crate::{is_interrupted, print, progress, threads};
-use throng::crowd::{
-    LOAD_PLAYERS_MAX, LOAD_SQUARE_M, LOAD_WARM_UP_TICKS, LoadCensus, LoadLayout, add_load_as,
-    load_census, load_npcs, load_side_tiles,
-};
 use throng::inbox::Inbox;
 use throng::outbox::OutboxStats;
 use throng::sim::clock::Stopwatch;
 use throng::sim::{SetTiming, SimSystems, TickTimings};
 use throng::sync::SyncStats;
-use throng::testing::TestServer;
+use throng_scenario::crowd::{
+    LOAD_PLAYERS_MAX, LOAD_SQUARE_M, LOAD_WARM_UP_TICKS, LoadCensus, LoadLayout, add_load_as,
+    load_census, load_npcs, load_side_tiles,
+};
+use throng_scenario::testing::TestServer;
 
 /// The longest that 99 of 100 ticks may take: a tick at 20 Hz.
 const BUDGET: Duration = Duration::from_millis(50);

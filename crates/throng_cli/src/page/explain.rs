@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::figures::{figure, fixed};
-use throng::scenario::SetName;
+use throng_scenario::SetName;
 
 /// Of what is more than usual, the things that are told.
 const THINGS_MAX: usize = 4;

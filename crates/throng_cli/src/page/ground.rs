@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::chart::digits;
 use super::figures::{count, figure};
 use super::html::text;
-use throng::scenario::record::GroundRecord;
+use throng_scenario::record::GroundRecord;
 
 /// Shades of the heat map, the palest first.
 const SHADES: usize = 7;

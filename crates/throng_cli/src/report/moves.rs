@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::bench::BenchFindings;
 use crate::machine::Machine;
 use crate::page::run::{PageRun, flatten};
-use throng::scenario::is_of_time;
+use throng_scenario::is_of_time;
 
 /// How deep figures lie in a report.
 const DEPTH_MAX: usize = 5;

@@ -31,15 +31,15 @@ use super::{
 use pace::PagedPace;
 use printed::PrintedRun;
 use table::{table, wrong_lines};
-use throng::crowd::ATTRIBUTE_NAMES;
 use throng::inspect::InspectPlugin;
 use throng::map;
 use throng::memory::process_memory;
-use throng::scenario::{
-    self, Behaviours, Expectation, Loaded, Mistake, Report, RunOptions, Scenario,
+use throng::server::Pace;
+use throng_scenario::crowd::ATTRIBUTE_NAMES;
+use throng_scenario::{
+    self as scenario, Behaviours, Expectation, Loaded, Mistake, Report, RunOptions, Scenario,
     ScenarioRun as Playing, TimeJudging,
 };
-use throng::server::Pace;
 
 /// Arguments of `throng run`.
 #[derive(Debug, Default, clap::Args)]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::Failure;
 use crate::machine::Machine;
-use throng::scenario::Report;
+use throng_scenario::Report;
 
 /// A run's report with the machine that it ran on and the words that ran it.
 #[derive(Serialize)]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::color::broken_text;
 use crate::escape::escaped;
 use crate::{WIDTH, threads, wrapped};
-use throng::scenario::{
+use throng_scenario::{
     BuildFigures, DirectoryFigures, Judged, PathFigures, Report, SessionFigures, Verdict,
 };
 

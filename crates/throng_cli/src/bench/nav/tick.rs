@@ -10,8 +10,8 @@ use crate::bench::rows::BenchRow;
 use throng::map::SceneMap;
 use throng::nav::{NavSettings, NavStats, PathRequest, Query, workload};
 use throng::sim::{SimSystems, TickTimings};
-use throng::testing::TestServer;
 use throng::world::{KindId, SceneSpec, open_scene, spawn_object};
+use throng_scenario::testing::TestServer;
 
 const REQUESTS: usize = 10_000;
 const TILES_APART_MAX: u32 = 80;

@@ -5,8 +5,8 @@ use crate::page::chart::{BucketPlaces, Plot, band, line, marks, stacked, upright
 use crate::page::figures::{bytes, clock, count, figure, fixed};
 use crate::page::html::{self, short, text};
 use crate::page::scale::Axis;
-use throng::scenario::record::CueRecord;
-use throng::scenario::{RunRecord, SetName};
+use throng_scenario::record::CueRecord;
+use throng_scenario::{RunRecord, SetName};
 
 /// From here on times are told in minutes.
 const LONG_S: f64 = 240.0;

@@ -6,7 +6,7 @@ use super::PageRun;
 use crate::page::chart::cell_bar;
 use crate::page::figures::{count, figure};
 use crate::page::html::{self, table, text};
-use throng::scenario::{Margin, MarginSide};
+use throng_scenario::{Margin, MarginSide};
 
 /// How a run ended, in a sentence, and the class of its colour.
 pub(super) fn verdict(run: &PageRun) -> (String, &'static str) {

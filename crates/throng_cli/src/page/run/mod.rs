@@ -19,7 +19,7 @@ use super::chart::cell_bar;
 use super::figures::{bytes, figure, fixed};
 use super::html::{document, section, table, text};
 use crate::machine::Machine;
-use throng::scenario::RunRecord;
+use throng_scenario::RunRecord;
 
 /// What `--json` prints of a run.
 #[derive(Clone, Debug)]
@@ -260,7 +260,7 @@ fn kinds(run: &PageRun) -> String {
 mod tests {
     use super::*;
     use crate::page::html::is_well_formed;
-    use throng::scenario::{Loaded, RunOptions, ScenarioRun};
+    use throng_scenario::{Loaded, RunOptions, ScenarioRun};
 
     /// A scenario whose every name is markup.
     const HOSTILE: &str = r#"Scenario(

@@ -9,8 +9,8 @@ use crate::page::explain::reasons;
 use crate::page::figures::{count, figure, fixed};
 use crate::page::html::{self, short, table};
 use crate::page::scale::Axis;
-use throng::scenario::record::{SlowestTick, TimeBin};
-use throng::scenario::{RunRecord, SetName};
+use throng_scenario::record::{SlowestTick, TimeBin};
+use throng_scenario::{RunRecord, SetName};
 
 /// The histogram, the table of sets, and the slowest ticks.
 pub(super) fn section(run: &PageRun) -> String {
