@@ -2,9 +2,9 @@
 //! the tick is in these figures, unlike in those of the program.
 
 use criterion::Criterion;
-use throng::crowd::{LOAD_WARM_UP_TICKS, add_load, load_census};
 use throng::outbox::OutboxStats;
-use throng::testing::TestServer;
+use throng_scenario::crowd::{LOAD_WARM_UP_TICKS, add_load, load_census};
+use throng_scenario::testing::TestServer;
 
 pub fn bench(criterion: &mut Criterion) {
     for players in [500, 2_000] {

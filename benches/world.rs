@@ -2,8 +2,8 @@
 
 use criterion::{BatchSize, Criterion};
 use glam::Vec2;
-use throng::testing::TestServer;
 use throng::world::{KindId, SceneSpec, despawn_object, open_scene, spawn_object};
+use throng_scenario::testing::TestServer;
 
 const OBJECTS: u32 = 10_000;
 

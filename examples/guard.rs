@@ -6,11 +6,11 @@
 
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
-use throng::crowd::{Behave, CrowdArea, LooksFor, Senses};
-use throng::scenario::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Loaded, Problem};
-use throng::scenario::{RunOptions, ScenarioRun};
 use throng::sim::StateHasher;
 use throng::world::KindId;
+use throng_scenario::crowd::{Behave, CrowdArea, LooksFor, Senses};
+use throng_scenario::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Loaded, Problem};
+use throng_scenario::{RunOptions, ScenarioRun};
 
 /// Runs at intruders in sight of its post, and goes home when they are gone.
 #[derive(Debug, PartialEq)]

@@ -8,9 +8,9 @@ use bevy_ecs::prelude::*;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
-use throng::crowd::{members, set_attribute_of};
-use throng::scenario::{BehaviourAppExt, BehaviourSite, CueParameters, Loaded, Problem};
-use throng::scenario::{RunOptions, ScenarioRun};
+use throng_scenario::crowd::{members, set_attribute_of};
+use throng_scenario::{BehaviourAppExt, BehaviourSite, CueParameters, Loaded, Problem};
+use throng_scenario::{RunOptions, ScenarioRun};
 
 /// Bolts of lightning strike random ones of a tag. A script writes `Game(Storm(tag: "people", bolts: 5))`.
 #[derive(Deserialize)]

@@ -13,8 +13,6 @@
 //! | feature | adds |
 //! |---|---|
 //! | `server` | the plugins, and with them Bevy; on unless turned off. Without it there is what a client is made of |
-//! | `crowd` | synthetic players and NPCs, as a load |
-//! | `scenario` | scenarios in RON: load, check, play, report; with `crowd` |
 //! | `png` | maps in PNG files |
 //! | `trace` | a span for each set, system and schedule, through `tracing` |
 //! | `bench` | what the systems are measured with and beside |
@@ -24,8 +22,6 @@
 //! | `web` | clients in browsers, over WebSockets; with `net` |
 //! | `webtransport` | the same over WebTransport besides; with `web` |
 //! | `inspect` | metrics for Prometheus, and a page that shows a running server; with `net` |
-//! | `cli` | the program, with all of the above but `postgres` |
-//! | `tracy` | the program, seen by Tracy |
 //! | `count-alloc`, `leak-track` | what is allocated in each set of a tick; what of it is never freed, by call stack |
 //! | `reflect` | `Reflect` on most public components and settings |
 //! | `diagnostics` | what the plugins count, as Bevy diagnostics |
@@ -66,7 +62,6 @@
 //! | [`inbox`] | *Ingest*: messages from clients, bounded |
 //! | [`session`] | *Ingest*: who is connected, who plays, and what each controls |
 //! | [`instance`] | *Think*: a match's scene, its players in and home again |
-//! | `crowd` | *Think*: synthetic players and NPCs, and what they do |
 //! | [`nav`] | *Navigate*: shortest paths, exact also right after an edit |
 //! | [`movement`] | *Move*: walkers on their paths; players' moves checked |
 //! | [`aoi`] | *Locate*, *View*: who sees whom, under caps and rules |
@@ -77,9 +72,7 @@
 //! | [`directory`] | players that persist: stores, leases, saves |
 //! | `diagnostics` | what the plugins count, for whatever shows Bevy diagnostics |
 //! | `inspect` | a running server to look at: metrics, readiness, a page |
-//! | [`server`], [`testing`] | a server ready to run; the rig for tests over it |
-//! | `scenario` | a cast, a script and expectations in a file: load, check, play, report |
-//! | `cli` | the program, a file a subcommand |
+//! | [`server`] | a server ready to run |
 //! | [`prelude`] | what an embedder imports |
 //! | [`guide`] | how to, a page a task |
 #![warn(missing_docs)]
@@ -109,10 +102,6 @@ pub use throng_core as core;
 
 #[cfg(feature = "server")]
 pub mod aoi;
-#[cfg(feature = "cli")]
-pub mod cli;
-#[cfg(feature = "crowd")]
-pub mod crowd;
 #[cfg(feature = "diagnostics")]
 pub mod diagnostics;
 #[cfg(feature = "server")]
@@ -139,8 +128,6 @@ pub mod net;
 pub mod outbox;
 #[cfg(feature = "server")]
 pub mod prelude;
-#[cfg(feature = "scenario")]
-pub mod scenario;
 #[cfg(feature = "server")]
 pub mod server;
 #[cfg(feature = "server")]
@@ -149,8 +136,6 @@ pub mod session;
 pub mod sim;
 #[cfg(feature = "server")]
 pub mod sync;
-#[cfg(feature = "server")]
-pub mod testing;
 pub mod wire;
 #[cfg(feature = "server")]
 pub mod world;

@@ -9,8 +9,6 @@ pub use crate::aoi::{
     SceneInterest, Sight, Ties, ViewCaps, ViewRules, ViewTag, ViewTraits, Viewable, Viewer, Views,
     end_exception, hide_from, show_to,
 };
-#[cfg(feature = "crowd")]
-pub use crate::crowd::{Behave, Behaviour, CrowdArea, CrowdPlugin, CrowdSpec, add_crowd};
 pub use crate::directory::{
     Directory, DirectoryPlugin, DirectorySettings, LeaseLost, PlayerLoaded, PlayerRefused,
     PlayersSaved, Transfer,
@@ -33,8 +31,6 @@ pub use crate::nav::{
     NavPlugin, NavSettings, NavStats, Path, PathClass, PathFailed, PathFound, PathRequest,
 };
 pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
-#[cfg(feature = "scenario")]
-pub use crate::scenario::{RunOptions, ScenarioRun};
 pub use crate::server::{Pace, Server};
 pub use crate::session::{
     AdmissionClass, Authentication, Authenticator, ClientMessageAppExt, ClientMessageType,

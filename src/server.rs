@@ -231,7 +231,8 @@ fn lay_out(app: &mut App) {
 
 /// Task pools with so many threads for the tick, the calling one included, and one each for the rest. The first app of a
 /// process makes them.
-pub(crate) fn pools(workers: usize) -> TaskPoolOptions {
+#[doc(hidden)]
+pub fn pools(workers: usize) -> TaskPoolOptions {
     let mut options = TaskPoolOptions::default();
     let helpers = workers.saturating_sub(1).max(1);
     for (pool, threads) in [

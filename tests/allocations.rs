@@ -14,14 +14,12 @@ use glam::Vec2;
 use throng::ThrongPlugins;
 use throng::aoi::ViewCaps;
 use throng::aoi::{Viewable, Viewer};
-use throng::crowd::TradePlugin;
 use throng::directory::{Directory, DirectorySettings, LookUpRequest, MemoryDisk, StoreAnswers};
 use throng::inbox::{InboxLimits, MessageQueue};
 use throng::memory::{self, CountingAllocator, LiveSite, LiveSites, memory_by_module};
 use throng::net::workload::ConnectedCrowd;
 use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
-use throng::scenario::{Loaded, RunOptions, ScenarioRun, Verdict};
 use throng::session::{Connected, TransportHandle, connect, control};
 use throng::sim::{SimSystems, SimTick, clock, single_threaded};
 use throng::sync::SlotMasks;
@@ -30,6 +28,8 @@ use throng::wire::{ClientId, Encoding};
 use throng::world::{
     KindId, Object, PlayerId, Position, SceneSpec, Velocity, open_scene, spawn_object,
 };
+use throng_scenario::crowd::TradePlugin;
+use throng_scenario::{Loaded, RunOptions, ScenarioRun, Verdict};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<System> = CountingAllocator::new(System);

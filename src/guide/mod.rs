@@ -9,8 +9,8 @@
 //! | [`players_that_persist`] | keep players in a file, and let them deal without a coin lost |
 //! | [`own_view_rule`] | say who may be seen: stealth, phases, fog |
 //! | [`matchmaking_to_battle`] | turn waiting parties into a battle, and bring its players home |
-//! | `own_behaviour` | write what NPCs do, and name it in scenarios |
-//! | `regression_test` | hold a game to what it does today, by a scenario |
+//! | [`own_behaviour`] | write what NPCs do, and name it in scenarios |
+//! | [`regression_test`] | hold a game to what it does today, by a scenario |
 //! | [`which_algorithm`] | choose a search for paths |
 //! | [`reading_a_report`] | understand what a run prints |
 //! | [`deploying`] | run it in real time, on a machine of a known size |
@@ -27,11 +27,9 @@ pub mod first_server;
 pub mod glossary;
 pub mod matchmaking_to_battle;
 pub mod own_attribute;
-#[cfg(feature = "scenario")]
 pub mod own_behaviour;
 pub mod own_view_rule;
 pub mod players_that_persist;
 pub mod reading_a_report;
-#[cfg(feature = "scenario")]
 pub mod regression_test;
 pub mod which_algorithm;

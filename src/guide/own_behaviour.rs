@@ -1,4 +1,4 @@
-//! Your own behaviour: what an NPC does next, and how a scenario names it.
+//! Your own behaviour: what an NPC does next, and how a scenario names it. Needs the crate `throng_scenario`.
 //!
 //! A behaviour says where its bearer goes next; paths, walking and views are the server's. It is a value that is compared and
 //! hashed, since the state depends on it. Scenarios name it, with parameters that are checked with their line:
@@ -6,8 +6,8 @@
 //! ```
 //! use rand_pcg::Pcg64Mcg;
 //! use serde::Deserialize;
-//! use throng::crowd::{Behave, CrowdArea, Senses};
-//! use throng::scenario::{
+//! use throng_scenario::crowd::{Behave, CrowdArea, Senses};
+//! use throng_scenario::{
 //!     BehaviourAppExt, BehaviourParameters, BehaviourSite, Loaded, Problem, RunOptions, ScenarioRun,
 //! };
 //! use throng::sim::StateHasher;
@@ -58,4 +58,4 @@
 //!
 //! * All randomness comes from the generator that is handed in; a clock or a map's iteration order would break replays.
 //! * Cues of the game's own are registered in the same way.
-//! * Outside of scenarios a crowd is a [`CrowdSpec`](crate::crowd::CrowdSpec) given to [`add_crowd`](crate::crowd::add_crowd).
+//! * Outside of scenarios a crowd is a `CrowdSpec` given to `add_crowd` (`throng_scenario::crowd`).

@@ -1,9 +1,9 @@
-//! A scenario as a regression test: what a game does today, held to tomorrow.
+//! A scenario as a regression test: what a game does today, held to tomorrow. Needs the crate `throng_scenario`.
 //!
 //! A scenario is a text: who is there, what happens when, and what must hold. In your own tests it runs like this:
 //!
 //! ```
-//! use throng::scenario::{Loaded, RunOptions, ScenarioRun};
+//! use throng_scenario::{Loaded, RunOptions, ScenarioRun};
 //!
 //! let text = r#"Scenario(
 //!     name: "gate", seed: 3, duration_s: 6,
@@ -36,5 +36,5 @@
 //!   `NoIdleCues` in the file, or `--strict`, refuses it.
 //! * **Time** is not judged unless asked for, since a busy machine is slow.
 //!
-//! The types of [`scenario`](crate::scenario) say every field with its default; `throng scenario schema` prints them as JSON
+//! The types of `throng_scenario` say every field with its default; `throng scenario schema` prints them as JSON
 //! Schema for an editor, `throng scenario show town` a sample.

@@ -64,7 +64,8 @@ pub use open_mode::OpenMode;
 pub use pack::backfill::Backfill;
 pub use pack::groups::Groups;
 pub use pack::wait_reason::WaitReason;
-pub(crate) use plugin::tick_mhz;
+#[doc(hidden)]
+pub use plugin::tick_mhz;
 pub use plugin::{
     AnswerRequest, BackfillRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed,
     Matchmaker, MatchmakingPlugin, MatchmakingSettings, MatchmakingStats, PartyTicket,

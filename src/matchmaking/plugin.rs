@@ -324,7 +324,7 @@ pub struct MatchFormed {
 
 /// Ticks in a thousand seconds, rounded. A timestep is kept in whole nanoseconds, so that thirty ticks a
 /// second last a little less than one; to the millihertz, the rate is the one that was meant.
-pub(crate) fn tick_mhz(time: &Time<Fixed>) -> u64 {
+pub fn tick_mhz(time: &Time<Fixed>) -> u64 {
     let timestep_ns = time.timestep().as_nanos().max(1);
     ((1_000_000_000_000 + timestep_ns / 2) / timestep_ns).max(1) as u64
 }

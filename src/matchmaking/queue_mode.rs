@@ -37,6 +37,15 @@ impl QueueMode {
         }
     }
 
+    /// Players of the largest party that it takes.
+    #[must_use]
+    pub fn party_max(&self) -> u8 {
+        match self {
+            Self::Groups(settings) => settings.group_size.min(settings.party_size_max),
+            Self::Rooms(settings) => settings.side_size.min(settings.party_size_max),
+        }
+    }
+
     /// The name of a mode of this kind that was given none.
     #[must_use]
     pub fn default_name(&self) -> String {

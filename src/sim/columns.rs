@@ -10,14 +10,14 @@ use bevy_ecs::change_detection::{ContiguousComponentTicksMut, ContiguousMut, Tic
 use bevy_ecs::prelude::*;
 
 /// One component of all rows of a table, as the query gives it.
-pub(crate) struct TableColumn<'w, T> {
+pub struct TableColumn<'w, T> {
     values: &'w mut [T],
     ticks: ContiguousComponentTicksMut<'w>,
 }
 
 impl<'w, T: Component> TableColumn<'w, T> {
     /// The column that a query gave.
-    pub(crate) fn of(column: ContiguousMut<'w, T>) -> Self {
+    pub fn of(column: ContiguousMut<'w, T>) -> Self {
         const {
             assert!(
                 !T::HAS_SUMMARY_TICK,
@@ -29,7 +29,7 @@ impl<'w, T: Component> TableColumn<'w, T> {
     }
 
     /// All of its rows.
-    pub(crate) fn rows(&mut self) -> ColumnRows<'_, T> {
+    pub fn rows(&mut self) -> ColumnRows<'_, T> {
         let now = self.ticks.this_run();
         ColumnRows {
             values: self.values,
@@ -40,7 +40,7 @@ impl<'w, T: Component> TableColumn<'w, T> {
 }
 
 /// One component of a run of rows.
-pub(crate) struct ColumnRows<'a, T> {
+pub struct ColumnRows<'a, T> {
     values: &'a mut [T],
     changed: &'a mut [Tick],
     now: Tick,
@@ -49,27 +49,26 @@ pub(crate) struct ColumnRows<'a, T> {
 impl<'a, T> ColumnRows<'a, T> {
     /// The value in a row.
     #[inline]
-    pub(crate) fn get(&self, row: usize) -> &T {
+    pub fn get(&self, row: usize) -> &T {
         &self.values[row]
     }
 
     /// When the value in a row last changed.
-    #[cfg(feature = "crowd")]
     #[inline]
-    pub(crate) fn changed_at(&self, row: usize) -> Tick {
+    pub fn changed_at(&self, row: usize) -> Tick {
         self.changed[row]
     }
 
     /// The value in a row, to be changed.
     #[inline]
-    pub(crate) fn get_mut(&mut self, row: usize) -> &mut T {
+    pub fn get_mut(&mut self, row: usize) -> &mut T {
         self.changed[row] = self.now;
         &mut self.values[row]
     }
 
     /// Sets a row's value; one that is the same is no change.
     #[inline]
-    pub(crate) fn set_if_neq(&mut self, row: usize, value: T)
+    pub fn set_if_neq(&mut self, row: usize, value: T)
     where
         T: PartialEq,
     {
@@ -79,7 +78,7 @@ impl<'a, T> ColumnRows<'a, T> {
     }
 
     /// Takes the first rows off, so many of them.
-    pub(crate) fn take_first(&mut self, rows: usize) -> Self {
+    pub fn take_first(&mut self, rows: usize) -> Self {
         let (values, values_left) = std::mem::take(&mut self.values).split_at_mut(rows);
         let (changed, changed_left) = std::mem::take(&mut self.changed).split_at_mut(rows);
         (self.values, self.changed) = (values_left, changed_left);
@@ -92,7 +91,7 @@ impl<'a, T> ColumnRows<'a, T> {
 }
 
 /// Cuts a run of rows into pieces of `length`, the last of which may be shorter. `take_first` takes that many rows off it.
-pub(crate) fn pieces<R>(
+pub fn pieces<R>(
     rows: usize,
     length: usize,
     mut take_first: impl FnMut(usize) -> R,

@@ -40,7 +40,8 @@ pub(crate) use background::{BackgroundWorkers, begin as begin_task, wait_for};
 /// Derived by public components and settings, with the feature `reflect`; a plugin registers its own.
 #[cfg(feature = "reflect")]
 pub use bevy_reflect::Reflect;
-pub(crate) use columns::{ColumnRows, TableColumn, pieces};
+#[doc(hidden)]
+pub use columns::{ColumnRows, TableColumn, pieces};
 pub(crate) use governor::LoadMeter;
 pub use governor::{
     Growth, LoadMeasure, OverloadChanged, OverloadSettings, OverloadStats, OverloadThresholds,

@@ -2,9 +2,9 @@
 
 use throng::instance::Instances;
 use throng::matchmaking::{Matchmaker, ModeId, ModeStats};
-use throng::scenario::{self, Battles, BattlesStats, ScenarioRun};
 use throng::session::{SessionStats, Sessions};
 use throng::world::{Object, Players, Scene};
+use throng_scenario::{self as scenario, Battles, BattlesStats, ScenarioRun};
 
 use crate::rig::{Play, hashes, scenario_of, start};
 
@@ -105,7 +105,9 @@ fn they_are_themselves_again_at_home() {
         let is_of_first = player.0 < (1 << 32) + 24;
         assert_eq!(team.map(|team| team.0), is_of_first.then_some(7));
         teams[usize::from(is_of_first)] += 1;
-        let wanders = throng::crowd::Behaviour::from(throng::crowd::Wander { radius_m: 9.0 });
+        let wanders = throng_scenario::crowd::Behaviour::from(throng_scenario::crowd::Wander {
+            radius_m: 9.0,
+        });
         assert_eq!(world.get(entity), Some(&wanders));
     }
     assert_eq!(teams, [24, 24]);

@@ -5,13 +5,13 @@ use glam::Vec2;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
-use throng::crowd::{Behave, Behaviour, CrowdArea, LooksFor, Senses, members};
 use throng::prelude::*;
-use throng::scenario::{
+use throng::world::KindId;
+use throng_scenario::crowd::{Behave, Behaviour, CrowdArea, LooksFor, Senses, members};
+use throng_scenario::{
     BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours, Problem, RunOptions,
     ScenarioRun, parse,
 };
-use throng::world::KindId;
 
 use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
 

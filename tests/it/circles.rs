@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tidy::{Source, is_algorithm, none, sources};
 
-/// The name of a module, from the crate's root: `["aoi", "views"]`.
+/// The name of a module, from the crate's root, behind the name of a package below `crates`: `["aoi", "views"]`.
 type Module = Vec<String>;
 
 /// A module, and what its file says.
@@ -26,6 +26,7 @@ struct Room {
 
 fn module_of(path: &str) -> Module {
     let name = path.trim_end_matches(".rs").trim_end_matches("/mod");
+    let name = name.strip_suffix("/lib").unwrap_or(name);
     let name = if name == "lib" { "" } else { name };
     let parts = name.split('/').filter(|part| !part.is_empty());
     parts.map(str::to_owned).collect()
@@ -77,12 +78,18 @@ fn flatten(tree: &str) -> Vec<(Vec<String>, String)> {
     vec![(path.collect(), name)]
 }
 
-/// A path as written in `module`, from the crate's root on; `None` when it leads out of the crate.
+/// A path as written in `module`, from the root of its package on; `None` when it leads out of the packages of the project.
 fn from_root(module: &Module, path: &[String], modules: &BTreeSet<Module>) -> Option<Vec<String>> {
     let (first, rest) = path.split_first()?;
     let mut base = module.clone();
     match first.as_str() {
-        "crate" => return Some(rest.to_vec()),
+        "crate" => {
+            let is_package = |name: &&String| name.starts_with("throng_");
+            let package = module.first().filter(is_package).cloned();
+            return Some([Vec::from_iter(package), rest.to_vec()].concat());
+        }
+        "throng" => return Some(rest.to_vec()),
+        name if name.starts_with("throng_") => return Some(path.to_vec()),
         "self" => return Some([base, rest.to_vec()].concat()),
         "super" => {
             base.pop()?;
@@ -314,6 +321,8 @@ fn of_the_ecs(source: &Source) -> Vec<String> {
             let name = words
                 .skip_while(|word| !["struct", "enum"].contains(word))
                 .nth(1);
+            // A macro's `$name` is none.
+            let name = name.filter(|name| !name.is_empty());
             found.extend(name.map(str::to_owned));
             derives = false;
         }

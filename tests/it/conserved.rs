@@ -1,6 +1,6 @@
 //! Promises: clients converge, and nothing accepted is lost. Scenarios that never rest are brought to rest and judged.
 
-use throng::scenario::{self, Expectation};
+use throng_scenario::{self as scenario, Expectation};
 
 use crate::rig::{Play, assert_expectations, play_out, scenario_of};
 

@@ -6,13 +6,13 @@ use glam::Vec2;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
-use throng::crowd::{attribute, members, set_attribute_of};
 use throng::prelude::*;
-use throng::scenario::{
+use throng::world::{SceneObjects, Scenes};
+use throng_scenario::crowd::{attribute, members, set_attribute_of};
+use throng_scenario::{
     BehaviourAppExt, BehaviourSite, CueParameters, OUTSIDE_CUE_BYTES_MAX, OUTSIDE_CUES_MAX,
     Problem, ScenarioRun,
 };
-use throng::world::{SceneObjects, Scenes};
 
 use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
 
@@ -318,7 +318,7 @@ fn crowds_and_cues_are_in_every_copy_of_a_scene() {
         assert!(!map.is_free_at(Vec2::ONE));
         assert_eq!(
             world
-                .get::<throng::crowd::Weather>(scene)
+                .get::<throng_scenario::crowd::Weather>(scene)
                 .map(|weather| weather.0),
             Some(7)
         );
@@ -447,8 +447,8 @@ fn a_cue_of_the_games_own_is_played_and_its_faults_are_told() {
 
 #[test]
 fn a_cue_of_the_games_own_is_checked_with_the_place_of_what_is_wrong() {
-    let mut known = throng::scenario::Behaviours::default();
-    let told = |known: &throng::scenario::Behaviours, cue: &str| {
+    let mut known = throng_scenario::Behaviours::default();
+    let told = |known: &throng_scenario::Behaviours, cue: &str| {
         let text = format!(
             "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\")], script: [At(t_s: 1,\n run: {cue})])"
         );

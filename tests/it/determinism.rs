@@ -4,8 +4,8 @@
 use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
 use throng::prelude::Sight;
-use throng::scenario::{self, BUILT_IN, Loaded};
 use throng::sim::Heartbeat;
+use throng_scenario::{self as scenario, BUILT_IN, Loaded};
 
 use crate::rig::{Play, hashes, scenario_of};
 

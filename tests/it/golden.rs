@@ -3,7 +3,7 @@
 //! Whoever changes what a tick does, or a scenario, pastes the table that the failing test prints over the one below, and
 //! says in the changelog why it changed.
 
-use throng::scenario::{self, BUILT_IN};
+use throng_scenario::{self as scenario, BUILT_IN};
 
 use crate::rig::{Play, hashes};
 

@@ -1,7 +1,7 @@
 //! Scenarios that nobody would write on purpose and somebody will: each plays to its end, keeps its promises, and says in
 //! words what could not be done.
 
-use throng::scenario::{Report, Verdict};
+use throng_scenario::{Report, Verdict};
 
 use crate::rig::{Play, assert_expectations, play_out, scenario_of};
 

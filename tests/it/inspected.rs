@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::world::World;
 use serde_json::Value;
-use throng::crowd::CrowdPlugin;
 use throng::directory::MemoryDisk;
 use throng::inspect::{
     CONNECTIONS_MAX, DOT_BYTES, DOTS_HEAD_BYTES, InspectPlugin, InspectSettings, InspectStats,
@@ -20,6 +19,7 @@ use throng::nav::NavStats;
 use throng::net::{ListenSettings, SecretKey, listen};
 use throng::outbox::OutboxStats;
 use throng::prelude::*;
+use throng_scenario::crowd::CrowdPlugin;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::HandshakeError;
 use tokio_tungstenite::tungstenite::{self, Error, Message, WebSocket};

@@ -4,9 +4,11 @@
 use bevy_ecs::prelude::*;
 use throng::movement::{Follows, MovementStats, Walker};
 use throng::prelude::{ControlledBy, Sessions, Viewer};
-use throng::scenario::{self, Action, Cue, Report, Scenario, ScenarioRun, SessionFigures, Verdict};
 use throng::session::SessionSettings;
 use throng::world::{Object, Position};
+use throng_scenario::{
+    self as scenario, Action, Cue, Report, Scenario, ScenarioRun, SessionFigures, Verdict,
+};
 
 use crate::rig::{Play, assert_expectations, play_out, scenario_of, start};
 

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use throng::crowd::LineSpec;
-use throng::scenario::{self, BUILT_IN, Expectation};
+use throng_scenario::crowd::LineSpec;
+use throng_scenario::{self as scenario, BUILT_IN, Expectation};
 
 use crate::rig::{Folder, Play, assert_expectations, play_out, throng};
 

@@ -11,7 +11,7 @@ use crate::rig::{Folder, root, throng};
 
 /// The real maps and their queries, which are no part of the project; empty when they are not there.
 fn real_maps() -> Vec<PathBuf> {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/movingai"));
+    let folder = root().join("../shared/movingai");
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -141,7 +141,7 @@ fn edits_of_real_maps_leave_what_a_rebuild_would() {
 
 #[test]
 fn the_maps_in_assets_load() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/maps");
+    let folder = root().join("assets/maps");
     let mut loaded = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

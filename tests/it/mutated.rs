@@ -5,9 +5,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use throng::crowd::ATTRIBUTE_NAMES;
 use throng::map::{self, MapFormat, TileMap};
-use throng::scenario::{Action, Behaviours, Crowd, Loaded, MapSource, Scenario, ScenarioScene};
+use throng_scenario::crowd::ATTRIBUTE_NAMES;
+use throng_scenario::{Action, Behaviours, Crowd, Loaded, MapSource, Scenario, ScenarioScene};
 
 use crate::rig::{Play, start};
 

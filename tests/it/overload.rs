@@ -1,8 +1,8 @@
 //! Promise: a server whose ticks take too long gives up one thing after the other, and takes all of it up again; and where one of
 //! these steps does nothing, the scenario that plays it says so.
 
-use throng::scenario::{self, Loaded, Report, RunOptions, Verdict};
 use throng::sim::LoadMeasure;
+use throng_scenario::{self as scenario, Loaded, Report, RunOptions, Verdict};
 
 use crate::rig::{Folder, Play, start};
 

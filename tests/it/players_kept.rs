@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use throng::crowd::{COINS, WARES};
 use throng::directory::{ClaimTerms, Claimed, SqliteStore, Store};
 use throng::world::PlayerId;
+use throng_scenario::crowd::{COINS, WARES};
 
 use crate::rig::{Folder, program, send_signal, throng};
 

@@ -7,9 +7,9 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 use throng::prelude::*;
-use throng::scenario;
 use throng::session::{SessionStats, TransportEvent};
-use throng::testing::TestServer;
+use throng_scenario::testing::TestServer;
+use throng_scenario::{self as scenario, RunOptions, ScenarioRun};
 
 use crate::rig::{Play, scenario_of, start};
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bevy_app::App;
 use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
 use serde_json::Value;
-use throng::scenario::{Loaded, Report, RunOptions, ScenarioRun};
+use throng_scenario::{Loaded, Report, RunOptions, ScenarioRun};
 
 /// A folder of its own for a test, removed at its end.
 pub struct Folder(PathBuf);
@@ -185,7 +185,8 @@ pub fn assert_expectations(report: &Report) {
     );
 }
 
-/// The root of the package.
+/// The root of the repository.
 pub fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).expect("`crates/throng_cli`")
 }

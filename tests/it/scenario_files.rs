@@ -1,7 +1,7 @@
 //! Promise: a scenario may be made of files and parameters, and what is wrong is told where it is written, whichever file
 //! that is.
 
-use throng::scenario::{self, BUILT_IN, MapSource};
+use throng_scenario::{self as scenario, BUILT_IN, MapSource};
 
 use crate::rig::{Folder, scenario_of, throng, throng_fed};
 

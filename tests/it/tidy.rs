@@ -16,21 +16,19 @@ const FUNCTION_LINES_MAX: usize = 80;
 /// Functions that are tables: a case a line or two, and no logic between them.
 const TABLES: [&str; 1] = ["numbers_must_be_finite_and_in_range"];
 
-/// The folders and files of `src`, from the bottom up. Each may import what is below it, and nothing beside it but what
+/// The folders and files of the package `throng`, from the bottom up; between packages Cargo sees to it. Each may import what is below it, and nothing beside it but what
 /// [`BESIDE`] says.
-const TIERS: [&[&str]; 12] = [
+const TIERS: [&[&str]; 10] = [
     &["memory"],
     &["sim", "world", "map", "wire"],
     &["nav", "aoi", "inbox", "outbox"],
     &["movement", "session", "sync", "matchmaking", "directory"],
     &["instance"],
     &["net"],
-    &["crowd"],
     &["server"],
-    &["testing", "diagnostics"],
-    &["scenario", "inspect"],
-    &["cli"],
-    &["lib", "main", "prelude", "guide"],
+    &["diagnostics"],
+    &["inspect"],
+    &["lib", "prelude", "guide"],
 ];
 
 /// Who may import whom within a tier. Sessions say to which client what an object sees is sent, clients predict by
@@ -49,27 +47,24 @@ const BESIDE: [(&str, &str); 8] = [
 /// From here up, the group of all plugins at the crate's root may be named.
 const GROUP_FROM: &str = "server";
 
-/// Folders and files that are about the ECS as a whole; elsewhere `plugin.rs` alone is.
-const OF_THE_ECS: [&str; 12] = [
+/// Folders, files and packages that are about the ECS as a whole; elsewhere `plugin.rs` alone is.
+const OF_THE_ECS: [&str; 9] = [
     "sim",
     "world",
     "session",
-    "crowd",
-    "scenario",
-    "cli",
     "server",
-    "testing",
     "diagnostics",
     "prelude",
     "lib",
-    "main",
+    "throng_cli",
+    "throng_scenario",
 ];
 
 /// Files outside these that are about the ECS all the same: a whole server to measure.
 const FILES_OF_THE_ECS: [&str; 1] = ["sync/workload.rs"];
 
 /// Where a clock may be read.
-const CLOCKS: [&str; 4] = ["sim/clock.rs", "map/io.rs", "outbox/", "cli/"];
+const CLOCKS: [&str; 4] = ["sim/clock.rs", "map/io.rs", "outbox/", "throng_cli/"];
 
 /// Where files may be opened.
 const FILES: [&str; 9] = [
@@ -80,14 +75,14 @@ const FILES: [&str; 9] = [
     "outbox/",
     "directory/sqlite/",
     "inspect/server/",
-    "scenario/read.rs",
-    "cli/",
+    "throng_cli/",
+    "throng_scenario/scenario/read.rs",
 ];
 
-/// A file below `src`.
+/// A file below `src` of a package.
 #[derive(Clone)]
 pub(crate) struct Source {
-    /// With slashes, from `src` on.
+    /// With slashes, from `src` on; in a package below `crates`, behind its name.
     pub(crate) path: String,
     pub(crate) text: String,
 }
@@ -100,7 +95,12 @@ impl Source {
         }
     }
 
-    /// The folder of `src`, or the file, that it belongs to.
+    /// Whether it belongs to the package `throng`, and to none below `crates`.
+    fn is_of_throng(&self) -> bool {
+        !self.path.starts_with("throng_")
+    }
+
+    /// The package, or the folder or file of `throng`, that it belongs to.
     fn home(&self) -> &str {
         let first = self.path.split('/').next().unwrap_or_default();
         first.strip_suffix(".rs").unwrap_or(first)
@@ -193,7 +193,17 @@ fn sources_in(folder: &Path) -> Vec<Source> {
 }
 
 pub(crate) fn sources() -> Vec<Source> {
-    let sources = sources_in(&root().join("src"));
+    let mut sources = sources_in(&root().join("src"));
+    for package in fs::read_dir(root().join("crates")).unwrap() {
+        let package = package.unwrap();
+        let name = package.file_name().into_string().unwrap();
+        let inside = sources_in(&package.path().join("src")).into_iter();
+        sources.extend(inside.map(|source| Source {
+            path: format!("{name}/{}", source.path),
+            ..source
+        }));
+    }
+    sources.sort_by(|one, other| one.path.cmp(&other.path));
     assert!(
         sources.len() > 50,
         "the sources are not where they are looked for"
@@ -214,7 +224,7 @@ fn everything_has_a_tier() {
     none(
         sources()
             .iter()
-            .filter(|source| tier(source.home()).is_none())
+            .filter(|source| source.is_of_throng() && tier(source.home()).is_none())
             .map(|source| source.path.clone())
             .collect(),
     );
@@ -240,7 +250,8 @@ fn imports_run_one_way() {
     let mut faults = Vec::new();
     for source in sources() {
         let (home, own) = (source.home(), tier(source.home()));
-        for import in source.imports() {
+        let imports = source.is_of_throng().then(|| source.imports());
+        for import in imports.into_iter().flatten() {
             let allowed = match tier(&import) {
                 _ if import == home => true,
                 Some(other) => Some(other) < own || BESIDE.contains(&(home, import.as_str())),
@@ -277,7 +288,9 @@ fn a_tier_is_not_imported_from_below_it() {
         imports("use crate::{\n    map::M,\n    ThrongPlugins,\n};"),
         ["ThrongPlugins", "map"]
     );
-    let all: BTreeSet<String> = sources().iter().flat_map(Source::imports).collect();
+    let sources = sources();
+    let of_throng = sources.iter().filter(|source| source.is_of_throng());
+    let all: BTreeSet<String> = of_throng.flat_map(Source::imports).collect();
     assert!(
         ["sim", "world", "map", "nav", "aoi"]
             .iter()
@@ -314,7 +327,8 @@ fn algorithms_import_no_ecs() {
 
 #[test]
 fn files_are_not_too_long() {
-    let folders = ["src", "tests", "benches", "examples"].map(|folder| root().join(folder));
+    let folders =
+        ["src", "crates", "tests", "benches", "examples"].map(|folder| root().join(folder));
     let sources = folders
         .iter()
         .filter(|folder| folder.is_dir())
@@ -354,7 +368,7 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
 #[test]
 fn functions_fit_a_screen() {
     let (mut faults, mut checked) = (Vec::new(), 0);
-    for folder in ["src", "tests", "benches", "examples"] {
+    for folder in ["src", "crates", "tests", "benches", "examples"] {
         for source in sources_in(&root().join(folder)) {
             for (name, line, lines) in functions(&source.text) {
                 checked += 1;
@@ -450,7 +464,7 @@ fn files_and_sockets_are_opened_at_home_only() {
 
 #[test]
 fn only_the_program_prints() {
-    only_at_home(&["println!", "print!(", "dbg!("], &["cli/"]);
+    only_at_home(&["println!", "print!(", "dbg!("], &["throng_cli/"]);
 }
 
 #[test]
@@ -467,14 +481,14 @@ fn platform_dependent_functions_stay_out() {
         ".powf(",
         ".cbrt()",
     ];
-    only_at_home(&functions, &["cli/"]);
+    only_at_home(&functions, &["throng_cli/"]);
 }
 
 #[test]
 fn nothing_is_left_undone() {
     let words = ["todo!(", "unimplemented!(", "#[ignore", "FIXME", "XXX"];
     let mut faults = Vec::new();
-    for folder in ["src", "tests"] {
+    for folder in ["src", "crates", "tests"] {
         for source in sources_in(&root().join(folder))
             .iter()
             .filter(|source| source.path != "it/tidy.rs")

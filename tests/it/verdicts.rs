@@ -8,10 +8,10 @@ use serde_json::Value;
 use throng::map::SceneMap;
 use throng::movement::Walker;
 use throng::nav::PathRequest;
-use throng::scenario::{Judged, Report, Verdict};
 use throng::sync::{Replicate, ReplicateAppExt};
 use throng::wire::Encoding;
 use throng::world::{ObjectKinds, SceneSpec, Scenes, open_scene, spawn_object};
+use throng_scenario::{Judged, Report, Verdict};
 
 use crate::rig::{Folder, Play, play_out, scenario_of, start, throng};
 
@@ -539,7 +539,7 @@ fn values_that_do_not_fit_their_encoding_are_counted() {
             run.step().unwrap();
         }
         let world = run.server().world_mut();
-        let rat = throng::crowd::members(world, "rats", Some(1))[0];
+        let rat = throng_scenario::crowd::members(world, "rats", Some(1))[0];
         world.entity_mut(rat).insert(Gold(gold));
         while run.step().unwrap() {}
         let report = run.finish().unwrap();

@@ -10,7 +10,6 @@ use std::process::ExitCode;
 
 use throng::aoi::Sight;
 use throng::aoi::workload::{CAP, HotSpot, Walkers};
-use throng::crowd::{LOAD_WARM_UP_TICKS, add_load};
 use throng::matchmaking::workload::{Power, queued, tickets};
 use throng::matchmaking::{HeartbeatOutcome, Packing};
 use throng::nav::workload::{queries, town};
@@ -20,7 +19,8 @@ use throng::outbox::workload::fill;
 use throng::outbox::{Assembler, Batch, CountingSink};
 use throng::sync::workload::WalkingServer;
 use throng::sync::{SlotMasks, SyncSettings};
-use throng::testing::TestServer;
+use throng_scenario::crowd::{LOAD_WARM_UP_TICKS, add_load};
+use throng_scenario::testing::TestServer;
 
 /// A kernel that is set up, and gives a figure that shows that it did its work.
 type Work = Box<dyn FnMut() -> u64>;

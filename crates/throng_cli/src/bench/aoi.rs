@@ -1,0 +1,494 @@
+//! `throng bench aoi`: interest management beside pairs in a pool and plain sets, in hot spots, large scenes
+//! and many scenes.
+//!
+//! Times are medians of whole ticks: telling every position, and the update, queue worked off; after a warm-up long enough
+//! that lists have mingled, but for the many scenes. Peers walk the same ways, each by itself. Where caps do not bite, the
+//! lists of all sides must be equal in every fourth tick; where they do, those of plain sets must have as many of each class
+//! as those of directed sight.
+
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::fast::FixedState;
+
+use super::Failure;
+use super::rows::BenchRow;
+use crate::is_interrupted;
+use throng::aoi::reference::PooledViews;
+use throng::aoi::sets::SetViews;
+use throng::aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
+use throng::aoi::{RERANK_TICKS, Removal, SceneViews, Sight};
+use throng::sim::Workers;
+use throng::sim::clock::Stopwatch;
+
+const SYSTEM: &str = "aoi";
+const SIDE_M: f32 = 1_000.0;
+
+/// Players, ms a tick aimed at when all run and when all walk, the least ratio to plain sets, ticks measured.
+const CROWDS: [(u32, [f64; 2], f64, usize); 3] = [
+    (2_000, [0.2, 0.06], 3.0, 60),
+    (10_000, [2.5, 0.4], 10.0, 20),
+    (50_000, [30.0, 5.0], 30.0, 6),
+];
+
+/// Ticks before the measured ones: every full list had its turn of re-ranking.
+const WARM_UP_TICKS: usize = 150;
+
+pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Failure> {
+    let mut rows = Vec::new();
+    for (players, aims_ms, least, ticks) in &CROWDS[..if quick { 2 } else { 3 }] {
+        rows.extend(crowd(*players, *aims_ms, *least, *ticks));
+        if is_interrupted() {
+            return Ok(rows);
+        }
+    }
+    rows.push(within_cells());
+    rows.extend([2.5, 0.25].map(rerank_share));
+    rows.extend(hot_spot("directed", Sight::Directed, 5_000, 60));
+    rows.extend(hot_spot("mutual", Sight::Mutual, 5_000, 60));
+    rows.push(removals());
+    if !quick {
+        rows.extend(hot_spot("directed", Sight::Directed, 50_000, 6));
+        rows.extend(large_scene());
+        rows.push(large_scene_side_by_side(threads));
+    }
+    rows.push(many_scenes(if quick { 10 } else { 50 }, threads));
+    Ok(rows)
+}
+
+/// One of ours under the workload, and how long its ticks took.
+struct TimedViews {
+    views: SceneViews,
+    ms: Vec<f64>,
+    events: Vec<throng::aoi::ViewEvent>,
+    event_count: usize,
+}
+
+impl TimedViews {
+    fn new(views: SceneViews) -> Self {
+        Self {
+            views,
+            ms: Vec::new(),
+            events: Vec::new(),
+            event_count: 0,
+        }
+    }
+
+    fn tick(&mut self, locate: impl FnOnce(&mut SceneViews), looks: u32) {
+        let watch = Stopwatch::start();
+        locate(&mut self.views);
+        self.events.clear();
+        self.views.update(looks, &mut self.events);
+        self.ms.push(watch.elapsed().as_secs_f64() * 1e3);
+        self.event_count += self.events.len();
+    }
+
+    /// After the warm-up, re-ranking every so many ticks.
+    fn warm(walkers: &mut Walkers, sight: Sight, rerank_ticks: u32) -> Self {
+        let mut side = Self::new(walkers.views(sight, CAP));
+        side.views.set_rerank_ticks(rerank_ticks);
+        for _ in 0..WARM_UP_TICKS {
+            walkers.walk();
+            side.tick(|views| walkers.locate(views), u32::MAX);
+        }
+        side.begin();
+        side
+    }
+
+    /// What was before is no more counted.
+    fn begin(&mut self) {
+        self.ms.clear();
+        self.event_count = 0;
+    }
+
+    fn bytes_a_link(&self) -> f64 {
+        self.views.allocated_bytes() as f64 / self.views.link_count().max(1) as f64
+    }
+}
+
+fn median(mut ms: Vec<f64>) -> f64 {
+    ms.sort_unstable_by(f64::total_cmp);
+    ms.get(ms.len() / 2).copied().unwrap_or_default()
+}
+
+/// What of all lists must be the same on two sides.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Digest {
+    /// Who sees whom.
+    lists: u64,
+    /// How many of each class everybody sees.
+    classes: u64,
+}
+
+impl Digest {
+    /// Of the lists of so many viewers; `list_of` appends ids and classes.
+    fn of(viewers: u32, list_of: impl Fn(u32, &mut Vec<(u32, u8)>)) -> Self {
+        let [mut lists, mut classes] = [(); 2].map(|()| FixedState::default().build_hasher());
+        let mut list = Vec::new();
+        for viewer in 0..viewers {
+            list.clear();
+            list_of(viewer, &mut list);
+            list.sort_unstable_by_key(|&(_, class)| class);
+            list.iter().for_each(|&(_, class)| classes.write_u8(class));
+            classes.write_u8(u8::MAX);
+            list.sort_unstable();
+            list.iter().for_each(|&(id, _)| lists.write_u32(id));
+            lists.write_u32(u32::MAX);
+        }
+        Self {
+            lists: lists.finish(),
+            classes: classes.finish(),
+        }
+    }
+}
+
+/// Every how many measured ticks lists are compared. In between nothing runs but the side that is measured, so that its data
+/// is in the caches as far as they take it.
+const COMPARE_EVERY: usize = 4;
+
+/// How long each tick took a side, and what its lists were after some of them.
+#[derive(Default)]
+struct Pass {
+    ms: Vec<f64>,
+    digests: Vec<Digest>,
+}
+
+impl Pass {
+    /// Walks through ticks, which `tick` times.
+    fn through<S>(
+        walkers: &mut Walkers,
+        ticks: usize,
+        side: &mut S,
+        tick: impl Fn(&mut S, &Walkers) -> f64,
+        digest: impl Fn(&S) -> Digest,
+    ) -> Self {
+        let mut pass = Self::default();
+        for nth in 0..ticks {
+            walkers.walk();
+            pass.ms.push(tick(side, walkers));
+            if nth.is_multiple_of(COMPARE_EVERY) {
+                pass.digests.push(digest(side));
+            }
+        }
+        pass
+    }
+
+    /// Whether two sides have the same in all ticks that both went through.
+    fn agrees(&self, other: &Self, what: impl Fn(&Digest) -> u64) -> bool {
+        let mut both = self.digests.iter().zip(&other.digests);
+        both.all(|(mine, theirs)| what(mine) == what(theirs))
+    }
+}
+
+fn timed(work: impl FnOnce()) -> f64 {
+    let watch = Stopwatch::start();
+    work();
+    watch.elapsed().as_secs_f64() * 1e3
+}
+
+/// One of ours with those who walk, after the warm-up.
+fn our_pass(mut walkers: Walkers, ticks: usize, sight: Sight) -> (TimedViews, Pass) {
+    let players = walkers.positions.len() as u32;
+    let mut side = TimedViews::warm(&mut walkers, sight, RERANK_TICKS);
+    let tick = |side: &mut TimedViews, walkers: &Walkers| {
+        side.tick(|views| walkers.locate(views), u32::MAX);
+        side.ms.last().copied().unwrap_or_default()
+    };
+    let digest = |side: &TimedViews| {
+        Digest::of(players, |viewer, list| {
+            list.extend(side.views.seen_by(viewer))
+        })
+    };
+    let pass = Pass::through(&mut walkers, ticks, &mut side, tick, digest);
+    (side, pass)
+}
+
+/// The same ways for plain sets and for the reference design, each by itself.
+fn peer_passes(walkers: &Walkers, players: u32, ticks: usize) -> [Pass; 2] {
+    let traits: Vec<_> = (0..players).map(traits).collect();
+    // Peers are slow where crowds are large: they run a few of the ticks. They fill all lists at once at the end of the warm-up.
+    let peer_ticks = if players > 20_000 { 1 } else { ticks / 2 };
+    let mut warm = walkers.clone();
+    (0..WARM_UP_TICKS).for_each(|_| warm.walk());
+    let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(CAP), traits.clone());
+    sets.update(&warm.positions);
+    let sets = Pass::through(
+        &mut warm.clone(),
+        peer_ticks,
+        &mut sets,
+        |sets, walkers| timed(|| sets.update(&walkers.positions)),
+        |sets| {
+            Digest::of(players, |viewer, list| {
+                let seen = sets.seen_by(viewer).iter();
+                list.extend(seen.map(|&target| (target, sets.class(viewer, target))));
+            })
+        },
+    );
+    let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(CAP), traits);
+    pooled.update(&warm.positions);
+    let pooled = Pass::through(
+        &mut warm,
+        peer_ticks,
+        &mut pooled,
+        |pooled, walkers| timed(|| pooled.update(&walkers.positions)),
+        |pooled| {
+            Digest::of(players, |viewer, list| {
+                list.extend(pooled.seen_by(viewer).map(|target| (target, 0)));
+            })
+        },
+    );
+    [sets, pooled]
+}
+
+/// The reference workload in both kinds of sight, beside both peers, and at the pace at which people walk.
+fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<BenchRow> {
+    let walkers = Walkers::new(players, SIDE_M, 2.5);
+    let peers = peer_passes(&walkers, players, ticks);
+    let mut rows = Vec::new();
+    for (name, sight) in [("directed", Sight::Directed), ("mutual", Sight::Mutual)] {
+        let (side, pass) = our_pass(walkers.clone(), ticks, sight);
+        let case = |what: &str| format!("{name}{what}/{players}");
+        let events_a_tick = side.event_count as f64 / side.ms.len().max(1) as f64;
+        let event_ns = median(pass.ms.clone()) * 1e6 / events_a_tick;
+        rows.push(
+            BenchRow::repeated(SYSTEM, case(""), &pass.ms, "ms/tick")
+                .about("A tick of everybody's view lists; all walk 2.5 m a tick in 1 km².")
+                .aiming_below(aims_ms[0], "ms"),
+        );
+        rows.extend(beside_peers(case, sight, players, &pass, &peers, least));
+        rows.push(
+            BenchRow::new(SYSTEM, case(" event"), event_ns, "ns")
+                .about("The same tick by the number of its enters and leaves.")
+                .aiming_below(30.0, "ns"),
+        );
+        rows.push(
+            BenchRow::new(SYSTEM, case(" memory"), side.bytes_a_link(), "B/link")
+                .about("All that the scene's views allocate, by links.")
+                .aiming_below(if players < 10_000 { 14.0 } else { 6.0 }, "bytes"),
+        );
+        let slow = Walkers::new(players, SIDE_M, 0.25);
+        let (_, pass) = our_pass(slow, ticks, sight);
+        rows.push(
+            BenchRow::repeated(SYSTEM, case(" 0.25 m"), &pass.ms, "ms/tick")
+                .about("The tick at the pace at which people walk: 0.25 m a tick.")
+                .aiming_below(aims_ms[1], "ms"),
+        );
+    }
+    rows
+}
+
+/// A pass beside those of both peers. Where the caps do not bite, all have the same lists; elsewhere directed sight has as many
+/// of each class as sets, and the pairs of mutual sight and of the reference design are others.
+fn beside_peers(
+    case: impl Fn(&str) -> String,
+    sight: Sight,
+    players: u32,
+    pass: &Pass,
+    [sets, pooled]: &[Pass; 2],
+    least: f64,
+) -> [BenchRow; 2] {
+    let is_loose = players == 2_000;
+    let row = |what: &str| BenchRow::repeated(SYSTEM, case(what), &pass.ms, "ms/tick");
+    let beside_sets = row(" v sets")
+        .beside_repeated("sets", &sets.ms)
+        .about("The same ticks beside a hash set a player, made anew from nine cells every tick.")
+        .aiming_ratio(least);
+    let beside_pool = row(" v pool")
+        .beside_repeated("pooled", &pooled.ms)
+        .about(
+            "The same ticks beside the reference design: pairs in a pool, swept when a cell \
+             changes.",
+        )
+        .aiming_ratio(1.0);
+    if is_loose {
+        let [with_sets, with_pool] =
+            [sets, pooled].map(|peer| pass.agrees(peer, |digest| digest.lists));
+        return [
+            beside_sets.comparing("everybody's list", with_sets),
+            beside_pool.comparing("everybody's list", with_pool),
+        ];
+    }
+    if sight == Sight::Mutual {
+        return [beside_sets, beside_pool];
+    }
+    let same = pass.agrees(sets, |digest| digest.classes);
+    let what = "how many of each class everybody sees";
+    [beside_sets.comparing(what, same), beside_pool]
+}
+
+/// Telling positions that change no cell.
+fn within_cells() -> BenchRow {
+    let walkers = Walkers::new(10_000, SIDE_M, 0.0);
+    let mut views = walkers.views(Sight::Directed, CAP);
+    views.update(u32::MAX, &mut Vec::new());
+    let ns: Vec<f64> = (0..50)
+        .map(|_| {
+            let watch = Stopwatch::start();
+            walkers.locate(&mut views);
+            watch.elapsed().as_secs_f64() * 1e9 / 1e4
+        })
+        .collect();
+    BenchRow::repeated(SYSTEM, "within its cell/10000", &ns, "ns")
+        .about("Telling one object's position when it has not left its grid cell.")
+        .aiming_below(5.0, "ns")
+}
+
+/// What looking at distances anew adds: two scenes walk the same ways, one of them without, by turns of ten ticks, so that
+/// what else the machine does meets both. They differ in whom they see, so this is what all the consequences cost too.
+fn rerank_share(step_m: f32) -> BenchRow {
+    let mut sides = [RERANK_TICKS, 0].map(|rerank_ticks| {
+        let mut walkers = Walkers::new(10_000, SIDE_M, step_m);
+        let side = TimedViews::warm(&mut walkers, Sight::Directed, rerank_ticks);
+        (walkers, side)
+    });
+    for _ in 0..12 {
+        for (walkers, side) in &mut sides {
+            for _ in 0..10 {
+                walkers.walk();
+                side.tick(|views| walkers.locate(views), u32::MAX);
+            }
+        }
+    }
+    let [with, without] = sides.map(|(_, side)| median(side.ms));
+    let share = (with / without - 1.0) * 100.0;
+    let case = match step_m {
+        2.5 => "re-ranking/10000".into(),
+        _ => format!("re-ranking {step_m} m/10000"),
+    };
+    BenchRow::new(SYSTEM, case, share, "% of the set")
+        .about("What looking at distances anew adds to the tick, by turns of ten ticks with and without.")
+        .aiming_below(15.0, "%")
+}
+
+/// So many in nine cells, all moving, a hundredth of them over a border each tick.
+fn hot_spot(name: &str, sight: Sight, players: u32, ticks: usize) -> [BenchRow; 3] {
+    let crossing = players as usize / 100;
+    let mut spot = HotSpot::new(players, crossing);
+    let mut side = TimedViews::new(spot.views(sight));
+    for tick in 0..WARM_UP_TICKS + ticks {
+        spot.walk();
+        if tick == WARM_UP_TICKS {
+            side.begin();
+        }
+        side.tick(|views| spot.locate(views), 1_024);
+    }
+    let case = |what: &str| format!("hot spot {name}{what}/{players}");
+    let events_a_tick = side.event_count as f64 / side.ms.len().max(1) as f64;
+    let event_ns = median(side.ms.clone()) * 1e6 / events_a_tick;
+    let tick = BenchRow::repeated(SYSTEM, case(""), &side.ms, "ms/tick").about(format!(
+        "A tick of {players} players in nine grid cells, of whom {crossing} cross a border each \
+         tick."
+    ));
+    [
+        if players == 5_000 {
+            tick.aiming_below(0.2, "ms")
+        } else {
+            tick
+        },
+        BenchRow::new(SYSTEM, case(" event"), event_ns, "ns")
+            .about("The same tick by the number of its enters and leaves."),
+        BenchRow::new(SYSTEM, case(" memory"), side.bytes_a_link(), "B/link")
+            .about("All that the scene's views allocate, by links."),
+    ]
+}
+
+/// Who disappears from a hot spot is looked for in the rows of all who may see it.
+fn removals() -> BenchRow {
+    let mut views = HotSpot::new(5_000, 50).views(Sight::Directed);
+    views.update(u32::MAX, &mut Vec::new());
+    let removals = (0..500).map(|id| {
+        let watch = Stopwatch::start();
+        views.remove(id, Removal::Despawn);
+        watch.elapsed().as_secs_f64() * 1e6
+    });
+    let us: Vec<f64> = removals.collect();
+    BenchRow::repeated(SYSTEM, "removal at a hot spot/5000", &us, "us")
+        .about("One of 5,000 players in nine grid cells is removed, with all who see it.")
+}
+
+/// 100,000 in 4 km × 4 km at 0.25 m and 2.5 m a tick.
+fn large_scene() -> Vec<BenchRow> {
+    let mut rows = Vec::new();
+    for step_m in [0.25, 2.5] {
+        let mut walkers = Walkers::new(100_000, 4.0 * SIDE_M, step_m);
+        let mut side = TimedViews::warm(&mut walkers, Sight::Directed, RERANK_TICKS);
+        for _ in 0..10 {
+            walkers.walk();
+            side.tick(|views| walkers.locate(views), u32::MAX);
+        }
+        let case = format!("4 km {step_m} m/100000");
+        let bytes = side.views.allocated_bytes() as f64 / 1e5;
+        rows.push(
+            BenchRow::repeated(SYSTEM, case, &side.ms, "ms/tick")
+                .about(format!(
+                    "A tick of 100,000 players in 4 km × 4 km who walk {step_m} m a tick."
+                ))
+                .aiming_below(40.0, "ms"),
+        );
+        let case = format!("4 km {step_m} m memory/100000");
+        rows.push(
+            BenchRow::new(SYSTEM, case, bytes, "B/object")
+                .about("All that this scene's views allocate, by objects."),
+        );
+    }
+    rows
+}
+
+/// The cells of one scene side by side; the same links with one thread and with all.
+fn large_scene_side_by_side(threads: usize) -> BenchRow {
+    let run = |threads: usize| {
+        let mut walkers = Walkers::new(50_000, SIDE_M, 2.5);
+        let mut views = walkers.views(Sight::Directed, CAP);
+        let (mut ms, mut events) = (Vec::new(), Vec::new());
+        for _ in 0..33 {
+            walkers.walk();
+            let watch = Stopwatch::start();
+            walkers.locate(&mut views);
+            events.clear();
+            views.update_with(Workers::new(threads), u32::MAX, &mut events);
+            ms.push(watch.elapsed().as_secs_f64() * 1e3);
+        }
+        let links: Vec<_> = views.links().collect();
+        (ms.split_off(13), links)
+    };
+    let ((one_ms, one), (all_ms, all)) = (run(1), run(threads));
+    BenchRow::repeated(SYSTEM, "cells of a scene/50000", &all_ms, "ms/tick")
+        .beside_repeated("one thread", &one_ms)
+        .about(format!(
+            "A tick of one scene whose cells are spread over threads ({threads} here), beside one."
+        ))
+        .comparing("all links", one == all)
+}
+
+/// Scenes of 2,000 side by side; the same links with one thread and with all.
+fn many_scenes(scenes: usize, threads: usize) -> BenchRow {
+    let run = |threads: usize| {
+        let mut all: Vec<(Walkers, TimedViews)> = (0..scenes)
+            .map(|_| {
+                let walkers = Walkers::new(2_000, SIDE_M, 2.5);
+                let side = TimedViews::new(walkers.views(Sight::Directed, CAP));
+                (walkers, side)
+            })
+            .collect();
+        let mut ms = Vec::new();
+        for _ in 0..13 {
+            all.iter_mut().for_each(|(walkers, _)| walkers.walk());
+            let watch = Stopwatch::start();
+            Workers::new(threads).for_each_in_turn(&mut all, |(walkers, side)| {
+                side.tick(|views| walkers.locate(views), 1_024);
+            });
+            ms.push(watch.elapsed().as_secs_f64() * 1e3);
+        }
+        let links: Vec<_> = all
+            .iter()
+            .flat_map(|(_, side)| side.views.links().collect::<Vec<_>>())
+            .collect();
+        (ms.split_off(3), links)
+    };
+    let ((one_ms, one), (all_ms, all)) = (run(1), run(threads));
+    BenchRow::repeated(SYSTEM, format!("scenes of 2000/{scenes}"), &all_ms, "ms/tick")
+        .beside_repeated("one thread", &one_ms)
+        .about(format!(
+            "A tick of {scenes} scenes of 2,000 players, spread over threads ({threads} here), beside one."
+        ))
+        .comparing("all links", one == all)
+}

@@ -1,0 +1,170 @@
+//! Figures of an earlier run, to hold new ones against.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::calibration;
+use super::rows::{BenchRow, RepeatSpread};
+use super::table::number;
+use crate::Failure;
+use crate::machine::Machine;
+
+/// What `--json` printed earlier: of each row what is needed to find it again.
+#[derive(Debug, Deserialize)]
+pub(super) struct BenchBaseline {
+    machine: Machine,
+    is_quick: bool,
+    rows: Vec<BaselineRow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct BaselineRow {
+    system: String,
+    case: String,
+    unit: String,
+    value: f64,
+    #[serde(default)]
+    spread: Option<RepeatSpread>,
+}
+
+impl BenchBaseline {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// When there is none, or it is not what `--json` prints; with the line and the column.
+    pub(super) fn load(file: &Path) -> Result<Self, Failure> {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Failure::new(format!(
+                "could not read --baseline {}: {error}",
+                file.display()
+            ))
+        })?;
+        serde_json::from_str(&text).map_err(|error| {
+            Failure::new(format!(
+                "--baseline {}: expected what `throng bench --json` prints, found: {error}",
+                file.display()
+            ))
+        })
+    }
+
+    fn same(&self, row: &BenchRow) -> Option<&BaselineRow> {
+        let mut rows = self.rows.iter();
+        rows.find(|old| {
+            (old.system.as_str(), old.case.as_str(), old.unit.as_str())
+                == (&*row.system, row.case.as_str(), &*row.unit)
+        })
+    }
+
+    fn value(&self, row: &BenchRow) -> Option<f64> {
+        self.same(row).map(|old| old.value)
+    }
+
+    /// A row with what it was in the baseline, if it is there.
+    pub(super) fn beside(&self, row: BenchRow) -> BenchRow {
+        match self.same(&row) {
+            Some(old) => row.since(old.value, old.spread),
+            None => row,
+        }
+    }
+
+    /// What keeps the figures from being compared as they are, given the rows of now; empty when nothing does.
+    pub(super) fn warnings(
+        &self,
+        here: &Machine,
+        is_quick: bool,
+        rows: &[BenchRow],
+    ) -> Vec<String> {
+        let mut warnings = here.differences(&self.machine);
+        if is_quick != self.is_quick {
+            let (now, then) = if is_quick {
+                ("with", "without")
+            } else {
+                ("without", "with")
+            };
+            warnings.push(format!("measured {now} --quick, the baseline {then}"));
+        }
+        let kernels = rows.iter().filter(|row| row.system == calibration::SYSTEM);
+        warnings.extend(kernels.filter_map(|row| {
+            let ratio = row.value / self.value(row).filter(|old| *old > 0.0)?;
+            // A tenth is within what the same machine does from one run to the next.
+            let differs = !(0.9..=1.1).contains(&ratio);
+            differs.then(|| {
+                format!(
+                    "the calibration of {} takes {} times as long as in the baseline",
+                    row.case,
+                    number(ratio)
+                )
+            })
+        }));
+        let lost = rows.iter().filter(|row| self.value(row).is_none()).count();
+        if lost > 0 {
+            warnings.push(format!(
+                "{lost} of {} rows are not in the baseline",
+                rows.len()
+            ));
+        }
+        warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn baseline(core_ns: f64) -> BenchBaseline {
+        let json = serde_json::json!({
+            "machine": Machine::here(2),
+            "is_quick": false,
+            "rows": [
+                BenchRow::new("nav", "town", 4.0, "us"),
+                BenchRow::new(calibration::SYSTEM, "core", core_ns, "ns/step"),
+            ],
+        });
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn rows() -> Vec<BenchRow> {
+        vec![
+            BenchRow::new("nav", "town", 5.0, "us"),
+            BenchRow::new(calibration::SYSTEM, "core", 2.0, "ns/step"),
+        ]
+    }
+
+    #[test]
+    fn a_row_is_found_again_by_its_system_case_and_unit() {
+        let baseline = baseline(2.0);
+        let row = baseline.beside(BenchRow::new("nav", "town", 5.0, "us"));
+        assert_eq!(
+            (row.baseline_value, row.baseline_ratio),
+            (Some(4.0), Some(0.8))
+        );
+        for other in [
+            BenchRow::new("nav", "city", 5.0, "us"),
+            BenchRow::new("nav", "town", 5.0, "ms"),
+            BenchRow::new("aoi", "town", 5.0, "us"),
+        ] {
+            assert_eq!(baseline.beside(other).baseline_value, None);
+        }
+    }
+
+    #[test]
+    fn the_same_machine_at_the_same_pace_gives_no_warning_and_another_one_does() {
+        let here = Machine::here(2);
+        assert_eq!(
+            baseline(2.0).warnings(&here, false, &rows()),
+            Vec::<String>::new()
+        );
+        let slower = baseline(1.0).warnings(&here, true, &rows());
+        assert_eq!(slower.len(), 2, "{slower:?}");
+        assert!(slower[1].contains("core takes 2.00 times"), "{slower:?}");
+        let elsewhere = Machine {
+            cpu: "abacus".to_owned(),
+            ..here
+        };
+        assert_eq!(baseline(2.0).warnings(&elsewhere, false, &rows()).len(), 1);
+        let new = [BenchRow::new("nav", "city", 5.0, "us")];
+        let told = baseline(2.0).warnings(&Machine::here(2), false, &new);
+        assert_eq!(told, ["1 of 1 rows are not in the baseline"]);
+    }
+}

@@ -1,0 +1,162 @@
+//! Two fixed kernels, timed before, between and after the systems: what this machine's core and memory are worth while the
+//! rest is measured. Figures of different machines can be set side by side by them, and where they vary in a run, the
+//! machine had something else to do.
+
+use std::hint::black_box;
+
+use super::rows::BenchRow;
+use crate::cores;
+use throng::sim::clock::Stopwatch;
+
+/// The name under which its rows are listed.
+pub(super) const SYSTEM: &str = "calibration";
+
+/// Steps of the core's kernel a sample.
+const CORE_STEPS: u64 = 1 << 19;
+
+/// Places that the memory's kernel walks through: 64 MiB, more than most caches hold.
+const MEMORY_PLACES: u32 = 1 << 24;
+
+/// Steps of the memory's kernel a sample.
+const MEMORY_STEPS: u32 = 1 << 16;
+
+/// Samples each time that the kernels are timed.
+const SAMPLES: usize = 5;
+
+/// A sample that took this many times the least was disturbed.
+const DISTURBED: f64 = 1.25;
+
+/// More than this load a core before the first measurement says so, too.
+const LOAD_A_CORE_MAX: f64 = 0.5;
+
+/// The samples of a run.
+pub(super) struct Calibration {
+    core_ns: Vec<f64>,
+    memory_ns: Vec<f64>,
+    /// Where to go from each place: one circle through all.
+    next: Vec<u32>,
+    at: u32,
+}
+
+impl Calibration {
+    /// Nothing timed yet.
+    pub(super) fn new() -> Self {
+        // A congruential generator of full period (Hull and Dobell, 1962) goes round all places in an order that no
+        // prefetcher foresees, and writing it down is quick.
+        let next = (0..MEMORY_PLACES)
+            .map(|place| place.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % MEMORY_PLACES);
+        Self {
+            core_ns: Vec::new(),
+            memory_ns: Vec::new(),
+            next: next.collect(),
+            at: 0,
+        }
+    }
+
+    /// Times both kernels a few times.
+    pub(super) fn take(&mut self) {
+        for _ in 0..SAMPLES {
+            let watch = Stopwatch::start();
+            black_box(core_kernel(black_box(CORE_STEPS)));
+            let ns = watch.elapsed().as_secs_f64() * 1e9;
+            self.core_ns.push(ns / CORE_STEPS as f64);
+            let watch = Stopwatch::start();
+            for _ in 0..MEMORY_STEPS {
+                self.at = self.next[self.at as usize];
+            }
+            black_box(self.at);
+            let ns = watch.elapsed().as_secs_f64() * 1e9;
+            self.memory_ns.push(ns / f64::from(MEMORY_STEPS));
+        }
+    }
+
+    /// A row a kernel.
+    pub(super) fn rows(&self) -> [BenchRow; 2] {
+        [
+            BenchRow::repeated(SYSTEM, "core", &self.core_ns, "ns/step").about(
+                "A fixed loop of integer arithmetic and branches, in one thread: the pace of a \
+                 core while the rest was measured.",
+            ),
+            BenchRow::repeated(SYSTEM, "memory", &self.memory_ns, "ns/read").about(
+                "Reads all over 64 MiB, each of which tells the place of the next: how long \
+                 memory takes to answer.",
+            ),
+        ]
+    }
+
+    /// Why figures may be worse than the machine is, given its load before; empty when nothing tells so.
+    pub(super) fn busy(&self, load_average: Option<f64>) -> Vec<String> {
+        busy(load_average, cores(), &self.core_ns)
+    }
+}
+
+/// One disturbed sample in ten is nobody's fault.
+fn busy(load: Option<f64>, cores: usize, core_ns: &[f64]) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if let Some(load) = load.filter(|load| *load > LOAD_A_CORE_MAX * cores as f64) {
+        reasons.push(format!(
+            "load average {load:.2} on {cores} cores before the first measurement"
+        ));
+    }
+    let least = core_ns.iter().copied().fold(f64::INFINITY, f64::min);
+    let disturbed = core_ns.iter().filter(|ns| **ns > DISTURBED * least).count();
+    if disturbed * 10 > core_ns.len() {
+        let most = core_ns.iter().copied().fold(0.0, f64::max);
+        reasons.push(format!(
+            "the same work of one core took between {least:.2} and {most:.2} ns"
+        ));
+    }
+    reasons
+}
+
+/// Arithmetic in which each step needs the one before it, with a branch that depends on it.
+fn core_kernel(steps: u64) -> u64 {
+    let (mut state, mut odd) = (0x9E37_79B9_7F4A_7C15u64, 0u64);
+    for _ in 0..steps {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if state & 3 == 0 {
+            odd = odd.wrapping_mul(31) ^ state;
+        } else {
+            odd = odd.wrapping_add(state >> 3);
+        }
+    }
+    odd
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_walk_through_memory_comes_by_every_place() {
+        let calibration = Calibration::new();
+        let (mut at, mut steps) = (calibration.next[0], 1);
+        while at != 0 {
+            at = calibration.next[at as usize];
+            steps += 1;
+        }
+        assert_eq!(steps, MEMORY_PLACES);
+    }
+
+    #[test]
+    fn a_machine_with_other_work_is_called_busy_and_an_idle_one_is_not() {
+        let mut ns = vec![2.0; 19];
+        ns.push(9.0);
+        assert!(busy(Some(0.3), 2, &ns).is_empty());
+        assert!(busy(None, 2, &[]).is_empty());
+        assert_eq!(busy(Some(1.7), 2, &ns).len(), 1);
+        ns.extend([2.6, 2.6]);
+        assert_eq!(busy(Some(1.7), 2, &ns).len(), 2);
+    }
+
+    #[test]
+    fn both_kernels_are_timed() {
+        let mut calibration = Calibration::new();
+        calibration.take();
+        for row in calibration.rows() {
+            assert!(row.value > 0.0 && row.spread.is_some(), "{row:?}");
+        }
+    }
+}

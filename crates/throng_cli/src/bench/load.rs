@@ -1,0 +1,253 @@
+//! `throng bench load`: maps from files of every format to what searches need, and how a file is to be read.
+//!
+//! The files lie where the system keeps temporary files, and are read from its cache: what a disk adds is the disk's. All
+//! formats hold the same map, and what comes out of each is compared with it.
+
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::path::PathBuf;
+
+use super::Failure;
+use super::rows::BenchRow;
+use throng::map::{self, CaveRecipe, MapFormat, MapRecipe, TileMap};
+use throng::nav::{Algorithm, Diagonal, NavMap};
+use throng::sim::clock::Stopwatch;
+
+const SYSTEM: &str = "load";
+
+/// Tiles a side.
+const SIDE: u32 = 4_096;
+
+/// The files; they go with the measurement.
+struct BenchFiles {
+    folder: PathBuf,
+}
+
+impl BenchFiles {
+    fn new(map: &TileMap) -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("throng-load-{}", std::process::id()));
+        let made = fs::create_dir_all(&folder);
+        made.map_err(|error| {
+            Failure::new(format!("could not make `{}`: {error}", folder.display()))
+        })?;
+        let files = Self { folder };
+        for format in MapFormat::ALL {
+            map::save(files.path(format), map)?;
+        }
+        Ok(files)
+    }
+
+    fn path(&self, format: MapFormat) -> PathBuf {
+        self.folder.join(format!("map.{}", format.extension()))
+    }
+}
+
+impl Drop for BenchFiles {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+    let rounds = if quick { 5 } else { 15 };
+    rows(SIDE, rounds, if quick { 1 << 20 } else { u64::MAX })
+}
+
+fn rows(side: u32, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, Failure> {
+    let recipe = MapRecipe::Cave(CaveRecipe {
+        width_tiles: side,
+        height_tiles: side,
+        ..CaveRecipe::default()
+    });
+    let map = map::generate(&recipe, 1)?;
+    let files = BenchFiles::new(&map)?;
+    let mut rows = reads(&files, rounds, bytes_max)?;
+    for format in MapFormat::ALL {
+        rows.push(load(&files, format, &map, rounds)?);
+    }
+    for algorithm in [
+        Algorithm::JpsBitPrune,
+        Algorithm::JpsBitPrunePre,
+        Algorithm::JpsGraph,
+    ] {
+        rows.push(prepare(algorithm, &map, rounds));
+    }
+    rows.extend(load_prepared(&files, map, rounds)?);
+    Ok(rows)
+}
+
+fn unreadable(error: std::io::Error) -> Failure {
+    Failure::new(format!("could not read what was just written: {error}"))
+}
+
+/// The sum of the bytes, so that none is read for nothing.
+fn sum(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.map(u64::from).sum()
+}
+
+/// A byte a tile, read in one go, by a buffer, and a byte at a time.
+#[expect(
+    clippy::unbuffered_bytes,
+    reason = "what a read a byte costs is what is asked"
+)]
+fn reads(files: &BenchFiles, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, Failure> {
+    let path = files.path(MapFormat::Raw);
+    let mut times = [const { Vec::new() }; 2];
+    let (mut whole, mut buffered) = (0, 0);
+    for _ in 0..rounds {
+        let mut watch = Stopwatch::start();
+        whole = sum(fs::read(&path).map_err(unreadable)?.into_iter());
+        times[0].push(watch.lap_ns() as f64 / 1e6);
+        let file = File::open(&path).map_err(unreadable)?;
+        buffered = sum(BufReader::new(file).bytes().map_while(Result::ok));
+        times[1].push(watch.lap_ns() as f64 / 1e6);
+    }
+    let [at_once, by_buffer] = &times;
+    // One round: it takes longer than all of the above.
+    let file = File::open(&path).map_err(unreadable)?;
+    let bytes = file.metadata().map_err(unreadable)?.len();
+    let read = bytes.min(bytes_max);
+    let mut watch = Stopwatch::start();
+    let single = sum(file.take(read).bytes().map_while(Result::ok));
+    let single_ns = watch.lap_ns() as f64 / read as f64;
+    let first = fs::read(&path).map_err(unreadable)?;
+    let is_same = sum(first.into_iter().take(read as usize)) == single;
+    let at_once_ns: Vec<f64> = at_once.iter().map(|ms| ms * 1e6 / bytes as f64).collect();
+    Ok(vec![
+        BenchRow::repeated(SYSTEM, "read, at once", at_once, "ms")
+            .beside_repeated("BufReader", by_buffer)
+            .about(format!(
+                "A file of {} MB, a byte a tile, as one read and byte by byte out of a buffer of 8 KiB.",
+                bytes / 1_000_000
+            ))
+            .comparing("the same sum", whole == buffered),
+        BenchRow::repeated(SYSTEM, "read, a byte", &at_once_ns, "ns")
+            .beside("a byte a read", single_ns)
+            .about("The same file in one read, and with a call of the system for each byte: for each byte.")
+            .comparing("the same sum", is_same)
+            .aiming_ratio(50.0),
+    ])
+}
+
+/// A file to a map with its regions, and whether it is the map that was written.
+fn load(
+    files: &BenchFiles,
+    format: MapFormat,
+    expected: &TileMap,
+    rounds: usize,
+) -> Result<BenchRow, Failure> {
+    let path = files.path(format);
+    let mut times = Vec::new();
+    let mut is_same = true;
+    for _ in 0..rounds {
+        let mut watch = Stopwatch::start();
+        let found = map::load(&path)?;
+        times.push(watch.lap_ns() as f64 / 1e6);
+        is_same &= found == *expected;
+    }
+    let side = expected.width();
+    let row = BenchRow::repeated(
+        SYSTEM,
+        format!("load .{}", format.extension()),
+        &times,
+        "ms",
+    )
+    .about(format!(
+        "A file of {side} × {side} tiles to bit planes and regions."
+    ))
+    .comparing("the map that was written", is_same);
+    Ok(match format {
+        MapFormat::Raw => row.aiming_below(60.0, "ms"),
+        _ => row,
+    })
+}
+
+/// What searches need of a map that is loaded.
+fn prepare(algorithm: Algorithm, map: &TileMap, rounds: usize) -> BenchRow {
+    let mut times = Vec::new();
+    for _ in 0..rounds {
+        let mut prepared = NavMap::new(Diagonal::default());
+        let mut watch = Stopwatch::start();
+        prepared.prepare(map, algorithm);
+        times.push(watch.lap_ns() as f64 / 1e6);
+    }
+    BenchRow::repeated(
+        SYSTEM,
+        format!("prepare {}", algorithm.name()),
+        &times,
+        "ms",
+    )
+    .about("What this algorithm searches on, made of a map that is loaded.")
+}
+
+/// A file with what searches need to all of that, beside the tiles alone and building it; and how long the bytes of the
+/// file take to be read and copied.
+fn load_prepared(
+    files: &BenchFiles,
+    map: TileMap,
+    rounds: usize,
+) -> Result<Vec<BenchRow>, Failure> {
+    let algorithm = Algorithm::JpsGraph;
+    let mut built = NavMap::new(Diagonal::default());
+    built.prepare(&map, algorithm);
+    let (plain, path) = (
+        files.path(MapFormat::Tmap),
+        files.folder.join("prepared.tmap"),
+    );
+    let parts = built.parts(&map);
+    map::save(&path, &map.with_parts(parts.clone()))?;
+    let bytes = fs::metadata(&path).map_err(unreadable)?.len();
+    let [mut load, mut ready, mut all, mut build, mut copy] = [const { Vec::new() }; 5];
+    let mut is_same = true;
+    for _ in 0..rounds {
+        let mut watch = Stopwatch::start();
+        let loaded = map::load(&path)?;
+        load.push(watch.lap_ns() as f64 / 1e6);
+        let (nav_map, refused) = NavMap::from_parts(Diagonal::default(), &loaded);
+        ready.push(watch.lap_ns() as f64 / 1e6);
+        is_same &= refused.is_empty() && nav_map.parts(&loaded) == parts;
+        drop((loaded, nav_map));
+
+        let mut watch = Stopwatch::start();
+        let tiles = map::load(&plain)?;
+        let mut nav_map = NavMap::new(Diagonal::default());
+        nav_map.prepare(&tiles, algorithm);
+        build.push(watch.lap_ns() as f64 / 1e6);
+        drop((tiles, nav_map));
+
+        let mut watch = Stopwatch::start();
+        let read = fs::read(&path).map_err(unreadable)?;
+        std::hint::black_box(read.clone());
+        copy.push(watch.lap_ns() as f64 / 1e6);
+    }
+    all.extend(load.iter().zip(&ready).map(|(load, ready)| load + ready));
+    let megabytes = bytes / 1_000_000;
+    Ok(vec![
+        BenchRow::repeated(SYSTEM, "load prepared", &load, "ms").about(format!(
+            "A .tmap of {megabytes} MB that holds planes and graph: to bit planes and regions, all sums checked."
+        )),
+        BenchRow::repeated(SYSTEM, "planes, graph", &ready, "ms")
+            .about("And what it holds, checked and ready to be searched on.")
+            .comparing("what building makes", is_same),
+        BenchRow::repeated(SYSTEM, "prepared, in all", &all, "ms")
+            .beside_repeated("built", &build)
+            .about("Both together, beside a file of the tiles alone and building of them what the other file holds."),
+        BenchRow::repeated(SYSTEM, "prepared / copy", &all, "ms")
+            .beside_repeated("read, copied", &copy)
+            .about("The same beside the bytes of the file read in one go and copied once."),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_gives_the_map_back() {
+        let rows = rows(128, 1, 1_000).unwrap();
+        let agree = rows.iter().filter_map(|row| row.agrees);
+        assert!(agree.clone().all(|agrees| agrees));
+        assert_eq!(agree.count(), 3 + MapFormat::ALL.len());
+    }
+}

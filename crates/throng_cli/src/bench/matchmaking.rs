@@ -1,0 +1,285 @@
+//! `throng bench matchmaking`: packing inside skill windows beside the reference's packing in the order of
+//! arrival.
+
+use super::Failure;
+use super::rows::{BenchRow, RepeatSpread};
+use throng::matchmaking::workload::{
+    Arrival, Churn, PARTIES_MAX, PartySource, Power, SkillEntry, SweepSeat, Sweeper,
+    best_by_brute_force, least_spreads, percentile, queued, tickets, tickets_of_levels,
+};
+use throng::matchmaking::{HeartbeatOutcome, Packing, Ticket};
+use throng::sim::clock::Stopwatch;
+
+const SYSTEM: &str = "matchmaking";
+
+/// How often a heartbeat from scratch is repeated.
+const REPEATS: usize = 5;
+
+/// What one heartbeat over a full queue did.
+#[derive(Default)]
+struct Done {
+    ms: f64,
+    matched: u64,
+    waiting: u64,
+    spread_p99: u32,
+    gap_sum: u64,
+    matches: usize,
+}
+
+impl Done {
+    fn gap_mean(&self) -> f64 {
+        self.gap_sum as f64 / self.matches.max(1) as f64
+    }
+}
+
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+    let parties = if quick { 2_000 } else { 10_000 };
+    let mut rows = from_scratch(parties)?;
+    rows.push(pack_alone(parties));
+    rows.extend(small_pools()?);
+    rows.push(held(if quick { 100_000 } else { 1_000_000 })?);
+    Ok(rows)
+}
+
+/// One heartbeat over a full queue.
+fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, Failure> {
+    let waiting = tickets(parties, Power::Skill);
+    let players: u64 = waiting.iter().map(|ticket| u64::from(ticket.size)).sum();
+    let [windows, arrival] = in_turn(&waiting)?;
+    let row =
+        |case: &str, value, unit| BenchRow::new(SYSTEM, format!("{case}/{parties}"), value, unit);
+    let timed = |case: &str, factor: f64, unit| {
+        let scaled = |ms: &[f64]| ms.iter().map(|ms| ms * factor).collect::<Vec<_>>();
+        BenchRow::repeated(
+            SYSTEM,
+            format!("{case}/{parties}"),
+            &scaled(&windows.ms),
+            unit,
+        )
+        .beside_repeated("arrival", &scaled(&arrival.ms))
+    };
+    let is_whole = [&windows, &arrival].map(|run| run.last.matched + run.last.waiting == players);
+    let (windows_done, arrival_done) = (&windows.last, &arrival.last);
+    let least = percentile(least_spreads(&waiting, 5), 99);
+    let apart = tickets(parties, Power::Apart);
+    let [windows_apart, arrival_apart] = in_turn(&apart)?;
+    let levels = beat(Packing::Windows, 10, &tickets_of_levels(parties))?;
+    Ok(vec![
+        timed("heartbeat", 1.0, "ms")
+            .about(
+                "One heartbeat over a full queue: packing by skill in windows, beside packing in \
+                 the order of arrival.",
+            )
+            .comparing("every player is in a match or waits", is_whole == [true; 2]),
+        row("spread p99", f64::from(windows_done.spread_p99), "skill")
+            .beside("arrival", f64::from(arrival_done.spread_p99))
+            .about("How far skills in a match lie apart, which 99 of 100 matches stay within.")
+            .aiming(
+                format!("at most 1.2 times the least, which is {least}"),
+                f64::from(windows_done.spread_p99) <= 1.2 * f64::from(least),
+            ),
+        row("gap mean", windows_done.gap_mean(), "power")
+            .beside("arrival", arrival_done.gap_mean())
+            .about("How far the powers of the two groups of a match lie apart.")
+            .aiming(
+                "no worse than in the order of arrival",
+                windows_done.gap_mean() <= arrival_done.gap_mean(),
+            ),
+        // Powers that have nothing to do with skill leave a tight match little choice, and spread goes before gap:
+        // the order of arrival, which takes no notice of skill, is far more even then. No aim is met here.
+        row("gap mean apart", windows_apart.last.gap_mean(), "power")
+            .beside("arrival", arrival_apart.last.gap_mean())
+            .about(
+                "The same where power has nothing to do with skill: packing by skill leaves less \
+                 to choose from.",
+            ),
+        row("waiting", windows_done.waiting as f64, "players")
+            .beside("arrival", arrival_done.waiting as f64)
+            .about("Who is in no match after the heartbeat."),
+        timed("beat a party", 1e6 / f64::from(parties), "ns/party")
+            .about("The same heartbeat by the number of parties in the queue."),
+        row("waiting, levels", levels.waiting as f64, "players")
+            .about("Who is in no match where levels from 1 to 60 play in bands of 10.")
+            .aiming(
+                "at least three in four players are in a match",
+                levels.waiting * 3 <= levels.matched,
+            ),
+    ])
+}
+
+/// The packing by itself, of parties that are kept in order anyway: neither terms, balance nor matches.
+fn pack_alone(parties: u32) -> BenchRow {
+    let tickets = tickets(parties, Power::Skill);
+    let mut seats: Vec<SweepSeat> = tickets
+        .iter()
+        .map(|ticket| SweepSeat {
+            entry: SkillEntry::new(ticket.skill, ticket.party.number(), 0, ticket.size),
+            power: ticket.power,
+            window: u32::MAX,
+            level_band: u32::MAX,
+            regions: u32::MAX,
+        })
+        .collect();
+    seats.sort_unstable_by_key(|seat| (seat.entry.skill(), seat.entry.party()));
+    let (mut sweeper, mut arrival) = (Sweeper::default(), Arrival::default());
+    let mut ns = [const { Vec::new() }; 2];
+    let mut matches = [0; 2];
+    let a_party = |watch: Stopwatch| watch.elapsed().as_secs_f64() * 1e9 / f64::from(parties);
+    for _ in 0..9 {
+        let watch = Stopwatch::start();
+        matches[0] = sweeper.sweep(&seats, 5, None).len();
+        ns[0].push(a_party(watch));
+        let watch = Stopwatch::start();
+        matches[1] = arrival.pack(tickets.iter().map(|ticket| (ticket.size, ticket.power)), 5);
+        ns[1].push(a_party(watch));
+    }
+    BenchRow::repeated(SYSTEM, format!("sweep alone/{parties}"), &ns[0], "ns/party")
+        .beside_repeated("arrival", &ns[1])
+        .about(
+            "Packing by itself, of parties that are in order already: no terms, no matches made.",
+        )
+        .comparing("as many matches or more", matches[0] >= matches[1])
+        .aiming_below(50.0, "ns, which is 20 million parties a second")
+}
+
+/// Pools of a dozen parties or so, which are solved exactly.
+fn small_pools() -> Result<Vec<BenchRow>, Failure> {
+    let mut source = PartySource::new(3, Power::Apart);
+    let (mut exact, mut arrival, mut more) = (0, 0, true);
+    let (mut found, mut optimum, mut most) = (0, 0, true);
+    for nth in 0..200 {
+        let parties = 8 + nth % (PARTIES_MAX - 7);
+        let mut pool: Vec<Ticket> = (0..parties).map(|_| source.ticket(0)).collect();
+        // Nobody's skill keeps anybody apart.
+        pool.iter_mut().for_each(|ticket| ticket.skill = 0);
+        let windows = beat(Packing::Windows, 10, &pool)?;
+        let by_age = beat(Packing::Arrival, 10, &pool)?;
+        let (matches, gaps) = best_by_brute_force(&pool, 5);
+        most &= windows.matches == matches as usize;
+        found += windows.gap_sum;
+        optimum += gaps;
+        more &= windows.matches >= by_age.matches;
+        if windows.matches == by_age.matches {
+            exact += windows.gap_sum;
+            arrival += by_age.gap_sum;
+        }
+    }
+    Ok(vec![
+        BenchRow::new(SYSTEM, "gap sum/pools to 14", exact as f64, "power")
+            .beside("arrival", arrival as f64)
+            .about(
+                "All gaps of 200 small pools that are solved exactly, beside the order of arrival.",
+            )
+            .comparing("as many matches or more", more)
+            .aiming("gaps no larger", exact <= arrival),
+        BenchRow::new(SYSTEM, "gap sum/brute force to 14", found as f64, "power")
+            .beside("brute force", optimum as f64)
+            .about("The same beside trying out everything, which is the best that can be.")
+            .comparing("as many matches", most)
+            .aiming(
+                "at most 1.05 times the optimum",
+                found as f64 <= 1.05 * optimum as f64,
+            ),
+    ])
+}
+
+/// A queue held at a number of parties while a hundred heartbeats of 500 matches pass.
+fn held(parties: usize) -> Result<BenchRow, Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::new(format!("the queue is not held: {error}"));
+    let mut churn = Churn::new(parties, 1_000, 500).map_err(|error| failed(&error))?;
+    let (mut beat, mut us) = (HeartbeatOutcome::default(), Vec::new());
+    let mut made = 0;
+    for _ in 0..100 {
+        beat.matches.clear();
+        let requests = churn.requests(10_000);
+        let watch = Stopwatch::start();
+        made += churn
+            .heartbeat(requests, &mut beat)
+            .map_err(|error| failed(&error))?;
+        us.push(watch.elapsed().as_micros() as u32);
+    }
+    let ms: Vec<f64> = us.iter().map(|&us| f64::from(us) / 1e3).collect();
+    let queue = churn.matcher().modes().first().map(|mode| mode.queue());
+    let mut arrival = Arrival::default();
+    let watch = Stopwatch::start();
+    let waiting = queue.into_iter().flat_map(|queue| queue.iter());
+    let pairs = arrival.pack(waiting.map(|(_, ticket)| (ticket.size, ticket.power)), 5);
+    let arrival_ms = watch.elapsed().as_secs_f64() * 1e3;
+    let p99_ms = f64::from(percentile(us, 99)) / 1e3;
+    Ok(
+        BenchRow::new(SYSTEM, format!("beat p99/{parties}"), p99_ms, "ms")
+            .spreading(RepeatSpread::of(&ms))
+            .beside("arrival", arrival_ms)
+            .about(
+                "A heartbeat over a queue that is held at this many parties, 20,000 of which \
+                 arrive a second, beside packing all of it once in the order of arrival.",
+            )
+            .comparing(
+                "500 matches in every heartbeat",
+                made == 50_000 && pairs > 500,
+            )
+            .aiming_below(50.0, "ms"),
+    )
+}
+
+/// Repeats of a heartbeat: how long each took, and what the last one did, as every one does.
+#[derive(Default)]
+struct Beats {
+    ms: Vec<f64>,
+    last: Done,
+}
+
+/// Heartbeats from scratch by skill and in the order of arrival, in turn.
+fn in_turn(tickets: &[Ticket]) -> Result<[Beats; 2], Failure> {
+    let mut beats = <[Beats; 2]>::default();
+    for _ in 0..REPEATS {
+        for (beats, packing) in beats.iter_mut().zip([Packing::Windows, Packing::Arrival]) {
+            beats.last = beat(packing, 10, tickets)?;
+            beats.ms.push(beats.last.ms);
+        }
+    }
+    Ok(beats)
+}
+
+/// A heartbeat from scratch.
+fn beat(packing: Packing, now_tick: u64, tickets: &[Ticket]) -> Result<Done, Failure> {
+    let queued = queued(packing, 1 << 20, tickets);
+    let mut matcher = queued.map_err(|error| Failure::new(format!("no queue: {error}")))?;
+    let mut beat = HeartbeatOutcome::default();
+    let watch = Stopwatch::start();
+    matcher.run(now_tick, &mut beat);
+    let ms = watch.elapsed().as_secs_f64() * 1e3;
+    let groups = || {
+        beat.matches
+            .iter()
+            .flat_map(|made| made.groups.iter().flatten())
+    };
+    let spreads = beat.matches.iter().map(|made| made.quality.spread);
+    Ok(Done {
+        ms,
+        matched: groups().map(|ticket| u64::from(ticket.size)).sum(),
+        waiting: matcher.waiting_players() as u64,
+        spread_p99: percentile(spreads.collect(), 99),
+        gap_sum: beat.matches.iter().map(|made| made.quality.power_gap).sum(),
+        matches: beat.matches.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_gets_lost() {
+        let tickets = tickets(300, Power::Skill);
+        let players: u64 = tickets.iter().map(|ticket| u64::from(ticket.size)).sum();
+        for packing in [Packing::Windows, Packing::Arrival] {
+            let Ok(done) = beat(packing, 10, &tickets) else {
+                panic!("the settings are valid")
+            };
+            assert_eq!(done.matched + done.waiting, players);
+            assert!(done.matched > players / 2);
+        }
+    }
+}

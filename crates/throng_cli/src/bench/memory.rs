@@ -1,0 +1,149 @@
+//! `throng bench memory`: what a player takes, by module; what it costs to ask; and what the program's allocator takes for blocks of a
+//! few sizes.
+//!
+//! What a process of one crowd grows by tells `bench tick`.
+
+use std::hint::black_box;
+
+use super::Failure;
+use super::rows::BenchRow;
+use crate::is_interrupted;
+use throng::memory::{allocated, memory_by_module};
+use throng::sim::clock::Stopwatch;
+use throng_scenario::crowd::{LOAD_WARM_UP_TICKS, LoadLayout, add_load_as, load_npcs};
+use throng_scenario::testing::TestServer;
+
+const SYSTEM: &str = "memory";
+
+const CROWDS: [u32; 3] = [2_000, 5_000, 10_000];
+
+/// Ticks after everybody has set out.
+const TICKS: u64 = 100;
+
+/// Rows whose memory is no player's: the town's map, what searches know of it, and synthetic clients, who would be elsewhere.
+const NOT_OF_PLAYERS: [&str; 3] = ["map", "nav_maps", "crowd"];
+
+/// What modules tell must be at least this much of what is allocated.
+const EXPLAINED_MIN: f64 = 0.8;
+
+pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Failure> {
+    let mut rows = Vec::new();
+    for players in &CROWDS[..if quick { 1 } else { CROWDS.len() }] {
+        rows.extend(crowd(*players, threads)?);
+        if is_interrupted() {
+            return Ok(rows);
+        }
+    }
+    let rounds = if quick { 11 } else { 101 };
+    rows.extend([48, 1_024, 65_536].map(|bytes| blocks(bytes, rounds)));
+    Ok(rows)
+}
+
+/// What a crowd takes once it is under way.
+fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, Failure> {
+    let allocated_before = allocated().bytes;
+    let mut server = TestServer::builder().workers(threads).build();
+    add_load_as(server.world_mut(), players, LoadLayout::Spread)
+        .map_err(|error| Failure::new(error.to_string()))?;
+    for _ in 0..LOAD_WARM_UP_TICKS + TICKS {
+        server.step(1);
+        if is_interrupted() {
+            return Ok(Vec::new());
+        }
+    }
+    let asking: Vec<f64> = (0..5)
+        .map(|_| {
+            let watch = Stopwatch::start();
+            black_box(memory_by_module(server.world()));
+            watch.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    let modules = memory_by_module(server.world());
+    let a_player = |bytes: usize| bytes as f64 / f64::from(players);
+    let row = |case: &str, bytes: usize| {
+        BenchRow::new(
+            SYSTEM,
+            format!("{case}/{players}"),
+            a_player(bytes),
+            "B/player",
+        )
+    };
+    let is_of_players = |module: &str| !NOT_OF_PLAYERS.contains(&module);
+    let all: usize = modules.values().sum();
+    let of_players = modules.iter().filter(|(module, _)| is_of_players(module));
+    let of_players: usize = of_players.map(|(_, bytes)| bytes).sum();
+    let whole = row("a player", of_players)
+        .about(format!(
+            "All that modules hold but the map, what searches know of it and synthetic clients, by players; {} NPCs are in it.",
+            load_npcs(players)
+        ))
+        .aiming_below(8_000.0, "B");
+    let mut rows = vec![whole];
+    let mut by_size: Vec<(&str, usize)> = modules.into_iter().collect();
+    by_size.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    // What is less than a byte a player is of the server.
+    by_size.retain(|&(_, bytes)| a_player(bytes) >= 1.0);
+    rows.extend(by_size.into_iter().map(|(module, bytes)| {
+        row(&format!("of {module}"), bytes).about(format!(
+            "What the module `{module}` holds, from its structures' capacities, by players."
+        ))
+    }));
+    let asked = BenchRow::repeated(SYSTEM, format!("asking/{players}"), &asking, "ms")
+        .about("Adding up what all modules hold.");
+    let counted = allocated().bytes.saturating_sub(allocated_before);
+    rows.push(if counted > 0 {
+        let share = all as f64 / counted as f64;
+        asked.comparing(
+            format!(
+                "modules tell of at least {:.0} % of what is allocated, and of no more than that",
+                EXPLAINED_MIN * 100.0
+            ),
+            (EXPLAINED_MIN..=1.0).contains(&share),
+        )
+    } else {
+        asked
+    });
+    Ok(rows)
+}
+
+/// Blocks that come and go in a mixed order, as those of messages and parties do.
+fn blocks(bytes: usize, rounds: usize) -> BenchRow {
+    /// So many live at once.
+    const LIVE: usize = 1_024;
+    /// Prime to that number: each goes once a round, far from the one before.
+    const STRIDE: usize = 389;
+    let mut live: Vec<Vec<u8>> = (0..LIVE).map(|_| Vec::with_capacity(bytes)).collect();
+    let times: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let watch = Stopwatch::start();
+            for nth in 0..LIVE {
+                live[nth * STRIDE % LIVE] = black_box(Vec::with_capacity(bytes));
+            }
+            watch.elapsed().as_secs_f64() * 1e9 / LIVE as f64
+        })
+        .collect();
+    BenchRow::repeated(SYSTEM, format!("block of {bytes} B"), &times, "ns").about(
+        "A block of so many bytes taken from the program's allocator and another one given back, 1,024 being in use; with \
+         `count-alloc` it is counted.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_told_by_players() {
+        let rows = crowd(100, 1).unwrap();
+        let value = |case: &str| {
+            let row = rows.iter().find(|row| row.case == case);
+            row.map(|row| row.value)
+        };
+        let (whole, sync) = (
+            value("a player/100").unwrap(),
+            value("of sync/100").unwrap(),
+        );
+        assert!(whole > sync && sync > 0.0, "{rows:?}");
+        assert!(!blocks(48, 3).is_broken());
+    }
+}

@@ -1,0 +1,572 @@
+//! `throng bench`: systems, and the whole tick, under synthetic load, beside references.
+//!
+//! ```text
+//! systems ──▶ one file a system ──▶ [`BenchRow`]s ──▶ tables, JSON, or a page
+//!   calibration before, between and after            └── held against an earlier run's
+//! ```
+//! | file | holds |
+//! |---|---|
+//! | `nav/`, `aoi`, `directory`, `inbox`, `load`, `matchmaking`, `memory`, `net`, `outbox`, `session`, `sync` | the rows of a system |
+//! | `tick`, `crowd_search`, `thread_sweep` | the whole tick under a crowd; the search for the largest; several numbers of threads |
+//! | `calibration` | what this machine is worth while it measures, and whether it is busy |
+//! | `growth` | how figures grow with sizes, and the exponents of it |
+//! | `rows`, `table`, `page` | [`BenchRow`], and how rows are shown to people |
+//! | `baseline` | figures of an earlier run |
+//! | `readme` | the tables in the README |
+//!
+//! A row is one piece of work, done by throng and, where there is one, by a reference, in turn or each by itself as the file says,
+//! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from
+//! run to run. Results that differ are an error whatever was asked for; targets belong to the machine that they were set on, and are
+//! judged on demand.
+
+mod aoi;
+mod baseline;
+mod calibration;
+mod crowd_search;
+mod directory;
+mod growth;
+mod inbox;
+mod load;
+mod matchmaking;
+mod memory;
+mod nav;
+mod net;
+mod outbox;
+pub(super) mod page;
+mod readme;
+pub(super) mod rows;
+mod session;
+mod sync;
+mod table;
+mod thread_sweep;
+mod tick;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use super::color::broken_text;
+use super::machine::Machine;
+use super::outputs::{RunFile, check_outputs, check_page, check_writable};
+use super::page::write as write_page;
+use super::{
+    ExitStatus, Failure, cores, interrupted, is_interrupted, listen_for_interrupt, print,
+    print_wrong, progress,
+};
+use baseline::BenchBaseline;
+use calibration::Calibration;
+use rows::BenchRow;
+pub(super) use table::number;
+use throng::server::pools;
+
+/// Arguments of `throng bench`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Bench {
+    /// What to measure; everything by default
+    #[arg(value_enum, value_name = "SYSTEM")]
+    systems: Vec<System>,
+    /// Measure shorter
+    #[arg(long)]
+    quick: bool,
+    /// Crowds for `tick`, in place of a search for the largest
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = players())]
+    players: Vec<u32>,
+    /// Threads for `nav`, `aoi`, `memory` and `tick`, all cores by default; several (1,2,4) for `tick` with --players
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Vec<u16>,
+    /// Judge targets, too: exit code 1 when one is missed
+    #[arg(long)]
+    judge: bool,
+    /// Print one JSON object in place of tables: the machine, and `rows`
+    #[arg(long)]
+    json: bool,
+    /// Set the figures beside those of an earlier --json
+    #[arg(long, value_name = "FILE.json")]
+    baseline: Option<PathBuf>,
+    /// Write a page with all figures: bars beside references, growth over sizes
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Show the rows that benches/peers printed here on the page and in the README, too
+    #[arg(long, value_name = "FILE.json")]
+    peers: Option<PathBuf>,
+    /// Write the tables of searches and of --peers between the marks of this file
+    #[arg(long, value_name = "FILE.md")]
+    readme: Option<PathBuf>,
+}
+
+/// Rows that differ or miss their target, of which each is named at the end.
+const BROKEN_MAX: usize = 8;
+
+const EXAMPLES: &str = "Examples:
+  throng bench nav matchmaking --quick
+  throng bench tick --players 2000,10000
+  throng bench tick --players 10000 --threads 1,2,4
+  throng bench --json > before.json
+  throng bench --baseline before.json --report now.html
+
+A row is the median of repeats with the least and the most of them; a ratio of
+2 says that the reference takes twice as much. Results are compared: where they
+differ, the row says so, and the exit code is 1. Two rows of calibration tell
+what a core and the memory of this machine took meanwhile.
+
+With --baseline a row tells what it was then and how much more or less it is
+now; so does its best repeat, which other work of the machine disturbs least.
+`Within the spread` is a change no larger than repeats of one run lie apart. In
+JSON both ratios go the same way: above 1, throng is better, or better now.
+
+What Ctrl-C stops says so, keeps the rows that it has, and judges none of the
+system that it was in: exit code 130, in JSON `interrupted`.
+
+`tick` plays a crowd in a town of 2,500 players a km²: 80 % walk along paths,
+10 % gather in the square, the rest potters about or stands; a quarter as many
+NPCs chase them. Every player sends 10 messages a second, changes an attribute
+twice a second, sees at most 100 players, and has its packets made, which are
+counted and forgotten. After 12 s in which all set out, 30 s are measured (10 s
+for each step of the search, 5 s with --quick). What the synthetic clients do
+themselves runs between ticks and is not in the figures. Memory is that of the
+process, its map and the clients included, less what it had at the start.
+With --players each crowd is also measured all in one square of 100 m, as far
+as a minute and a half goes (20 s with --quick). Three sizes or more give the
+exponents by which each set grows: 1 is in proportion, 2 with the square.
+With several --threads all crowds are played on each number of them, and times
+stand beside those of the first: a ratio of 2 is twice as fast. What was sent
+and seen is compared. Other systems take the largest number.
+Without --players it searches the largest crowd whose p99 tick stays under
+50 ms, tries both sides of the edge again, and tells a range.
+
+With THRONG_MOVINGAI=FOLDER `nav` asks the queries of real maps there, too.";
+
+fn players() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(1..=i64::from(throng_scenario::crowd::LOAD_PLAYERS_MAX))
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum System {
+    /// All algorithms beside A*; building, edits, a full tick
+    Nav,
+    /// View lists, beside a pool of pairs and plain sets
+    Aoi,
+    /// A heartbeat over 10,000 parties, beside arrival order
+    Matchmaking,
+    /// Messages under a flood and a burst, beside simpler intakes
+    Inbox,
+    /// Packets and the sender's ring, beside queues of objects
+    Outbox,
+    /// A town over links that lose packets, beside sending once
+    Net,
+    /// Crowds that log in or come back at once
+    Session,
+    /// Dirty masks beside flags and sets; a walking crowd
+    Sync,
+    /// Players saved to a file, and loaded
+    Directory,
+    /// What a player takes, by module; what the allocator takes
+    Memory,
+    /// Maps from files to what searches need
+    Load,
+    /// The whole tick under a crowd
+    Tick,
+}
+
+/// What `--json` prints, and `--baseline` reads: one object, in which `rows` is the array of all rows. A field that a row is
+/// without is `null`.
+#[derive(Serialize, Deserialize)]
+pub(super) struct BenchFindings {
+    pub machine: Machine,
+    pub is_quick: bool,
+    /// Where it was stopped, if it was.
+    pub interrupted: Option<Interruption>,
+    /// Why the figures may be worse than the machine is.
+    #[serde(default)]
+    pub busy: Vec<String>,
+    /// What keeps the figures from being compared with the baseline's as they are.
+    #[serde(default)]
+    baseline_warnings: Vec<String>,
+    pub rows: Vec<BenchRow>,
+}
+
+/// A bench that was stopped.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Interruption {
+    /// In which it was, and of which rows may be missing; none is judged.
+    system: String,
+    /// How many were measured before.
+    systems_done: usize,
+    /// How many were to be measured.
+    systems: usize,
+}
+
+/// What was measured.
+struct Measured {
+    rows: Vec<BenchRow>,
+    calibration: Calibration,
+    interrupted: Option<Interruption>,
+}
+
+impl Interruption {
+    fn line(&self) -> String {
+        let plural = if self.systems == 1 { "" } else { "s" };
+        format!(
+            "interrupted after {} of {} system{plural}: nothing of `{}` was judged",
+            self.systems_done, self.systems, self.system
+        )
+    }
+}
+
+impl System {
+    fn name(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Whether it takes notice of `--threads`.
+    const fn is_threaded(self) -> bool {
+        matches!(self, Self::Nav | Self::Aoi | Self::Memory | Self::Tick)
+    }
+}
+
+impl Bench {
+    /// Measures, prints, and says whether all results agree and, where they are judged, all targets are met.
+    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+        let systems = self.systems();
+        self.refuse_idle_flags(&systems)?;
+        let peers = self.peers.as_deref().map_or(Ok(Vec::new()), load_peers)?;
+        self.check_files(&peers)?;
+        let baseline = self
+            .baseline
+            .as_deref()
+            .map(BenchBaseline::load)
+            .transpose()?;
+        listen_for_interrupt();
+        let threads = self
+            .threads
+            .iter()
+            .max()
+            .map_or_else(cores, |most| usize::from(*most));
+        // Those that measure without an app are spread over the same pools as those with one.
+        pools(threads).create_default_pools();
+        let machine = Machine::here(threads);
+        let shows_tables = !self.json && !quiet;
+        if shows_tables {
+            print(&machine.lines().join("\n"))?;
+        }
+        let Measured {
+            rows,
+            calibration,
+            interrupted: stopped,
+        } = self.measure(&systems, threads, baseline.as_ref(), quiet)?;
+        let findings = BenchFindings {
+            interrupted: stopped,
+            busy: calibration.busy(machine.load_average),
+            baseline_warnings: baseline.map_or_else(Vec::new, |baseline| {
+                baseline.warnings(&machine, self.quick, &rows)
+            }),
+            machine,
+            is_quick: self.quick,
+            rows,
+        };
+        if self.json {
+            let text = serde_json::to_string_pretty(&findings);
+            print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
+        } else if quiet {
+            findings.tell_broken();
+        } else {
+            for note in findings.notes() {
+                let lines = table::wrapped(&note);
+                print(&format!("\n{}", broken_text(&lines.join("\n"))))?;
+            }
+            if let Some(stopped) = &findings.interrupted {
+                print(&format!("\n{}", stopped.line()))?;
+            }
+        }
+        if let Some(file) = &self.report {
+            write_page(file, &page::page(&findings, &peers))?;
+        }
+        if findings.interrupted.is_some() {
+            return Ok(interrupted());
+        }
+        if let Some(file) = &self.readme {
+            readme::write(file, &findings, &peers)?;
+        }
+        let is_broken = findings.rows.iter().any(BenchRow::is_broken);
+        Ok(if is_broken {
+            ExitStatus::Unmet
+        } else {
+            ExitStatus::Done
+        })
+    }
+
+    /// What is to be measured, each once.
+    fn systems(&self) -> Vec<System> {
+        let named: &[System] = if self.systems.is_empty() {
+            System::value_variants()
+        } else {
+            &self.systems
+        };
+        let mut systems = Vec::new();
+        for system in named {
+            if !systems.contains(system) {
+                systems.push(*system);
+            }
+        }
+        systems
+    }
+
+    /// Fails when a flag says something to none of the systems.
+    fn refuse_idle_flags(&self, systems: &[System]) -> Result<(), Failure> {
+        let names: Vec<String> = systems
+            .iter()
+            .map(|system| format!("`{}`", system.name()))
+            .collect();
+        let idle = |flag: &str, of: &str| {
+            let names = names.join(", ");
+            Err(Failure::new(format!(
+                "{flag} does nothing for {names}: it is for {of}"
+            )))
+        };
+        if !self.players.is_empty() && !systems.contains(&System::Tick) {
+            return idle("--players", "`tick`");
+        }
+        if !self.threads.is_empty() && !systems.iter().any(|system| system.is_threaded()) {
+            return idle("--threads", "`nav`, `aoi`, `memory` and `tick`");
+        }
+        if self.readme.is_some() && !systems.contains(&System::Nav) {
+            return idle("--readme", "`nav`");
+        }
+        if self.peers.is_some() && self.report.is_none() && self.readme.is_none() {
+            return Err(Failure::new("--peers is for --report and --readme"));
+        }
+        if self.threads.len() > 1 && self.players.is_empty() {
+            return Err(Failure::new(
+                "several numbers of --threads are for `tick` with --players",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that the README has its marks, and --peers what it shows; that the page ends in .html, is not written over the baseline, and
+    /// can be written.
+    fn check_files(&self, peers: &[BenchRow]) -> Result<(), Failure> {
+        if let Some(file) = self.readme.as_deref() {
+            readme::check(file, peers)?;
+        }
+        let Some(path) = self.report.as_deref() else {
+            return Ok(());
+        };
+        check_page(path)?;
+        let inputs: Vec<RunFile> = self
+            .baseline
+            .iter()
+            .map(|path| ("--baseline", path))
+            .chain(self.peers.iter().map(|path| ("--peers", path)))
+            .map(|(name, path)| RunFile { name, path })
+            .collect();
+        check_outputs(
+            &inputs,
+            &[RunFile {
+                name: "--report",
+                path,
+            }],
+        )?;
+        check_writable(path)
+    }
+
+    /// All rows, those of the calibration last; each system's are printed as they come, if tables are wanted.
+    fn measure(
+        &self,
+        systems: &[System],
+        threads: usize,
+        baseline: Option<&BenchBaseline>,
+        quiet: bool,
+    ) -> Result<Measured, Failure> {
+        let shows_tables = !self.json && !quiet;
+        let finish = |row: BenchRow| {
+            let row = if self.judge { row } else { row.unjudged() };
+            match baseline {
+                Some(baseline) => baseline.beside(row),
+                None => row,
+            }
+        };
+        let show = |rows: &[BenchRow]| {
+            if shows_tables && !rows.is_empty() {
+                print(&format!("\n{}", table::table(rows, broken_text)))?;
+            }
+            Ok::<_, Failure>(())
+        };
+        let mut calibration = Calibration::new();
+        let (mut rows, mut stopped) = (Vec::new(), None);
+        for (nth, system) in systems.iter().enumerate() {
+            calibration.take();
+            tracing::info!("measuring {}", system.name());
+            // Drawn once, so that nothing runs beside what is measured. The tick has bars of its own.
+            let bar = progress(systems.len() as u64, &system.name(), quiet);
+            if *system != System::Tick {
+                bar.set_position(nth as u64);
+            }
+            let new = self.measure_system(*system, threads, quiet);
+            bar.finish_and_clear();
+            let mut new = new?;
+            // What was stopped has no sizes to be compared.
+            if !is_interrupted() {
+                new.extend(growth::rows(&new));
+            }
+            let mut new: Vec<BenchRow> = new.into_iter().map(finish).collect();
+            if is_interrupted() {
+                new = new.into_iter().map(BenchRow::unjudged).collect();
+                stopped = Some(Interruption {
+                    system: system.name(),
+                    systems_done: nth,
+                    systems: systems.len(),
+                });
+            }
+            // The tick has tables of its own, too, but for the baseline.
+            if *system != System::Tick || baseline.is_some() {
+                show(&new)?;
+            }
+            rows.extend(new);
+            if stopped.is_some() {
+                break;
+            }
+        }
+        calibration.take();
+        let last: Vec<BenchRow> = calibration.rows().into_iter().map(finish).collect();
+        show(&last)?;
+        rows.extend(last);
+        Ok(Measured {
+            rows,
+            calibration,
+            interrupted: stopped,
+        })
+    }
+
+    fn measure_system(
+        &self,
+        system: System,
+        threads: usize,
+        quiet: bool,
+    ) -> Result<Vec<BenchRow>, Failure> {
+        match system {
+            System::Nav => nav::measure(self.quick, threads),
+            System::Aoi => aoi::measure(self.quick, threads),
+            System::Matchmaking => matchmaking::measure(self.quick),
+            System::Inbox => inbox::measure(self.quick),
+            System::Outbox => outbox::measure(self.quick),
+            System::Net => net::measure(self.quick),
+            System::Session => session::measure(self.quick),
+            System::Sync => sync::measure(self.quick),
+            System::Directory => directory::measure(self.quick),
+            System::Memory => memory::measure(self.quick, threads),
+            System::Load => load::measure(self.quick),
+            System::Tick => self.measure_ticks(threads, quiet),
+        }
+    }
+
+    /// The tick on each number of threads.
+    fn measure_ticks(&self, threads: usize, quiet: bool) -> Result<Vec<BenchRow>, Failure> {
+        let bench = |threads| tick::TickBench {
+            threads,
+            quick: self.quick,
+            quiet,
+            tables: !self.json && !quiet,
+            judge: self.judge,
+        };
+        let mut counts: Vec<usize> = self.threads.iter().copied().map(usize::from).collect();
+        counts.sort_unstable();
+        counts.dedup();
+        let [first, others @ ..] = &counts[..] else {
+            return bench(threads).measure(&self.players);
+        };
+        let first = *first;
+        let of_first = bench(first).measure(&self.players)?;
+        if others.is_empty() {
+            return Ok(of_first);
+        }
+        let mut rows = thread_sweep::beside(None, first, of_first.clone());
+        for count in others.iter().copied() {
+            let of_count = bench(count).measure(&self.players)?;
+            // A run that was stopped has other figures.
+            if is_interrupted() {
+                break;
+            }
+            rows.extend(thread_sweep::beside(
+                Some((first, &of_first)),
+                count,
+                of_count,
+            ));
+        }
+        let speed_ups = thread_sweep::speed_ups(&rows);
+        if !self.json && !quiet && !speed_ups.is_empty() {
+            print(&format!("\n{}", table::table(&speed_ups, broken_text)))?;
+        }
+        Ok(rows)
+    }
+}
+
+/// The rows that benches/peers printed: an array in JSON.
+fn load_peers(file: &Path) -> Result<Vec<BenchRow>, Failure> {
+    let wrong = |error: String| Failure::new(format!("--peers {}: {error}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| {
+        wrong(format!(
+            "expected the rows that benches/peers prints: {error}"
+        ))
+    })
+}
+
+impl BenchFindings {
+    /// What is to be kept in mind with the figures, a sentence each.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.machine.is_optimised {
+            notes.push(
+                "This build is not optimised: its figures say nothing. Use --release.".to_owned(),
+            );
+        }
+        let busy = self.busy.iter();
+        notes.extend(busy.map(|reason| {
+            format!("The machine is busy: {reason}; figures may be worse than it is.")
+        }));
+        let warnings = self.baseline_warnings.iter();
+        notes.extend(warnings.map(|warning| format!("Beside the baseline: {warning}.")));
+        let mut broken = self.rows.iter().filter(|row| row.is_broken());
+        notes.extend(broken.by_ref().take(BROKEN_MAX).map(|row| {
+            let (word, what) = if row.agrees == Some(false) {
+                ("Differs", &row.compared)
+            } else {
+                ("Misses its target", &row.target)
+            };
+            let what = what.as_deref().unwrap_or_default();
+            format!("{word}: `{}` of {}: {what}.", row.case, row.system)
+        }));
+        let more = broken.count();
+        if more > 0 {
+            notes.push(format!("{more} more differ or miss their target."));
+        }
+        notes
+    }
+
+    /// Says on stderr what is broken and whether it was stopped, and nothing else.
+    fn tell_broken(&self) {
+        let broken: Vec<BenchRow> = self
+            .rows
+            .iter()
+            .filter(|row| row.is_broken())
+            .cloned()
+            .collect();
+        if !broken.is_empty() {
+            // Nobody is left to tell when stderr is closed.
+            let _ = writeln!(
+                std::io::stderr(),
+                "{}",
+                table::table(&broken, str::to_owned)
+            );
+        }
+        if let Some(stopped) = &self.interrupted {
+            print_wrong(&stopped.line());
+        }
+    }
+}

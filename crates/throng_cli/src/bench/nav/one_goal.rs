@@ -1,0 +1,52 @@
+//! Many NPCs with one goal: a search that they share beside one each.
+
+use crate::Failure;
+use crate::bench::rows::BenchRow;
+use throng::nav::{Algorithm, Outcome, Query, Search, SharedSearch, workload};
+use throng::sim::clock::Stopwatch;
+
+use super::{ROUNDS, TOWN_TILES, prepared};
+
+const STARTS: usize = 64;
+const TILES_AWAY_MAX: u32 = 80;
+
+pub(super) fn measure(goals: usize) -> Result<BenchRow, Failure> {
+    let map = workload::town(TOWN_TILES)?;
+    let algorithm = Algorithm::default();
+    let nav_map = prepared(&map, algorithm);
+    let (mut single, mut shared) = (Search::new(), SharedSearch::new());
+    let (mut answers, mut waypoints) = (Vec::new(), Vec::new());
+    // Of each round, all goals.
+    let (mut single_us, mut shared_us, mut wrong) = ([0.0; ROUNDS], [0.0; ROUNDS], 0);
+    for (seed, around) in (0..).zip(workload::queries(&map, goals, 1)) {
+        let goal = around.to;
+        let starts = workload::starts_within(&map, goal, TILES_AWAY_MAX, STARTS, seed);
+        let mut expected: Vec<Outcome> = Vec::new();
+        for round in 0..ROUNDS {
+            expected.clear();
+            let mut stopwatch = Stopwatch::start();
+            for &start in &starts {
+                let query = Query::new(start, goal);
+                expected.push(single.find(&map, &nav_map, algorithm, query, &mut waypoints));
+            }
+            single_us[round] += stopwatch.lap_ns() as f64 / 1e3;
+            shared.find(&map, &nav_map, goal, &starts, None, &mut answers);
+            (0..starts.len()).for_each(|nth| shared.write_path(nth, &mut waypoints));
+            shared_us[round] += stopwatch.lap_ns() as f64 / 1e3;
+        }
+        wrong += expected
+            .iter()
+            .zip(&answers)
+            .filter(|(a, b)| a != b)
+            .count();
+    }
+    let name = format!("{STARTS} to a goal, shared");
+    let a_goal = |us: [f64; ROUNDS]| us.map(|us| us / goals.max(1) as f64);
+    Ok(BenchRow::repeated("nav", name, &a_goal(shared_us), "us/goal")
+        .beside_repeated("one each", &a_goal(single_us))
+        .about(format!(
+            "{STARTS} NPCs within {TILES_AWAY_MAX} tiles of one goal: a search that they share, beside one each."
+        ))
+        .comparing(format!("all lengths ({wrong} differ)"), wrong == 0)
+        .aiming_ratio(1.0))
+}

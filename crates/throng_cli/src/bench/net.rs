@@ -1,0 +1,170 @@
+//! `throng bench net`: a town's messages over links that lose packets, on simulated time, beside sending each byte once; and what
+//! the core costs a client and tick, on a clock.
+//!
+//! The link takes 55 ms one way and up to 4 ms more, both ends speak every 33 ms. In a town the server says 150 bytes of
+//! unreliable messages a tick, and in about every second tick a message of 32 bytes on an ordered stream. A time is from the
+//! push of such a message to its delivery; bytes have with them what IP, UDP and sealing add.
+
+use super::Failure;
+use super::rows::BenchRow;
+use throng::net::EndpointSettings;
+use throng::net::link::{LinkLoss, LinkModel};
+use throng::net::workload::{CROWD_MESSAGES, ConnectedCrowd, TICK_US, TownFigures, town};
+use throng::sim::clock::Stopwatch;
+
+const SYSTEM: &str = "net";
+
+/// The draws of all links.
+const SEED: u64 = 12_345;
+
+/// A tick and the way of a packet that meets no loss, in milliseconds.
+const TICK_MS: f64 = TICK_US as f64 / 1e3;
+const ONE_WAY_MS: f64 = 55.0;
+const JITTER_MS: f64 = 4.0;
+
+/// What a link loses, by name.
+const LOSSES: [(&str, LinkLoss); 4] = [
+    ("no loss", LinkLoss::Each(0.0)),
+    ("5 % lost", LinkLoss::Each(0.05)),
+    ("10 % lost", LinkLoss::Each(0.1)),
+    (
+        "10 % in bursts",
+        LinkLoss::Bursts {
+            share: 0.1,
+            mean_us: 50_000.0,
+        },
+    ),
+];
+
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+    let ticks = if quick { 30_000 } else { 100_000 };
+    let lossless = LinkModel::losing(LinkLoss::Each(0.0));
+    let once = town(EndpointSettings::default().assured(), lossless, ticks, SEED);
+    let mut rows = Vec::new();
+    for (name, loss) in LOSSES {
+        let model = LinkModel::losing(loss);
+        let figures = town(EndpointSettings::default(), model, ticks, SEED);
+        rows.extend(latencies(name, &figures));
+        rows.push(bytes(name, &figures, &once));
+    }
+    let (clients, rounds) = if quick { (500, 61) } else { (2_000, 121) };
+    for (name, lost_one_in) in [("no loss", None), ("10 % lost", Some(10))] {
+        rows.extend(costs(name, clients, lost_one_in, rounds));
+    }
+    Ok(rows)
+}
+
+/// The times of a town's ordered messages, with the aims of the loss.
+fn latencies(name: &str, figures: &TownFigures) -> Vec<BenchRow> {
+    let row = |quantile: &str, share: f64| {
+        BenchRow::new(
+            SYSTEM,
+            format!("{name}: {quantile}"),
+            figures.quantile_ms(share),
+            "ms",
+        )
+        .about("From the push of an ordered message to its delivery.")
+        .comparing("each comes once, in order", figures.missing == 0)
+    };
+    let aim = |row: BenchRow, most_ms: f64| row.aiming_below(most_ms, "ms");
+    let (p50, p99, p999) = (row("p50", 0.5), row("p99", 0.99), row("p99.9", 0.999));
+    let soon_ms = ONE_WAY_MS + JITTER_MS + 1.5 * TICK_MS;
+    let soon = BenchRow::new(
+        SYSTEM,
+        format!("{name}: soon"),
+        figures.share_within(soon_ms) * 100.0,
+        "%",
+    )
+    .more_is_better()
+    .about(format!(
+        "What comes within one way, its jitter and a tick and a half, {soon_ms} ms."
+    ));
+    match name {
+        "5 % lost" => vec![p50, aim(p99, soon_ms), p999],
+        "10 % lost" => vec![
+            p50,
+            p99,
+            aim(p999, ONE_WAY_MS + 3.5 * TICK_MS),
+            soon.aiming_above(98.8, "%"),
+        ],
+        "10 % in bursts" => vec![p50, aim(p99, 200.0), p999],
+        _ => vec![p50, p99, p999],
+    }
+}
+
+/// What a tick takes down, beside each byte sent once and nothing acknowledged.
+fn bytes(name: &str, figures: &TownFigures, once: &TownFigures) -> BenchRow {
+    let row = BenchRow::new(SYSTEM, format!("{name}: bytes"), figures.down_bytes, "B")
+        .beside("sent once", once.down_bytes)
+        .about(format!(
+            "Bytes down a tick, with IP, UDP and sealing; up it is {:.0}.",
+            figures.up_bytes
+        ));
+    if name == "10 % lost" {
+        let meets = figures.down_bytes <= 1.25 * once.down_bytes;
+        row.aiming("<= 25 % more than sent once", meets)
+    } else {
+        row
+    }
+}
+
+/// What a client and tick costs the server in the core.
+fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) -> Vec<BenchRow> {
+    let mut crowd = ConnectedCrowd::new(clients, lost_one_in);
+    let (mut sending, mut receiving) = (Vec::new(), Vec::new());
+    let (mut said, mut heard) = (0, 0);
+    // The first half warms buffers and estimates up.
+    for round in 0..2 * rounds {
+        let mut watch = Stopwatch::start();
+        crowd.send();
+        let sent_ns = watch.lap_ns();
+        crowd.answer();
+        watch.lap_ns();
+        let came = crowd.receive();
+        let received_ns = watch.lap_ns();
+        if round >= rounds {
+            said += clients;
+            heard += came;
+            sending.push(sent_ns as f64 / clients as f64);
+            receiving.push(received_ns as f64 / clients as f64);
+        }
+    }
+    let messages = CROWD_MESSAGES.0 + CROWD_MESSAGES.1;
+    let a_message: Vec<f64> = sending.iter().map(|ns| ns / messages as f64).collect();
+    // Whatever is lost takes no more than all unreliable messages of its packet with it.
+    let least = if lost_one_in.is_some() { 0.85 } else { 0.95 };
+    let all = heard as f64 >= least * said as f64 && crowd.came > said as u64;
+    let (unreliable, reliable) = CROWD_MESSAGES;
+    vec![
+        BenchRow::repeated(SYSTEM, format!("{name}: send"), &sending, "ns/client")
+            .about(format!(
+                "Pushing {unreliable} unreliable and {reliable} ordered messages of 12 bytes and making the packet, for each of {clients} clients."
+            ))
+            .comparing("what is not lost comes", all)
+            .aiming_below(1_000.0, "ns"),
+        BenchRow::repeated(SYSTEM, format!("{name}: message"), &a_message, "ns/msg")
+            .about("The same a message.")
+            .aiming_below(40.0, "ns"),
+        BenchRow::repeated(SYSTEM, format!("{name}: receive"), &receiving, "ns/client")
+            .about("Taking a client's packet: what it acknowledges, and a message of 12 bytes.")
+            .aiming_below(1_000.0, "ns"),
+        BenchRow::new(SYSTEM, format!("{name}: memory"), crowd.client_bytes() as f64, "B")
+            .about("What the core has of a client, buffers included.")
+            .aiming_below(12_000.0, "B"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_and_a_crowd_is_answered() {
+        let model = LinkModel::losing(LinkLoss::Each(0.1));
+        let figures = town(EndpointSettings::default(), model, 300, SEED);
+        let rows = latencies("10 % lost", &figures);
+        assert!(rows.iter().all(|row| row.agrees != Some(false)));
+        let rows = costs("10 % lost", 20, Some(10), 10);
+        assert!(rows.iter().all(|row| row.agrees != Some(false)));
+    }
+}

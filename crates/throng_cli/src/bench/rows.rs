@@ -1,0 +1,284 @@
+//! What a bench finds: rows.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+/// One piece of work, beside the reference's where there is one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct BenchRow {
+    /// The system's name on the command line.
+    pub system: Cow<'static, str>,
+    /// What was done, to how much; no two rows of a system have the same.
+    pub case: String,
+    /// What the figure is, and what it is compared with, in a plain sentence.
+    pub about: String,
+    /// What was found, in `unit`: the median where the work was repeated.
+    pub value: f64,
+    pub unit: Cow<'static, str>,
+    /// Whether a larger value is a better one, as of bytes a second.
+    pub more_is_better: bool,
+    /// How far the repeats lie apart; nothing where the same must come out every time.
+    pub spread: Option<RepeatSpread>,
+    /// What did the same work.
+    pub reference: Option<Cow<'static, str>>,
+    /// What it took, in `unit`.
+    pub reference_value: Option<f64>,
+    pub reference_spread: Option<RepeatSpread>,
+    /// How many times as good as the reference's: above 1, throng is better.
+    pub ratio: Option<f64>,
+    /// What of the results was compared.
+    pub compared: Option<String>,
+    /// Whether the results agree; where they do not, the figures mean nothing.
+    pub agrees: Option<bool>,
+    /// What is aimed at; only where targets are judged.
+    pub target: Option<String>,
+    pub meets: Option<bool>,
+    /// The value of the same row in the baseline.
+    pub baseline_value: Option<f64>,
+    /// How far the baseline's repeats lie apart.
+    pub baseline_spread: Option<RepeatSpread>,
+    /// How many times as good as the baseline's, the same way round as `ratio`: above 1, it is better now.
+    pub baseline_ratio: Option<f64>,
+    /// The same of the best repeat of each, which other work of the machine disturbs the least.
+    pub baseline_best_ratio: Option<f64>,
+    /// Whether the change since the baseline is no larger than repeats of one of the two lie apart.
+    pub is_within_spread: Option<bool>,
+}
+
+/// How far repeats of the same work lie apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct RepeatSpread {
+    pub repeats: usize,
+    pub min: f64,
+    pub median: f64,
+    pub max: f64,
+}
+
+impl RepeatSpread {
+    /// Of at least one finite figure.
+    pub(super) fn of(figures: &[f64]) -> Option<Self> {
+        let mut sorted = figures.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        Some(Self {
+            repeats: sorted.len(),
+            min,
+            median: sorted[sorted.len() / 2],
+            max,
+        })
+    }
+
+    pub(super) fn width(&self) -> f64 {
+        self.max - self.min
+    }
+}
+
+impl BenchRow {
+    /// A figure that was found once, or that must come out the same every time.
+    pub(super) fn new(
+        system: &'static str,
+        case: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+    ) -> Self {
+        Self {
+            system: system.into(),
+            case: case.into(),
+            value,
+            unit: unit.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The median of repeats, with their spread; 0 without any.
+    pub(super) fn repeated(
+        system: &'static str,
+        case: impl Into<String>,
+        figures: &[f64],
+        unit: &'static str,
+    ) -> Self {
+        let spread = RepeatSpread::of(figures);
+        let value = spread.map_or(0.0, |spread| spread.median);
+        Self::new(system, case, value, unit).spreading(spread)
+    }
+
+    /// With the spread of what the value was taken from.
+    pub(super) fn spreading(self, spread: Option<RepeatSpread>) -> Self {
+        let spread = spread.filter(|spread| spread.repeats > 1);
+        Self { spread, ..self }
+    }
+
+    /// A value of which more is better.
+    pub(super) fn more_is_better(self) -> Self {
+        Self {
+            more_is_better: true,
+            ..self
+        }
+    }
+
+    /// With a sentence that says what the figure is.
+    pub(super) fn about(self, about: impl Into<String>) -> Self {
+        let about = about.into();
+        Self { about, ..self }
+    }
+
+    /// Beside a reference; of both, less is better.
+    pub(super) fn beside(self, reference: &'static str, value: f64) -> Self {
+        let ratio = (self.value > 0.0).then_some(value / self.value);
+        Self {
+            reference: Some(reference.into()),
+            reference_value: Some(value),
+            ratio,
+            ..self
+        }
+    }
+
+    /// Beside the median of a reference's repeats.
+    pub(super) fn beside_repeated(self, reference: &'static str, figures: &[f64]) -> Self {
+        let spread = RepeatSpread::of(figures);
+        let row = self.beside(reference, spread.map_or(0.0, |spread| spread.median));
+        Self {
+            reference_spread: spread.filter(|spread| spread.repeats > 1),
+            ..row
+        }
+    }
+
+    /// With what of the results was compared, and whether they agree.
+    pub(super) fn comparing(self, compared: impl Into<String>, agrees: bool) -> Self {
+        Self {
+            compared: Some(compared.into()),
+            agrees: Some(agrees),
+            ..self
+        }
+    }
+
+    /// With the aim of at most so much.
+    pub(super) fn aiming_below(self, most: f64, unit: &str) -> Self {
+        let meets = self.value <= most;
+        self.aiming(format!("<= {most} {unit}"), meets)
+    }
+
+    /// With the aim of a reference that takes at least so many times as much.
+    pub(super) fn aiming_ratio(self, least: f64) -> Self {
+        let meets = self.ratio.unwrap_or_default() >= least;
+        self.aiming(format!("{least} times as good or better"), meets)
+    }
+
+    /// With the aim of at least so much.
+    pub(super) fn aiming_above(self, least: f64, unit: &str) -> Self {
+        let meets = self.value >= least;
+        self.aiming(format!(">= {least} {unit}"), meets)
+    }
+
+    /// With a target, and whether it was met.
+    pub(super) fn aiming(self, target: impl Into<String>, meets: bool) -> Self {
+        Self {
+            target: Some(target.into()),
+            meets: Some(meets),
+            ..self
+        }
+    }
+
+    /// Without its target, which is of the machine that it was set on.
+    pub(super) fn unjudged(self) -> Self {
+        Self {
+            target: None,
+            meets: None,
+            ..self
+        }
+    }
+
+    /// With the same row of an earlier run.
+    pub(super) fn since(self, value: f64, spread: Option<RepeatSpread>) -> Self {
+        let ratio = |now: f64, then: f64| {
+            let (more, less) = if self.more_is_better {
+                (now, then)
+            } else {
+                (then, now)
+            };
+            (less > 0.0).then_some(more / less)
+        };
+        let best = |spread: RepeatSpread| {
+            if self.more_is_better {
+                spread.max
+            } else {
+                spread.min
+            }
+        };
+        let both = self.spread.zip(spread);
+        let change = (self.value - value).abs();
+        Self {
+            baseline_value: Some(value),
+            baseline_spread: spread,
+            baseline_ratio: ratio(self.value, value),
+            baseline_best_ratio: both.and_then(|(now, then)| ratio(best(now), best(then))),
+            is_within_spread: both.map(|(now, then)| change <= now.width().max(then.width())),
+            ..self
+        }
+    }
+
+    /// Whether results differ or a target is missed.
+    pub(super) fn is_broken(&self) -> bool {
+        self.agrees == Some(false) || self.meets == Some(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_that_takes_twice_as_long_has_a_ratio_of_two() {
+        let row = BenchRow::new("nav", "town", 5.0, "us").beside("astar", 10.0);
+        assert_eq!(row.ratio, Some(2.0));
+        assert!(row.clone().aiming_ratio(2.0).meets == Some(true));
+        assert!(row.aiming_ratio(2.1).is_broken());
+        let nothing = BenchRow::new("nav", "town", 0.0, "us").beside("astar", 10.0);
+        assert_eq!(nothing.ratio, None);
+    }
+
+    #[test]
+    fn the_median_of_repeats_is_the_value_and_their_spread_is_kept() {
+        let row = BenchRow::repeated("nav", "town", &[3.0, 1.0, 2.0], "us");
+        let spread = row.spread.unwrap();
+        assert_eq!((row.value, spread.repeats), (2.0, 3));
+        assert_eq!((spread.min, spread.median, spread.max), (1.0, 2.0, 3.0));
+        assert_eq!(BenchRow::repeated("nav", "town", &[1.0], "us").spread, None);
+        assert_eq!(BenchRow::repeated("nav", "town", &[], "us").value, 0.0);
+    }
+
+    #[test]
+    fn a_change_is_held_against_the_best_repeats_and_against_how_far_repeats_lie_apart() {
+        // Eight times as long at the median, a fifth longer at the least: something else ran.
+        let then = RepeatSpread::of(&[1.2, 1.3, 1.9]);
+        let disturbed = BenchRow::repeated("a", "b", &[1.44, 10.4, 12.0], "ms").since(1.3, then);
+        assert_eq!(disturbed.baseline_ratio, Some(0.125));
+        let best = disturbed.baseline_best_ratio.unwrap();
+        assert!((best - 1.2 / 1.44).abs() < 1e-12, "{best}");
+        assert_eq!(disturbed.is_within_spread, Some(true));
+        let slower = BenchRow::repeated("a", "b", &[2.4, 2.6, 2.7], "ms").since(1.3, then);
+        assert_eq!(slower.baseline_ratio, Some(0.5));
+        assert_eq!(slower.is_within_spread, Some(false));
+        // A ratio above 1 is better now, whichever way the figure goes.
+        let rate = BenchRow::repeated("a", "b", &[4.0, 6.0, 9.0], "GB/s").more_is_better();
+        let rate = rate.since(2.0, RepeatSpread::of(&[1.0, 2.0, 3.0]));
+        assert_eq!(
+            (rate.baseline_ratio, rate.baseline_best_ratio),
+            (Some(3.0), Some(3.0))
+        );
+        let once = BenchRow::new("a", "b", 5.0, "ms").since(0.0, None);
+        assert_eq!(
+            (once.baseline_ratio, once.is_within_spread),
+            (Some(0.0), None)
+        );
+    }
+
+    #[test]
+    fn what_differs_is_broken_whether_or_not_targets_are_judged() {
+        let row = BenchRow::new("nav", "town", 5.0, "us").aiming_below(4.0, "us");
+        assert!(row.is_broken() && !row.clone().unjudged().is_broken());
+        assert!(row.comparing("the lengths", false).unjudged().is_broken());
+    }
+}

@@ -1,0 +1,284 @@
+//! `throng bench session`: crowds that log in or come back at once, beside letting them all in in one tick; what a message costs
+//! on its way to whom it concerns; and what a session takes.
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time, TimePlugin};
+use glam::Vec2;
+
+use super::Failure;
+use super::rows::BenchRow;
+use throng::aoi::{ViewCaps, Viewable, Viewer};
+use throng::inbox::InboxSettings;
+use throng::outbox::{MemorySink, Outbox};
+use throng::session::{
+    Connected, ControlledBy, DisconnectReason, LoggedIn, PlayerInput, SESSION_BYTES, SessionPlugin,
+    SessionSettings, SessionStats, TransportHandle, connect,
+};
+use throng::sim::clock::{Stopwatch, one_tick_an_update};
+use throng::sim::{SimSystems, single_threaded};
+use throng::sync::{CLIENT_STATE_BYTES, Mirror, SyncPlugin};
+use throng::wire::{ClientId, ClientInput, ClientMessage, InputMotion, ResumeToken, SessionNotice};
+use throng::world::{Object, Player, PlayerId, Position, SceneSpec, open_scene};
+
+const SYSTEM: &str = "session";
+
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+    let rounds = if quick { 1 } else { 3 };
+    let (logins, resumes) = if quick { (2_000, 500) } else { (5_000, 1_000) };
+    Ok(vec![
+        burst(logins, rounds),
+        comebacks(resumes, rounds),
+        dispatch(if quick { 9 } else { 31 }),
+        size(),
+    ])
+}
+
+/// A session's own bytes, the message lane and what replication knows of it included; buffers beside them.
+fn size() -> BenchRow {
+    let bytes = SESSION_BYTES + throng::inbox::LANE_BYTES + CLIENT_STATE_BYTES;
+    BenchRow::new(SYSTEM, "size", bytes as f64, "B")
+        .about("A session, its lane in the inbox and what replication keeps of it, without their buffers.")
+        .aiming_below(1_000.0, "B")
+}
+
+#[derive(Resource)]
+struct Plaza(Entity);
+
+/// A server with one large scene, in which whoever logs in gets an object that sees at most fifty others.
+struct LoginRig {
+    app: App,
+    transport: TransportHandle,
+    sink: MemorySink,
+}
+
+impl LoginRig {
+    fn new(admitted_per_tick_max: u32) -> Self {
+        fn welcome(mut new: MessageReader<LoggedIn>, plaza: Res<Plaza>, mut commands: Commands) {
+            for &LoggedIn { client, player } in new.read() {
+                let nth = player.0 as f32;
+                let at = Vec2::new(nth * 7.3 % 2_000.0, nth * 3.1 % 2_000.0);
+                let place = (Object::in_scene(plaza.0), Position(at));
+                let sight = (Viewer::new(ViewCaps::all(50)), Viewable::default());
+                commands.spawn((Player, player, ControlledBy::new(client), place, sight));
+            }
+        }
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, SyncPlugin))
+            .insert_resource(Time::<Fixed>::from_hz(20.0))
+            .insert_resource(SessionSettings {
+                admitted_per_tick_max,
+                newcomers_per_address_max: u32::MAX,
+                ..SessionSettings::default()
+            })
+            .add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
+        one_tick_an_update(&mut app);
+        single_threaded(&mut app);
+        let spec = SceneSpec {
+            size_m: Vec2::splat(2_000.0),
+            max_objects: 1 << 14,
+            ..SceneSpec::default()
+        };
+        let scene = open_scene(app.world_mut(), spec, ());
+        app.insert_resource(Plaza(scene.unwrap_or(Entity::PLACEHOLDER)));
+        let sink = MemorySink::default();
+        app.world_mut()
+            .resource_mut::<Outbox>()
+            .set_sink(Box::new(sink.clone()));
+        let transport = app.world().resource::<TransportHandle>().clone();
+        Self {
+            app,
+            transport,
+            sink,
+        }
+    }
+
+    fn log_in(&mut self, players: u32) -> Vec<ClientId> {
+        let clients = (0..u64::from(players)).filter_map(|player| {
+            let client = self
+                .transport
+                .connect(Connected::player(player).ready())
+                .ok()?;
+            let login = ClientMessage::login(player).to_bytes();
+            self.transport.receive(client, &login).ok()?;
+            Some(client)
+        });
+        clients.collect()
+    }
+
+    /// Ticks until nothing changes any more, and the longest of them, in milliseconds.
+    fn worst_tick_ms(&mut self, ticks: usize) -> f64 {
+        let mut worst = 0.0_f64;
+        for _ in 0..ticks {
+            let watch = Stopwatch::start();
+            self.app.update();
+            worst = worst.max(watch.elapsed().as_secs_f64() * 1e3);
+        }
+        worst
+    }
+
+    fn stats(&self) -> SessionStats {
+        *self.app.world().resource::<SessionStats>()
+    }
+}
+
+/// So many log in at once.
+fn burst(players: u32, rounds: usize) -> BenchRow {
+    let (mut ours, mut at_once, mut all) = (Vec::new(), Vec::new(), true);
+    for _ in 0..rounds {
+        for (admitted, into) in [
+            (SessionSettings::default().admitted_per_tick_max, &mut ours),
+            (u32::MAX, &mut at_once),
+        ] {
+            let mut rig = LoginRig::new(admitted);
+            rig.log_in(players);
+            into.push(rig.worst_tick_ms(60));
+            all &= rig.stats().logins == u64::from(players);
+        }
+    }
+    BenchRow::repeated(SYSTEM, format!("{players} logins"), &ours, "ms")
+        .beside_repeated("all in one tick", &at_once)
+        .about(format!(
+            "The longest tick while {players} players log in at once, get an object each and are told what they see."
+        ))
+        .comparing("everybody is in after three seconds", all)
+        .aiming_below(50.0, "ms")
+}
+
+/// So many come back with their tokens in one tick.
+fn comebacks(players: u32, rounds: usize) -> BenchRow {
+    let (mut times, mut all) = (Vec::new(), true);
+    for _ in 0..rounds {
+        let mut rig = LoginRig::new(SessionSettings::default().admitted_per_tick_max);
+        let clients = rig.log_in(players);
+        rig.worst_tick_ms(60);
+        let tokens = tokens(&rig.sink, &clients);
+        for &client in &clients {
+            rig.transport.disconnect(client, DisconnectReason::Lost);
+        }
+        rig.worst_tick_ms(5);
+        for (player, token) in tokens {
+            if let Ok(client) = rig.transport.connect(Connected::unknown().ready()) {
+                let resume = ClientMessage::Resume {
+                    player: player.0,
+                    token,
+                    received: None,
+                };
+                let _ = rig.transport.receive(client, &resume.to_bytes());
+            }
+        }
+        times.push(rig.worst_tick_ms(20));
+        all &= rig.stats().resumed == u64::from(players);
+    }
+    BenchRow::repeated(SYSTEM, format!("{players} resumes"), &times, "ms")
+        .about(format!(
+            "The longest tick while {players} players come back at once, each with its token, and are told anew what they see."
+        ))
+        .comparing("everybody is back", all)
+        .aiming_below(50.0, "ms")
+}
+
+/// A tick's messages through the whole of `Ingest`, less the same tick without them.
+fn dispatch(rounds: usize) -> BenchRow {
+    const CLIENTS: u32 = 1_000;
+    const EACH: u32 = 8;
+    /// Inputs that arrived where they are acted on.
+    #[derive(Resource, Default)]
+    struct Arrived(u64);
+    fn count(mut inputs: MessageReader<PlayerInput>, mut arrived: ResMut<Arrived>) {
+        arrived.0 += inputs.read().count() as u64;
+    }
+    let mut app = App::new();
+    app.add_plugins((TimePlugin, SessionPlugin))
+        .init_resource::<Arrived>()
+        .add_systems(FixedUpdate, count.after(SimSystems::Ingest))
+        .insert_resource(Time::<Fixed>::from_hz(20.0))
+        // Everything that waits is handled in its tick.
+        .insert_resource(InboxSettings::reference());
+    one_tick_an_update(&mut app);
+    single_threaded(&mut app);
+    let clients = playing(&mut app, CLIENTS);
+    let transport = app.world().resource::<TransportHandle>().clone();
+    let tick_ns = |app: &mut App| {
+        let watch = Stopwatch::start();
+        app.update();
+        watch.elapsed().as_secs_f64() * 1e9
+    };
+    let (mut times, mut seq) = (Vec::new(), 0_u16);
+    for _ in 0..rounds {
+        let without_ns = tick_ns(&mut app);
+        for _ in 0..EACH {
+            seq = seq.wrapping_add(1);
+            let input = ClientInput {
+                seq,
+                motion: InputMotion::Towards(seq as u8),
+                ..ClientInput::default()
+            };
+            let bytes = ClientMessage::Input(input).to_bytes();
+            for &client in &clients {
+                let _ = transport.receive(client, &bytes);
+            }
+        }
+        let with_ns = tick_ns(&mut app);
+        times.push((with_ns - without_ns).max(0.0) / f64::from(CLIENTS * EACH));
+    }
+    let all = u64::from(CLIENTS * EACH) * rounds as u64;
+    BenchRow::repeated(SYSTEM, "decode and dispatch", &times, "ns/msg")
+        .about("Taking an input of each of 1,000 clients in turn, decoding it, checking its number and handing it on.")
+        .comparing("every message arrives", app.world().resource::<Arrived>().0 == all)
+        .aiming_below(100.0, "ns")
+}
+
+/// So many clients, each with an object.
+fn playing(app: &mut App, players: u32) -> Vec<ClientId> {
+    let spec = SceneSpec {
+        max_objects: 1 << 14,
+        ..SceneSpec::default()
+    };
+    let Ok(scene) = open_scene(app.world_mut(), spec, ()) else {
+        return Vec::new();
+    };
+    let clients = (0..u64::from(players)).filter_map(|player| {
+        let client = connect(app.world_mut(), Connected::player(player).ready()).ok()?;
+        let transport = app.world().resource::<TransportHandle>();
+        let login = ClientMessage::login(player).to_bytes();
+        transport.receive(client, &login).ok()?;
+        let place = (Player, Object::in_scene(scene), Position(Vec2::ONE));
+        app.world_mut().spawn((ControlledBy::new(client), place));
+        Some(client)
+    });
+    let clients = clients.collect();
+    (0..60).for_each(|_| app.update());
+    clients
+}
+
+/// What each client was told to come back with.
+fn tokens(sink: &MemorySink, clients: &[ClientId]) -> Vec<(PlayerId, ResumeToken)> {
+    let kept = sink.take();
+    let mut mirrors: Vec<Mirror> = clients.iter().map(|_| Mirror::default()).collect();
+    for (client, packet) in kept.frames.iter() {
+        if let Ok(nth) = clients.binary_search(&client) {
+            // What is missing shows in how many come back.
+            let _ = mirrors[nth].receive(packet);
+        }
+    }
+    let notices = mirrors.iter_mut().flat_map(Mirror::take_notices);
+    let told = notices.filter_map(|notice| match notice {
+        SessionNotice::Welcome { player, token } => Some((PlayerId(player), token)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_gets_in_and_comes_back() {
+        assert_eq!(burst(50, 1).agrees, Some(true));
+        assert_eq!(comebacks(20, 1).agrees, Some(true));
+        assert_eq!(dispatch(2).agrees, Some(true));
+        assert!(!size().is_broken());
+    }
+}

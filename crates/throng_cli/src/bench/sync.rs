@@ -1,0 +1,373 @@
+//! `throng bench sync`: dirty masks beside flags and sets, and replication of a walking crowd.
+//!
+//! SlotMasks are marked by hand and collected as in the tick, beside their peers on the same marks; what is collected is added up
+//! and must be the same. Replication is timed from the collection of what changed to every client's list of messages, on one
+//! thread; packets are put together afterwards (see `throng bench outbox`). Some clients hold mirrors, whose positions are
+//! compared with the server's.
+
+use std::collections::BTreeMap;
+use std::hash::RandomState;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bevy_ecs::prelude::*;
+use foldhash::fast::FixedState;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::Failure;
+use super::rows::BenchRow;
+use crate::is_interrupted;
+use throng::outbox::Sink;
+use throng::sim::clock::Stopwatch;
+use throng::sync::reference::{FLAGS, Flags, Pairs, SkippingFlags};
+use throng::sync::workload::{TICK_HZ, WalkingServer};
+use throng::sync::{Mirror, SyncSettings};
+use throng::sync::{SlotMasks, bits};
+use throng::wire::{Channel, ClientId};
+
+const SYSTEM: &str = "sync";
+
+/// Objects, and how many of them are dirty at a collection: 1 %.
+const OBJECTS: u32 = 10_000;
+const DIRTY: usize = 100;
+/// Attributes marked of each.
+const MARKS: usize = 4;
+/// Passes over all rounds, of which the median counts.
+const REPEATS: usize = 5;
+
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+    let mut rows = masks(if quick { 200 } else { 1_000 });
+    rows.push(change_detection(if quick { 50 } else { 200 }));
+    if is_interrupted() {
+        return Ok(rows);
+    }
+    let (objects, clients, ticks) = if quick {
+        (2_000, 200, 200)
+    } else {
+        (10_000, 1_000, 400)
+    };
+    rows.extend(replication(objects, clients, ticks)?);
+    Ok(rows)
+}
+
+/// Nanoseconds a mark in each pass, and what was collected in them, which is the same every time.
+#[derive(Default)]
+struct Collected {
+    ns_a_mark: Vec<f64>,
+    sum: u64,
+}
+
+impl Collected {
+    fn add(&mut self, (ns_a_mark, sum): (f64, u64)) {
+        self.ns_a_mark.push(ns_a_mark);
+        self.sum = sum;
+    }
+}
+
+/// Adds a pair to a sum in which the order does not show: that is each side's own.
+const fn weigh(sum: &mut u64, object: u32, bit: u32) {
+    let pair = object as u64 * FLAGS as u64 + bit as u64 + 1;
+    *sum = sum.wrapping_add(pair.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+}
+
+/// Passes of all ways of marking over the same marks, in turn.
+fn masks(rounds: usize) -> Vec<BenchRow> {
+    let mut random = Pcg64Mcg::seed_from_u64(7);
+    let marks_of_round = |_| -> Vec<(u32, u32)> {
+        let dirty = (0..DIRTY).flat_map(|_| {
+            let object = random.random_range(0..OBJECTS);
+            [(); MARKS].map(|()| (object, random.random_range(0..FLAGS as u32)))
+        });
+        dirty.collect()
+    };
+    let marks: Vec<Vec<(u32, u32)>> = (0..rounds).map(marks_of_round).collect();
+    let mut masks = SlotMasks::new(1);
+    masks.grow(OBJECTS as usize);
+    let mut flags = Flags::new(OBJECTS as usize);
+    let mut skipping = SkippingFlags::new(OBJECTS as usize);
+    let mut pairs = Pairs::<RandomState>::default();
+    let mut quick_pairs = Pairs::<FixedState>::default();
+    let (mut found, mut all) = (Collected::default(), <[Collected; 4]>::default());
+    // Each does all rounds before the others' turn: in turn round by round, the peers' tables would empty the caches.
+    for _ in 0..REPEATS {
+        found.add(timed(&marks, |marks, sum| {
+            marks.iter().for_each(|&(o, bit)| masks.mark(o, bit));
+            masks.drain(|object, mask| {
+                bits(mask).for_each(|bit| weigh(sum, object, bit as u32));
+                mask.fill(0);
+            });
+        }));
+        all[0].add(timed(&marks, |marks, sum| {
+            marks.iter().for_each(|&(o, bit)| flags.mark(o, bit));
+            flags.collect(|object, bit| weigh(sum, object, bit));
+        }));
+        all[1].add(timed(&marks, |marks, sum| {
+            marks.iter().for_each(|&(o, bit)| skipping.mark(o, bit));
+            skipping.collect(|object, bit| weigh(sum, object, bit));
+        }));
+        all[2].add(timed(&marks, |marks, sum| {
+            marks.iter().for_each(|&(o, bit)| pairs.mark(o, bit));
+            pairs.collect(|object, bit| weigh(sum, object, bit));
+        }));
+        all[3].add(timed(&marks, |marks, sum| {
+            marks.iter().for_each(|&(o, bit)| quick_pairs.mark(o, bit));
+            quick_pairs.collect(|object, bit| weigh(sum, object, bit));
+        }));
+    }
+    mask_rows(&found, &all)
+}
+
+/// The peers of the masks: case, name, the least ratio aimed at, and what they are.
+const PEERS: [(&str, &str, Option<f64>, &str); 4] = [
+    (
+        "beside flags",
+        "flags",
+        Some(70.0),
+        "a flag an attribute, all tested",
+    ),
+    (
+        "beside skipping",
+        "skipping",
+        Some(10.0),
+        "the same with a flag an object",
+    ),
+    (
+        "beside HashSet",
+        "HashSet",
+        Some(3.0),
+        "a hash set of pairs",
+    ),
+    (
+        "beside foldhash",
+        "HashSet, foldhash",
+        None,
+        "the same with a quicker hash",
+    ),
+];
+
+fn mask_rows(found: &Collected, all: &[Collected; 4]) -> Vec<BenchRow> {
+    let row = |case| BenchRow::repeated(SYSTEM, case, &found.ns_a_mark, "ns/mark");
+    let first = row("mark and collect")
+        .about(format!(
+            "Marking {MARKS} attributes of {DIRTY} of {OBJECTS} objects and collecting what is \
+             marked."
+        ))
+        .aiming_below(4.0, "ns");
+    let rows = PEERS
+        .iter()
+        .zip(all)
+        .map(|((case, name, least, what), other)| {
+            let row = row(*case)
+                .beside_repeated(name, &other.ns_a_mark)
+                .about(format!("The same marks beside {what}."))
+                .comparing("what was collected", other.sum == found.sum);
+            match least {
+                Some(least) => row.aiming_ratio(*least),
+                None => row,
+            }
+        });
+    std::iter::once(first).chain(rows).collect()
+}
+
+/// One pass over all rounds: nanoseconds a mark, and the sum of what was collected.
+fn timed(marks: &[Vec<(u32, u32)>], mut work: impl FnMut(&[(u32, u32)], &mut u64)) -> (f64, u64) {
+    let mut sum = 0;
+    let watch = Stopwatch::start();
+    marks.iter().for_each(|marks| work(marks, &mut sum));
+    let ns = watch.elapsed().as_secs_f64() * 1e9;
+    (ns / (marks.len() * DIRTY * MARKS) as f64, sum)
+}
+
+#[derive(Component)]
+struct BenchHealth(u32);
+
+/// What it costs to find changes by looking: a row is an object with the attribute.
+fn change_detection(rounds: usize) -> BenchRow {
+    let mut world = World::new();
+    let entities: Vec<Entity> = (0..OBJECTS)
+        .map(|_| world.spawn(BenchHealth(100)).id())
+        .collect();
+    let mut found = 0usize;
+    let mut changed = world.query_filtered::<&BenchHealth, Changed<BenchHealth>>();
+    let (mut ns_a_row, mut random) = (Vec::new(), Pcg64Mcg::seed_from_u64(7));
+    for _ in 0..rounds {
+        world.clear_trackers();
+        for _ in 0..DIRTY {
+            let nth = random.random_range(0..entities.len());
+            if let Some(mut health) = world.get_mut::<BenchHealth>(entities[nth]) {
+                health.0 += 1;
+            }
+        }
+        let watch = Stopwatch::start();
+        found += changed.iter(&world).count();
+        ns_a_row.push(watch.elapsed().as_secs_f64() * 1e9 / f64::from(OBJECTS));
+    }
+    let is_found = found > 0 && found <= rounds * DIRTY;
+    BenchRow::repeated(SYSTEM, "change detection", &ns_a_row, "ns/row")
+        .about("Finding changed components by looking, as Bevy does: a row is an object.")
+        .comparing("what was changed is found", is_found)
+        .aiming_below(1.0, "ns")
+}
+
+/// Mirrors of some clients, fed in the tick.
+#[derive(Clone, Default)]
+struct SomeMirrors {
+    mirrors: Arc<Mutex<BTreeMap<ClientId, (Mirror, u64)>>>,
+}
+
+impl Sink for SomeMirrors {
+    fn deliver(&mut self, client: ClientId, _channel: Channel, packet: &[u8]) {
+        let mut mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((mirror, faults)) = mirrors.get_mut(&client) {
+            *faults += u64::from(mirror.receive(packet).is_err());
+        }
+    }
+}
+
+impl SomeMirrors {
+    /// Packets that a mirror could not take.
+    fn faults(&self) -> u64 {
+        let mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
+        mirrors.values().map(|&(_, faults)| faults).sum()
+    }
+}
+
+/// With reckoning and tiers, and with everything sent every tick.
+fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, Failure> {
+    // As dense as 10,000 in a square kilometre.
+    let side_m = (objects as f32 / 10_000.0).sqrt() * 1_000.0;
+    let everything = SyncSettings {
+        motion_tolerance_m: 0.0,
+        near_m: side_m * 2.0,
+        bytes_per_client_s: u32::MAX / 2,
+        ..SyncSettings::default()
+    };
+    let mut rows = Vec::new();
+    for (case, settings, aim, ticks) in [
+        ("a link and tick", SyncSettings::default(), 10.0, ticks),
+        ("everything sent", everything, 50.0, ticks / 4),
+    ] {
+        let mut server = WalkingServer::new(objects, clients, side_m, settings)
+            .map_err(|error| Failure::new(error.to_string()))?;
+        let mirrors = SomeMirrors::default();
+        let watched: Vec<_> = server.clients().step_by(50).collect();
+        let begun = watched
+            .iter()
+            .map(|&(client, _)| (client, Default::default()));
+        *mirrors
+            .mirrors
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = begun.collect();
+        server.set_sink(Box::new(mirrors.clone()));
+        // Until everybody knows whom it sees.
+        for _ in 0..60 {
+            server.step();
+        }
+        let (before, packed_before) = server.stats();
+        let (mut times, mut links, mut off_m) = (TickTimes::default(), 0, Vec::new());
+        for tick in 0..ticks {
+            let ns = server.step().as_secs_f64() * 1e9;
+            let tick_links = server.stats().0.links;
+            times.ms.push(ns / 1e6);
+            times.ns_a_link.push(ns / tick_links.max(1) as f64);
+            links += tick_links;
+            if tick % 7 == 0 {
+                errors(&server, &mirrors, &watched, &mut off_m);
+            }
+        }
+        let (after, packed) = server.stats();
+        off_m.sort_unstable_by(f32::total_cmp);
+        let faults = mirrors.faults();
+        let seconds = ticks as f64 / TICK_HZ;
+        let bytes = (packed.bytes - packed_before.bytes) as f64;
+        rows.extend(replication_rows(
+            &format!("{case}/{objects}"),
+            case,
+            aim,
+            &times,
+            links,
+            &off_m,
+            faults,
+            bytes / f64::from(clients) / seconds,
+            after.sent.motions.messages - before.sent.motions.messages,
+        ));
+        if is_interrupted() {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// The rows of one case. `off_m` is how far mirrors were off, sorted.
+fn replication_rows(
+    name: &str,
+    case: &str,
+    aim: f64,
+    times: &TickTimes,
+    links: u64,
+    off_m: &[f32],
+    faults: u64,
+    bytes_per_client_s: f64,
+    sent: u64,
+) -> [BenchRow; 5] {
+    let p99_m = off_m
+        .get(off_m.len() * 99 / 100)
+        .copied()
+        .unwrap_or(f32::MAX);
+    let row =
+        |what: &str, value, unit| BenchRow::new(SYSTEM, format!("{case}, {what}"), value, unit);
+    [
+        BenchRow::repeated(SYSTEM, name, &times.ns_a_link, "ns/link")
+            .about(
+                "From what changed to every client's list of messages, by the links of the tick; \
+                 everybody walks.",
+            )
+            .comparing(
+                format!("mirrors take every packet ({faults} faults)"),
+                faults == 0,
+            )
+            .aiming_below(aim, "ns"),
+        BenchRow::repeated(SYSTEM, format!("{case}, a tick"), &times.ms, "ms")
+            .about("The same as whole ticks."),
+        row("bytes", bytes_per_client_s / 1e3, "kB/s").about("What a client is sent a second."),
+        row("sent", 100.0 * sent as f64 / links as f64, "% links")
+            .about("Of how many of the links a tick sends the motion; clients reckon the rest."),
+        row("off p99", f64::from(p99_m * 100.0), "cm")
+            .about("How far mirrors are off of objects within 20 m, which 99 of 100 stay within.")
+            .aiming("at most 10 cm", p99_m <= 0.1),
+    ]
+}
+
+/// How long each tick took.
+#[derive(Default)]
+struct TickTimes {
+    ms: Vec<f64>,
+    ns_a_link: Vec<f64>,
+}
+
+/// How far mirrors are off of objects within 20 m, in metres.
+fn errors(
+    server: &WalkingServer,
+    mirrors: &SomeMirrors,
+    watched: &[(ClientId, throng::world::Object)],
+    off_m: &mut Vec<f32>,
+) {
+    let places: BTreeMap<u32, glam::Vec2> = server.positions().collect();
+    let mirrors = mirrors
+        .mirrors
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    for (client, own) in watched {
+        let (Some((mirror, _)), Some(own)) = (mirrors.get(client), places.get(&own.id().0)) else {
+            continue;
+        };
+        for id in mirror.ids() {
+            if let (Some(at), Some(believed)) =
+                (places.get(&id), mirror.position(id, server.tick()))
+                && at.distance(*own) <= 20.0
+            {
+                off_m.push(at.distance(believed));
+            }
+        }
+    }
+}

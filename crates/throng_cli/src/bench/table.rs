@@ -1,0 +1,224 @@
+//! Rows for a person, in 80 columns: a line of figures, what they are, and what they are held against.
+
+use super::rows::{BenchRow, RepeatSpread};
+
+/// The widest line.
+const WIDTH: usize = 80;
+
+/// How far what belongs to a row is set in.
+const INDENT: usize = 4;
+
+/// The heads of the columns.
+pub(super) fn heading() -> String {
+    format!(
+        "{:<28}{:>10} {:<12}{:>10}{:>10}{:>9}",
+        "", "value", "", "least", "most", "ratio"
+    )
+}
+
+/// The rows of a system under its name; `mark` colours what is broken.
+pub(super) fn table(rows: &[BenchRow], mark: impl Fn(&str) -> String) -> String {
+    let mut lines = Vec::new();
+    let mut system = "";
+    for row in rows {
+        if row.system != system {
+            system = &row.system;
+            lines.push(format!("{system:<28}{}", &heading()[28..]));
+        }
+        lines.extend(figures(row));
+        lines.extend(wrapped(&row.about));
+        lines.extend(wrapped(&held_against(row)));
+        lines.extend(verdicts(row).into_iter().map(
+            |(line, is_broken)| {
+                if is_broken { mark(&line) } else { line }
+            },
+        ));
+    }
+    lines.join("\n")
+}
+
+/// The line of figures; a long name has a line of its own.
+fn figures(row: &BenchRow) -> Vec<String> {
+    let spread = |figure: fn(&super::rows::RepeatSpread) -> f64| {
+        let spread = row.spread.as_ref();
+        spread.map_or_else(String::new, |spread| number(figure(spread)))
+    };
+    let ratio = row
+        .ratio
+        .map_or_else(String::new, |ratio| format!("{}×", number(ratio)));
+    let (value, unit) = (figure(row.value), &row.unit);
+    let (least, most) = (spread(|spread| spread.min), spread(|spread| spread.max));
+    let name = format!("  {}", row.case);
+    let mut lines = Vec::new();
+    let name = if name.chars().count() > 28 {
+        lines.push(name);
+        String::new()
+    } else {
+        name
+    };
+    // A long unit takes the room of the spread, which such figures are without.
+    let rest = if unit.chars().count() > 11 {
+        format!("{name:<28}{value:>10} {unit:<32}{ratio:>9}")
+    } else {
+        format!("{name:<28}{value:>10} {unit:<12}{least:>10}{most:>10}{ratio:>9}")
+    };
+    lines.push(rest.trim_end().to_owned());
+    lines
+}
+
+/// What the reference took, and the baseline.
+fn held_against(row: &BenchRow) -> String {
+    let mut parts = Vec::new();
+    if let (Some(name), Some(value)) = (&row.reference, row.reference_value) {
+        let spread = row.reference_spread.map_or_else(String::new, |spread| {
+            format!(" ({} to {})", number(spread.min), number(spread.max))
+        });
+        parts.push(format!("{name}: {} {}{spread}", figure(value), row.unit));
+    }
+    parts.extend(since_baseline(row).map(|since| format!("baseline: {since}")));
+    parts.join("; ")
+}
+
+/// What the figure was in the baseline and how it changed, in words that are the same whether more of it is better or worse.
+pub(super) fn since_baseline(row: &BenchRow) -> Option<String> {
+    let then = row.baseline_value?;
+    let mut text = format!("{} {}{}", figure(then), row.unit, change(row.value, then));
+    if row.is_within_spread == Some(true) {
+        text.push_str(", within the spread");
+    }
+    if let (Some(now), Some(then)) = (row.spread, row.baseline_spread) {
+        let (word, best): (_, fn(&RepeatSpread) -> f64) = if row.more_is_better {
+            ("most", |spread| spread.max)
+        } else {
+            ("least", |spread| spread.min)
+        };
+        let (now, then) = (best(&now), best(&then));
+        text.push_str(&format!(", {word} {}{}", number(then), change(now, then)));
+    }
+    Some(text)
+}
+
+/// How one figure differs from an earlier one; nothing where that was 0.
+fn change(now: f64, then: f64) -> String {
+    let times = now / then;
+    let percent = (times - 1.0).abs() * 100.0;
+    let shown = |percent: f64| {
+        if percent < 9.95 {
+            format!("{percent:.1}")
+        } else {
+            format!("{percent:.0}")
+        }
+    };
+    match times {
+        _ if !times.is_finite() => String::new(),
+        _ if percent < 0.05 => ", now the same".to_owned(),
+        2.0.. => format!(", now {} times as much", number(times)),
+        1.0.. => format!(", now {} % more", shown(percent)),
+        _ => format!(", now {} % less", shown(percent)),
+    }
+}
+
+/// What was compared, and the target; whether each is broken.
+fn verdicts(row: &BenchRow) -> Vec<(String, bool)> {
+    let line = |word: &str, what: &str| format!("    {word:<8}{what}");
+    let mut lines = Vec::new();
+    if let (Some(compared), Some(agrees)) = (&row.compared, row.agrees) {
+        let word = if agrees { "same" } else { "DIFFERS" };
+        lines.push((line(word, compared), !agrees));
+    }
+    if let (Some(target), Some(meets)) = (&row.target, row.meets) {
+        let word = if meets { "ok" } else { "MISSED" };
+        lines.push((line(word, target), !meets));
+    }
+    lines
+}
+
+/// Words in lines of at most 80 columns, set in.
+pub(super) fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        let is_full = INDENT + line.chars().count() + 1 + word.chars().count() > WIDTH;
+        if is_full && !line.is_empty() {
+            lines.push(format!("{:INDENT$}{line}", ""));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    if !line.is_empty() {
+        lines.push(format!("{:INDENT$}{line}", ""));
+    }
+    lines
+}
+
+/// A number; counts without a point.
+fn figure(value: f64) -> String {
+    if value.fract() == 0.0 {
+        return format!("{value:.0}");
+    }
+    number(value)
+}
+
+/// Three digits that count, or all before the point.
+pub(crate) fn number(value: f64) -> String {
+    match value.abs() {
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_eighty_columns_whatever_its_rows_are_called() {
+        let row = BenchRow::repeated(
+            "matchmaking",
+            "10000 parties in a mode with a long name",
+            &[99_999.9, 123_456.7, 999_999.9],
+            "ns/party",
+        )
+        .beside_repeated("the order of arrival", &[1.0, 9_999_999.0, 99_999_999.0])
+        .about("What it takes to put all parties that wait into matches, ".repeat(4))
+        .comparing("every player is in a match or waits", false);
+        let long_unit = BenchRow::new("tick", "memory/100000", 123_456.0, "bytes/s a player");
+        let rows = [row.clone().aiming_below(4.0, "ns"), row, long_unit];
+        let table = table(&rows, str::to_owned);
+        for line in table.lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+        assert!(table.contains("MISSED  <= 4 ns"), "{table}");
+        assert!(table.contains("DIFFERS every player"), "{table}");
+    }
+
+    #[test]
+    fn a_change_since_the_baseline_is_told_in_words_with_its_unit() {
+        let row = BenchRow::repeated("matchmaking", "heartbeat", &[1.4, 10.4, 12.0], "ms");
+        let then = RepeatSpread::of(&[1.2, 1.3, 1.9]);
+        assert_eq!(
+            since_baseline(&row.clone().since(1.3, then)).unwrap(),
+            "1.30 ms, now 8.00 times as much, within the spread, least 1.20, now 17 % more"
+        );
+        let once = BenchRow::new("tick", "packets/20", 75.0, "a second");
+        let since = |then| since_baseline(&once.clone().since(then, None)).unwrap();
+        assert_eq!(since(100.0), "100 a second, now 25 % less");
+        assert_eq!(since(75.01), "75.0 a second, now the same");
+        assert_eq!(since(0.0), "0 a second");
+        assert_eq!(since_baseline(&row), None);
+    }
+
+    #[test]
+    fn what_is_broken_is_marked_and_nothing_else() {
+        let row = BenchRow::new("nav", "town", 5.0, "us").comparing("the lengths", true);
+        let mark = |line: &str| format!("<{line}>");
+        assert!(!table(std::slice::from_ref(&row), mark).contains('<'));
+        let missed = table(&[row.aiming_below(4.0, "us")], mark);
+        assert_eq!(missed.lines().filter(|line| line.contains('<')).count(), 1);
+    }
+}

@@ -1,0 +1,638 @@
+//! `throng bench tick`: the whole tick under a crowd, and the largest crowd that it can carry.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use super::Failure;
+use super::crowd_search::{CrowdRange, CrowdSearch, TRIES};
+use super::growth;
+use super::rows::{BenchRow, RepeatSpread};
+use super::table::number;
+use crate::color::broken_text;
+use crate::{is_interrupted, print, progress, threads};
+use throng::inbox::Inbox;
+use throng::outbox::OutboxStats;
+use throng::sim::clock::Stopwatch;
+use throng::sim::{SetTiming, SimSystems, TickTimings};
+use throng::sync::SyncStats;
+use throng_scenario::crowd::{
+    LOAD_PLAYERS_MAX, LOAD_SQUARE_M, LOAD_WARM_UP_TICKS, LoadCensus, LoadLayout, add_load_as,
+    load_census, load_npcs, load_side_tiles,
+};
+use throng_scenario::testing::TestServer;
+
+/// The longest that 99 of 100 ticks may take: a tick at 20 Hz.
+const BUDGET: Duration = Duration::from_millis(50);
+
+const TARGET: &str = "p99 < 50 ms";
+
+const TICK_HZ: f64 = 20.0;
+
+/// Players with which the search begins.
+const SEARCH_FROM: u32 = 1_000;
+
+/// The longest that a crowd in one square is measured, seconds of wall time: its cost grows with the square of its number. What it
+/// did by then is what is told.
+const SQUARE_S_MAX: f64 = 90.0;
+
+/// The same with `--quick`.
+const SQUARE_QUICK_S_MAX: f64 = 20.0;
+
+/// The fewest ticks of such a crowd that are measured, however long they take.
+const SQUARE_TICKS_MIN: u64 = 5;
+
+/// How the tick is measured.
+pub(super) struct TickBench {
+    pub threads: usize,
+    pub quick: bool,
+    /// Say nothing on stderr.
+    pub quiet: bool,
+    /// Print a table for each crowd.
+    pub tables: bool,
+    /// Say whether the target is met.
+    pub judge: bool,
+}
+
+/// A crowd, and how long it is played.
+#[derive(Clone, Copy, Debug)]
+struct CrowdTry {
+    players: u32,
+    layout: LoadLayout,
+    ticks: u64,
+    /// Whether the run ends as soon as its 99th percentile cannot come in under budget any more.
+    stop_late: bool,
+}
+
+/// One crowd's figures.
+#[derive(Clone, Debug)]
+struct MeasuredTicks {
+    players: u32,
+    layout: LoadLayout,
+    /// Ticks that went before, in which everybody sets out.
+    warm_up_ticks: u64,
+    census: LoadCensus,
+    /// Ticks measured.
+    ticks: u64,
+    sets: Vec<(SimSystems, SetTiming)>,
+    tick: SetTiming,
+    /// The 99th percentiles of the thirds of the measured ticks.
+    p99_ms_of_thirds: Vec<f64>,
+    /// What came in and went out while measuring.
+    received: u64,
+    sent: Sent,
+    bytes_a_player: Option<f64>,
+    /// Too many ticks are late already.
+    is_late: bool,
+}
+
+impl TickBench {
+    /// Measures these crowds, the smallest first; without any, searches the largest that meets the target.
+    pub(super) fn measure(&self, players: &[u32]) -> Result<Vec<BenchRow>, Failure> {
+        let at_start = resident_bytes();
+        if players.is_empty() {
+            return self.search(at_start);
+        }
+        // Ascending, so that memory that a smaller crowd gave back is used again and not counted twice.
+        let mut players = players.to_vec();
+        players.sort_unstable();
+        players.dedup();
+        let ticks = if self.quick { 100 } else { 600 };
+        let mut rows = Vec::new();
+        for players in players {
+            for layout in [LoadLayout::Spread, LoadLayout::Square] {
+                let crowd = CrowdTry {
+                    players,
+                    layout,
+                    ticks,
+                    stop_late: false,
+                };
+                let Some(measured) = self.run(crowd, at_start)? else {
+                    return Ok(rows);
+                };
+                self.tell(&measured)?;
+                rows.extend(measured.rows());
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Searches the largest crowd that meets the target, and tries both sides of the edge again.
+    fn search(&self, at_start: Option<u64>) -> Result<Vec<BenchRow>, Failure> {
+        let (ticks, tries) = if self.quick { (100, 2) } else { (200, TRIES) };
+        let mut search = CrowdSearch::new(SEARCH_FROM, LOAD_PLAYERS_MAX, tries);
+        // Of the crowds that held, the last run of each.
+        let mut held: BTreeMap<u32, MeasuredTicks> = BTreeMap::new();
+        while let Some(players) = search.next() {
+            let crowd = CrowdTry {
+                players,
+                layout: LoadLayout::Spread,
+                ticks,
+                stop_late: true,
+            };
+            let Some(measured) = self.run(crowd, at_start)? else {
+                break;
+            };
+            if is_interrupted() {
+                break;
+            }
+            let holds = measured.holds();
+            self.say(&format!(
+                "tick: {players} players: p99 {} ms, {}",
+                number(measured.tick.p99_ms),
+                if holds { "holds" } else { "too many" }
+            ));
+            search.tell(players, holds);
+            if holds {
+                held.insert(players, measured);
+            }
+        }
+        let range = search.range();
+        let mut rows = Vec::new();
+        if let Some(best) = held.get(&range.held) {
+            self.tell(best)?;
+            rows.extend(best.rows());
+        }
+        // What was tried so far is no largest crowd.
+        if is_interrupted() {
+            return Ok(rows);
+        }
+        if self.tables {
+            print(&format!("\n{}", told(range, self.threads)))?;
+        }
+        rows.push(largest_crowd(range));
+        // Crowds that held are sizes enough to tell how each set grows.
+        let of_all: Vec<BenchRow> = held.values().flat_map(MeasuredTicks::rows).collect();
+        rows.extend(growth::rows(&of_all));
+        Ok(rows)
+    }
+
+    /// Plays a crowd; `None` when it was interrupted before anything could be said.
+    fn run(
+        &self,
+        crowd: CrowdTry,
+        at_start: Option<u64>,
+    ) -> Result<Option<MeasuredTicks>, Failure> {
+        let CrowdTry {
+            players,
+            layout,
+            ticks,
+            stop_late,
+        } = crowd;
+        let mut server = TestServer::builder().workers(self.threads).timing().build();
+        add_load_as(server.world_mut(), players, layout)
+            .map_err(|error| Failure::new(error.to_string()))?;
+        let bar = progress(LOAD_WARM_UP_TICKS + ticks, "tick", self.quiet);
+        let step = |server: &mut TestServer| {
+            server.step(1);
+            bar.set_position(server.tick());
+        };
+        let clock = Stopwatch::start();
+        let is_over = |share: f64| {
+            let most = match (layout, self.quick) {
+                (LoadLayout::Spread, _) => return false,
+                (LoadLayout::Square, true) => SQUARE_QUICK_S_MAX,
+                (LoadLayout::Square, false) => SQUARE_S_MAX,
+            };
+            clock.elapsed().as_secs_f64() > share * most
+        };
+        while server.tick() < LOAD_WARM_UP_TICKS && !is_interrupted() && !is_over(0.5) {
+            step(&mut server);
+        }
+        let warm_up_ticks = server.tick();
+        let end = warm_up_ticks + ticks;
+        server.world_mut().resource_mut::<TickTimings>().reset();
+        let (received, sent) = counters(&server);
+        // The 99th percentile is the sample of this rank, so that many may lie above it.
+        let late_max = ticks - (ticks * 99).div_ceil(100);
+        let mut is_late = false;
+        let is_enough = |tick: u64| tick >= warm_up_ticks + SQUARE_TICKS_MIN && is_over(1.0);
+        while server.tick() < end && !is_interrupted() {
+            if (stop_late && is_late) || is_enough(server.tick()) {
+                break;
+            }
+            step(&mut server);
+            is_late = server.stats::<TickTimings>().late_ticks(BUDGET) as u64 > late_max;
+        }
+        bar.finish_and_clear();
+        let measured_ticks = server.tick() - warm_up_ticks;
+        if measured_ticks == 0 {
+            return Ok(None);
+        }
+        let (received_now, sent_now) = counters(&server);
+        let timings = server.stats::<TickTimings>();
+        let sets = SimSystems::ALL
+            .into_iter()
+            .filter(|set| !matches!(set, SimSystems::First | SimSystems::Last));
+        let mut measured = MeasuredTicks {
+            players,
+            layout,
+            warm_up_ticks,
+            census: LoadCensus::default(),
+            ticks: measured_ticks,
+            sets: sets.map(|set| (set, timings.set(set))).collect(),
+            tick: timings.tick(),
+            p99_ms_of_thirds: p99_of_thirds(&timings.kept_ticks_ms()),
+            received: received_now - received,
+            sent: since(sent_now, sent),
+            bytes_a_player: resident_bytes()
+                .zip(at_start)
+                .map(|(now, before)| now.saturating_sub(before) as f64 / f64::from(players)),
+            is_late,
+        };
+        measured.census = load_census(server.world_mut());
+        Ok(Some(measured))
+    }
+
+    fn tell(&self, measured: &MeasuredTicks) -> Result<(), Failure> {
+        if self.tables {
+            // Fewer ticks than there were to be are not judged.
+            print(&measured.table(self.threads, self.judge && !is_interrupted()))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn say(&self, line: &str) {
+        if !self.quiet {
+            // That nobody reads it is no error.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+}
+
+/// What a search found, for a person.
+fn told(range: CrowdRange, thread_count: usize) -> String {
+    let threads = threads(thread_count);
+    let held = match range.held {
+        0 => format!("largest crowd   none had {TARGET} in every try, on {threads}"),
+        held => format!(
+            "largest crowd   holds {held} players on this machine, on {threads}:\n                \
+             {TARGET} in every try; {held} tried {}",
+            times(range.held_tries)
+        ),
+    };
+    match range.missed {
+        Some(missed) => format!(
+            "{held}\n                {missed} in none; tried {}",
+            times(range.missed_tries)
+        ),
+        None => held,
+    }
+}
+
+fn times(count: u32) -> String {
+    if count == 1 {
+        "once".to_owned()
+    } else {
+        format!("{count} times")
+    }
+}
+
+fn largest_crowd(range: CrowdRange) -> BenchRow {
+    let row = BenchRow::new("tick", "largest crowd", f64::from(range.held), "players");
+    let spread = range.missed.map(|missed| RepeatSpread {
+        repeats: (range.held_tries + range.missed_tries) as usize,
+        min: f64::from(range.held),
+        median: f64::from(range.held),
+        max: f64::from(missed),
+    });
+    let held = match range.held {
+        0 => format!("No crowd had {TARGET} in every try"),
+        _ => format!(
+            "The most players that had {TARGET} in every try, of which there were {}",
+            range.held_tries
+        ),
+    };
+    let missed = match range.missed {
+        Some(missed) => format!(
+            "{missed} players had it in none, of which there were {}",
+            range.missed_tries
+        ),
+        None => "no larger crowd missed it in every try".to_owned(),
+    };
+    row.spreading(spread)
+        .more_is_better()
+        .about(format!("{held}; {missed}."))
+        .aiming(TARGET, range.held > 0)
+}
+
+/// The 99th percentile of each third of a run.
+fn p99_of_thirds(ticks_ms: &[f64]) -> Vec<f64> {
+    let third = ticks_ms.len().div_ceil(3).max(1);
+    let p99 = |some: &[f64]| {
+        let mut sorted = some.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted[(sorted.len() * 99).div_ceil(100).max(1) - 1]
+    };
+    ticks_ms.chunks(third).map(p99).collect()
+}
+
+/// What went out.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    packets: u64,
+    bytes: u64,
+    motions: u64,
+    deltas: u64,
+    snapshots: u64,
+    despawns: u64,
+}
+
+fn counters(server: &TestServer) -> (u64, Sent) {
+    let (packed, sent) = (
+        server.stats::<OutboxStats>(),
+        server.stats::<SyncStats>().sent,
+    );
+    let sent = Sent {
+        packets: packed.frames,
+        bytes: packed.bytes,
+        motions: sent.motions.messages,
+        deltas: sent.deltas.messages,
+        snapshots: sent.snapshots.messages,
+        despawns: sent.despawns.messages,
+    };
+    (server.stats::<Inbox>().counters().handled, sent)
+}
+
+const fn since(now: Sent, before: Sent) -> Sent {
+    Sent {
+        packets: now.packets - before.packets,
+        bytes: now.bytes - before.bytes,
+        motions: now.motions - before.motions,
+        deltas: now.deltas - before.deltas,
+        snapshots: now.snapshots - before.snapshots,
+        despawns: now.despawns - before.despawns,
+    }
+}
+
+/// A figure's name as one says it.
+fn in_words(figure: &str) -> &'static str {
+    match figure {
+        "mean" => "the mean",
+        "p50" => "the median",
+        "p99" => "what 99 of 100 stay within",
+        _ => "the longest",
+    }
+}
+
+fn resident_bytes() -> Option<u64> {
+    throng::memory::process_memory().map(|memory| memory.resident_bytes)
+}
+
+impl MeasuredTicks {
+    fn holds(&self) -> bool {
+        !self.is_late && self.tick.p99_ms < BUDGET.as_secs_f64() * 1e3
+    }
+
+    /// In front of the cases of a crowd that is not spread.
+    const fn layout_word(&self) -> &'static str {
+        match self.layout {
+            LoadLayout::Spread => "",
+            // Not all had set out when its time was up: it is no size beside those of which all had.
+            LoadLayout::Square if self.warm_up_ticks < LOAD_WARM_UP_TICKS => "unsettled square ",
+            LoadLayout::Square => "square ",
+        }
+    }
+
+    /// A count of all measured ticks, a second.
+    fn a_second(&self, count: u64) -> f64 {
+        count as f64 * TICK_HZ / self.ticks as f64
+    }
+
+    fn rows(&self) -> Vec<BenchRow> {
+        let players = self.players;
+        let layout = self.layout_word();
+        let row = |case: &str, value: f64, unit| {
+            BenchRow::new("tick", format!("{layout}{case}/{players}"), value, unit)
+        };
+        let mut rows = Vec::new();
+        let timings = self
+            .sets
+            .iter()
+            .map(|&(set, timing)| (set.name(), timing))
+            .chain([("tick", self.tick)]);
+        for (name, timing) in timings {
+            for (figure, ms) in [
+                ("mean", timing.mean_ms),
+                ("p50", timing.p50_ms),
+                ("p99", timing.p99_ms),
+                ("max", timing.max_ms),
+            ] {
+                let row = row(&format!("{name} {figure}"), ms, "ms");
+                let is_p99 = (name, figure) == ("tick", "p99");
+                rows.push(if is_p99 {
+                    let row = row.spreading(RepeatSpread::of(&self.p99_ms_of_thirds));
+                    let row = row.about(
+                        "What 99 of 100 ticks stay within; least and most are those of the \
+                         thirds of the run.",
+                    );
+                    // Nobody is to hold a crowd in which everybody could see everybody.
+                    match self.layout {
+                        LoadLayout::Spread => row.aiming(TARGET, self.holds()),
+                        LoadLayout::Square => row,
+                    }
+                } else if name == "tick" {
+                    row.about(format!("The whole tick: {} of all.", in_words(figure)))
+                } else {
+                    row.about(format!(
+                        "The set {name} of the tick: {} of all.",
+                        in_words(figure)
+                    ))
+                });
+            }
+        }
+        let sent = self.a_second(self.sent.bytes) / f64::from(players);
+        rows.push(row("sent", sent, "bytes/s a player").about("What a player is sent a second."));
+        rows.extend(self.bytes_a_player.map(|bytes| {
+            row("memory", bytes, "bytes a player")
+                .about("The process, less what it had at the start, by players.")
+        }));
+        for (case, count) in [
+            ("messages in", self.received),
+            ("packets", self.sent.packets),
+            ("motions", self.sent.motions),
+            ("deltas", self.sent.deltas),
+            ("snapshots", self.sent.snapshots),
+            ("despawns", self.sent.despawns),
+        ] {
+            let row = row(case, self.a_second(count), "a second");
+            rows.push(row.about("All players together, in simulated time."));
+        }
+        let walking = f64::from(self.census.walking) / f64::from(players);
+        rows.push(row("walking", walking, "of players").about("Players on a path at the end."));
+        let links = self.census.links as f64 / f64::from(players);
+        rows.push(row("links", links, "a player").about("Whom a player sees at the end."));
+        rows
+    }
+
+    fn table(&self, thread_count: usize, judge: bool) -> String {
+        let mut text = String::new();
+        // Writing into a string does not fail.
+        let _ = self.write_table(&mut text, thread_count);
+        let (word, held) = (if self.holds() { "ok    " } else { "MISSED" }, self.holds());
+        if judge && self.layout == LoadLayout::Spread {
+            let line = format!("{word}  {TARGET}");
+            text.push_str(&if held { line } else { broken_text(&line) });
+        }
+        text.trim_end().to_owned()
+    }
+
+    fn write_table(&self, to: &mut String, thread_count: usize) -> std::fmt::Result {
+        let players = f64::from(self.players);
+        let side_km = f64::from(load_side_tiles(self.players)) / 2_000.0;
+        let a_second = |count: u64| number(self.a_second(count));
+        writeln!(
+            to,
+            "\ncrowd       {} players, {} NPCs in {side_km:.2} km × {side_km:.2} km; {}",
+            self.census.players,
+            load_npcs(self.players),
+            threads(thread_count)
+        )?;
+        if self.layout == LoadLayout::Square {
+            writeln!(
+                to,
+                "            all in one square of {LOAD_SQUARE_M} m, where everybody could see everybody"
+            )?;
+        }
+        writeln!(
+            to,
+            "measured    {} ticks, {:.0} s simulated, after {} ticks of warm-up",
+            self.ticks,
+            self.ticks as f64 / TICK_HZ,
+            self.warm_up_ticks
+        )?;
+        writeln!(
+            to,
+            "at the end  {:.0} % of players walk; {} links a player",
+            100.0 * f64::from(self.census.walking) / players,
+            number(self.census.links as f64 / players)
+        )?;
+        writeln!(
+            to,
+            "a second    {} messages in, {} packets out: {} motions,",
+            a_second(self.received),
+            a_second(self.sent.packets),
+            a_second(self.sent.motions)
+        )?;
+        writeln!(
+            to,
+            "            {} deltas, {} snapshots, {} despawns",
+            a_second(self.sent.deltas),
+            a_second(self.sent.snapshots),
+            a_second(self.sent.despawns)
+        )?;
+        let memory = self.bytes_a_player.map_or_else(String::new, |b| {
+            format!(", {} kB of memory", number(b / 1e3))
+        });
+        let sent = self.a_second(self.sent.bytes) / players;
+        writeln!(to, "a player    {} kB/s sent{memory}", number(sent / 1e3))?;
+        writeln!(
+            to,
+            "\n{:<12}{:>10}{:>10}{:>10}{:>10}",
+            "set", "mean ms", "p50 ms", "p99 ms", "max ms"
+        )?;
+        let timings = self
+            .sets
+            .iter()
+            .map(|&(set, timing)| (set.name(), timing))
+            .chain([("tick", self.tick)]);
+        for (name, t) in timings {
+            writeln!(
+                to,
+                "{name:<12}{:>10.3}{:>10.3}{:>10.3}{:>10.3}",
+                t.mean_ms, t.p50_ms, t.p99_ms, t.max_ms
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_crowd_is_measured_in_every_figure() {
+        let bench = TickBench {
+            threads: 1,
+            quick: true,
+            quiet: true,
+            tables: false,
+            judge: true,
+        };
+        let Ok(Some(measured)) = bench.run(
+            CrowdTry {
+                players: 20,
+                layout: LoadLayout::Spread,
+                ticks: 10,
+                stop_late: false,
+            },
+            Some(0),
+        ) else {
+            panic!("it is not interrupted")
+        };
+        assert_eq!((measured.ticks, measured.census.players), (10, 20));
+        assert!(
+            (80..=120).contains(&measured.received),
+            "10 a second each: {}",
+            measured.received
+        );
+        assert!(measured.sent.packets > 0 && measured.tick.max_ms >= measured.tick.p50_ms);
+        assert!(
+            measured
+                .table(1, true)
+                .lines()
+                .all(|line| line.chars().count() <= 80)
+        );
+        let rows = measured.rows();
+        assert_eq!(rows.iter().filter(|row| row.meets.is_some()).count(), 1);
+        assert!(rows.iter().all(|row| row.value.is_finite()));
+        assert!(rows.iter().all(|row| !row.about.is_empty()));
+        let p99 = rows.iter().find(|row| row.case == "tick p99/20").unwrap();
+        assert_eq!(p99.spread.map(|spread| spread.repeats), Some(3));
+        assert!(!measured.table(1, false).contains(TARGET));
+    }
+
+    #[test]
+    fn a_range_is_told_with_both_its_ends() {
+        let range = |missed| CrowdRange {
+            held: 2_400,
+            held_tries: 3,
+            missed,
+            missed_tries: missed.map_or(0, |_| 2),
+        };
+        let both = told(range(Some(2_500)), 1);
+        assert!(
+            both.contains("2400 tried 3 times") && both.contains("2500 in none; tried 2 times"),
+            "{both}"
+        );
+        assert!(both.lines().all(|line| line.chars().count() <= 80));
+        assert!(!told(range(None), 1).contains("in none"));
+        let row = largest_crowd(range(Some(2_500)));
+        let spread = row.spread.unwrap();
+        assert_eq!(
+            (row.value, spread.repeats, spread.min, spread.max),
+            (2_400.0, 5, 2_400.0, 2_500.0)
+        );
+        assert!(row.about.contains("were 3; 2500 players"), "{}", row.about);
+        // An upper end that was not found is not claimed.
+        let open = largest_crowd(range(None));
+        assert!(open.spread.is_none() && open.about.contains("no larger crowd missed it"));
+        let nobody = largest_crowd(CrowdRange {
+            held: 0,
+            held_tries: 0,
+            ..range(Some(10))
+        });
+        assert!(nobody.is_broken() && nobody.about.starts_with("No crowd had"));
+    }
+
+    #[test]
+    fn thirds_of_a_run_have_percentiles_of_their_own() {
+        let ticks: Vec<f64> = (1..=300).map(f64::from).collect();
+        assert_eq!(p99_of_thirds(&ticks), [99.0, 199.0, 299.0]);
+        assert_eq!(p99_of_thirds(&[7.0]), [7.0]);
+        assert_eq!(p99_of_thirds(&[]), Vec::<f64>::new());
+    }
+}

@@ -1,0 +1,152 @@
+//! `throng check`: validates scenarios and maps without running anything.
+
+use std::path::Path;
+use std::time::Instant;
+
+use super::escape::escaped;
+use super::set::Set;
+use super::{ExitStatus, Failure, Printer, print};
+use throng::map::{self, MapFormat};
+use throng_scenario::crowd::ATTRIBUTE_NAMES;
+use throng_scenario::{self as scenario, Behaviours, Parameter, Scenario};
+
+/// Arguments of `throng check`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map --strict"
+)]
+pub(super) struct Check {
+    /// Scenarios (.ron files, built-in names, - for standard input) and maps
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+    /// Count what is warned of as wrong
+    #[arg(long)]
+    strict: bool,
+    #[command(flatten)]
+    set: Set,
+}
+
+impl Check {
+    /// Checks all files: a line for each that is good, and all that is wrong or doubtful with the others.
+    pub(super) fn run(&self, printer: &Printer, quiet: bool) -> Result<ExitStatus, Failure> {
+        let mut outcome = ExitStatus::Done;
+        for file in &self.files {
+            let found = check(file, &self.set);
+            for error in &found.errors {
+                printer.error(error);
+            }
+            for doubt in &found.doubts {
+                match self.strict {
+                    true => printer.error(doubt),
+                    false => printer.doubt(doubt),
+                }
+            }
+            if found.errors.is_empty() && (found.doubts.is_empty() || !self.strict) {
+                if !quiet {
+                    print(&format!("{}: ok, {}", escaped(file), found.summary))?;
+                    let mut parameters = found.parameters.iter();
+                    parameters.try_for_each(|line| print(&format!("  {}", escaped(line))))?;
+                }
+            } else {
+                outcome = ExitStatus::Bad;
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+/// What is to be said of a file.
+#[derive(Debug, Default)]
+struct Checked {
+    /// What a good one holds.
+    summary: String,
+    errors: Vec<Failure>,
+    /// What is allowed and probably not meant.
+    doubts: Vec<Failure>,
+    /// A line each.
+    parameters: Vec<String>,
+}
+
+/// Checks one file, and says what is in it.
+fn check(file: &str, set: &Set) -> Checked {
+    let checked = if MapFormat::of(Path::new(file)).is_ok() {
+        check_map(file)
+    } else {
+        check_scenario(file, set)
+    };
+    checked.unwrap_or_else(|error| Checked {
+        errors: vec![error],
+        ..Checked::default()
+    })
+}
+
+fn check_map(file: &str) -> Result<Checked, Failure> {
+    let start = Instant::now();
+    let map = map::load(file)?;
+    let ms = start.elapsed().as_secs_f64() * 1e3;
+    let is_solid = map.free_count() == 0;
+    let doubt = is_solid.then(|| Failure::new(format!("{file}: the map has no free tile")));
+    Ok(Checked {
+        summary: format!(
+            "{} × {} tiles, {} regions, {ms:.1} ms",
+            map.width(),
+            map.height(),
+            map.region_count()
+        ),
+        doubts: doubt.into_iter().collect(),
+        ..Checked::default()
+    })
+}
+
+/// What can be read as a scenario, with all that is wrong with it and its maps.
+fn check_scenario(file: &str, set: &Set) -> Result<Checked, Failure> {
+    let loaded = scenario::load_with(file, &set.values)?;
+    let behaviours = Behaviours::default();
+    let mut review = loaded.review(ATTRIBUTE_NAMES, &behaviours);
+    // A map of a scenario that is within no limits is not worth its memory.
+    if review.errors.is_empty() {
+        let of_maps = loaded.review_maps(&behaviours);
+        review.errors.extend(of_maps.errors);
+        review.warnings.extend(of_maps.warnings);
+    }
+    let parameters = loaded.sources.parameters().iter();
+    let parameters = parameters.map(|Parameter { name, value, .. }| format!("{name} = {value}"));
+    Ok(Checked {
+        summary: summary(&loaded.scenario),
+        errors: review.errors.into_iter().map(Failure::from).collect(),
+        doubts: review.warnings.iter().map(Failure::from).collect(),
+        parameters: parameters.collect(),
+    })
+}
+
+fn summary(scenario: &Scenario) -> String {
+    let (scenes, objects) = scenario.census();
+    format!(
+        "scenario `{}`, {} s, {}, {}, {}, {}, {}",
+        escaped(&scenario.name),
+        scenario.duration_s,
+        counted(scenes, "scene"),
+        counted(objects, "object"),
+        counted(scenario.queues.len() as u64, "queue"),
+        counted(scenario.script.len() as u64, "cue"),
+        counted(scenario.expect.len() as u64, "expectation"),
+    )
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_built_in_scenarios_nothing_is_to_be_said() {
+        for built_in in scenario::BUILT_IN {
+            let found = check(built_in.name, &Set::default());
+            let said = [found.errors, found.doubts].concat();
+            assert_eq!(said, [], "{}", built_in.name);
+        }
+    }
+}

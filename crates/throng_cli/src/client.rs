@@ -1,0 +1,620 @@
+//! `throng client`: synthetic players, who come to a server from another process.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant};
+
+use clap::builder::RangedI64ValueParser;
+use serde_json::{Value, json};
+
+use super::address::address;
+use super::bad_link::BadLink;
+use super::mishaps::{Mishap, Mishaps};
+use super::run::seconds;
+use super::token::{KeyFile, issue};
+use super::truth::TruthSeeker;
+use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print, whole_number};
+use throng::net::rambler::Rambler;
+use throng::net::{EndpointSettings, SecretKey, UdpClient};
+use throng::sim::clock::Pacer;
+use throng::wire::{Channel, PacketHeader, Reader, widen};
+
+/// Arguments of `throng client`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Client {
+    /// How many
+    #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    count: u32,
+    /// The server
+    #[arg(long, value_name = "HOST:PORT", value_parser = address, default_value = "127.0.0.1:7000")]
+    connect: SocketAddr,
+    #[command(flatten)]
+    key: KeyFile,
+    /// The first player's number
+    #[arg(long, value_name = "N", value_parser = whole_number, default_value_t = 1)]
+    first: u64,
+    /// For how long they walk
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
+    duration: f64,
+    #[command(flatten)]
+    link: BadLink,
+    /// How fast the server lets them walk, in metres a second
+    #[arg(long, value_name = "M", value_parser = speed, default_value = "3")]
+    speed: f64,
+    /// Steps a second of each of them
+    #[arg(long, value_name = "HZ", value_parser = per_second, default_value = "20")]
+    rate: f64,
+    /// Players that connect a second
+    #[arg(long, value_name = "N", value_parser = per_second, default_value = "200")]
+    arrivals: f64,
+    /// How many times one of them goes on from another port, at times drawn by the seed
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = times())]
+    rebinds: u32,
+    /// How many times one of them crashes, and comes back with a new token
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = times())]
+    restarts: u32,
+    /// After so long without a packet of the server they give up
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
+    timeout: f64,
+    /// Where the server tells the truth: at the end everybody rests, and is compared
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    truth: Option<SocketAddr>,
+    /// Print one JSON object in place of lines
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng client
+  throng client 500 --loss 10% --delay-ms 55 --jitter-ms 4
+  throng client 100 --key server.key --connect 203.0.113.5:7000
+  throng client 500 --duration 600s --loss 10% --rebinds 1000 --restarts 200
+
+Each connects with a token of its own, logs in, walks and holds a mirror. How
+late a reliable packet is counts from the earliest that came of any tick in the
+last two seconds: the delay of the link is not in it, and what was lost on it
+is. Who walks does not know the map, so walls are among the corrections.
+Reliable packets are numbered, and so are inputs: one that is lost or comes
+twice is a fault, or an input without an answer.
+
+Exit codes: 0 everybody was let in, stayed and got over what befell them, and
+what they hold is true as far as it was compared; 1 otherwise.";
+
+/// Between two looks at the sockets.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// How long at most those are waited for who have something to get over when the time is up.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How long those who rest are compared again at most, until they hold what the server holds.
+const REST: Duration = Duration::from_secs(5);
+
+/// For how long a token lets in, in seconds.
+const TOKEN_S: u64 = 60;
+
+/// Mirrors that are asked about before the sockets are looked at again.
+const ASKED_AT_ONCE: usize = 32;
+
+/// Up to how many differences are shown.
+const SHOWN_MAX: usize = 5;
+
+/// How late packets came, in tenths of a millisecond; later ones count as the last.
+const LATENESS_MAX: usize = 20_000;
+
+fn number_within(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        format!(
+            "expected a number from {} to {}",
+            range.start(),
+            range.end()
+        )
+    })
+}
+
+fn times() -> RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(..=1_000_000)
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    number_within(text, 0.0..=100.0)
+}
+
+fn per_second(text: &str) -> Result<f64, String> {
+    number_within(text, 0.1..=10_000.0)
+}
+
+/// One of them.
+struct Visitor {
+    client: UdpClient,
+    rambler: Rambler,
+    acts_at: Duration,
+    /// Why it is not connected any more.
+    end: Option<String>,
+    was_open: bool,
+    /// What it has to get over.
+    mishap: Option<Mishap>,
+    /// Of those connections that it had before.
+    before: Past,
+}
+
+/// What is counted of a connection, and outlives it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Past {
+    bytes_in: u64,
+    bytes_out: u64,
+    corrections: u64,
+}
+
+/// How late reliable packets came.
+struct Lateness {
+    counts: Vec<u64>,
+    /// The earliest that the tick 0 can have been, in microseconds of this process, by what came in this second and in the one before: the
+    /// server's ticks may slip.
+    zero_us: [f64; 2],
+    second: u64,
+    tick: u64,
+    /// Of those that came while it was not known how early they can come.
+    is_counting: bool,
+}
+
+impl Lateness {
+    fn new() -> Self {
+        Self {
+            counts: vec![0; LATENESS_MAX],
+            zero_us: [f64::INFINITY; 2],
+            second: 0,
+            tick: 0,
+            is_counting: false,
+        }
+    }
+
+    fn note(&mut self, packet: &[u8], tick_s: f32, now_us: f64) {
+        let Ok(header) = PacketHeader::read(&mut Reader::new(packet)) else {
+            return;
+        };
+        if header.channel != Channel::Reliable || tick_s <= 0.0 {
+            return;
+        }
+        let tick = widen(self.tick, header.tick);
+        self.tick = self.tick.max(tick);
+        let at_us = tick as f64 * f64::from(tick_s) * 1e6;
+        let second = (now_us / 1e6) as u64;
+        if second > self.second {
+            self.second = second;
+            self.zero_us = [f64::INFINITY, self.zero_us[0]];
+        }
+        self.zero_us[0] = self.zero_us[0].min(now_us - at_us);
+        if self.is_counting {
+            let zero_us = self.zero_us[0].min(self.zero_us[1]);
+            let late = (now_us - at_us - zero_us) / 100.0;
+            self.counts[(late as usize).min(LATENESS_MAX - 1)] += 1;
+        }
+    }
+
+    /// So late, in milliseconds, came this share of them at most; none before the first.
+    fn ms(&self, share: f64) -> Option<f64> {
+        let all: u64 = self.counts.iter().sum();
+        if all == 0 {
+            return None;
+        }
+        let mut left = (all as f64 * share).ceil() as u64;
+        let at = self.counts.iter().position(|&count| {
+            left = left.saturating_sub(count);
+            left == 0
+        });
+        at.map(|at| (at + 1) as f64 / 10.0)
+    }
+}
+
+/// What the mirrors came to.
+#[derive(Default)]
+struct Compared {
+    same: u64,
+    away: u64,
+    differing: u64,
+    shown: Vec<String>,
+}
+
+/// All of them.
+struct Company {
+    visitors: Vec<Visitor>,
+    lateness: Lateness,
+    mishaps: Mishaps,
+    began: Instant,
+}
+
+impl Client {
+    /// Walks, and says how it was.
+    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+        let key = self.key.read(&[self.connect])?;
+        listen_for_interrupt();
+        let walk = Duration::from_secs_f64(self.duration);
+        let mut company = Company {
+            visitors: Vec::new(),
+            lateness: Lateness::new(),
+            mishaps: Mishaps::new([self.rebinds, self.restarts], walk, self.link.seed),
+            began: Instant::now(),
+        };
+        let step = Duration::from_secs_f64(1.0 / self.rate);
+        let mut pacer = Pacer::new(LOOK_EVERY);
+        let mut all_here = None;
+        while !is_interrupted() {
+            let now = company.began.elapsed();
+            let due = (now.as_secs_f64() * self.arrivals) as u64 + 1;
+            while (company.visitors.len() as u64) < due.min(u64::from(self.count)) {
+                let visitor = self.visitor(company.visitors.len() as u64, &key)?;
+                company.visitors.push(visitor);
+            }
+            company.look(step);
+            let is_all = company.visitors.len() == self.count as usize;
+            if all_here.is_none() && is_all && company.visitors.iter().all(Visitor::is_settled) {
+                all_here = Some(now);
+                company.lateness.is_counting = true;
+            }
+            if let Some(since) = all_here {
+                self.upset(&mut company, now - since, &key)?;
+            }
+            let is_nobody = is_all && company.visitors.iter().all(|it| it.end.is_some());
+            let grace = if company.mishaps.are_over() {
+                Duration::ZERO
+            } else {
+                GRACE
+            };
+            if is_nobody || all_here.is_some_and(|since| now >= since + walk + grace) {
+                break;
+            }
+            pacer.wait();
+        }
+        let mut figures = company.figures();
+        let compared = self.truth.map(|truth| company.compare(truth, step));
+        let compared = compared.transpose();
+        let compared = compared.map_err(|error| Failure::new(format!("--truth: {error}")))?;
+        if let Some(found) = &compared {
+            figures["mirrors"] = json!({
+                "same": found.same,
+                "differing": found.differing,
+                "away": found.away,
+            });
+            figures["unanswered"] = company.unanswered().into();
+        }
+        for visitor in &mut company.visitors {
+            visitor.client.leave();
+        }
+        if self.json {
+            print(&figures.to_string())?;
+        } else if !quiet {
+            let lines = lines(&figures, compared.as_ref());
+            lines.iter().try_for_each(|line| print(line))?;
+        }
+        if is_interrupted() {
+            return Ok(super::interrupted());
+        }
+        let is_answered = compared.is_none() || company.unanswered() == 0;
+        let is_true = compared.is_none_or(|found| found.differing + found.away == 0);
+        let is_whole = company.visitors.iter().all(Visitor::is_well) && company.mishaps.are_over();
+        Ok(if is_true && is_answered && is_whole {
+            ExitStatus::Done
+        } else {
+            ExitStatus::Unmet
+        })
+    }
+
+    /// Has everything befall players that is to by now, so long after all were there.
+    fn upset(&self, company: &mut Company, now: Duration, key: &SecretKey) -> Result<(), Failure> {
+        while company.mishaps.is_due(now) {
+            let idle: Vec<usize> = company.idle().collect();
+            let Some((nth, mishap)) = company.mishaps.next(now, &idle) else {
+                break;
+            };
+            let visitor = &mut company.visitors[nth];
+            match mishap {
+                Mishap::Rebind => visitor.client.rebind().map_err(|error| {
+                    Failure::new(format!("no other socket for client {}: {error}", nth + 1))
+                })?,
+                Mishap::Restart => {
+                    let before = visitor.past();
+                    let anew = self.visitor(nth as u64, key)?;
+                    *visitor = Visitor { before, ..anew };
+                }
+            }
+            visitor.mishap = Some(mishap);
+        }
+        Ok(())
+    }
+
+    fn visitor(&self, nth: u64, key: &SecretKey) -> Result<Visitor, Failure> {
+        let player = self.first + nth;
+        let times = (TOKEN_S, self.timeout.ceil() as i32);
+        let token = issue(player, vec![self.connect], times, key)?;
+        let client = UdpClient::connect(token, EndpointSettings::default());
+        let client = client
+            .map_err(|error| Failure::new(format!("no socket for client {}: {error}", nth + 1)))?;
+        let client = match self.link.model() {
+            Some(link) => client.behind(link, self.link.seed ^ player.rotate_left(32)),
+            None => client,
+        };
+        Ok(Visitor {
+            client,
+            rambler: Rambler::new(player, self.speed as f32, self.link.seed),
+            acts_at: Duration::ZERO,
+            end: None,
+            was_open: false,
+            mishap: None,
+            before: Past::default(),
+        })
+    }
+}
+
+impl Visitor {
+    /// All that is counted of it up to now.
+    fn past(&self) -> Past {
+        let totals = self.client.totals();
+        Past {
+            bytes_in: self.before.bytes_in + totals.bytes_in,
+            bytes_out: self.before.bytes_out + totals.bytes_out,
+            corrections: self.before.corrections + self.rambler.corrections(),
+        }
+    }
+
+    /// What it has got over, if it has just now.
+    fn recover(&mut self) -> Option<Mishap> {
+        let is_over = match self.mishap? {
+            Mishap::Rebind => !self.client.connection().is_moving(),
+            Mishap::Restart => self.rambler.mirror().own().is_some(),
+        };
+        self.mishap.take_if(|_| is_over)
+    }
+
+    /// Whether it is in the world, or never will be.
+    fn is_settled(&self) -> bool {
+        self.end.is_some() || self.rambler.mirror().own().is_some()
+    }
+
+    fn is_well(&self) -> bool {
+        self.end.is_none() && self.was_open && self.rambler.fault().is_none()
+    }
+}
+
+impl Company {
+    /// Who is well and has nothing to get over.
+    fn idle(&self) -> impl Iterator<Item = usize> {
+        let is_idle = |it: &Visitor| {
+            it.mishap.is_none() && it.is_well() && it.rambler.mirror().own().is_some()
+        };
+        let all = self.visitors.iter().enumerate();
+        all.filter_map(move |(nth, it)| is_idle(it).then_some(nth))
+    }
+
+    /// Inputs that the server is not known to have handled.
+    fn unanswered(&self) -> usize {
+        let all = self.visitors.iter();
+        all.map(|it| it.rambler.unanswered()).sum()
+    }
+
+    /// Takes what came, and has those act whose time it is.
+    fn look(&mut self, step: Duration) {
+        let Self {
+            visitors,
+            lateness,
+            mishaps,
+            began,
+        } = self;
+        let now = began.elapsed();
+        for visitor in visitors.iter_mut().filter(|visitor| visitor.end.is_none()) {
+            if let Some(survived) = visitor.recover() {
+                mishaps.survived(survived);
+            }
+            let Visitor {
+                client,
+                rambler,
+                acts_at,
+                end,
+                was_open,
+                ..
+            } = visitor;
+            let mut take = |packet: &[u8]| {
+                rambler.take(packet);
+                let now_us = began.elapsed().as_secs_f64() * 1e6;
+                lateness.note(packet, rambler.mirror().tick_s(), now_us);
+            };
+            let mut over = client.receive(&mut take).err();
+            if now >= *acts_at {
+                *acts_at = (*acts_at + step).max(now);
+                if matches!(client.connection().is_open(), Ok(true)) {
+                    *was_open = true;
+                    // Where more waits than may, the connection will end.
+                    rambler.act(|message| {
+                        let _ = client.send(message);
+                    });
+                }
+                let mut take = |packet: &[u8]| rambler.take(packet);
+                over = over.or(client.update(&mut take).err());
+            }
+            *end = over.map(|over| over.to_string());
+        }
+    }
+
+    /// Has everybody rest, and asks for each whether what it holds is true.
+    fn compare(&mut self, truth: SocketAddr, step: Duration) -> std::io::Result<Compared> {
+        let mut seeker = TruthSeeker::connect(truth)?;
+        seeker.ask_for_rest()?;
+        let until = Instant::now() + REST;
+        for visitor in &mut self.visitors {
+            visitor.rambler.rest();
+        }
+        let mut pacer = Pacer::new(LOOK_EVERY);
+        let mut left: Vec<usize> = (0..self.visitors.len()).collect();
+        let mut found = Compared::default();
+        loop {
+            // A while for whatever is under way.
+            for _ in 0..100 {
+                self.look(step);
+                pacer.wait();
+            }
+            let is_last = Instant::now() >= until || is_interrupted();
+            let mut differing = Vec::new();
+            let asked = std::mem::take(&mut left);
+            for some in asked.chunks(ASKED_AT_ONCE) {
+                let held = some.iter().map(|&nth| &self.visitors[nth].rambler);
+                let held: Vec<_> = held.map(|it| (it.player(), it.mirror())).collect();
+                let told = seeker.ask_about(&held)?;
+                for (&nth, told) in some.iter().zip(told) {
+                    match &*told {
+                        "same" => found.same += 1,
+                        "away" => found.away += 1,
+                        _ => {
+                            let player = self.visitors[nth].rambler.player();
+                            differing.push(format!("player {player} {told}"));
+                            left.push(nth);
+                        }
+                    }
+                }
+                self.look(step);
+            }
+            if (left.is_empty() && self.unanswered() == 0) || is_last {
+                found.differing = left.len() as u64;
+                differing.truncate(SHOWN_MAX);
+                found.shown = differing;
+                return Ok(found);
+            }
+        }
+    }
+
+    fn figures(&self) -> Value {
+        let all = &self.visitors;
+        let count = |is: fn(&Visitor) -> bool| all.iter().filter(|it| is(it)).count();
+        // Of the others nothing is known.
+        let heard = all.iter().filter(|it| it.was_open);
+        let endpoints = heard.map(|it| it.client.connection().endpoint());
+        let mean = |of: &dyn Fn(&throng::net::Endpoint) -> f64| {
+            let count = endpoints.clone().count();
+            (count > 0).then(|| endpoints.clone().map(of).sum::<f64>() / count as f64)
+        };
+        let past: Vec<Past> = all.iter().map(Visitor::past).collect();
+        let total = |of: fn(&Past) -> u64| past.iter().map(of).sum::<u64>();
+        let seconds = self.began.elapsed().as_secs_f64() * all.len().max(1) as f64;
+        let rate = |bytes: u64| bytes as f64 / seconds;
+        json!({
+            "clients": all.len(),
+            "connected": count(|it| it.was_open),
+            "in_world": count(|it| it.rambler.mirror().own().is_some()),
+            "ended": count(|it| it.end.is_some()),
+            "faults": count(|it| it.rambler.fault().is_some()),
+            "late_ms": {
+                "p50": self.lateness.ms(0.5),
+                "p99": self.lateness.ms(0.99),
+                "p999": self.lateness.ms(0.999),
+                "max": self.lateness.ms(1.0),
+            },
+            "loss": mean(&|endpoint| f64::from(endpoint.loss())),
+            "round_trip_ms": mean(&|endpoint| endpoint.round_trip_us() as f64 / 1e3),
+            "bytes_down_per_s": rate(total(|past| past.bytes_in)),
+            "bytes_up_per_s": rate(total(|past| past.bytes_out)),
+            "corrections": total(|past| past.corrections),
+            "rebinds": self.mishaps.figures(Mishap::Rebind),
+            "restarts": self.mishaps.figures(Mishap::Restart),
+            "ends": all.iter().filter_map(|it| it.end.clone()).take(SHOWN_MAX).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn lines(figures: &Value, compared: Option<&Compared>) -> Vec<String> {
+    let number = |name: &str| figures[name].as_f64().unwrap_or_default();
+    let shown = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1}"));
+    let late = |name: &str| shown(figures["late_ms"][name].as_f64());
+    let mut lines = vec![
+        format!(
+            "clients     {} of {} connected, {} in the world; {} ended, {} faults",
+            figures["connected"],
+            figures["clients"],
+            figures["in_world"],
+            figures["ended"],
+            figures["faults"]
+        ),
+        format!(
+            "late        p50 {} ms, p99 {}, p99.9 {}, max {} of reliable packets",
+            late("p50"),
+            late("p99"),
+            late("p999"),
+            late("max")
+        ),
+        format!(
+            "link        {} % lost upwards, round trip {} ms",
+            shown(figures["loss"].as_f64().map(|share| share * 100.0)),
+            shown(figures["round_trip_ms"].as_f64())
+        ),
+        format!(
+            "bytes       {:.2} kB/s down, {:.2} kB/s up a client",
+            number("bytes_down_per_s") / 1e3,
+            number("bytes_up_per_s") / 1e3
+        ),
+        format!("walking     {} corrections", figures["corrections"]),
+    ];
+    for (name, figures) in ["rebinds", "restarts"].map(|name| (name, &figures[name])) {
+        if figures["asked"] != 0 {
+            lines.push(format!(
+                "{name:<12}{} of {} survived, {} begun",
+                figures["survived"], figures["asked"], figures["begun"]
+            ));
+        }
+    }
+    if let Some(found) = compared {
+        lines.push(format!(
+            "mirrors     {} true, {} differ, {} away; {} inputs without an answer",
+            found.same, found.differing, found.away, figures["unanswered"]
+        ));
+        lines.extend(
+            found
+                .shown
+                .iter()
+                .map(|shown| format!("            {shown}")),
+        );
+    }
+    let ends = figures["ends"].as_array().into_iter().flatten();
+    lines.extend(ends.filter_map(|end| Some(format!("ended       {}", end.as_str()?))));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_never_end_or_begin_is_no_number_of_a_client() {
+        assert_eq!(
+            (speed("0"), per_second("0.1"), per_second("1e4")),
+            (Ok(0.0), Ok(0.1), Ok(10_000.0))
+        );
+        for none in ["", "nan", "inf", "-1", "1e9"] {
+            assert!(speed(none).is_err(), "{none}");
+            assert!(per_second(none).is_err(), "{none}");
+        }
+        let told = "expected a number from 0.1 to 10000";
+        assert_eq!(per_second("0").err().as_deref(), Some(told));
+    }
+
+    #[test]
+    fn lateness_counts_from_the_earliest_that_came() {
+        let mut lateness = Lateness::new();
+        lateness.is_counting = true;
+        for (tick, late_us) in [(10_u16, 0.0), (11, 0.0), (12, 30_000.0), (13, 1_000.0)] {
+            let header = PacketHeader {
+                channel: Channel::Reliable,
+                epoch: 0,
+                sequence: 0,
+                tick,
+                input: 0,
+            };
+            let now_us = 7_000.0 + f64::from(tick) * 50_000.0 + late_us;
+            lateness.note(&header.to_bytes(), 0.05, now_us);
+        }
+        let round = |ms: Option<f64>| ms.map(|ms| ms.round() as u64);
+        assert_eq!(
+            [0.5, 0.75, 1.0].map(|share| round(lateness.ms(share))),
+            [0, 1, 30].map(Some)
+        );
+        assert_eq!(Lateness::new().ms(0.5), None, "nothing came");
+    }
+}

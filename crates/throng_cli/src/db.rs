@@ -1,0 +1,223 @@
+//! `throng db`: a store of players, for its operator.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::store::StoreAddress;
+use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print};
+use throng::directory::{
+    ShownValue, StoreError, StoreFindings, StoredRow, dump_store, inspect_store, migrate_store,
+};
+use throng::sim::clock::unix_ms;
+
+/// Arguments of `throng db`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Db {
+    #[command(subcommand)]
+    action: DbAction,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng db migrate players.db
+  throng db check players.db
+  sqlite3 players.db \".backup backup.db\"
+  throng db dump players.db | jq 'select(.values.coins > 500)'
+  sqlite3 players.db \"SELECT * FROM player_value WHERE player = 7\"
+  throng db check postgres://throng@localhost/game
+
+A store is an SQLite file, which a run makes, and brings up to date when it
+opens it. Its tables are meant to be read: `player` has a row for each, with the
+lease under which it is live somewhere; `player_value` its attributes by name;
+`held_lease` who is live where; `server` the last transaction of each process.
+Of a Postgres server (--store postgres://...) the tables are the same, in its
+schema `throng`, and the commands do the same there, in a build with the
+feature `postgres`.
+A server that runs may be left to it: readers and it do not disturb each other.
+Copy it by `.backup` and not by `cp`: what was saved last may be in the file
+players.db-wal beside it.";
+
+#[derive(Debug, clap::Subcommand)]
+enum DbAction {
+    /// Make a store, or bring the tables of an older one up to date
+    #[command(after_help = "Example: throng db migrate players.db")]
+    Migrate {
+        /// The file, made if it is not there; or postgres://USER@HOST/DATABASE
+        store: PathBuf,
+    },
+    /// Read all of a store, and say what is wrong with it
+    #[command(after_help = "Example: throng db check players.db
+
+Exit codes: 0 nothing is wrong, 1 something is, 2 it cannot be read, or is none.")]
+    Check {
+        /// The file, or postgres://USER@HOST/DATABASE; it is not written
+        store: PathBuf,
+        /// Print one JSON object in place of lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print every player, a JSON object a line
+    #[command(after_help = "Example: throng db dump players.db | jq .values.coins")]
+    Dump {
+        /// The file, or postgres://USER@HOST/DATABASE; it is not written
+        store: PathBuf,
+    },
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+impl Db {
+    /// Does what is asked for.
+    pub(super) fn run(self) -> Result<ExitStatus, Failure> {
+        match self.action {
+            DbAction::Migrate { store } => {
+                let (name, before, now) = address(&store)?.migrate()?;
+                print(&if before == now {
+                    format!("{name}: schema {now}, up to date")
+                } else {
+                    format!("{name}: schema {before} → {now}")
+                })?;
+                Ok(ExitStatus::Done)
+            }
+            DbAction::Check { store, json } => {
+                let findings = address(&store)?.inspect()?;
+                if json {
+                    print(&as_json(&findings).to_string())?;
+                } else {
+                    let lines = lines(&findings, unix_ms());
+                    lines.iter().try_for_each(|line| print(line))?;
+                }
+                Ok(if findings.wrong.is_empty() {
+                    ExitStatus::Done
+                } else {
+                    ExitStatus::Unmet
+                })
+            }
+            DbAction::Dump { store } => {
+                listen_for_interrupt();
+                let mut printed = Ok(());
+                address(&store)?.dump(|row| {
+                    printed = print(&line_of(&row).to_string());
+                    printed.is_ok() && !is_interrupted()
+                })?;
+                printed?;
+                Ok(if is_interrupted() {
+                    super::interrupted()
+                } else {
+                    ExitStatus::Done
+                })
+            }
+        }
+    }
+}
+
+fn address(store: &Path) -> Result<StoreAddress, Failure> {
+    match store.to_str() {
+        Some(address) => StoreAddress::of(address, "throng db"),
+        None => Ok(StoreAddress::File(store.to_owned())),
+    }
+}
+
+impl StoreAddress {
+    /// The name of the store, and the versions of its tables before and after.
+    fn migrate(&self) -> Result<(String, i64, i64), StoreError> {
+        match self {
+            Self::File(path) => {
+                let (before, now) = migrate_store(path)?;
+                Ok((path.display().to_string(), before, now))
+            }
+            #[cfg(feature = "postgres")]
+            Self::Server(source) => source.migrate(),
+        }
+    }
+
+    fn inspect(&self) -> Result<StoreFindings, StoreError> {
+        match self {
+            Self::File(path) => inspect_store(path),
+            #[cfg(feature = "postgres")]
+            Self::Server(source) => source.inspect(),
+        }
+    }
+
+    fn dump(&self, show: impl FnMut(StoredRow) -> bool) -> Result<(), StoreError> {
+        match self {
+            Self::File(path) => dump_store(path, show),
+            #[cfg(feature = "postgres")]
+            Self::Server(source) => source.dump(show),
+        }
+    }
+}
+
+fn lines(findings: &StoreFindings, now_ms: u64) -> Vec<String> {
+    let mut lines = vec![
+        format!("schema      {}", findings.version),
+        format!("players     {}", findings.players),
+        format!(
+            "values      {} of {} attributes",
+            findings.values,
+            findings.attributes.len()
+        ),
+    ];
+    for (server, &(count, last_ms)) in &findings.leases {
+        let until = match last_ms.checked_sub(now_ms) {
+            Some(left_ms) => format!("the last for {} s more", left_ms / 1_000),
+            None => "all expired".to_owned(),
+        };
+        lines.push(format!(
+            "leases      {count} of server `{}`, {until}",
+            super::escape::escaped(server)
+        ));
+    }
+    let wrong = findings.wrong.iter();
+    lines.extend(wrong.map(|wrong| format!("WRONG       {}", super::escape::escaped(wrong))));
+    if findings.wrong.is_empty() {
+        lines.push("nothing is wrong".to_owned());
+    }
+    lines
+}
+
+fn as_json(findings: &StoreFindings) -> Value {
+    let leases = findings.leases.iter();
+    let leases: Map<String, Value> = leases
+        .map(|(server, (count, last_ms))| {
+            let lease = json!({ "count": count, "last_expires_ms": last_ms });
+            (server.clone(), lease)
+        })
+        .collect();
+    json!({
+        "schema": findings.version,
+        "players": findings.players,
+        "values": findings.values,
+        "attributes": findings.attributes.values().collect::<Vec<_>>(),
+        "leases": leases,
+        "wrong": findings.wrong,
+    })
+}
+
+fn line_of(row: &StoredRow) -> Value {
+    let values = row.values.iter().map(|(name, value)| {
+        let value = match value {
+            ShownValue::Integer(number) => json!(number),
+            ShownValue::Real(number) => json!(number),
+            ShownValue::Text(text) => json!(text),
+        };
+        (name.clone(), value)
+    });
+    let lease = row.lease.as_ref().map(|(server, incarnation, expires_ms)| {
+        json!({ "server": server, "incarnation": incarnation, "expires_ms": expires_ms })
+    });
+    json!({
+        "player": row.player.0,
+        "revision": row.revision,
+        "tick": row.tick,
+        "saved_ms": row.saved_ms,
+        "epoch": row.epoch,
+        "lease": lease,
+        "values": values.collect::<Map<_, _>>(),
+    })
+}

@@ -1,0 +1,344 @@
+//! The command line: one file a subcommand.
+//!
+//! ```text
+//! arguments ──▶ [`Arguments`] ──▶ subcommand ──▶ stdout: data
+//!                                     │     └──▶ stderr: everything else
+//!                                     └──▶ [`ExitStatus`] ──▶ exit code
+//! ```
+//! | file | holds |
+//! |---|---|
+//! | `address.rs` | addresses of other machines, which may have names |
+//! | `bad_link.rs` | flags of simulated links |
+//! | `bench/` | `throng bench`: systems and the whole tick under load |
+//! | `check.rs` | `throng check`: scenarios and maps, without running them |
+//! | `client.rs` | `throng client`: synthetic players from another process |
+//! | `color.rs` | what is broken, in red on a terminal |
+//! | `db.rs` | `throng db`: a store of players, for its operator |
+//! | `escape.rs` | names from outside, made fit to be shown |
+//! | `failure.rs` | the one way in which errors are shown |
+//! | `image.rs` | pictures |
+//! | `machine.rs` | what figures were measured on, and when |
+//! | `manual.rs` | `throng completions`, `throng man` |
+//! | `map/` | `throng map`: info, convert, prepare, render, generate |
+//! | `mishaps.rs` | what befalls synthetic players of another process |
+//! | `outputs.rs` | the files that a run writes, and which they may not be |
+//! | `page/` | pages that show what a run or a bench found |
+//! | `path/` | `throng path`: the algorithms, timed and compared |
+//! | `picture/` | maps with marks and a legend |
+//! | `relay.rs` | `throng relay`: a bad link, as a process between clients and a server |
+//! | `report/` | `throng report`: what a run or a bench found as a page, and two of them side by side |
+//! | `run/` | `throng run`: plays a scenario |
+//! | `scenario.rs` | `throng scenario`: the built-in ones, and a new one to begin with |
+//! | `serve.rs` | `throng serve`: a scenario to which players come over the network |
+//! | `set.rs` | values for parameters of scenarios |
+//! | `store.rs` | the store that a run keeps its players in |
+//! | `token.rs` | `throng token`: keys, and tokens by which players connect |
+//! | `truth.rs` | what a client holds beside what the server holds |
+//! | `terminal.rs` | what all subcommands share: how they end, and how they meet a terminal |
+//!
+//! Exit codes: 0 done and every expectation holds, 1 an expectation does not hold or was not exercised or a cue could not
+//! do what it says, 2 bad usage or bad input, 130 and 143 interrupted by SIGINT and SIGTERM.
+//!
+//! Invariant: bad input is told through a [`Printer`], with its place when it has one; it never panics.
+
+mod address;
+mod bad_link;
+mod bench;
+mod check;
+mod client;
+mod color;
+mod db;
+mod escape;
+mod failure;
+mod image;
+mod machine;
+mod manual;
+mod map;
+mod memory_table;
+mod mishaps;
+mod outputs;
+mod page;
+mod page_cues;
+mod path;
+mod picture;
+mod relay;
+mod report;
+mod run;
+mod scenario;
+mod serve;
+mod set;
+mod store;
+mod terminal;
+mod token;
+mod trace;
+mod truth;
+
+use std::process::ExitCode;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
+use tracing::Subscriber;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use failure::no_color;
+pub use failure::{Failure, Printer};
+pub use terminal::ExitStatus;
+use terminal::{
+    WIDTH, cores, interrupted, is_interrupted, listen_for_interrupt, print, print_wrong, progress,
+    threads, wrapped,
+};
+
+/// Simulates crowds of players and NPCs without a screen.
+#[derive(Debug, Parser)]
+#[command(
+    name = "throng",
+    version,
+    styles = STYLES,
+    max_term_width = 80,
+    after_help = AFTER_HELP
+)]
+struct Arguments {
+    #[command(flatten)]
+    output: Output,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+/// Behind the flags of a subcommand.
+const LAST: usize = 900;
+
+/// What is shown besides the data; the same for every subcommand.
+#[derive(Clone, Copy, Debug, clap::Args)]
+struct Output {
+    /// Say only what is wrong
+    #[arg(short, long, global = true, display_order = LAST)]
+    quiet: bool,
+    /// Say more; twice for even more
+    #[arg(short, long, global = true, display_order = LAST + 1)]
+    #[arg(action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    verbose: u8,
+}
+
+/// The subcommands. A new one is a file, a line here and a line in [`main`].
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Play a scenario; this is what happens without a subcommand
+    Run(Box<run::Run>),
+    /// Measure systems, and the whole tick, under synthetic load
+    Bench(bench::Bench),
+    /// Show what a run or a bench found as a page, or two of them side by side
+    Report(report::ReportCommand),
+    /// Validate scenarios and maps without running them
+    Check(check::Check),
+    /// Show, convert or render a map
+    Map(map::Map),
+    /// Find paths, time the algorithms, compare with known lengths
+    Path(path::Paths),
+    /// Bring a store of players up to date, check it, print it
+    Db(db::Db),
+    /// Play a scenario in real time, to which players come over UDP
+    Serve(Box<serve::Serve>),
+    /// Connect synthetic players to a server, who walk and lose packets
+    Client(Box<client::Client>),
+    /// Pass UDP on between clients and a server, and lose, delay and reorder it
+    Relay(relay::Relay),
+    /// Make a key, or a token by which a player connects
+    Token(token::TokenCommand),
+    /// List, show or begin scenarios
+    Scenario(scenario::Scenarios),
+    /// Print what a shell needs to complete arguments: bash, zsh, fish, …
+    Completions(manual::Completions),
+    /// Print a man page
+    Man(manual::Man),
+}
+
+const AFTER_HELP: &str = "Examples:
+  throng                                a town of 2,500 lives for a minute
+  throng run siege --seed 7 --json
+  throng run town --picture town.png
+  throng check my.ron maps/*.tmap
+  throng bench nav --quick
+  throng report before.json after.json
+
+Exit codes: 0 done and every expectation holds, 1 one does not, 2 bad input,
+130 or 143 interrupted.";
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Runs the program on the arguments of the process and gives its exit code.
+#[must_use]
+pub fn main() -> ExitCode {
+    let printer = Printer::for_stderr();
+    let choice = if no_color() {
+        ColorChoice::Never
+    } else {
+        ColorChoice::Auto
+    };
+    let command = taking_negative_numbers(Arguments::command());
+    let matches = match command.color(choice).try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => with_tip(error).exit(),
+    };
+    let arguments = match <Arguments as clap::FromArgMatches>::from_arg_matches(&matches) {
+        Ok(arguments) => arguments,
+        Err(error) => error.exit(),
+    };
+    install_log(arguments.output);
+    let outcome = match arguments.command {
+        Some(Command::Run(run)) => run.run(arguments.output),
+        Some(Command::Bench(bench)) => bench.run(arguments.output.quiet),
+        Some(Command::Report(report)) => report.run(),
+        Some(Command::Check(check)) => check.run(&printer, arguments.output.quiet),
+        Some(Command::Map(map)) => map.run(arguments.output.quiet),
+        Some(Command::Path(paths)) => paths.run(arguments.output.quiet),
+        Some(Command::Db(db)) => db.run(),
+        Some(Command::Serve(serve)) => serve.run(arguments.output.quiet),
+        Some(Command::Client(client)) => client.run(arguments.output.quiet),
+        Some(Command::Relay(relay)) => relay.run(arguments.output.quiet),
+        Some(Command::Token(token)) => token.run(),
+        Some(Command::Scenario(scenarios)) => scenarios.run(),
+        Some(Command::Completions(completions)) => completions.run(Arguments::command()),
+        Some(Command::Man(man)) => man.run(Arguments::command()),
+        None => run::Run::town().run(arguments.output),
+    };
+    match outcome {
+        Ok(outcome) => outcome.into(),
+        Err(failure) => {
+            printer.error(&failure);
+            ExitStatus::Bad.into()
+        }
+    }
+}
+
+/// With `-1` as a value of an option, which then says what it expects, in place of a flag that nobody knows.
+fn taking_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|arg| {
+        let is_option = !arg.is_positional() && arg.get_action().takes_values();
+        if is_option {
+            arg.allow_negative_numbers(true)
+        } else {
+            arg
+        }
+    });
+    command.mut_subcommands(taking_negative_numbers)
+}
+
+/// A scenario in the place of a subcommand is told how it is played.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::InvalidSubcommand {
+        return error;
+    }
+    if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
+        && is_scenario(name)
+    {
+        let tip = format!(
+            "a scenario is played by `throng run {}`",
+            escape::escaped(name)
+        );
+        error.insert(
+            ContextKind::Suggested,
+            ContextValue::StyledStrs(vec![tip.into()]),
+        );
+    }
+    error
+}
+
+/// Whether a name is that of a scenario rather than of a subcommand.
+fn is_scenario(name: &str) -> bool {
+    let extension = std::path::Path::new(name).extension();
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case("ron"))
+        || throng_scenario::BUILT_IN
+            .iter()
+            .any(|built_in| built_in.name == name)
+}
+
+/// Any whole number that is not negative.
+fn whole_number(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("expected a whole number from 0 to {}", u64::MAX))
+}
+
+/// Whoever reads along: the log, and Tracy in a program that is built for it.
+fn install_log(output: Output) {
+    let subscriber = tracing_subscriber::registry().with(log_layer(output));
+    #[cfg(feature = "tracy")]
+    let subscriber = subscriber.with(tracing_tracy::TracyLayer::default());
+    // A log that is there already, as in a test, stays.
+    let _ = subscriber.try_init();
+}
+
+/// The log goes to stderr. `RUST_LOG` rules over `-q` and `-v`.
+fn log_layer<S: Subscriber + for<'span> LookupSpan<'span>>(output: Output) -> impl Layer<S> {
+    let level = match (output.quiet, output.verbose) {
+        (true, _) => LevelFilter::ERROR,
+        (false, 0) => LevelFilter::WARN,
+        (false, 1) => LevelFilter::INFO,
+        (false, 2) => LevelFilter::DEBUG,
+        (false, _) => LevelFilter::TRACE,
+    };
+    let filter = EnvFilter::builder()
+        .with_default_directive(level.into())
+        .from_env_lossy();
+    tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(Printer::for_stderr().is_colored())
+        .without_time()
+        .with_filter(filter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_subcommand_has_an_example() {
+        fn check(command: &clap::Command) {
+            let help = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.starts_with("Example"),
+                "`{}` has no example",
+                command.get_name()
+            );
+            command.get_subcommands().for_each(check);
+        }
+        check(&Arguments::command());
+    }
+
+    #[test]
+    fn help_fits_eighty_columns() {
+        fn check(command: &mut clap::Command) {
+            // Before it is wrapped, which would break an example in two.
+            let written = command.get_after_help().map(ToString::to_string);
+            for line in written.iter().flat_map(|text| text.lines()) {
+                assert!(line.chars().count() <= 80, "{line}");
+            }
+            for help in [command.render_long_help(), command.render_help()] {
+                for line in help.to_string().lines() {
+                    assert!(line.chars().count() <= 80, "{line}");
+                }
+            }
+            command.get_subcommands_mut().for_each(check);
+        }
+        // As it is shown: flags of all subcommands stand in the help of each.
+        let mut command = Arguments::command();
+        command.build();
+        check(&mut command);
+    }
+}

@@ -1,0 +1,57 @@
+//! `throng map prepare`: a map with what searches need of it, ready in its file.
+
+use std::path::PathBuf;
+
+use super::{check_output, open, save};
+use crate::Failure;
+use throng::map::MapFormat;
+use throng::nav::{Algorithm, Diagonal, NavMap, NavSettings};
+
+/// Write a map as a .tmap file that holds what paths are searched on as well, ready to be read
+///
+/// A server that opens such a map reads sign planes and jump graph instead of building them; an edit of the map while it
+/// runs is followed as ever. What does not fit the tiles, or is damaged, is told and built anew. The file is as large as
+/// what it holds, some bytes a tile.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: throng map prepare keep.map keep.tmap")]
+pub(super) struct PrepareMap {
+    /// The map to read
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// The map to write
+    #[arg(value_name = "OUT.tmap")]
+    output: PathBuf,
+    /// Whether a diagonal step may cut a corner; servers search with no-cut. Both, with a comma
+    #[arg(long, value_name = "no-cut|cut", value_delimiter = ',', default_value = "no-cut", value_parser = diagonal)]
+    diagonal: Vec<Diagonal>,
+}
+
+fn diagonal(name: &str) -> Result<Diagonal, String> {
+    let rule = Diagonal::ALL.into_iter().find(|rule| rule.name() == name);
+    rule.ok_or_else(|| "expected `no-cut` or `cut`".to_owned())
+}
+
+impl PrepareMap {
+    pub(super) fn run(&self) -> Result<(), Failure> {
+        if MapFormat::of(&self.output)? != MapFormat::Tmap {
+            return Err(Failure::new(format!(
+                "`{}` cannot hold what is prepared of a map, expected a name that ends in .tmap",
+                self.output.display()
+            )));
+        }
+        check_output(&self.output, &[&self.input])?;
+        let map = open(&self.input)?;
+        let bytes_per_tile_max = NavSettings::default().graph_bytes_per_tile_max;
+        // What a server would not keep it need not read.
+        let graph_bytes_max = (bytes_per_tile_max * map.rect().tile_count() as f32) as usize;
+        let mut parts = Vec::new();
+        for rule in Diagonal::ALL {
+            if self.diagonal.contains(&rule) {
+                let mut nav_map = NavMap::new(rule);
+                nav_map.prepare_within(&map, Algorithm::JpsGraph, graph_bytes_max);
+                parts.extend(nav_map.parts(&map));
+            }
+        }
+        save(&self.output, &map.with_parts(parts))
+    }
+}

@@ -1,0 +1,148 @@
+//! What `throng run --memory` prints: who holds how much.
+
+use std::fmt::Write;
+
+use throng_scenario::{HeldBlocks, LeakFigures, Memory};
+
+/// Modules by size, each also by object, player and link of the run's end, of which there are `per`; then what else the process has
+/// grown by. 80 columns.
+pub(super) fn memory_table(memory: &Memory, per: [u64; 3]) -> String {
+    let whole = memory.grown_bytes.or(memory.allocated_bytes);
+    let mut text = format!(
+        "\n{:<14}{:>10}{:>9}{:>12}{:>12}{:>12}",
+        "memory of", "kB", "share", "B/object", "B/player", "B/link"
+    );
+    let mut row = |name: &str, bytes: u64| {
+        let share = whole
+            .filter(|&whole| whole > 0)
+            .map_or_else(String::new, |whole| {
+                format!("{:.1} %", bytes as f64 * 100.0 / whole as f64)
+            });
+        let kilobytes = format!("{:.0}", bytes as f64 / 1e3);
+        let of = per.map(|count| match count {
+            0 => "-".to_owned(),
+            _ => format!("{:.0}", bytes as f64 / count as f64),
+        });
+        // Writing into a string does not fail.
+        let _ = write!(
+            text,
+            "\n{name:<14}{kilobytes:>10}{share:>9}{:>12}{:>12}{:>12}",
+            of[0], of[1], of[2]
+        );
+    };
+    for (name, bytes) in by_size(memory) {
+        row(name, bytes);
+    }
+    let counted = memory.by_module.values().sum();
+    row("= modules", counted);
+    if let Some(allocated) = memory.allocated_bytes {
+        row("not accounted", allocated.saturating_sub(counted));
+        if let Some(grown) = memory.grown_bytes {
+            row("allocator", grown.saturating_sub(allocated));
+        }
+    }
+    if let Some(grown) = memory.grown_bytes {
+        row("= grown by", grown);
+    }
+    if !memory.by_set.is_empty() {
+        text.push_str("\n\nallocated in the set");
+        for (name, bytes) in &memory.by_set {
+            let _ = write!(text, "\n{name:<14}{:>10.0}", *bytes as f64 / 1e3);
+        }
+    }
+    text
+}
+
+/// Largest first.
+fn by_size(memory: &Memory) -> Vec<(&'static str, u64)> {
+    let mut modules: Vec<_> = memory
+        .by_module
+        .iter()
+        .map(|(&name, &bytes)| (name, bytes))
+        .collect();
+    modules.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+    modules
+}
+
+/// What a run did not give back, by function. 80 columns but for names and callers.
+pub(super) fn leak_lines(leaks: &LeakFigures) -> String {
+    let mut text = format!(
+        "\nheld after everybody left: {:.0} kB; the largest:",
+        leaks.held_bytes as f64 / 1e3
+    );
+    write_sites(&mut text, &leaks.held, false);
+    text.push_str("\n\nkept for each of those who left:");
+    write_sites(&mut text, &leaks.growing, true);
+    let outlived = leaks.outlived_bytes as f64 / 1e3;
+    let _ = write!(
+        text,
+        "\n\noutlived the server: {outlived:.0} kB; not of Bevy:"
+    );
+    write_sites(&mut text, &leaks.leaked, true);
+    if leaks.lost_blocks > 0 {
+        let _ = write!(
+            text,
+            "\n\n{} blocks were not followed: the table was full of larger ones",
+            leaks.lost_blocks
+        );
+    }
+    text
+}
+
+fn write_sites(text: &mut String, sites: &[HeldBlocks], with_callers: bool) {
+    if sites.is_empty() {
+        text.push_str(" nothing");
+    }
+    for site in sites {
+        let HeldBlocks {
+            blocks,
+            bytes,
+            thread,
+            function,
+            callers,
+        } = site;
+        let _ = write!(
+            text,
+            "\n{bytes:>12} B in {blocks:>6} blocks, thread {thread}: {function}"
+        );
+        for caller in callers.iter().filter(|_| with_callers) {
+            let _ = write!(text, "\n{:>14}by {caller}", "");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_come_first_and_the_rest_is_told_apart() {
+        let memory = Memory {
+            grown_bytes: Some(100_000_000),
+            allocated_bytes: Some(80_000_000),
+            by_module: [("aoi", 10_000_000), ("sync", 60_000_000)].into(),
+            by_set: [("view", 80_000_000)].into(),
+            ..Memory::default()
+        };
+        let table = memory_table(&memory, [2_000, 1_000, 0]);
+        let names: Vec<&str> = table
+            .lines()
+            .filter_map(|line| line.split("  ").next())
+            .collect();
+        let expected = [
+            "",
+            "memory of",
+            "sync",
+            "aoi",
+            "= modules",
+            "not accounted",
+            "allocator",
+            "= grown by",
+        ];
+        assert_eq!(names[..8], expected);
+        assert!(table.contains("60.0 %") && table.lines().all(|line| line.chars().count() <= 80));
+        let line = table.lines().find(|line| line.starts_with("sync")).unwrap();
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(cells, ["sync", "60000", "60.0", "%", "30000", "60000", "-"]);
+    }
+}

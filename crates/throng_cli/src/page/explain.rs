@@ -1,0 +1,139 @@
+//! Why a tick was slow: which set took more than it usually does, and what there was more of than usual.
+
+use std::collections::BTreeMap;
+
+use super::figures::{figure, fixed};
+use throng_scenario::SetName;
+
+/// Of what is more than usual, the things that are told.
+const THINGS_MAX: usize = 4;
+
+/// What a tick is told by: the column, and the word for it.
+const THINGS: [(&str, &str); 13] = [
+    ("path_requests", "path requests"),
+    ("nodes_expanded", "nodes of searches"),
+    ("enters", "enters"),
+    ("leaves", "leaves"),
+    ("logins", "logins"),
+    ("logouts", "logouts"),
+    ("messages_handled", "messages"),
+    ("matches", "matches"),
+    ("packets", "packets"),
+    ("snapshot_bytes", "bytes of snapshots"),
+    ("delta_bytes", "bytes of deltas"),
+    ("paths_waiting", "paths waiting"),
+    ("messages_waiting", "messages waiting"),
+];
+
+/// A set and by how much it took longer than in the median of ticks.
+struct Excess {
+    name: &'static str,
+    ms: f64,
+    usual_ms: f64,
+}
+
+/// What is to be said of a tick, given its figures, their means, and the median of each set.
+pub(super) fn reasons(
+    figures: &BTreeMap<String, f64>,
+    means: &BTreeMap<String, f64>,
+    p50_ms: impl Fn(&str) -> f64,
+) -> Vec<String> {
+    let figure_of = |name: &str| figures.get(name).copied().unwrap_or(0.0);
+    let mut sets: Vec<Excess> = SetName::ALL
+        .into_iter()
+        .map(|set| Excess {
+            name: set.name(),
+            ms: figure_of(&format!("{}_ms", set.name())),
+            usual_ms: p50_ms(set.name()),
+        })
+        .collect();
+    sets.sort_by(|a, b| b.over().total_cmp(&a.over()));
+    let all: f64 = sets.iter().map(|set| set.over().max(0.0)).sum();
+    let mut told = Vec::new();
+    // Those that make up most of it: one, or two.
+    for set in sets.iter().take(2).filter(|set| set.over() > 0.25 * all) {
+        told.push(set.told());
+    }
+    let mut things: Vec<(f64, String)> = THINGS
+        .into_iter()
+        .filter_map(|(column, word)| {
+            let (found, usual) = (figure_of(column), means.get(column).copied().unwrap_or(0.0));
+            let is_unusual = found >= 2.0 * usual && found - usual >= 5.0;
+            is_unusual.then(|| {
+                let usual_word = figure(usual);
+                (
+                    found / usual.max(0.1),
+                    format!("{} {word} ({usual_word} on average)", figure(found)),
+                )
+            })
+        })
+        .collect();
+    things.sort_by(|a, b| b.0.total_cmp(&a.0));
+    if things.is_empty() {
+        told.push("nothing that is counted was unusual, so it may be the machine".to_owned());
+    }
+    told.extend(things.into_iter().take(THINGS_MAX).map(|(_, told)| told));
+    told
+}
+
+impl Excess {
+    fn over(&self) -> f64 {
+        self.ms - self.usual_ms
+    }
+
+    fn told(&self) -> String {
+        let times = self.ms / self.usual_ms;
+        let usual = if times.is_finite() && times >= 1.5 {
+            format!("{}\u{a0}×\u{a0}its median", figure(times))
+        } else {
+            format!("its median is {} ms", fixed(self.usual_ms, 2))
+        };
+        format!(
+            "<b>{}</b> took {} ms, {usual}",
+            self.name,
+            fixed(self.ms, 2)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(all: &[(&str, f64)]) -> BTreeMap<String, f64> {
+        all.iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect()
+    }
+
+    #[test]
+    fn the_set_that_took_longer_and_what_there_was_more_of_are_told() {
+        let tick = named(&[
+            ("navigate_ms", 31.0),
+            ("view_ms", 4.0),
+            ("path_requests", 412.0),
+            ("enters", 30.0),
+            ("packets", 99.0),
+        ]);
+        let means = named(&[("path_requests", 12.0), ("enters", 28.0), ("packets", 95.0)]);
+        let told = reasons(&tick, &means, |set| if set == "view" { 3.5 } else { 1.0 });
+        assert_eq!(
+            told,
+            [
+                "<b>navigate</b> took 31.00 ms, 31\u{a0}×\u{a0}its median",
+                "412 path requests (12 on average)"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_tick_without_a_cause_that_is_counted_says_so() {
+        let tick = named(&[("view_ms", 9.0), ("send_ms", 8.0), ("enters", 3.0)]);
+        let told = reasons(&tick, &named(&[]), |_| 0.0);
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(
+            told[0].contains("its median is 0.00 ms") && told[2].contains("the machine"),
+            "{told:?}"
+        );
+    }
+}

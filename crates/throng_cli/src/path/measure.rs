@@ -1,0 +1,191 @@
+//! Asks all queries of a plan with one algorithm, edits between them included, and times each.
+//!
+//! Every thread has scratch of its own, kept from query to query. A query's time is the least of its repetitions, and
+//! holds nothing but the search. What an algorithm reads is prepared before the first query, and again after edits that
+//! leave none of it, so that every answer is the named algorithm's own.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use glam::IVec2;
+use indicatif::ProgressBar;
+
+use crate::{Failure, is_interrupted};
+use throng::map::{TileEdit, TileMap, TileRect};
+use throng::nav::{Algorithm, Diagonal, NavMap, Outcome, Query, ScenQuery, Search};
+use throng::sim::Workers;
+
+/// What to do with a map, in order.
+pub(super) struct QueryPlan {
+    /// The map before the first step.
+    pub map: Arc<TileMap>,
+    pub diagonal: Diagonal,
+    /// What edits write, by number.
+    pub patches: Vec<TileEdit>,
+    pub steps: Vec<PlanStep>,
+    pub tasks: Vec<Task>,
+}
+
+pub(super) enum PlanStep {
+    /// Write a patch over a rectangle.
+    Edit { rect: TileRect, patch: usize },
+    /// Ask some of the tasks.
+    Ask(Range<usize>),
+}
+
+/// A query, and what is known about its answer.
+pub(super) struct Task {
+    /// Its place among all queries of the file, from 0.
+    pub index: usize,
+    pub query: Query,
+    pub expected: Option<ScenQuery>,
+}
+
+/// What one algorithm answers to a plan.
+pub(super) struct MeasuredAnswers {
+    pub algorithm: Algorithm,
+    /// By task; `None` for those that an interruption left out.
+    pub answers: Vec<Option<TimedAnswer>>,
+    /// The time of all preparations.
+    pub prepare_ms: f64,
+    pub scratch_bytes: usize,
+    /// The map after the last step.
+    pub map: Arc<TileMap>,
+    /// What is prepared of it.
+    pub nav_map: NavMap,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct TimedAnswer {
+    pub outcome: Outcome,
+    pub us: f64,
+    pub expanded: u32,
+    pub generated: u32,
+}
+
+impl MeasuredAnswers {
+    pub(super) fn prepared_bytes(&self) -> usize {
+        self.nav_map.prepared_bytes(self.algorithm)
+    }
+
+    /// Asks a query once more, with scratch of its own.
+    pub(super) fn again(&self, query: Query) -> ThreadScratch {
+        let mut scratch = ThreadScratch::default();
+        let outcome = scratch.find(&self.map, &self.nav_map, self.algorithm, query);
+        scratch.outcome = Some(outcome);
+        scratch
+    }
+}
+
+impl TimedAnswer {
+    /// The length found, `None` when there is no path; `None` in all when the search gave up, which says neither.
+    pub(super) fn length_tiles(&self) -> Option<Option<f64>> {
+        match self.outcome {
+            Outcome::Found(path) => Some(Some(path.length_tiles())),
+            Outcome::Unreachable | Outcome::Blocked | Outcome::OutOfBounds => Some(None),
+            Outcome::Capped => None,
+        }
+    }
+}
+
+/// A thread's scratch and the turning points of its last path.
+#[derive(Default)]
+pub(super) struct ThreadScratch {
+    pub search: Search,
+    pub waypoints: Vec<IVec2>,
+    /// The answer, where a query was asked [again](MeasuredAnswers::again).
+    pub outcome: Option<Outcome>,
+}
+
+impl ThreadScratch {
+    fn find(
+        &mut self,
+        map: &TileMap,
+        nav_map: &NavMap,
+        algorithm: Algorithm,
+        query: Query,
+    ) -> Outcome {
+        self.search
+            .find(map, nav_map, algorithm, query, &mut self.waypoints)
+    }
+
+    fn answer(
+        &mut self,
+        map: &TileMap,
+        nav_map: &NavMap,
+        algorithm: Algorithm,
+        query: Query,
+        repeat: u32,
+    ) -> TimedAnswer {
+        let mut least = f64::INFINITY;
+        let mut outcome = Outcome::Capped;
+        for _ in 0..repeat.max(1) {
+            let start = Instant::now();
+            outcome = self.find(map, nav_map, algorithm, query);
+            least = least.min(start.elapsed().as_secs_f64() * 1e6);
+        }
+        TimedAnswer {
+            outcome,
+            us: least,
+            expanded: self.search.expanded(),
+            generated: self.search.generated(),
+        }
+    }
+}
+
+/// Plays a plan with one algorithm. Ends early when the user asks for it.
+pub(super) fn measure(
+    plan: &QueryPlan,
+    algorithm: Algorithm,
+    repeat: u32,
+    workers: Workers,
+    bar: &ProgressBar,
+) -> Result<MeasuredAnswers, Failure> {
+    let mut map = plan.map.clone();
+    let mut answers = vec![None; plan.tasks.len()];
+    let mut scratch: Vec<ThreadScratch> = Vec::new();
+    let mut nav_map = NavMap::new(plan.diagonal);
+    let mut prepare_ms = 0.0;
+    for step in &plan.steps {
+        match step {
+            PlanStep::Edit { rect, patch } => {
+                let map = Arc::make_mut(&mut map);
+                if let Some(changed) = map.edit(*rect, &plan.patches[*patch])? {
+                    nav_map.follow_edit(map, &[changed]);
+                }
+            }
+            PlanStep::Ask(range) => {
+                let start = Instant::now();
+                nav_map.prepare(&map, algorithm);
+                prepare_ms += start.elapsed().as_secs_f64() * 1e3;
+                let nav_map = &nav_map;
+                let answers = &mut answers[range.clone()];
+                workers.for_each_chunk(answers, 1, &mut scratch, |scratch, first, chunk| {
+                    for (task, answer) in plan.tasks[range.start + first..].iter().zip(chunk) {
+                        if is_interrupted() {
+                            return;
+                        }
+                        *answer =
+                            Some(scratch.answer(&map, nav_map, algorithm, task.query, repeat));
+                        bar.inc(1);
+                    }
+                });
+            }
+        }
+        if is_interrupted() {
+            break;
+        }
+    }
+    Ok(MeasuredAnswers {
+        algorithm,
+        answers,
+        prepare_ms,
+        scratch_bytes: scratch
+            .iter()
+            .map(|scratch| scratch.search.memory_bytes())
+            .sum(),
+        map,
+        nav_map,
+    })
+}

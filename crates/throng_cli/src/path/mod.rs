@@ -1,0 +1,386 @@
+//! `throng path`: finds paths, times the algorithms beside each other, and compares with known lengths.
+//!
+//! ```text
+//! map, queries (and edits) ──▶ [`QueryPlan`] ──▶ measure: an algorithm after the other ──▶ table or JSON on stdout
+//!                                                       └──▶ render: the last search as an image
+//! ```
+//! | file | holds |
+//! |---|---|
+//! | `measure` | asking all queries of a plan with one algorithm |
+//! | `findings` | right and wrong answers, as a table and as JSON |
+//! | `render` | a search as an image |
+//!
+//! The reference is what the `.scen` file says, whose lengths are those without cut corners; for a single query, and where
+//! corners may be cut, it is the first algorithm's answer. Exit code 1 when any answer differs. A search that gave up at the
+//! node limit is counted apart and judged by nobody. Where an algorithm has answered nothing at all, nothing is known to be
+//! optimal: exit code 1 as well.
+
+mod findings;
+mod measure;
+mod render;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
+use glam::{IVec2, UVec2};
+
+use self::findings::Findings;
+use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
+use super::map::open;
+use super::outputs::check_output;
+use super::{Failure, image, interrupted, is_interrupted, listen_for_interrupt, print, progress};
+use crate::ExitStatus as Exit;
+use throng::map::{self, TileEdit, TileMap};
+use throng::nav::{Algorithm, Diagonal, Query, Scen, ScenCommand, ScenQuery, parse_scen};
+use throng::sim::Workers;
+
+/// Arguments of `throng path`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, override_usage = USAGE)]
+pub(super) struct Paths {
+    /// The map; a version 2 .scen file starts on free ground without one
+    #[arg(long, value_name = "FILE", required_unless_present = "scen")]
+    map: Option<PathBuf>,
+    /// Queries with known lengths, and edits between them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to"])]
+    scen: Option<PathBuf>,
+    /// The tile where the path starts
+    #[arg(long, value_name = "X,Y", value_parser = tile, requires = "to", required_unless_present = "scen")]
+    #[arg(allow_hyphen_values = true)]
+    from: Option<IVec2>,
+    /// The tile where it ends
+    #[arg(long, value_name = "X,Y", value_parser = tile, requires = "from", required_unless_present = "scen")]
+    #[arg(allow_hyphen_values = true)]
+    to: Option<IVec2>,
+    /// Algorithms, separated by commas, or `all`; the fastest by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = algorithms)]
+    algorithm: Vec<Chosen>,
+    /// Whether a diagonal step may cut a corner
+    #[arg(long, value_name = "no-cut|cut", default_value = "no-cut", value_parser = diagonal)]
+    diagonal: Diagonal,
+    /// Nodes after which a search gives up
+    #[arg(long, value_name = "N|none", default_value = "none", value_parser = node_limit)]
+    node_limit: NodeLimit,
+    /// Ask every Nth query of the file only
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    stride: Option<u32>,
+    /// Ask each query N times; its least time counts
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Threads that share the queries of the file; 1 by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Draw the last query's search by the first algorithm
+    #[arg(long, value_name = "FILE.png")]
+    render: Option<PathBuf>,
+    /// Print one JSON object in place of the table
+    #[arg(long)]
+    json: bool,
+}
+
+const USAGE: &str = "throng path --map <FILE> --from <X,Y> --to <X,Y> [OPTIONS]
+       throng path [--map <FILE>] --scen <FILE> [OPTIONS]";
+
+const EXAMPLES: &str = "Examples:
+  throng path --map keep.map --from 3,4 --to 90,80 --render path.png
+  throng path --map keep.map --scen keep.map.scen --algorithm all --stride 10
+
+Tiles are counted from 0, x to the right and y down; `throng map info` tells a
+map's size. Algorithms: astar, jps, jps-bit, jps-bit-prune, jps-bit-pre,
+jps-bit-prune-pre, jps-graph (the fastest). All give the same lengths.";
+
+/// An `--algorithm`: one, or all.
+#[derive(Clone, Copy, Debug)]
+enum Chosen {
+    All,
+    One(Algorithm),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct NodeLimit(Option<u32>);
+
+fn tile(text: &str) -> Result<IVec2, String> {
+    text.split_once(',')
+        .and_then(|(x, y)| Some(IVec2::new(x.trim().parse().ok()?, y.trim().parse().ok()?)))
+        .ok_or_else(|| "expected two whole numbers of tiles, such as 12,34".to_owned())
+}
+
+fn algorithms(name: &str) -> Result<Chosen, String> {
+    if name == "all" {
+        return Ok(Chosen::All);
+    }
+    name.parse()
+        .map(Chosen::One)
+        .map_err(|error| format!("{error} or `all`"))
+}
+
+fn diagonal(name: &str) -> Result<Diagonal, String> {
+    let rule = Diagonal::ALL.into_iter().find(|rule| rule.name() == name);
+    rule.ok_or_else(|| "expected `no-cut` or `cut`".to_owned())
+}
+
+fn node_limit(text: &str) -> Result<NodeLimit, String> {
+    if text == "none" {
+        return Ok(NodeLimit(None));
+    }
+    let limit = text.parse().ok().filter(|limit| *limit > 0);
+    limit
+        .map(|limit| NodeLimit(Some(limit)))
+        .ok_or_else(|| "expected a number of nodes from 1, or `none`".to_owned())
+}
+
+impl Paths {
+    pub(super) fn run(&self, quiet: bool) -> Result<Exit, Failure> {
+        if self.scen.is_none() {
+            for (flag, is_given) in [
+                ("--stride", self.stride.is_some()),
+                ("--threads", self.threads.is_some()),
+            ] {
+                if is_given {
+                    return Err(Failure::new(format!(
+                        "{flag} does nothing for one path: it is for the queries of --scen"
+                    )));
+                }
+            }
+        }
+        if let Some(output) = &self.render {
+            image::check_name(output)?;
+            let inputs: Vec<&Path> = [&self.map, &self.scen]
+                .into_iter()
+                .filter_map(Option::as_deref)
+                .collect();
+            check_output(output, &inputs)?;
+        }
+        let mut plan = self.plan()?;
+        let threads = self.threads.map_or(1, usize::from);
+        ComputeTaskPool::get_or_init(|| TaskPoolBuilder::new().num_threads(threads).build());
+        listen_for_interrupt();
+        let algorithms = self.algorithms();
+        let bar = progress((plan.tasks.len() * algorithms.len()) as u64, "query", quiet);
+        let mut all = Vec::new();
+        for algorithm in &algorithms {
+            let workers = Workers::new(threads);
+            let measured = measure(&plan, *algorithm, self.repeat, workers, &bar)?;
+            tracing::info!(
+                "{}: prepared in {:.1} ms, {} bytes; scratch of {} bytes",
+                algorithm.name(),
+                measured.prepare_ms,
+                measured.prepared_bytes(),
+                measured.scratch_bytes
+            );
+            if all.is_empty() && !self.has_lengths() {
+                expect_of_all(&mut plan.tasks, &measured);
+            }
+            all.push(measured);
+            if is_interrupted() {
+                break;
+            }
+        }
+        bar.finish_and_clear();
+        let findings = Findings {
+            plan: &plan,
+            all: &all,
+            map: self.map.as_deref(),
+            is_single: self.scen.is_none(),
+        };
+        if self.json {
+            print(&findings.json().to_string())?;
+        } else if quiet {
+            findings.tell_broken();
+        } else {
+            print(&findings.table())?;
+        }
+        if let Some(output) = &self.render {
+            draw(output, &plan, &all)?;
+        }
+        let is_met = !findings.has_wrong() && findings.has_answers();
+        if is_interrupted() {
+            return Ok(interrupted());
+        }
+        Ok(if is_met { Exit::Done } else { Exit::Unmet })
+    }
+
+    /// Whether the right answers are in a file.
+    fn has_lengths(&self) -> bool {
+        self.scen.is_some() && self.diagonal == Diagonal::NoCut
+    }
+
+    /// The algorithms asked for, each once.
+    fn algorithms(&self) -> Vec<Algorithm> {
+        let mut algorithms = Vec::new();
+        for chosen in &self.algorithm {
+            let named = match chosen {
+                Chosen::All => Algorithm::ALL.to_vec(),
+                Chosen::One(algorithm) => vec![*algorithm],
+            };
+            for algorithm in named {
+                if !algorithms.contains(&algorithm) {
+                    algorithms.push(algorithm);
+                }
+            }
+        }
+        if algorithms.is_empty() {
+            algorithms.push(Algorithm::default());
+        }
+        algorithms
+    }
+
+    fn plan(&self) -> Result<QueryPlan, Failure> {
+        let map = self.map.as_deref().map(open).transpose()?;
+        match (&self.scen, map, self.from, self.to) {
+            (Some(scen), map, ..) => self.plan_of(scen, map),
+            (None, Some(map), Some(from), Some(to)) => {
+                check_end("--from", &map, from)?;
+                check_end("--to", &map, to)?;
+                Ok(QueryPlan {
+                    map: Arc::new(map),
+                    diagonal: self.diagonal,
+                    patches: Vec::new(),
+                    steps: vec![PlanStep::Ask(0..1)],
+                    tasks: vec![Task {
+                        index: 0,
+                        query: self.query(from, to),
+                        expected: None,
+                    }],
+                })
+            }
+            _ => Err(Failure::new(
+                "expected --map FILE and --scen FILE, or --map FILE, --from X,Y and --to X,Y",
+            )),
+        }
+    }
+
+    /// Every Nth query of a `.scen` file, and all edits before the last of them.
+    fn plan_of(&self, file: &Path, map: Option<TileMap>) -> Result<QueryPlan, Failure> {
+        let name = file.display().to_string();
+        let scen = parse_scen(&name, &read(file)?)?;
+        let patches = match &scen.patch_file {
+            Some(patch_file) => map::load_patches(file.with_file_name(patch_file))?,
+            None => Vec::new(),
+        };
+        scen.check_patches(&name, &patches)?;
+        let map = start(&name, &scen, map)?;
+        let (mut steps, mut tasks, mut index) = (Vec::new(), Vec::new(), 0);
+        let mut asked = 0;
+        let stride = self.stride.unwrap_or(1) as usize;
+        for command in &scen.commands {
+            match command {
+                ScenCommand::Query(query) => {
+                    if index % stride == 0 {
+                        tasks.push(Task {
+                            index,
+                            query: self.query(query.from, query.to),
+                            expected: self.has_lengths().then_some(*query),
+                        });
+                    }
+                    index += 1;
+                }
+                ScenCommand::Patch(patch) => {
+                    if asked < tasks.len() {
+                        steps.push(PlanStep::Ask(asked..tasks.len()));
+                        asked = tasks.len();
+                    }
+                    let number = patch.patch as usize;
+                    steps.push(PlanStep::Edit {
+                        rect: patch.rect(&patches[number]),
+                        patch: number,
+                    });
+                }
+            }
+        }
+        steps.push(PlanStep::Ask(asked..tasks.len()));
+        // Edits after the last query change no answer, and the image shows the map as that found it.
+        while let [.., PlanStep::Edit { .. }, PlanStep::Ask(range)] = steps.as_slice()
+            && range.is_empty()
+        {
+            steps.remove(steps.len() - 2);
+        }
+        Ok(QueryPlan {
+            map: Arc::new(map),
+            diagonal: self.diagonal,
+            patches: patches.into_iter().map(TileEdit::Write).collect(),
+            steps,
+            tasks,
+        })
+    }
+
+    fn query(&self, from: IVec2, to: IVec2) -> Query {
+        Query {
+            node_limit: self.node_limit.0,
+            ..Query::new(from, to)
+        }
+    }
+}
+
+/// Fails where nobody can stand at an end of a path.
+fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), Failure> {
+    if !map.rect().contains(tile) {
+        return Err(Failure::new(format!(
+            "{name} {},{} lies outside the map's {} × {} tiles",
+            tile.x,
+            tile.y,
+            map.width(),
+            map.height()
+        )));
+    }
+    if !map.is_free(tile) {
+        return Err(Failure::new(format!(
+            "{name} {},{} is a blocked tile, expected a free one",
+            tile.x, tile.y
+        )));
+    }
+    Ok(())
+}
+
+/// The text of a `.scen` file, which is never as large as the largest map.
+fn read(file: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let read =
+        File::open(file).and_then(|file| file.take(map::FILE_BYTES_MAX).read_to_string(&mut text));
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => Err(Failure::new(format!(
+            "could not read {}: {error}",
+            file.display()
+        ))),
+    }
+}
+
+/// The map that a `.scen` file starts from.
+fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, Failure> {
+    let is_static = scen.patch_file.is_none();
+    match (map, scen.size) {
+        (Some(map), _) => {
+            scen.check_size(name, UVec2::new(map.width(), map.height()))?;
+            Ok(map)
+        }
+        (None, Some(size)) if !is_static => Ok(TileMap::new(size.x, size.y, false)?),
+        (None, _) => Err(Failure::new(format!(
+            "{name}: expected --map FILE as well, since the file has no patches that draw one"
+        ))),
+    }
+}
+
+/// Makes the first algorithm's answers the reference of the others.
+fn expect_of_all(tasks: &mut [Task], first: &MeasuredAnswers) {
+    for (task, answer) in tasks.iter_mut().zip(&first.answers) {
+        task.expected = answer
+            .and_then(|answer| answer.length_tiles())
+            .map(|length_tiles| ScenQuery {
+                bucket: 0,
+                from: task.query.from,
+                to: task.query.to,
+                length_tiles,
+            });
+    }
+}
+
+fn draw(output: &Path, plan: &QueryPlan, all: &[MeasuredAnswers]) -> Result<(), Failure> {
+    match (all.first(), plan.tasks.last()) {
+        (Some(one), Some(task)) => render::render(output, one, task.query),
+        _ => Err(Failure::new("expected a query to draw, found none")),
+    }
+}

@@ -1,0 +1,144 @@
+//! A search as an image: the map, what was expanded, what was only generated (for the jump point algorithms: jump points),
+//! the path, a ring round each of its ends, and a legend.
+//!
+//! Cost: memory by the nodes of the search and the length of the path, not by the map.
+
+use std::path::Path;
+
+use glam::IVec2;
+
+use super::measure::MeasuredAnswers;
+use crate::image::{self, Color};
+use crate::picture::{BLUE, GREEN, Legend, MapPicture, PURPLE, SKY, Swatch, VERMILLION};
+use crate::{Failure, bench::number};
+use throng::nav::{Outcome, Query};
+
+/// What a tile is to a search; where it is several things, the first is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Mark {
+    Expanded,
+    /// Put on the open list and never taken off.
+    Generated,
+}
+
+impl Mark {
+    const fn color(self) -> Color {
+        match self {
+            Self::Expanded => SKY,
+            Self::Generated => BLUE,
+        }
+    }
+}
+
+const PATH: Color = VERMILLION;
+const START: Color = GREEN;
+const GOAL: Color = PURPLE;
+
+/// So many tiles of a search are drawn large enough to be seen each; more of them are seen together.
+const FEW: usize = 10_000;
+
+/// Draws the search for a query.
+pub(super) fn render(output: &Path, one: &MeasuredAnswers, query: Query) -> Result<(), Failure> {
+    let map = &*one.map;
+    let scratch = one.again(query);
+    let touched = scratch.search.touched(map, &one.nav_map, one.algorithm);
+    let mut picture = MapPicture::new(map);
+    let marks = marks(touched);
+    if marks.len() <= FEW {
+        // What was expanded lies over what was only generated.
+        let mut colors: Vec<(IVec2, Color)> = Vec::new();
+        for layer in [Mark::Generated, Mark::Expanded] {
+            let of_layer = marks.iter().filter(|(_, mark)| *mark == layer);
+            colors.extend(of_layer.map(|(tile, mark)| (*tile, mark.color())));
+        }
+        picture.paint_few(&colors);
+    } else {
+        for (tile, mark) in marks {
+            picture.paint_tile(tile, mark.color());
+        }
+    }
+    picture.path(&scratch.waypoints, PATH);
+    // An end outside the map has no place in the picture.
+    for (end, color) in [(query.from, START), (query.to, GOAL)] {
+        if map.rect().contains(end) {
+            picture.ring(end, color);
+        }
+    }
+    let answer = match scratch.outcome {
+        Some(Outcome::Found(path)) => format!("{} tiles", number(path.length_tiles())),
+        Some(Outcome::Capped) => "gave up at the node limit".to_owned(),
+        _ => "no path".to_owned(),
+    };
+    let (from, to) = (query.from, query.to);
+    let legend = Legend {
+        title: format!(
+            "{} from {},{} to {},{}: {answer}",
+            one.algorithm.name(),
+            from.x,
+            from.y,
+            to.x,
+            to.y
+        ),
+        facts: vec![format!(
+            "{} x {} tiles; {} nodes expanded, {} generated",
+            map.width(),
+            map.height(),
+            scratch.search.expanded(),
+            scratch.search.generated()
+        )],
+        marks: vec![
+            (Swatch::Line, PATH, "path".to_owned()),
+            (Swatch::Ring, START, "start".to_owned()),
+            (Swatch::Ring, GOAL, "goal".to_owned()),
+            (Swatch::Tile, Mark::Expanded.color(), "expanded".to_owned()),
+            (
+                Swatch::Tile,
+                Mark::Generated.color(),
+                "only generated".to_owned(),
+            ),
+            (Swatch::Tile, image::BLOCKED, "blocked".to_owned()),
+        ],
+    };
+    picture.write(output, &legend)
+}
+
+/// The tiles that a search touched, each once: those that it expanded in any direction first.
+fn marks(touched: impl Iterator<Item = (IVec2, bool)>) -> Vec<(IVec2, Mark)> {
+    let mut marks: Vec<(IVec2, Mark)> = touched
+        .map(|(tile, is_expanded)| {
+            let mark = if is_expanded {
+                Mark::Expanded
+            } else {
+                Mark::Generated
+            };
+            (tile, mark)
+        })
+        .collect();
+    marks.sort_unstable_by_key(|(tile, mark)| (tile.y, tile.x, *mark));
+    marks.dedup_by_key(|(tile, _)| *tile);
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tile_that_was_expanded_in_one_direction_and_only_generated_in_another_was_expanded() {
+        let tile = IVec2::new(1, 1);
+        let touched = [
+            (IVec2::X, true),
+            (tile, false),
+            (tile, true),
+            (IVec2::Y, false),
+        ];
+        assert_eq!(
+            marks(touched.into_iter()),
+            [
+                (IVec2::X, Mark::Expanded),
+                (IVec2::Y, Mark::Generated),
+                (tile, Mark::Expanded),
+            ]
+        );
+    }
+}

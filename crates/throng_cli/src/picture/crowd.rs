@@ -1,0 +1,275 @@
+//! The crowd of a scene on its map: where everybody stands, of which kind, on which side.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bevy_ecs::prelude::*;
+use foldhash::fast::FixedState;
+use glam::Vec2;
+use indexmap::IndexMap;
+
+use super::{BLUE, GREEN, Legend, MapPicture, ORANGE, PURPLE, SKY, Swatch, VERMILLION, YELLOW};
+use crate::Failure;
+use crate::image::Color;
+use throng::map::SceneMap;
+use throng::world::{
+    KindClass, KindId, Object, ObjectKinds, Position, SceneObjects, Scenes, TeamId, Visibility,
+};
+
+/// Colours of kinds or teams; when there are more of them, they come round again.
+pub(super) const COLORS: [Color; 7] = [BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW];
+
+/// Blocked tiles, paler than elsewhere: the crowd is what one looks at.
+pub(super) const WALLS: Color = [172, 174, 184];
+
+/// What is on no side, where there are sides.
+pub(super) const NEUTRAL: Color = [120, 120, 126];
+
+/// Teams that the legend lists.
+const TEAMS_SHOWN: usize = 10;
+
+/// Somebody in the picture.
+pub(super) struct Figure {
+    pub at_m: Vec2,
+    kind: KindId,
+    team: Option<TeamId>,
+}
+
+/// Draws the open scene that has the most objects, the first of those with as many. `title` says what is played.
+///
+/// # Errors
+/// When no scene is open, or the file cannot be written.
+pub(crate) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<(), Failure> {
+    let found = fullest(world).and_then(|scene| Some((scene, world.get::<SceneMap>(scene)?)));
+    let Some((scene, map)) = found else {
+        return Err(Failure::new(format!(
+            "{}: no scene is open at the end, so there is nothing to draw",
+            output.display()
+        )));
+    };
+    let figures = figures(world, scene);
+    let mut picture = MapPicture::new(map.tiles()).blocked_in(WALLS);
+    let kinds = world.resource::<ObjectKinds>();
+    let looks = Looks::of(&figures, kinds);
+    for figure in looks.in_order(&figures) {
+        let (swatch, color) = looks.of_figure(figure, kinds);
+        picture.mark(figure.at_m / map.tile_m(), swatch, color);
+    }
+    let size = map.size_m();
+    let of_scenes = match world.resource::<Scenes>().iter().count() {
+        1 => String::new(),
+        count => format!(", the fullest of {count} scenes"),
+    };
+    let legend = Legend {
+        title: title.to_owned(),
+        facts: vec![format!(
+            "{} x {} m, {} objects{of_scenes}",
+            size.x,
+            size.y,
+            figures.len()
+        )],
+        marks: looks.legend(kinds),
+    };
+    picture.write(output, &legend)
+}
+
+/// The open scene that has the most objects, the first of those with as many.
+pub(super) fn fullest(world: &World) -> Option<Entity> {
+    let count = |scene: Entity| {
+        let objects = world.get::<SceneObjects>(scene);
+        objects.map_or(0, SceneObjects::len)
+    };
+    let scenes = world.resource::<Scenes>().iter().map(|(_, scene)| scene);
+    scenes.min_by_key(|scene| Reverse(count(*scene)))
+}
+
+/// Everybody in a scene, by their ids.
+pub(super) fn figures(world: &World, scene: Entity) -> Vec<Figure> {
+    let objects = world.get::<SceneObjects>(scene).into_iter();
+    let figure = |(_, entity)| {
+        Some(Figure {
+            at_m: world.get::<Position>(entity)?.0,
+            kind: world.get::<Object>(entity)?.kind(),
+            team: world.get::<TeamId>(entity).copied(),
+        })
+    };
+    objects
+        .flat_map(SceneObjects::iter)
+        .filter_map(figure)
+        .collect()
+}
+
+/// How kinds and teams look: colours are those of teams, where there are any, or else of kinds; shapes those of kinds. They
+/// are kept in the order in which they were first counted, so that colours stay when others come.
+#[derive(Default)]
+pub(super) struct Looks {
+    /// How many there are of each.
+    kinds: IndexMap<KindId, usize, FixedState>,
+    teams: IndexMap<TeamId, usize, FixedState>,
+    teamless: usize,
+}
+
+impl Looks {
+    fn of(figures: &[Figure], kinds: &ObjectKinds) -> Self {
+        let mut looks = Self::default();
+        looks.count(figures, kinds);
+        looks
+    }
+
+    /// Before anybody was counted. The first kind of players keeps the first colour, though players may come late.
+    pub(super) fn before(kinds: &ObjectKinds) -> Self {
+        let players = (0..).zip(kinds.iter());
+        let mut players = players.filter(|(_, kind)| kind.class == KindClass::Player);
+        let players = players.next().map(|(nth, _)| (KindId(nth), 0));
+        Self {
+            kinds: players.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Counts anew, and keeps those of whom there are none any more.
+    pub(super) fn count(&mut self, figures: &[Figure], kinds: &ObjectKinds) {
+        let counts = self.kinds.values_mut().chain(self.teams.values_mut());
+        counts.for_each(|count| *count = 0);
+        self.teamless = 0;
+        let (mut by_kind, mut by_team) = (BTreeMap::new(), BTreeMap::new());
+        for figure in figures
+            .iter()
+            .filter(|figure| kinds.get(figure.kind).is_some())
+        {
+            *by_kind.entry(figure.kind).or_default() += 1;
+            match figure.team {
+                Some(team) => *by_team.entry(team).or_default() += 1,
+                None => self.teamless += 1,
+            }
+        }
+        self.kinds.extend(by_kind);
+        self.teams.extend(by_team);
+    }
+
+    /// Kinds with many behind those with few, so that a boss is not hidden by those who fight it.
+    pub(super) fn in_order<'a>(&self, figures: &'a [Figure]) -> Vec<&'a Figure> {
+        let mut in_order: Vec<&Figure> = figures.iter().collect();
+        in_order.sort_by_key(|figure| Reverse(self.kinds.get(&figure.kind).copied()));
+        in_order
+    }
+
+    fn has_teams(&self) -> bool {
+        self.teams.len() > 1
+    }
+
+    pub(super) fn of_figure(&self, figure: &Figure, kinds: &ObjectKinds) -> (Swatch, Color) {
+        let color = if self.has_teams() {
+            self.team_color(figure.team)
+        } else {
+            self.kind_color(figure.kind)
+        };
+        (shape(figure.kind, kinds), color)
+    }
+
+    fn team_color(&self, team: Option<TeamId>) -> Color {
+        let place = team.and_then(|team| self.teams.get_index_of(&team));
+        place.map_or(NEUTRAL, |place| COLORS[place % COLORS.len()])
+    }
+
+    fn kind_color(&self, kind: KindId) -> Color {
+        let place = self.kinds.get_index_of(&kind);
+        COLORS[place.unwrap_or_default() % COLORS.len()]
+    }
+
+    pub(super) fn legend(&self, kinds: &ObjectKinds) -> Vec<(Swatch, Color, String)> {
+        let of_kind = |(kind, count): (&KindId, &usize)| {
+            let name = kinds.get(*kind).map_or("?", |kind| kind.name.as_str());
+            let color = if self.has_teams() {
+                NEUTRAL
+            } else {
+                self.kind_color(*kind)
+            };
+            (shape(*kind, kinds), color, format!("{name}: {count}"))
+        };
+        let there = self.kinds.iter().filter(|(_, count)| **count > 0);
+        let mut marks: Vec<_> = there.map(of_kind).collect();
+        if self.has_teams() {
+            if self.teamless > 0 {
+                let word = format!("no team: {}", self.teamless);
+                marks.push((Swatch::Tile, NEUTRAL, word));
+            }
+            let shown = self.teams.iter().take(TEAMS_SHOWN);
+            marks.extend(shown.map(|(team, count)| {
+                let word = format!("team {}: {count}", team.0);
+                (Swatch::Tile, self.team_color(Some(*team)), word)
+            }));
+            if let more @ 1.. = self.teams.len().saturating_sub(TEAMS_SHOWN) {
+                marks.push((Swatch::Tile, NEUTRAL, format!("and {more} teams")));
+            }
+        }
+        marks.push((Swatch::Tile, WALLS, "blocked".to_owned()));
+        marks
+    }
+}
+
+/// Players are round, NPCs square; what everybody in the scene sees stands on a corner, as do things.
+fn shape(kind: KindId, kinds: &ObjectKinds) -> Swatch {
+    match kinds.get(kind) {
+        Some(kind) if kind.visibility == Visibility::Scene => Swatch::Diamond,
+        Some(kind) if kind.class == KindClass::Player => Swatch::Disc,
+        Some(kind) if kind.class == KindClass::Npc => Swatch::Square,
+        _ => Swatch::Diamond,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(kind: u16, team: Option<u32>) -> Figure {
+        Figure {
+            at_m: Vec2::ZERO,
+            kind: KindId(kind),
+            team: team.map(TeamId),
+        }
+    }
+
+    #[test]
+    fn kinds_have_colours_of_their_own_until_there_are_teams() {
+        let kinds = ObjectKinds::default();
+        let figures = [figure(0, None), figure(1, None), figure(1, Some(4))];
+        let looks = Looks::of(&figures, &kinds);
+        let [player, npc, same] = [0, 1, 2].map(|nth| looks.of_figure(&figures[nth], &kinds));
+        assert!(player.1 != npc.1 && npc == same);
+        assert!(player.0 == Swatch::Disc && npc.0 == Swatch::Square);
+        assert!(looks.legend(&kinds)[1].2.ends_with(": 2"));
+        let figures = [
+            figure(0, Some(4)),
+            figure(1, Some(4)),
+            figure(0, Some(9)),
+            figure(0, None),
+        ];
+        let looks = Looks::of(&figures, &kinds);
+        let colors: Vec<Color> = figures
+            .iter()
+            .map(|one| looks.of_figure(one, &kinds).1)
+            .collect();
+        assert!(colors[0] == colors[1] && colors[0] != colors[2] && colors[3] == NEUTRAL);
+        let words: Vec<String> = looks
+            .legend(&kinds)
+            .into_iter()
+            .map(|mark| mark.2)
+            .collect();
+        assert!(words.contains(&"team 4: 2".to_owned()), "{words:?}");
+        assert!(words.contains(&"no team: 1".to_owned()), "{words:?}");
+    }
+
+    #[test]
+    fn colours_stay_when_others_come_and_go() {
+        let kinds = ObjectKinds::default();
+        let npc = figure(1, None);
+        let mut looks = Looks::of(&[figure(1, None)], &kinds);
+        let before = looks.of_figure(&npc, &kinds);
+        looks.count(&[figure(0, None), figure(1, None)], &kinds);
+        assert_eq!(looks.of_figure(&npc, &kinds), before);
+        looks.count(&[figure(0, None)], &kinds);
+        assert_eq!(looks.legend(&kinds).len(), 2, "of one kind, and walls");
+    }
+}

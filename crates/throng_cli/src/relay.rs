@@ -1,0 +1,327 @@
+//! `throng relay`: a bad link, as a process between clients and a server.
+//!
+//! ```text
+//! clients ──▶ front socket ──▶ up ──▶ a socket a client ──▶ server
+//!         ◀──              ◀── down ◀──                 ◀──
+//! ```
+//! To the server each client is an address of its own, and one that changes its port is a new one, as through a router. What is carried is
+//! not looked at, so clients of any kind may be behind it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+
+use super::address::address;
+use super::bad_link::BadLink;
+use super::run::seconds;
+use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print};
+use throng::net::link::{LinkLoss, LinkModel, SimulatedLink};
+use throng::sim::clock::Stopwatch;
+
+/// Arguments of `throng relay`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Relay {
+    /// The server
+    #[arg(long, value_name = "HOST:PORT", value_parser = address, default_value = "127.0.0.1:7000")]
+    to: SocketAddr,
+    /// Where clients come
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7100")]
+    listen: SocketAddr,
+    #[command(flatten)]
+    link: BadLink,
+    /// For how long; without it until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    duration: Option<f64>,
+    /// Print one JSON object in place of lines
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng serve town --listen 127.0.0.1:7000 --public 127.0.0.1:7100
+  throng relay --loss 10% --delay-ms 55 --jitter-ms 4
+  throng client 500 --connect 127.0.0.1:7100
+
+A server knows by --public that clients know it by the relay's address. Packets
+arrive up to a millisecond later than the link says, which is how often it is
+looked at. What is lost hangs on the seed and on when it is sent.
+
+Exit codes: 0 it passed packets on until it was told to stop; 2 no socket.";
+
+/// Between two looks at what arrives.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Clients at once; of more nothing is passed on.
+const CLIENTS_MAX: usize = 16_384;
+
+/// Datagrams under way, in each direction of a client; more are lost.
+const UNDER_WAY_MAX: usize = 4_096;
+
+/// A client of which nothing was heard for so long is forgotten.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// Longer than any datagram.
+const DATAGRAM_BYTES_MAX: usize = 65_536;
+
+/// What came to one end, and what of it got to the other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passed {
+    datagrams: u64,
+    bytes: u64,
+    arrived: u64,
+}
+
+/// A client, with a socket that is its own towards the server.
+struct Line {
+    socket: UdpSocket,
+    /// Up and down.
+    links: [SimulatedLink; 2],
+    heard: Duration,
+    /// Reads what the server sends.
+    reader: JoinHandle<()>,
+}
+
+/// All that is passed on.
+struct Lines {
+    front: UdpSocket,
+    to: SocketAddr,
+    model: LinkModel,
+    seed: u64,
+    clock: Stopwatch,
+    of: BTreeMap<SocketAddr, Line>,
+    clients: u64,
+    /// Up and down.
+    passed: [Passed; 2],
+    /// Datagrams of clients for whom there was no room.
+    refused: u64,
+}
+
+const UP: usize = 0;
+const DOWN: usize = 1;
+
+impl Relay {
+    /// Passes packets on, and says how many.
+    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+        let failed = |error: io::Error| {
+            Failure::new(format!(
+                "relay from {} to {}: {error}",
+                self.listen, self.to
+            ))
+        };
+        listen_for_interrupt();
+        let front = socket_at(self.listen).map_err(failed)?;
+        let address = front.local_addr().map_err(failed)?;
+        let runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = { runtime }.enable_io().enable_time().build();
+        let runtime = runtime.map_err(failed)?;
+        if !quiet {
+            print(&format!("passing on to {} from {address}", self.to))?;
+        }
+        let perfect = LinkModel {
+            delay_us: 0,
+            jitter_us: 0,
+            ..LinkModel::losing(LinkLoss::Each(0.0))
+        };
+        let lines = Rc::new(RefCell::new(Lines {
+            front,
+            to: self.to,
+            model: self.link.model().unwrap_or(perfect),
+            seed: self.link.seed,
+            clock: Stopwatch::start(),
+            of: BTreeMap::new(),
+            clients: 0,
+            passed: [Passed::default(); 2],
+            refused: 0,
+        }));
+        let until = self.duration.map(Duration::from_secs_f64);
+        let passing = pass_on(lines.clone(), until);
+        LocalSet::new()
+            .block_on(&runtime, passing)
+            .map_err(failed)?;
+        let figures = lines.borrow().figures();
+        if self.json {
+            print(&figures.to_string())?;
+        } else if !quiet {
+            print(&lines.borrow().told())?;
+        }
+        Ok(ExitStatus::Done)
+    }
+}
+
+/// Passes on what comes, until it is time.
+async fn pass_on(lines: Rc<RefCell<Lines>>, until: Option<Duration>) -> io::Result<()> {
+    let front = lines.borrow().front.try_clone()?;
+    let front = read(front, {
+        let lines = lines.clone();
+        move |from, datagram| Lines::rise(&lines, from, datagram)
+    })?;
+    while !is_interrupted() && until.is_none_or(|until| lines.borrow().clock.elapsed() < until) {
+        lines.borrow_mut().deliver();
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+    front.abort();
+    Ok(())
+}
+
+/// Has what comes to a socket taken, from now on.
+fn read(
+    socket: UdpSocket,
+    mut take: impl FnMut(SocketAddr, &[u8]) + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let socket = tokio::net::UdpSocket::from_std(socket)?;
+    Ok(spawn_local(async move {
+        let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
+        loop {
+            match socket.recv_from(&mut buffer).await {
+                Ok((length, from)) => take(from, &buffer[..length]),
+                // Nobody is at the other end, for now.
+                Err(error) => {
+                    tracing::debug!(%error, "nothing came");
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+            }
+        }
+    }))
+}
+
+fn socket_at(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+impl Line {
+    /// Of a client, to the server.
+    fn open(lines: &Rc<RefCell<Lines>>, client: SocketAddr) -> io::Result<Self> {
+        let Lines {
+            to,
+            model,
+            seed,
+            clients,
+            ..
+        } = *lines.borrow();
+        let any = match to {
+            SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
+            SocketAddr::V6(_) => SocketAddr::from(([0; 16], 0)),
+        };
+        let socket = socket_at(any)?;
+        socket.connect(to)?;
+        let reader = read(socket.try_clone()?, {
+            let lines = lines.clone();
+            move |_, datagram| lines.borrow_mut().send(client, DOWN, datagram)
+        })?;
+        let link = |nth| {
+            SimulatedLink::new(
+                model,
+                (seed ^ clients.rotate_left(32)).wrapping_mul(2) + nth,
+            )
+        };
+        Ok(Self {
+            socket,
+            links: [link(0), link(1)],
+            heard: Duration::ZERO,
+            reader,
+        })
+    }
+}
+
+impl Lines {
+    /// Takes what a client sent; whoever was not heard before gets a line.
+    fn rise(lines: &Rc<RefCell<Self>>, from: SocketAddr, datagram: &[u8]) {
+        let (is_known, count) = {
+            let lines = lines.borrow();
+            (lines.of.contains_key(&from), lines.of.len())
+        };
+        if !is_known {
+            let line = (count < CLIENTS_MAX).then(|| Line::open(lines, from));
+            let Some(Ok(line)) = line else {
+                lines.borrow_mut().refused += 1;
+                return;
+            };
+            let mut lines = lines.borrow_mut();
+            lines.clients += 1;
+            lines.of.insert(from, line);
+        }
+        lines.borrow_mut().send(from, UP, datagram);
+    }
+
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Sends a datagram of a client, or for it, on its way.
+    fn send(&mut self, client: SocketAddr, way: usize, datagram: &[u8]) {
+        let now_us = self.now_us();
+        let Some(line) = self.of.get_mut(&client) else {
+            return;
+        };
+        line.heard = Duration::from_micros(now_us);
+        self.passed[way].datagrams += 1;
+        self.passed[way].bytes += datagram.len() as u64;
+        let link = &mut line.links[way];
+        if link.under_way() < UNDER_WAY_MAX {
+            link.send(now_us, datagram);
+        }
+    }
+
+    /// Hands over what arrives by now, and forgets who is gone.
+    fn deliver(&mut self) {
+        let now_us = self.now_us();
+        let now = Duration::from_micros(now_us);
+        let Self { front, passed, .. } = self;
+        self.of.retain(|client, line| {
+            let Line {
+                socket,
+                links: [up, down],
+                ..
+            } = line;
+            // What the system does not take is lost like anything else.
+            while up.take(now_us, |_, datagram| {
+                passed[UP].arrived += u64::from(socket.send(datagram).is_ok());
+            }) {}
+            while down.take(now_us, |_, datagram| {
+                passed[DOWN].arrived += u64::from(front.send_to(datagram, *client).is_ok());
+            }) {}
+            let is_there = now.saturating_sub(line.heard) < IDLE;
+            if !is_there {
+                line.reader.abort();
+            }
+            is_there
+        });
+    }
+
+    fn figures(&self) -> Value {
+        let of = |way: usize| {
+            let Passed {
+                datagrams,
+                bytes,
+                arrived,
+            } = self.passed[way];
+            json!({ "datagrams": datagrams, "bytes": bytes, "arrived": arrived })
+        };
+        json!({ "clients": self.clients, "up": of(UP), "down": of(DOWN), "refused": self.refused })
+    }
+
+    fn told(&self) -> String {
+        let share = |way: usize| {
+            let Passed {
+                datagrams, arrived, ..
+            } = self.passed[way];
+            let share = 100.0 * arrived as f64 / datagrams.max(1) as f64;
+            format!("{arrived} of {datagrams} ({share:.1} %)")
+        };
+        format!(
+            "{} clients; datagrams that arrived: up {}, down {}",
+            self.clients,
+            share(UP),
+            share(DOWN)
+        )
+    }
+}

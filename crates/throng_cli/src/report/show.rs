@@ -1,0 +1,274 @@
+//! Moves for a terminal, and as a page.
+
+use super::moves::{Move, MoveGroup, SideBySide};
+use crate::escape::escaped;
+use crate::page::chart::{BucketPlaces, Plot, digits, line, marks};
+use crate::page::figures::{clock, figure};
+use crate::page::html::{document, section, table as html_table, text};
+use crate::page::scale::Axis;
+use crate::wrapped;
+
+/// Moves that a terminal shows of each group, unless all are asked for.
+const SHOWN_MAX: usize = 24;
+
+/// Columns of a name; a longer one has a line of its own.
+const NAME_COLUMNS: usize = 34;
+
+/// Where notes go on in the next line.
+const INDENT: usize = 2;
+
+/// What moved, in 80 columns.
+pub(super) fn table(both: &SideBySide, shows_all: bool) -> String {
+    let mut lines = Vec::new();
+    for (letter, (name, title)) in ["A", "B"].iter().zip(both.names.iter().zip(&both.titles)) {
+        lines.push(wrapped(
+            &format!("{letter} {}: {}", escaped(name), escaped(title)),
+            INDENT,
+        ));
+    }
+    lines.extend(
+        both.notes
+            .iter()
+            .map(|note| wrapped(&escaped(note), INDENT)),
+    );
+    for group in &both.groups {
+        lines.push(String::new());
+        if group.moves.is_empty() {
+            lines.push(format!(
+                "{}: nothing moved, of {} figures",
+                group.title, group.still
+            ));
+        } else {
+            lines.push(wrapped(group.title, INDENT));
+            lines.push(format!(
+                "{:<NAME_COLUMNS$}{:>14}{:>14}{:>14}",
+                "", "A", "B", "change"
+            ));
+        }
+        let shown = if shows_all {
+            group.moves.len()
+        } else {
+            SHOWN_MAX
+        };
+        for one in group.moves.iter().take(shown) {
+            lines.extend(row(one));
+        }
+        if let more @ 1.. = group.moves.len().saturating_sub(shown) {
+            lines.push(format!("and {more} smaller moves: --all shows them"));
+        }
+        if group.still > 0 && !group.moves.is_empty() {
+            lines.push(format!("{} did not move", group.still));
+        }
+        for (letter, lone) in ["A", "B"].iter().zip(&group.lone) {
+            lines.extend(lone_line(letter, lone).map(|line| wrapped(&escaped(&line), INDENT)));
+        }
+    }
+    lines.join("\n")
+}
+
+fn lone_line(letter: &str, lone: &[String]) -> Option<String> {
+    let first = lone.first()?;
+    Some(match lone.len() {
+        1 => format!("Only {letter} has `{first}`."),
+        count => format!("Only {letter} has {count} figures, `{first}` the first of them."),
+    })
+}
+
+fn row(one: &Move) -> Vec<String> {
+    let name = escaped(&format!("{} {}", one.name, one.unit));
+    let name = name.trim_end();
+    let mark = if one.is_within_spread { " ~" } else { "" };
+    let change = format!("{}{mark}", one.change());
+    let figures = format!("{:>14}{:>14}{change:>14}", plain(one.from), plain(one.to));
+    if name.chars().count() > NAME_COLUMNS {
+        let short: String = name.chars().take(78).collect();
+        return vec![short, format!("{:NAME_COLUMNS$}{figures}", "")];
+    }
+    vec![format!("{name:<NAME_COLUMNS$}{figures}")]
+}
+
+/// A number for a terminal.
+fn plain(value: f64) -> String {
+    figure(value).replace('\u{202f}', " ").replace('−', "-")
+}
+
+/// What moved, as a page.
+pub(super) fn page(both: &SideBySide) -> String {
+    let [a, b] = [0, 1].map(|nth| (text(&both.names[nth]), text(&both.titles[nth])));
+    let mut body = format!(
+        "<header><p class=\"kicker\">throng · two side by side</p><h1>What moved</h1>\
+         <dl class=\"facts\"><dt>A</dt><dd><b>{}</b><br/>{}</dd><dt>B</dt><dd><b>{}</b><br/>{}</dd></dl></header>\n",
+        a.0, a.1, b.0, b.1
+    );
+    let notes: String = both
+        .notes
+        .iter()
+        .map(|note| format!("<li>{}</li>", text(note)))
+        .collect();
+    body += &format!("<ul class=\"notes\">{notes}</ul>\n");
+    if let [first, second] = &both.courses[..] {
+        body += &section(
+            "course",
+            "Median tick over time",
+            "The median of the ticks of each point, A and B on the same axes.",
+            &course(first, second).markup(),
+        );
+    }
+    for (nth, group) in both.groups.iter().enumerate() {
+        body += &group_section(nth, group);
+    }
+    document("throng: what moved", &body)
+}
+
+/// Two lines over the longer of two times.
+fn course(first: &(f64, Vec<f64>), second: &(f64, Vec<f64>)) -> Plot {
+    let seconds = first.0.max(second.0);
+    // Spikes of the start would press all else flat.
+    let mut all: Vec<f64> = [first, second]
+        .iter()
+        .flat_map(|one| one.1.iter().copied())
+        .collect();
+    all.sort_unstable_by(f64::total_cmp);
+    let top = all.get(all.len() * 98 / 100).copied().unwrap_or(1.0);
+    let axis = Axis::up_to(top * 1.2, 4);
+    let of = |one: &(f64, Vec<f64>), class: &str| {
+        let places = BucketPlaces {
+            count: one.1.len(),
+            length: one.1.len() as f64 * seconds / one.0.max(1e-9),
+        };
+        let shares: Vec<f64> = one.1.iter().map(|ms| axis.place(*ms)).collect();
+        line(&places, class, &shares)
+    };
+    let is_long = seconds > 240.0;
+    Plot {
+        title: "Time of a tick".to_owned(),
+        unit: "ms".to_owned(),
+        height_px: 220,
+        x_marks: marks(&Axis::of_time(seconds, 10), |s| clock(s, is_long)),
+        x_unit: if is_long { "min:s" } else { "s" }.to_owned(),
+        y_marks: marks(&axis, figure),
+        svg: of(first, "other") + &of(second, "s-navigate"),
+        legend: vec![
+            ("other".to_owned(), "A".to_owned(), String::new()),
+            ("s-navigate".to_owned(), "B".to_owned(), String::new()),
+        ],
+        ..Plot::default()
+    }
+}
+
+fn group_section(nth: usize, group: &MoveGroup) -> String {
+    // A doubling fills half of the room.
+    let sway = |one: &Move| {
+        let share = (one.size() / (2.0 * std::f64::consts::LN_2)).min(1.0);
+        let class = if one.to > one.from { "more" } else { "less" };
+        format!(
+            "<span class=\"sway\"><b class=\"{class}\" style=\"width:{}%\"></b></span>",
+            digits(share * 100.0)
+        )
+    };
+    let row = |one: &Move| {
+        let (class, word) = match one.is_better {
+            Some(_) if one.is_within_spread => ("open", "within the spread"),
+            Some(true) => ("good", "better"),
+            Some(false) => ("bad", "worse"),
+            None => ("", ""),
+        };
+        vec![
+            format!("{} <small>{}</small>", text(&one.name), text(&one.unit)),
+            figure(one.from),
+            figure(one.to),
+            format!("{}<small class=\"{class}\">{word}</small>", one.change()),
+            sway(one),
+        ]
+    };
+    let rows: Vec<Vec<String>> = group.moves.iter().map(row).collect();
+    let mut body = match rows.len() {
+        0 => "<p class=\"none\">Nothing moved.</p>".to_owned(),
+        _ => format!(
+            "<div class=\"moved\">{}</div>",
+            html_table(&["", "A", "B", "change", "less, more"], &rows)
+        ),
+    };
+    for (letter, lone) in ["A", "B"].iter().zip(&group.lone) {
+        if let Some(line) = lone_line(letter, lone) {
+            body += &format!("<p class=\"none\">{}</p>", text(&line));
+        }
+    }
+    let about = format!(
+        "The largest move first, by its ratio; a bar to the right is more in B. {} did not move.",
+        group.still
+    );
+    let mut title = group.title.to_owned();
+    title[..1].make_ascii_uppercase();
+    section(&format!("moved-{nth}"), &title, &about, &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::WIDTH;
+    use crate::page::html::is_well_formed;
+
+    fn both() -> SideBySide {
+        let one = |name: &str, from, to| Move {
+            name: name.to_owned(),
+            unit: "ms".to_owned(),
+            from,
+            to,
+            is_better: Some(to < from),
+            is_within_spread: to == 3.0,
+        };
+        let mut moves = vec![
+            one(
+                "a <very> long name of a figure, longer than its column",
+                1.0,
+                123_456_789.0,
+            ),
+            one("b", 0.0, 2.0),
+            one("c\u{1b}[2J", 4.0, 3.0),
+        ];
+        moves.extend((0..40).map(|nth| one(&format!("d{nth}"), 1.0, 1.5)));
+        SideBySide {
+            names: ["a&b.json".to_owned(), "b.json".to_owned()],
+            titles: ["<town>, ".repeat(20), "siege".to_owned()],
+            notes: vec!["Not the same scenario: `<b>` in A. ".repeat(5)],
+            groups: vec![MoveGroup {
+                title: "counted",
+                moves,
+                still: 3,
+                lone: [vec!["x".to_owned()], vec!["y".to_owned(), "z".to_owned()]],
+            }],
+            courses: vec![(10.0, vec![1.0, 2.0]), (20.0, vec![])],
+        }
+    }
+
+    #[test]
+    fn a_terminal_gets_eighty_columns_and_the_largest_moves() {
+        let table_of = |all| table(&both(), all);
+        let shown = table_of(false);
+        for line in shown.lines() {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+        assert!(
+            shown.contains("and 19 smaller moves") && !shown.contains('\u{1b}'),
+            "{shown}"
+        );
+        assert!(shown.contains("Only B has 2 figures, `y` the first of them."));
+        assert!(
+            shown.contains("-25 % ~"),
+            "within the spread is marked: {shown}"
+        );
+        assert!(table_of(true).contains("d39"));
+    }
+
+    #[test]
+    fn the_page_is_well_formed_and_has_every_move() {
+        let page = page(&both());
+        assert_eq!(is_well_formed(&page), Ok(()));
+        assert!(
+            page.contains("d39")
+                && page.contains("a &lt;very&gt; long")
+                && page.contains("within the spread")
+        );
+    }
+}

@@ -1,0 +1,473 @@
+//! `throng run`: plays a scenario and prints what it found.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `pace.rs` | a run that a page looks at, pauses, and lets go on at a speed |
+//! | `printed.rs` | what `--json` prints, and a page is drawn from |
+//! | `table.rs` | what is printed for a person |
+
+mod pace;
+mod printed;
+mod table;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use super::machine::Machine;
+use super::memory_table::{leak_lines, memory_table};
+use super::outputs::{RunFile, check_outputs, check_page, check_writable, empty, open};
+use super::page;
+use super::picture::{Film, draw_crowd};
+use super::set::Set;
+use super::store::RunStore;
+use super::trace::RunTrace;
+use super::{
+    ExitStatus, Failure, Output, Printer, cores, image, interrupted, is_interrupted,
+    listen_for_interrupt, print, print_wrong, progress, whole_number,
+};
+use pace::PagedPace;
+use printed::PrintedRun;
+use table::{table, wrong_lines};
+use throng::inspect::InspectPlugin;
+use throng::map;
+use throng::memory::process_memory;
+use throng::server::Pace;
+use throng_scenario::crowd::ATTRIBUTE_NAMES;
+use throng_scenario::{
+    self as scenario, Behaviours, Expectation, Loaded, Mistake, Report, RunOptions, Scenario,
+    ScenarioRun as Playing, TimeJudging,
+};
+
+/// Arguments of `throng run`.
+#[derive(Debug, Default, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Run {
+    /// A scenario file, a built-in's name, or - for the standard input
+    #[arg(default_value = "town")]
+    scenario: String,
+    #[command(flatten)]
+    set: Set,
+    /// Seed, in place of the scenario's
+    #[arg(long, value_name = "N", value_parser = whole_number)]
+    seed: Option<u64>,
+    /// Map, in place of the first scene's
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
+    /// Ticks, in place of the duration
+    #[arg(long, value_name = "N", value_parser = whole_number, conflicts_with = "duration")]
+    ticks: Option<u64>,
+    /// Simulated time, in place of the scenario's: 90s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
+    duration: Option<f64>,
+    /// Threads; all cores by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Play in real time, not as fast as possible
+    #[arg(long)]
+    realtime: bool,
+    /// Address of a live page, which pauses the run, does single ticks, sets its speed
+    ///
+    /// For this machine alone. The run begins paused, so that nothing is missed.
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "realtime")]
+    inspect: Option<SocketAddr>,
+    /// Print one JSON object in place of the table
+    #[arg(long)]
+    json: bool,
+    /// Write what happens, a JSON object a line
+    #[arg(long, value_name = "FILE.jsonl")]
+    events: Option<PathBuf>,
+    /// With --events: also where everybody is in every tick
+    #[arg(long, requires = "events")]
+    positions: bool,
+    /// Write `TICK HASH`, a line a tick
+    #[arg(long, value_name = "FILE")]
+    hashes: Option<PathBuf>,
+    /// Write every packet as it was sent
+    ///
+    /// Up to the last tick. Its format: the page of `throng::outbox`.
+    #[arg(long, value_name = "FILE")]
+    capture: Option<PathBuf>,
+    /// Write a page that shows the run: times, views, queues, where the crowd stood
+    ///
+    /// One file that needs no other. With --json the object has what the page is
+    /// drawn from, as `record`, for `throng report`.
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Write the figures of every tick, a line a tick
+    #[arg(long, value_name = "FILE.csv")]
+    csv: Option<PathBuf>,
+    /// Judge all expectations on wall time
+    ///
+    /// Otherwise those alone that say so themselves: `TicksUnderMs`.
+    #[arg(long, conflicts_with = "no_timing")]
+    judge_time: bool,
+    /// Draw the crowd on its map, as it is after the last tick
+    #[arg(long, value_name = "FILE.png")]
+    picture: Option<PathBuf>,
+    /// Film the crowd on its map over the run, as an animated PNG
+    ///
+    /// At most 120 pictures evenly over the run, at most ten a second of it, and
+    /// up to 640 pixels wide: of the scene with the most objects at the beginning,
+    /// and when it is closed of another. Shown ten pictures a second.
+    #[arg(long, value_name = "FILE.png")]
+    film: Option<PathBuf>,
+    /// Trace what every set and system took in the first 1,000 ticks
+    ///
+    /// For Perfetto, <https://ui.perfetto.dev>, and Chrome's about:tracing.
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
+    /// Show expectations on wall time, but judge none of them
+    #[arg(long)]
+    no_timing: bool,
+    /// Print memory by module
+    ///
+    /// --json has it anyway.
+    #[arg(long)]
+    memory: bool,
+    /// Expect `NoLeaks`: after the run everybody leaves, and nothing stays
+    ///
+    /// Shows what was not given back, by function. For a program built with
+    /// --features leak-track --profile profiling.
+    #[arg(long)]
+    leaks: bool,
+    #[command(flatten)]
+    store: RunStore,
+    /// Treat warnings as errors: do not play; exit code 1 when a cue of the script did
+    /// nothing
+    #[arg(long)]
+    strict: bool,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng run
+  throng run siege --seed 7 --threads 1
+  throng run my.ron --duration 5m --events events.jsonl
+  throng run my.ron --report my.html
+  throng run my.ron --inspect 127.0.0.1:7777
+  throng run my.ron --quiet --strict --judge-time
+  throng run town --store players.db
+
+Exit codes: 0 every expectation holds; 1 one is broken or was not exercised, or
+a cue of the script could not do what it says; 2 bad usage or bad input; 130 and
+143 stopped by Ctrl-C and by SIGTERM, and nothing was judged. With --quiet what
+is broken is told on stderr, and nothing else.";
+
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.chars().last() {
+        Some('s') => (&text[..text.len() - 1], 1.0),
+        Some('m') => (&text[..text.len() - 1], 60.0),
+        Some('h') => (&text[..text.len() - 1], 3600.0),
+        _ => (text, 1.0),
+    };
+    let seconds = number.parse::<f64>().ok().map(|number| number * factor);
+    seconds
+        .filter(|seconds| (0.0..=7.0 * 86_400.0).contains(seconds))
+        .ok_or_else(|| "expected a time of up to seven days, such as 90s, 5m or 1h".to_owned())
+}
+
+impl Run {
+    /// The built-in `town`, with defaults.
+    pub(super) fn town() -> Self {
+        Self {
+            scenario: "town".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Plays, prints and judges.
+    pub(super) fn run(self, output: Output) -> Result<ExitStatus, Failure> {
+        let quiet = output.quiet;
+        let printer = Printer::for_stderr();
+        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
+        if let Some(duration_s) = self.duration {
+            loaded.scenario.duration_s = duration_s;
+        }
+        self.check_files(&loaded)?;
+        // What is wrong with the scenario and its maps is told before a file is overwritten for it.
+        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
+        if !review.errors.is_empty() {
+            let errors = review.errors.into_iter().map(Failure::from);
+            errors.for_each(|error| printer.error(&error));
+            return Ok(ExitStatus::Bad);
+        }
+        let is_sound = self.warn(&printer, &review.warnings, quiet);
+        self.expect_more(&mut loaded.scenario)?;
+        let mut files = Vec::new();
+        let mut options = self.options(&mut files)?;
+        let film = self.film.as_deref().map(open).transpose()?;
+        let film = film.map(|(file, to)| {
+            files.push(file);
+            to
+        });
+        let tick_hz = loaded.scenario.tick_hz;
+        let is_unsaved = self.store.add_to(&mut options, self.realtime, &mut files)?;
+        let trace = self.trace.as_deref();
+        let mut trace = trace
+            .map(|path| RunTrace::begin(path, output))
+            .transpose()?;
+        let mut playing = Playing::new(loaded, options)?;
+        if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
+            return Ok(ExitStatus::Bad);
+        }
+        let mut pace = self.open_page(&mut playing, tick_hz, quiet)?;
+        empty(&files)?;
+        tracing::info!("{} ticks of `{}` begin", playing.ticks(), playing.name());
+        listen_for_interrupt();
+        let all_ticks = playing.ticks();
+        let machine = Machine::here(playing.threads());
+        let mut film = self.film.as_deref().zip(film).map(|(path, to)| {
+            let (name, ticks) = (playing.name().to_owned(), playing.ticks());
+            let world = playing.server().world();
+            Film::begin(to, path, world, name, (ticks, tick_hz))
+        });
+        let watching = (film.as_mut(), trace.as_mut());
+        let played = play(&mut playing, watching, pace.as_mut(), quiet);
+        // A film, trace or picture that cannot be made is told after the report of the run.
+        let filmed = film.map_or(Ok(()), Film::finish);
+        let traced = trace.as_mut().map_or(Ok(()), RunTrace::finish);
+        let drawn = self.picture.as_ref().map_or(Ok(()), |file| {
+            let title = format!("{}, tick {}", playing.name(), playing.tick());
+            draw_crowd(playing.server().world(), &title, file)
+        });
+        // A run whose output cannot be written ends like any other, so that its players are saved.
+        let report = playing.finish_unless(|| played.is_err() || is_interrupted());
+        let report = played.and(report).map_err(|error| unwritten(&error))?;
+        let printed = PrintedRun::of(&report, machine);
+        self.print(&report, &printed, all_ticks, quiet)?;
+        drawn.and(filmed).and(traced)?;
+        if let Some(file) = &self.report {
+            page::write_run(file, &printed.json()?)?;
+        }
+        if is_unsaved.load(Ordering::Relaxed) {
+            let message =
+                "--store: not all players could be saved; what is on disk is whole, and older";
+            return Err(Failure::new(message));
+        }
+        Ok(match report.interrupted {
+            Some(_) => interrupted(),
+            None if report.is_ok() => ExitStatus::Done,
+            None => ExitStatus::Unmet,
+        })
+    }
+
+    /// The page that shows the run, if one is to.
+    fn open_page(
+        &self,
+        playing: &mut Playing,
+        tick_hz: f64,
+        quiet: bool,
+    ) -> Result<Option<PagedPace>, Failure> {
+        let Some(address) = self.inspect else {
+            return Ok(None);
+        };
+        let (pace, page) = PagedPace::open(playing.server().world_mut(), address, tick_hz)?;
+        if !quiet {
+            // That nobody reads it is no error.
+            let told = format!("look at it on http://{page}/, where it waits to go on");
+            let _ = writeln!(io::stderr(), "{told}");
+        }
+        Ok(Some(pace))
+    }
+
+    /// Tells what was found.
+    fn print(
+        &self,
+        report: &Report,
+        printed: &PrintedRun,
+        all_ticks: u64,
+        quiet: bool,
+    ) -> Result<(), Failure> {
+        if self.json {
+            print(&printed.json()?)?;
+        } else if !quiet {
+            print(&table(report, all_ticks))?;
+            if self.memory {
+                let objects = &report.objects;
+                let all = objects.players + objects.npcs + objects.other;
+                let per = [all, objects.players, report.views.links];
+                print(&memory_table(&report.memory, per))?;
+            }
+            if let Some(leaks) = &report.leaks {
+                print(&leak_lines(leaks))?;
+            }
+        }
+        if quiet {
+            let lines = wrong_lines(report, all_ticks);
+            lines.iter().for_each(|line| print_wrong(line));
+        }
+        Ok(())
+    }
+
+    /// What flags expect of a run beside its scenario.
+    fn expect_more(&self, scenario: &mut Scenario) -> Result<(), Failure> {
+        let Scenario { script, expect, .. } = scenario;
+        if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoIdleCues) {
+            expect.push(Expectation::NoIdleCues);
+        }
+        if self.leaks && !cfg!(feature = "leak-track") {
+            return Err(Failure::new(
+                "--leaks: this program does not follow allocations; build one with `--features leak-track`",
+            ));
+        }
+        if self.leaks && !expect.contains(&Expectation::NoLeaks) {
+            expect.push(Expectation::NoLeaks);
+        }
+        Ok(())
+    }
+
+    /// Tells warnings, as errors if they are to be; whether the run may go on.
+    fn warn(&self, printer: &Printer, warnings: &[Mistake], quiet: bool) -> bool {
+        for warning in warnings.iter().map(Failure::from) {
+            match (self.strict, quiet) {
+                (true, _) => printer.error(&warning),
+                (false, true) => {}
+                (false, false) => printer.doubt(&warning),
+            }
+        }
+        warnings.is_empty() || !self.strict
+    }
+
+    /// Checks that nothing is overwritten that is read, or written otherwise, and that there is a place for the picture and the
+    /// page, which are drawn last.
+    fn check_files(&self, loaded: &Loaded) -> Result<(), Failure> {
+        let maps: Vec<PathBuf> = loaded.map_files().collect();
+        let store = self.store.files();
+        let named = |name, path| RunFile { name, path };
+        let inputs: Vec<RunFile> = (loaded.path.iter().map(|path| named("the scenario", path)))
+            .chain(self.map.iter().map(|path| named("--map", path)))
+            .chain(
+                loaded
+                    .sources
+                    .paths()
+                    .map(|path| named("a file of the scenario", path)),
+            )
+            .chain(maps.iter().map(|path| named("a map of the scenario", path)))
+            .chain(store.iter().map(|path| named("--store", path)))
+            .collect();
+        let outputs: Vec<RunFile> = [
+            ("--events", &self.events),
+            ("--hashes", &self.hashes),
+            ("--capture", &self.capture),
+            ("--csv", &self.csv),
+            ("--picture", &self.picture),
+            ("--film", &self.film),
+            ("--trace", &self.trace),
+            ("--report", &self.report),
+            ("--acknowledged", &self.store.acknowledged),
+        ]
+        .into_iter()
+        .filter_map(|(name, path)| Some(named(name, path.as_deref()?)))
+        .collect();
+        let mut images = [&self.picture, &self.film].into_iter().flatten();
+        images.try_for_each(|path| image::check_name(path))?;
+        let made_at_the_end = [&self.picture, &self.report].into_iter().flatten();
+        check_outputs(&inputs, &outputs)?;
+        self.report.as_deref().map_or(Ok(()), check_page)?;
+        made_at_the_end
+            .into_iter()
+            .try_for_each(|path| check_writable(path))
+    }
+
+    /// How the scenario is to be played. Opens the files of the outputs; what they hold stays until they are emptied.
+    fn options(&self, files: &mut Vec<File>) -> Result<RunOptions, Failure> {
+        let map = self.map.as_deref().map(named_map).transpose()?;
+        let mut output = |path: &Option<PathBuf>| {
+            let opened = path.as_deref().map(open).transpose()?;
+            Ok::<_, Failure>(opened.map(|(file, writer)| {
+                files.push(file);
+                writer
+            }))
+        };
+        Ok(RunOptions {
+            outside: false,
+            seed: self.seed,
+            map,
+            ticks: self.ticks,
+            threads: self.threads.map_or_else(cores, usize::from),
+            pace: if self.realtime {
+                Pace::RealTime
+            } else {
+                Pace::AsFastAsPossible
+            },
+            events: output(&self.events)?.map(|file| Box::new(file) as _),
+            positions: self.positions,
+            hashes: output(&self.hashes)?.map(|file| Box::new(file) as _),
+            capture: output(&self.capture)?.map(|file| Box::new(file) as _),
+            record: self.report.is_some(),
+            csv: output(&self.csv)?.map(|file| Box::new(file) as _),
+            time: match (self.judge_time, self.no_timing) {
+                (true, _) => TimeJudging::Always,
+                (false, true) => TimeJudging::Never,
+                (false, false) => TimeJudging::AsWritten,
+            },
+            memory: Some(process_memory),
+            configure: if self.inspect.is_some() {
+                vec![Box::new(|app| {
+                    app.add_plugins(InspectPlugin);
+                })]
+            } else {
+                Vec::new()
+            },
+            at_end: Vec::new(),
+        })
+    }
+}
+
+/// Does all ticks, or as many as there is time for.
+fn play(
+    playing: &mut Playing,
+    (mut film, mut trace): (Option<&mut Film<BufWriter<File>>>, Option<&mut RunTrace>),
+    mut pace: Option<&mut PagedPace>,
+    quiet: bool,
+) -> io::Result<()> {
+    let bar = progress(playing.ticks(), "tick", quiet);
+    while !is_interrupted() {
+        let world = playing.server().world_mut();
+        if pace.as_mut().is_some_and(|pace| !pace.is_time(world)) {
+            continue;
+        }
+        if !playing.step()? {
+            break;
+        }
+        if let Some(film) = &mut film {
+            let tick = playing.tick();
+            film.after_tick(playing.server().world(), tick);
+        }
+        if let Some(trace) = &mut trace {
+            trace.after_tick(playing.tick());
+        }
+        if playing.tick().is_multiple_of(20) {
+            bar.set_position(playing.tick());
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+fn named_map(path: &Path) -> Result<(String, map::TileMap), Failure> {
+    Ok((path.display().to_string(), map::load(path)?))
+}
+
+fn unwritten(error: &io::Error) -> Failure {
+    Failure::new(format!(
+        "could not write events, hashes, ticks or the capture: {error}"
+    ))
+}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_and_limits() {
+        assert_eq!(seconds("90s"), Ok(90.0));
+        assert_eq!(seconds("1.5m"), Ok(90.0));
+        assert_eq!(seconds("2h"), Ok(7200.0));
+        assert_eq!(seconds("7"), Ok(7.0));
+        for bad in ["", "s", "-1s", "nan", "inf", "8000h", "5 parsecs", "µ"] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A run that pages look at, and pause.
+
+use std::net::SocketAddr;
+use std::thread;
+use std::time::Duration;
+
+use bevy_ecs::prelude::*;
+
+use crate::Failure;
+use throng::inspect::{
+    InspectSettings, Inspector, PaceWish, RunPace, answer_pages, open_inspector,
+};
+use throng::sim::clock::Stopwatch;
+
+/// How it begins: with nothing done, so that whoever opens the page misses nothing.
+const BEGINNING: RunPace = RunPace {
+    is_paused: true,
+    speed_percent: 100,
+};
+
+/// The longest that it is waited before pages are looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Who is so late makes up for nothing.
+const LATE_S_MAX: f64 = 0.25;
+
+/// Steps that were asked for and are not done, at most.
+const STEPS_MAX: u32 = 1_000;
+
+/// The fastest that is asked for, in per cent of real time: beyond it is as fast as possible.
+const SPEED_PERCENT_MAX: u32 = 100_000;
+
+/// How a run goes on, as its pages want it.
+pub(super) struct PagedPace {
+    pace: RunPace,
+    /// Ticks that are to be done although it is paused.
+    steps: u32,
+    tick_s: f64,
+    /// Since its speed was set, or it was late.
+    watch: Stopwatch,
+    /// Ticks since then.
+    ticks: u32,
+}
+
+impl PagedPace {
+    /// Opens a page at an address of this machine, and gives where it is.
+    pub fn open(
+        world: &mut World,
+        address: SocketAddr,
+        tick_hz: f64,
+    ) -> Result<(Self, SocketAddr), Failure> {
+        if !address.ip().is_loopback() {
+            return Err(Failure::new(format!(
+                "--inspect {address}: expected an address of this machine alone, such as 127.0.0.1:7777; `throng serve` \
+                 has tokens for pages elsewhere"
+            )));
+        }
+        let settings = InspectSettings {
+            page: Some(address),
+            pace: Some(BEGINNING),
+            ..InspectSettings::default()
+        };
+        let opened =
+            open_inspector(world, settings).map_err(|error| Failure::new(error.to_string()))?;
+        Ok((Self::new(tick_hz), opened.page.unwrap_or(address)))
+    }
+
+    fn new(tick_hz: f64) -> Self {
+        Self {
+            pace: BEGINNING,
+            steps: 0,
+            tick_s: 1.0 / tick_hz,
+            watch: Stopwatch::start(),
+            ticks: 0,
+        }
+    }
+
+    /// Heeds what pages asked for, and waits for a while if it is not time for the next tick. Whether it is.
+    pub fn is_time(&mut self, world: &mut World) -> bool {
+        if let Some(mut inspector) = world.get_resource_mut::<Inspector>() {
+            let before = self.pace;
+            while let Some(wish) = inspector.take_pace_wish() {
+                self.heed(wish);
+            }
+            if self.pace != before {
+                inspector.tell_pace(self.pace);
+            }
+        }
+        match self.wait(self.watch.elapsed().as_secs_f64()) {
+            Some(Duration::ZERO) => true,
+            wait => {
+                if self.pace.is_paused {
+                    answer_pages(world);
+                }
+                thread::sleep(wait.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN));
+                false
+            }
+        }
+    }
+
+    fn heed(&mut self, wish: PaceWish) {
+        match wish {
+            PaceWish::Pause => self.pace.is_paused = true,
+            PaceWish::Go => self.pace.is_paused = false,
+            PaceWish::Step => {
+                self.pace.is_paused = true;
+                self.steps = (self.steps + 1).min(STEPS_MAX);
+            }
+            PaceWish::Speed(percent) => {
+                let is_slow = percent <= SPEED_PERCENT_MAX;
+                self.pace.speed_percent = if is_slow { percent } else { 0 };
+            }
+        }
+        if !self.pace.is_paused {
+            self.steps = 0;
+        }
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        (self.watch, self.ticks) = (Stopwatch::start(), 0);
+    }
+
+    /// How long it is to the next tick, so many seconds after the beginning; `None` for until somebody asks for it. A tick that is
+    /// due counts as done.
+    fn wait(&mut self, elapsed_s: f64) -> Option<Duration> {
+        if self.pace.is_paused {
+            self.steps = self.steps.checked_sub(1)?;
+            return Some(Duration::ZERO);
+        }
+        if self.pace.speed_percent == 0 {
+            return Some(Duration::ZERO);
+        }
+        let apart_s = self.tick_s * 100.0 / f64::from(self.pace.speed_percent);
+        let early_s = f64::from(self.ticks) * apart_s - elapsed_s;
+        if early_s > 0.0 {
+            return Some(Duration::from_secs_f64(early_s));
+        }
+        if early_s < -LATE_S_MAX {
+            self.begin();
+        }
+        self.ticks += 1;
+        Some(Duration::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_paused_does_single_ticks_and_has_a_speed() {
+        let mut pace = PagedPace::new(20.0);
+        assert_eq!(pace.wait(10.0), None);
+        pace.heed(PaceWish::Step);
+        pace.heed(PaceWish::Step);
+        let waits = [0.0; 3].map(|elapsed_s| pace.wait(elapsed_s));
+        assert_eq!(waits, [Some(Duration::ZERO), Some(Duration::ZERO), None]);
+        // Four times as fast as real time: a tick every 12.5 ms, the first at once.
+        pace.heed(PaceWish::Speed(400));
+        assert_eq!(pace.wait(0.0), None);
+        pace.heed(PaceWish::Go);
+        let due_ms = |pace: &mut PagedPace, elapsed_ms: u32| {
+            let wait = pace.wait(f64::from(elapsed_ms) / 1e3).unwrap();
+            wait.as_micros()
+        };
+        assert_eq!(due_ms(&mut pace, 0), 0);
+        assert_eq!(due_ms(&mut pace, 0), 12_500);
+        assert_eq!(due_ms(&mut pace, 13), 0);
+        assert_eq!(due_ms(&mut pace, 13), 12_000);
+        // Late by a second: what was missed is not made up for.
+        assert_eq!(due_ms(&mut pace, 1_000), 0);
+        assert_eq!(due_ms(&mut pace, 0), 12_500);
+        for percent in [0, u32::MAX] {
+            pace.heed(PaceWish::Speed(percent));
+            assert_eq!((pace.pace.speed_percent, due_ms(&mut pace, 0)), (0, 0));
+        }
+        for _ in 0..2 * STEPS_MAX {
+            pace.heed(PaceWish::Step);
+        }
+        assert_eq!((pace.steps, pace.pace.is_paused), (STEPS_MAX, true));
+        // Who lets it go wants no more steps.
+        pace.heed(PaceWish::Go);
+        pace.heed(PaceWish::Pause);
+        assert_eq!(pace.wait(0.0), None);
+    }
+}

@@ -1,0 +1,355 @@
+//! What `throng run` prints for a person.
+
+use std::io::{self, Write};
+
+use crate::color::broken_text;
+use crate::escape::escaped;
+use crate::{WIDTH, threads, wrapped};
+use throng_scenario::{
+    BuildFigures, DirectoryFigures, Judged, PathFigures, Report, SessionFigures, Verdict,
+};
+
+/// Where what was found goes on in the next line.
+const VERDICT_INDENT: usize = 8;
+
+/// Where figures begin in the table, and their lines go on.
+const FIGURES_INDENT: usize = 12;
+
+/// The table that a person reads: 80 columns. `all_ticks` is how many there were to be.
+pub(super) fn table(report: &Report, all_ticks: u64) -> String {
+    let mut text = Vec::new();
+    // Writing into memory does not fail.
+    let _ = write_table(&mut text, report).and_then(|()| match report.interrupted {
+        Some(tick) => writeln!(text, "\n{}", interrupted_line(tick, all_ticks)),
+        None => Ok(()),
+    });
+    let text = String::from_utf8_lossy(&text);
+    let lines = text.trim_end().lines().map(|line| {
+        // What is broken is coloured, and fits already.
+        if line.chars().count() <= WIDTH || line.contains('\u{1b}') {
+            line.to_owned()
+        } else {
+            wrapped(line, FIGURES_INDENT)
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
+    let speed = report.sim_seconds / report.wall_seconds.max(1e-9);
+    writeln!(
+        to,
+        "scenario    {} (seed {}, {})",
+        escaped(&report.scenario),
+        report.seed,
+        threads(report.threads)
+    )?;
+    if !report.parameters.is_empty() {
+        let values = report.parameters.iter();
+        let values: Vec<String> = values
+            .map(|(name, value)| format!("{} = {}", escaped(name), escaped(value)))
+            .collect();
+        writeln!(to, "parameters  {}", values.join(", "))?;
+    }
+    writeln!(
+        to,
+        "time        {} ticks, {:.1} s simulated in {:.1} s: {speed:.1} × real time",
+        report.ticks, report.sim_seconds, report.wall_seconds
+    )?;
+    let objects = &report.objects;
+    writeln!(
+        to,
+        "objects     {} players, {} NPCs, {} others; {} at most",
+        objects.players, objects.npcs, objects.other, objects.peak
+    )?;
+    let clients = &report.clients;
+    writeln!(
+        to,
+        "clients     {} now, {} with a mirror; {} logins, {} logouts, {} refused",
+        clients.now, clients.mirrors, clients.logins, clients.logouts, clients.refused
+    )?;
+    write_sessions(to, &report.sessions)?;
+    if let Some(directory) = &report.directory {
+        write_directory(to, directory)?;
+    }
+    write_paths(to, &report.paths, &report.builds)?;
+    let views = &report.views;
+    writeln!(
+        to,
+        "views       {} links, {} enters, {} evictions; longest list {} (cap {})",
+        views.links, views.enters, views.evictions, views.max_list, views.cap
+    )?;
+    write_systems(to, report)?;
+    writeln!(to, "state hash  {}", report.state_hash)?;
+    write_times(to, report)?;
+    write_verdict(to, report)
+}
+
+/// What was searched, and built of maps.
+fn write_paths(to: &mut impl Write, paths: &PathFigures, builds: &BuildFigures) -> io::Result<()> {
+    writeln!(
+        to,
+        "paths       {} found of {}, {} unreachable, {} capped; {:.0} µs, p99 {:.0} µs",
+        paths.found, paths.requested, paths.unreachable, paths.capped, paths.mean_us, paths.p99_us
+    )?;
+    if paths.blocked > 0 {
+        writeln!(
+            to,
+            "            {} blocked: {} at their start, {} at their goal",
+            paths.blocked, paths.blocked_at_start, paths.blocked_at_goal
+        )?;
+    }
+    if paths.out_of_bounds > 0 {
+        writeln!(
+            to,
+            "            {} out of bounds, {} of them where there is no map",
+            paths.out_of_bounds, paths.without_map
+        )?;
+    }
+    if builds.adopted > 0 {
+        let late = match builds.late {
+            0 => String::new(),
+            late => format!("; {late} late, by {} ticks", builds.late_ticks),
+        };
+        writeln!(
+            to,
+            "            {} build{} of maps, {:.0} ms waited for between ticks{late}",
+            builds.adopted,
+            if builds.adopted == 1 { "" } else { "s" },
+            builds.waited_ms
+        )?;
+    }
+    Ok(())
+}
+
+/// What befell sessions beside logins and logouts, where anything did.
+fn write_sessions(to: &mut impl Write, sessions: &SessionFigures) -> io::Result<()> {
+    let ended = &sessions.ended;
+    let befell = [
+        sessions.links_lost,
+        ended.kicked + ended.banned + ended.replaced,
+        ended.idle + ended.drained,
+        sessions.max_in_line,
+    ];
+    if befell == [0; 4] {
+        return Ok(());
+    }
+    writeln!(
+        to,
+        "sessions    {} links lost, {} resumed; {} kicked, {} banned, {} replaced",
+        sessions.links_lost, sessions.resumed, ended.kicked, ended.banned, ended.replaced
+    )?;
+    writeln!(
+        to,
+        "            {} idle, {} drained; at most {} in line, {} let in a tick",
+        ended.idle, ended.drained, sessions.max_in_line, sessions.max_admitted
+    )
+}
+
+/// What became of players that are kept.
+fn write_directory(to: &mut impl Write, directory: &DirectoryFigures) -> io::Result<()> {
+    writeln!(
+        to,
+        "directory   {} players saved in {} transactions; {} unsaved, at most {}",
+        directory.saves, directory.transactions, directory.unsaved, directory.max_unsaved
+    )?;
+    writeln!(
+        to,
+        "            {} loaded, {} leases held, {} lost, {} ran out; {} logins refused",
+        directory.loads,
+        directory.leases,
+        directory.leases_lost,
+        directory.leases_expired,
+        directory.logins_refused
+    )?;
+    if directory.look_ups > 0 {
+        writeln!(
+            to,
+            "            {} looks at players elsewhere, {} answered at once, {} failed",
+            directory.look_ups, directory.look_up_hits, directory.look_up_failures
+        )?;
+    }
+    if directory.store_failures > 0 {
+        writeln!(
+            to,
+            "            the store failed {} times",
+            directory.store_failures
+        )?;
+    }
+    Ok(())
+}
+
+/// What clients, queues and messages came to.
+fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
+    let sync = &report.sync;
+    writeln!(
+        to,
+        "sync        {} packets, {}; {:.1} kB/s a client",
+        sync.packets,
+        bytes(sync.bytes),
+        sync.bytes_per_client_s / 1e3
+    )?;
+    writeln!(
+        to,
+        "            {} snapshots, {} deltas, {} moves, {} despawns",
+        sync.snapshots, sync.deltas, sync.moves, sync.despawns
+    )?;
+    writeln!(
+        to,
+        "            {} unseen (parties, scene), {} announcements",
+        sync.remotes, sync.announces
+    )?;
+    if sync.attributes_clamped > 0 {
+        writeln!(
+            to,
+            "            {} values did not fit their encoding, and were clamped",
+            sync.attributes_clamped
+        )?;
+    }
+    let matches = &report.matchmaking;
+    if matches.queued > 0 {
+        writeln!(
+            to,
+            "matches     {} of {} parties, {} wait; gap {:.0}, spread {:.0}, wait {:.1} s",
+            matches.matches,
+            matches.queued,
+            matches.waiting,
+            matches.mean_power_gap,
+            matches.mean_spread,
+            matches.mean_wait_s
+        )?;
+    }
+    let inbox = &report.inbox;
+    writeln!(
+        to,
+        "inbox       {} received, {} refused; {} waited at most, {:.0} ms",
+        inbox.received, inbox.refused, inbox.max_backlog, inbox.max_lag_ms
+    )?;
+    if let Some(peak) = report.memory.peak_rss_bytes {
+        writeln!(to, "memory      {} at most", bytes(peak))?;
+    }
+    Ok(())
+}
+
+/// How long the sets of the tick took.
+fn write_times(to: &mut impl Write, report: &Report) -> io::Result<()> {
+    writeln!(
+        to,
+        "\n{:<12}{:>10}{:>10}{:>10}{:>10}",
+        "set", "mean ms", "p50 ms", "p99 ms", "max ms"
+    )?;
+    for set in throng::sim::SimSystems::ALL {
+        if let Some(ms) = report.systems.get(set.name()) {
+            row(
+                to,
+                set.name(),
+                [ms.mean_ms, ms.p50_ms, ms.p99_ms, ms.max_ms],
+            )?;
+        }
+    }
+    let tick = report.tick_ms;
+    row(to, "tick", [tick.mean, tick.p50, tick.p99, tick.max])?;
+    if let Some(start_up) = report.start_up {
+        writeln!(
+            to,
+            "start-up    {} ticks, not counted above: mean {:.3} ms, max {:.3} ms",
+            start_up.ticks, start_up.mean_ms, start_up.max_ms
+        )?;
+    }
+    Ok(())
+}
+
+/// What the script could not do, and what was expected.
+fn write_verdict(to: &mut impl Write, report: &Report) -> io::Result<()> {
+    let lines = [fault_lines(report), idle_lines(report)].concat();
+    if !lines.is_empty() {
+        writeln!(to)?;
+    }
+    for line in lines {
+        writeln!(to, "{line}")?;
+    }
+    if !report.expectations.is_empty() {
+        writeln!(to)?;
+        report.expectations.iter().try_for_each(|judged| {
+            let lines = wrapped(&judged_line(judged), VERDICT_INDENT);
+            writeln!(to, "{}", marked(judged, &lines))
+        })?;
+    }
+    Ok(())
+}
+
+fn row(to: &mut impl Write, name: &str, [mean, p50, p99, max]: [f64; 4]) -> io::Result<()> {
+    writeln!(
+        to,
+        "{name:<12}{mean:>10.3}{p50:>10.3}{p99:>10.3}{max:>10.3}"
+    )
+}
+
+fn judged_line(judged: &Judged) -> String {
+    let mark = match judged.verdict {
+        Verdict::Holds => "ok",
+        Verdict::Broken => "BROKEN",
+        Verdict::NotExercised => "not exercised:",
+        Verdict::NotJudged => "not judged:",
+        Verdict::SlowHere => "slow here:",
+    };
+    format!(
+        "{mark:<7} {}: {}",
+        escaped(&judged.text),
+        escaped(&judged.found)
+    )
+}
+
+/// In colour when it is broken.
+fn marked(judged: &Judged, line: &str) -> String {
+    if judged.verdict.fails() {
+        broken_text(line)
+    } else {
+        line.to_owned()
+    }
+}
+
+/// What the script could not do; the first few of it.
+fn fault_lines(report: &Report) -> Vec<String> {
+    let faults = report.script_faults.iter();
+    faults
+        .map(|fault| format!("script fault  {}", escaped(fault)))
+        .collect()
+}
+
+/// Cues that did nothing, which is probably not what was meant.
+fn idle_lines(report: &Report) -> Vec<String> {
+    let idle = report.script_idle_cues.iter();
+    idle.map(|cue| format!("idle cue      {}", escaped(cue)))
+        .collect()
+}
+
+pub(super) fn interrupted_line(tick: u64, all_ticks: u64) -> String {
+    format!("interrupted after tick {tick} of {all_ticks}: nothing was judged")
+}
+
+/// What is broken, for who wants to know nothing else.
+pub(super) fn wrong_lines(report: &Report, all_ticks: u64) -> Vec<String> {
+    if let Some(tick) = report.interrupted {
+        return vec![interrupted_line(tick, all_ticks)];
+    }
+    let fails = |judged: &&Judged| judged.verdict.fails();
+    let broken = report.expectations.iter().filter(fails);
+    let lines: Vec<String> = broken
+        .map(|judged| marked(judged, &judged_line(judged)))
+        .collect();
+    let faults = if lines.is_empty() {
+        Vec::new()
+    } else {
+        fault_lines(report)
+    };
+    [faults, lines].concat()
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} B"),
+        10_000..10_000_000 => format!("{:.0} kB", count as f64 / 1e3),
+        _ => format!("{:.0} MB", count as f64 / 1e6),
+    }
+}

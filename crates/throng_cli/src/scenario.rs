@@ -1,0 +1,138 @@
+//! `throng scenario`: the built-in scenarios, shown and copied, and a new one to begin with.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+
+use super::{ExitStatus, Failure, print};
+use throng_scenario::{self as scenario, BUILT_IN, ScenarioError, TEMPLATE};
+
+/// Arguments of `throng scenario`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  throng scenario list\n  throng scenario new my.ron")]
+pub(super) struct Scenarios {
+    #[command(subcommand)]
+    action: ScenarioAction,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum ScenarioAction {
+    /// List the built-in scenarios, with what each shows
+    #[command(after_help = "Example: throng scenario list")]
+    List,
+    /// Print a scenario as it is written: a built-in one, or a file
+    #[command(after_help = "Example: throng scenario show siege > my-siege.ron")]
+    Show {
+        /// A built-in's name, or a file
+        scenario: String,
+    },
+    /// Write a small scenario to begin with, every part explained
+    #[command(after_help = "Example: throng scenario new my.ron && throng run my.ron")]
+    New {
+        /// Where it goes; to the standard output when absent
+        file: Option<PathBuf>,
+    },
+    /// Print the JSON Schema of scenarios, for editors and generators
+    #[command(after_help = "Example: throng scenario schema > scenario.schema.json")]
+    Schema,
+}
+
+impl Scenarios {
+    /// Lists, shows or writes.
+    pub(super) fn run(self) -> Result<ExitStatus, Failure> {
+        match self.action {
+            ScenarioAction::List => list()?,
+            ScenarioAction::Show { scenario } => print(text_of(&scenario)?.trim_end())?,
+            ScenarioAction::New { file: None } => print(TEMPLATE.trim_end())?,
+            ScenarioAction::New { file: Some(file) } => {
+                let created = File::create_new(&file);
+                let written = created.and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
+                written.map_err(|error| Failure::unwritten(&file, &error))?;
+            }
+            ScenarioAction::Schema => {
+                let text = serde_json::to_string_pretty(&scenario::json_schema());
+                print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
+            }
+        }
+        Ok(ExitStatus::Done)
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    for built_in in BUILT_IN {
+        let said = first_sentence(built_in.text);
+        let mut lines = wrapped(&said, WIDTH).into_iter();
+        let first = lines.next().unwrap_or_default();
+        print(&format!("{:<14}{first}", built_in.name))?;
+        lines.try_for_each(|line| print(&format!("{:<14}{line}", "")))?;
+    }
+    Ok(())
+}
+
+/// Characters of a line beside the name.
+const WIDTH: usize = 66;
+
+/// The text of a scenario that reads as one.
+fn text_of(source: &str) -> Result<String, ScenarioError> {
+    scenario::load(source).map(|loaded| loaded.text)
+}
+
+/// The first sentence of the comment on top.
+fn first_sentence(text: &str) -> String {
+    let comment: Vec<&str> = text
+        .lines()
+        .map_while(|line| line.strip_prefix("//"))
+        .map(str::trim)
+        .collect();
+    let comment = comment.join(" ");
+    let end = comment.find(". ").map_or(comment.len(), |end| end + 1);
+    comment[..end].to_owned()
+}
+
+/// The words of a text in lines of at most so many characters; a longer word has a line of its own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_scenario::crowd::ATTRIBUTE_NAMES;
+    use throng_scenario::{Behaviours, Loaded};
+
+    #[test]
+    fn every_built_in_scenario_says_in_a_sentence_what_it_shows() {
+        for built_in in BUILT_IN {
+            let said = first_sentence(built_in.text);
+            assert!(
+                said.ends_with('.') && said.len() > 20,
+                "{}: {said}",
+                built_in.name
+            );
+        }
+    }
+
+    #[test]
+    fn the_scenario_to_begin_with_is_sound() {
+        let loaded = Loaded::from_text("template.ron", TEMPLATE).unwrap();
+        loaded
+            .check(ATTRIBUTE_NAMES, &Behaviours::default())
+            .unwrap();
+        loaded.check_maps().unwrap();
+    }
+
+    #[test]
+    fn lines_are_as_wide_as_they_may_be() {
+        assert_eq!(wrapped("ab cd efghijk l", 5), ["ab cd", "efghijk", "l"]);
+    }
+}

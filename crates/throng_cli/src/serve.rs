@@ -1,0 +1,643 @@
+//! `throng serve`: a scenario in real time, to which players come over the network.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+use serde_json::json;
+
+use super::address::address;
+use super::page_cues;
+use super::run::seconds;
+use super::set::Set;
+use super::store::RunStore;
+use super::token::KeyFile;
+use super::truth::TruthTeller;
+use super::{
+    ExitStatus, Failure, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
+    whole_number, wrapped,
+};
+use throng::aoi::Viewer;
+use throng::directory::{Directory, PlayerLoaded};
+use throng::inspect::{InspectPlugin, InspectSettings, open_inspector};
+use throng::map::{MapEdited, SceneMap};
+use throng::net::{
+    ListenError, ListenSettings, ListeningSocket, ListeningWeb, SecretKey, UdpStats, WebStats,
+    listen, listen_web, stop_listening, stop_listening_web,
+};
+use throng::outbox::Sink;
+use throng::server::Pace;
+use throng::session::{LoggedIn, PlayerAsked, PlayerRequest, Sessions, control};
+use throng::sim::{SimTick, TickTimings};
+use throng::wire::ClientId;
+use throng::world::{KindClass, ObjectKinds, PlayerId, Scenes};
+use throng_scenario::crowd::{
+    ATTRIBUTE_NAMES, CrowdId, CrowdSpec, Crowds, Idle, SyntheticClients, rest, spawn_individual,
+};
+use throng_scenario::{self as scenario, Behaviours, Loaded, RunOptions, ScenarioRun};
+
+/// Arguments of `throng serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Serve {
+    /// A scenario file, a built-in's name, or - for the standard input
+    #[arg(default_value = "town")]
+    scenario: String,
+    #[command(flatten)]
+    set: Set,
+    /// Where to listen on UDP; with the port 0 on any that is free
+    ///
+    /// On 127.0.0.1:7000 where neither this nor --web says otherwise.
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<SocketAddr>,
+    /// Where browsers come, over WebSockets and WebTransport; with the port 0 on any that is free
+    ///
+    /// WebTransport is on the same port of UDP, unless --listen has that; its certificate the server makes itself, anew every six days.
+    /// A page there walks in. Without --key it lets itself in as a guest; with it, it is opened with ?token=…&player=….
+    #[arg(long, value_name = "ADDR:PORT")]
+    web: Option<SocketAddr>,
+    /// An address by which clients know this server; may be repeated
+    ///
+    /// Tokens name one of these. Needed where it listens on all addresses of the machine.
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    public: Vec<SocketAddr>,
+    /// Address of a live page; off without it
+    ///
+    /// Beyond this machine's own addresses a page has to know a token.
+    #[arg(long, value_name = "ADDR:PORT")]
+    inspect: Option<SocketAddr>,
+    /// The token of the page, of 8 to 128 letters and digits; made anew and printed without it where one is needed
+    #[arg(long, value_name = "TOKEN", requires = "inspect")]
+    inspect_token: Option<String>,
+    /// Let pages run cues: edit tiles, spawn crowds, all that a script does
+    ///
+    /// Whoever reaches the page may, with its token where it has one. The run is
+    /// then not the one of its scenario and seed any more.
+    #[arg(long, requires = "inspect")]
+    inspect_cues: bool,
+    /// Where metrics for Prometheus are, /healthz and /readyz; off without it
+    ///
+    /// They ask for no token: whoever reaches this address reads them.
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<SocketAddr>,
+    #[command(flatten)]
+    key: KeyFile,
+    /// Clients that may be connected at a time
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    clients_max: u32,
+    /// Seed, in place of the scenario's
+    #[arg(long, value_name = "N", value_parser = whole_number)]
+    seed: Option<u64>,
+    /// Serve for so long; without it until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    duration: Option<f64>,
+    /// Threads of the simulation; all cores by default
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Tell clients on this machine whether what they hold is true, for tests
+    #[arg(long, value_name = "ADDR:PORT")]
+    truth: Option<SocketAddr>,
+    /// Print one JSON object at the end in place of lines
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: RunStore,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng serve town
+  throng serve town --listen 0.0.0.0:7000 --public 203.0.113.5:7000 \\
+      --key server.key
+  throng serve town --web 127.0.0.1:8000
+  throng serve town --inspect 127.0.0.1:7777 --metrics 127.0.0.1:9100
+  throng client 100 --connect 127.0.0.1:7000 --loss 10%
+
+Plays the scenario in real time. Who connects with a token that was sealed with
+the server's key (`throng token`) and logs in as that player gets a body like
+those of the scenario's first crowd of players. Its expectations are not judged.
+Ctrl-C lets nobody in any more, saves and says goodbye; the second one ends at
+once. A tick that takes longer than it may is told of in the log, at most one a
+second.";
+
+/// Columns of a line's name, behind which it goes on in the next.
+const INDENT: usize = 12;
+
+/// Where it listens when nothing is said.
+const LISTEN_DEFAULT: ([u8; 4], u16) = ([127, 0, 0, 1], 7_000);
+
+/// Requests a second from one address, where it is this machine's own.
+const REQUESTS_OF_LOOPBACK_PER_S: u32 = 4_096;
+
+/// Bytes of a token that is made for the page.
+const TOKEN_BYTES: usize = 16;
+
+/// Ticks in which everybody is told that the server stops, at most.
+const DRAIN_TICKS_MAX: u64 = 200;
+
+impl Serve {
+    /// Serves until it is told to stop.
+    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+        let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
+        loaded.scenario.expect.clear();
+        let printer = Printer::for_stderr();
+        let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
+        if !review.errors.is_empty() {
+            let errors = review.errors.into_iter().map(Failure::from);
+            errors.for_each(|error| printer.error(&error));
+            return Ok(ExitStatus::Bad);
+        }
+        let addresses = self.addresses();
+        let public = if self.public.is_empty() {
+            [addresses.udp, addresses.web]
+                .into_iter()
+                .flatten()
+                .collect()
+        } else {
+            self.public.clone()
+        };
+        let key = self.key.read(&public)?;
+        let looked_at = self.looked_at(&loaded, quiet)?;
+        let (mut options, mut files) = (self.options(&loaded), Vec::new());
+        options.configure.push(Box::new(|app| {
+            app.add_plugins(InspectPlugin);
+        }));
+        let is_unsaved = self.store.add_to(&mut options, true, &mut files)?;
+        let mut playing = ScenarioRun::new(loaded, options)?;
+        outputs::empty(&files)?;
+        let world = playing.server().world_mut();
+        let mut visitors = Visitors::new(world)?;
+        let listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
+        let truth = self.truth.map(TruthTeller::listen).transpose()?;
+        let looks = open_inspector(world, looked_at.clone())
+            .map_err(|error| Failure::new(error.to_string()))?;
+        listen_for_interrupt();
+        if !quiet {
+            listening.print()?;
+            if let Some(truth) = &truth {
+                print(&format!("the truth is told on {}", truth.address))?;
+            }
+            if let Some(address) = looks.page {
+                let token = looked_at.token.as_deref().unwrap_or_default();
+                let mark = if token.is_empty() { "" } else { "#" };
+                print(&format!("look at it on http://{address}/{mark}{token}"))?;
+            }
+            if let Some(address) = looks.metrics {
+                print(&format!("metrics are on http://{address}/metrics"))?;
+            }
+        }
+        let served = serve(&mut playing, &mut visitors, truth.as_ref());
+        let stats = close(&mut playing);
+        let (ticks, tick_ms) = tick_times(playing.server().world());
+        let cues = playing.cues_from_outside();
+        playing.close();
+        served.map_err(|error| Failure::new(error.to_string()))?;
+        if self.json {
+            print(&as_json(&stats, ticks, tick_ms, cues).to_string())?;
+        } else if !quiet {
+            let lines = lines(&stats, ticks, tick_ms);
+            lines.iter().try_for_each(|line| print(line))?;
+            if cues > 0 {
+                print(&format!(
+                    "cues        {cues} from pages: another run of this scenario is not the same"
+                ))?;
+            }
+        }
+        if is_unsaved.load(Ordering::Relaxed) {
+            return Err(Failure::new("--store: not all players could be saved"));
+        }
+        // To be stopped is how it ends.
+        Ok(ExitStatus::Done)
+    }
+
+    /// Where it is to listen.
+    fn addresses(&self) -> ListenAddresses {
+        let udp = match (self.listen, self.web) {
+            (None, None) => Some(SocketAddr::from(LISTEN_DEFAULT)),
+            (listen, _) => listen,
+        };
+        let web = self.web;
+        ListenAddresses {
+            udp,
+            web,
+            certificate_sha256: None,
+        }
+    }
+
+    /// Listens, and gives where.
+    fn listen(
+        &self,
+        world: &mut World,
+        at: ListenAddresses,
+        key: SecretKey,
+        speed_m_s: f32,
+    ) -> Result<ListenAddresses, Failure> {
+        let mut settings = ListenSettings {
+            public: self.public.clone(),
+            ..ListenSettings::default()
+        };
+        settings.udp.clients_max = self.clients_max as usize;
+        settings.web.clients_max = self.clients_max as usize;
+        settings.web.has_page = true;
+        settings.web.guest_speed_m_s = Some(speed_m_s);
+        #[cfg(feature = "webtransport")]
+        let web_port = at.web.map(|web| web.port());
+        #[cfg(feature = "webtransport")]
+        if web_port.is_some_and(|port| port == 0 || Some(port) != at.udp.map(|udp| udp.port())) {
+            settings.web.webtransport = Some(throng::net::WebTransportSettings::default());
+        }
+        let is_here = |address: &SocketAddr| address.ip().is_loopback();
+        if [at.udp, at.web].iter().flatten().all(is_here) {
+            settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;
+            settings.web.strangers_of_address_max = u32::MAX;
+        }
+        let failed = |error: ListenError| Failure::new(error.to_string());
+        let mut others: Box<dyn Sink> = world.resource::<SyntheticClients>().sink();
+        let mut bound = ListenAddresses::default();
+        if let Some(address) = at.web {
+            let address = listen_web(world, address, key, &settings, Some(others));
+            bound.web = Some(address.map_err(failed)?);
+            let synthetic = world.resource::<SyntheticClients>().sink();
+            let web = world.resource::<ListeningWeb>();
+            #[cfg(feature = "webtransport")]
+            {
+                bound.certificate_sha256 = web.certificate_sha256();
+            }
+            for (scene, entity) in world.resource::<Scenes>().iter() {
+                if let Some(map) = world.get::<SceneMap>(entity) {
+                    web.set_map(scene.0, map.tiles(), map.tile_m());
+                }
+            }
+            others = Box::new(web.sink().or(synthetic));
+        }
+        if let Some(address) = at.udp {
+            let address = listen(world, address, key, settings, Some(others));
+            bound.udp = Some(address.map_err(failed)?);
+        }
+        Ok(bound)
+    }
+
+    /// Where it is to be looked at, with a token where more than this machine could.
+    fn looked_at(&self, loaded: &Loaded, quiet: bool) -> Result<InspectSettings, Failure> {
+        let mut token = self.inspect_token.clone();
+        let is_open = self.inspect.is_some_and(|page| !page.ip().is_loopback());
+        if is_open && token.is_none() {
+            if quiet {
+                return Err(Failure::new(
+                    "--inspect beyond loopback needs --inspect-token with --quiet: one that is made would not be told",
+                ));
+            }
+            let key = SecretKey::random().map_err(|error| Failure::new(error.to_string()))?;
+            let digits = key.0.iter().take(TOKEN_BYTES);
+            token = Some(digits.map(|byte| format!("{byte:02x}")).collect());
+        }
+        Ok(InspectSettings {
+            metrics: self.metrics,
+            page: self.inspect,
+            token,
+            cues: self.inspect_cues.then(|| page_cues::proposals(loaded)),
+            pace: None,
+        })
+    }
+
+    fn options(&self, loaded: &Loaded) -> RunOptions {
+        let ticks = self.duration.map(|duration_s| {
+            let ticks = duration_s * loaded.scenario.tick_hz;
+            ticks.round() as u64
+        });
+        RunOptions {
+            outside: true,
+            seed: self.seed,
+            ticks: Some(ticks.unwrap_or(u64::MAX)),
+            threads: self.threads.map_or_else(cores, usize::from),
+            pace: Pace::RealTime,
+            ..RunOptions::default()
+        }
+    }
+}
+
+/// Where it listens, in each way.
+#[derive(Clone, Copy, Debug, Default)]
+struct ListenAddresses {
+    udp: Option<SocketAddr>,
+    web: Option<SocketAddr>,
+    /// Of the certificate of WebTransport, where there is that.
+    certificate_sha256: Option<[u8; 32]>,
+}
+
+impl ListenAddresses {
+    fn print(&self) -> Result<(), Failure> {
+        if let Some(address) = self.udp {
+            print(&format!("listening on {address}"))?;
+        }
+        if let Some(address) = self.web {
+            print(&format!("walk in it on http://{address}/"))?;
+        }
+        if let Some(sha256) = self.certificate_sha256 {
+            let digits: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
+            print(&format!(
+                "WebTransport: the certificate's SHA-256 is {digits}"
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+/// What happened in each way in which it listened.
+#[derive(Clone, Copy, Debug, Default)]
+struct ListenStats {
+    udp: Option<UdpStats>,
+    web: Option<WebStats>,
+}
+
+/// Does ticks until there are no more, or it is told to stop.
+fn serve(
+    playing: &mut ScenarioRun,
+    visitors: &mut Visitors,
+    truth: Option<&TruthTeller>,
+) -> std::io::Result<()> {
+    let mut rests = false;
+    while !is_interrupted() && playing.step()? {
+        let world = playing.server().world_mut();
+        visitors.welcome(world);
+        visitors.heed(world);
+        visitors.tell_edits(world);
+        page_cues::relay(playing);
+        let world = playing.server().world_mut();
+        if truth.is_some_and(|truth| truth.answer(world)) && !rests {
+            rests = true;
+            playing.stop_script();
+        }
+        if rests {
+            // Every time, since searches that were waiting still give paths.
+            rest(playing.server().world_mut());
+        }
+    }
+    Ok(())
+}
+
+/// Says goodbye to everybody, and closes the sockets once they heard it.
+fn close(playing: &mut ScenarioRun) -> ListenStats {
+    let server = playing.server();
+    server.set_pace(Pace::AsFastAsPossible);
+    server.world_mut().resource_mut::<Sessions>().drain();
+    for _ in 0..DRAIN_TICKS_MAX {
+        server.step(1);
+        if server.world().resource::<Sessions>().is_empty() {
+            break;
+        }
+    }
+    let world = server.world_mut();
+    ListenStats {
+        udp: stop_listening(world),
+        web: stop_listening_web(world),
+    }
+}
+
+/// Ticks that were done, and mean and 99th percentile of their times.
+fn tick_times(world: &World) -> (u64, [f64; 2]) {
+    let tick = world.resource::<TickTimings>().tick();
+    (world.resource::<SimTick>().0, [tick.mean_ms, tick.p99_ms])
+}
+
+/// Players from outside, who get bodies.
+struct Visitors {
+    spec: CrowdSpec,
+    logged_in: MessageCursor<LoggedIn>,
+    loaded: MessageCursor<PlayerLoaded>,
+    edited: MessageCursor<MapEdited>,
+    asked: MessageCursor<PlayerAsked>,
+}
+
+impl Visitors {
+    fn new(world: &World) -> Result<Self, Failure> {
+        let (crowds, kinds) = (world.resource::<Crowds>(), world.resource::<ObjectKinds>());
+        let is_player = |spec: &&CrowdSpec| {
+            let kind = kinds.get(spec.kind);
+            kind.is_some_and(|kind| kind.class == KindClass::Player)
+        };
+        let mut specs = (0..).map_while(|nth| crowds.spec(CrowdId(nth)));
+        let Some(spec) = specs.find(is_player) else {
+            return Err(Failure::new(
+                "the scenario has no crowd of players, expected one: who connects gets a body like theirs",
+            ));
+        };
+        let spec = CrowdSpec {
+            behaviour: Idle.into(),
+            ..spec.clone()
+        };
+        Ok(Self {
+            spec,
+            logged_in: MessageCursor::default(),
+            loaded: MessageCursor::default(),
+            edited: MessageCursor::default(),
+            asked: MessageCursor::default(),
+        })
+    }
+
+    /// Tells a visitor of as many players as it asks for, and of no more than the scenario says.
+    fn heed(&mut self, world: &mut World) {
+        let asked = self.asked.read(world.resource::<Messages<PlayerAsked>>());
+        let caps: Vec<(Entity, u16)> = asked
+            .filter_map(|asked| match asked.what {
+                PlayerRequest::ViewCap(players) => Some((asked.entity, players)),
+                _ => None,
+            })
+            .collect();
+        for (entity, players) in caps {
+            if let Some(mut viewer) = world.get_mut::<Viewer>(entity) {
+                viewer.caps.players = players.min(self.spec.caps.players);
+            }
+        }
+    }
+
+    /// Gives the page that walks in the walls that were edited.
+    fn tell_edits(&mut self, world: &World) {
+        let Some(web) = world.get_resource::<ListeningWeb>() else {
+            return;
+        };
+        for edit in self.edited.read(world.resource::<Messages<MapEdited>>()) {
+            if let Some(map) = world.get::<SceneMap>(edit.scene_entity) {
+                web.edit_map(edit.scene.0, map.tiles(), edit.rect);
+            }
+        }
+    }
+
+    /// Gives everybody a body who came over the socket and logged in: once its record is here, if players persist.
+    fn welcome(&mut self, world: &mut World) {
+        let new = self.logged_in.read(world.resource::<Messages<LoggedIn>>());
+        let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();
+        if world
+            .get_resource::<Directory>()
+            .is_some_and(Directory::has_store)
+        {
+            let records = self.loaded.read(world.resource::<Messages<PlayerLoaded>>());
+            new = records.map(|new| (new.client, new.record.player)).collect();
+        }
+        for (client, player) in new {
+            let udp = world.get_resource::<ListeningSocket>();
+            let web = world.get_resource::<ListeningWeb>();
+            let is_visitor =
+                udp.is_some_and(|udp| udp.has(client)) || web.is_some_and(|web| web.has(client));
+            if !is_visitor || world.resource::<Sessions>().get(client).is_none() {
+                continue;
+            }
+            let body = spawn_individual(world, &self.spec, player.0, player);
+            match body {
+                Ok(entity) => {
+                    control(world, client, entity);
+                }
+                Err(error) => {
+                    tracing::warn!(player = player.0, %error, "a player has no body");
+                }
+            }
+        }
+    }
+}
+
+fn lines(stats: &ListenStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(udp) = &stats.udp {
+        lines.extend(udp_lines(udp));
+    }
+    if let Some(web) = &stats.web {
+        lines.extend(web_lines(web));
+    }
+    lines.push(format!(
+        "ticks       {ticks}, mean {mean_ms:.2} ms, p99 {p99_ms:.2} ms"
+    ));
+    lines
+}
+
+fn udp_lines(stats: &UdpStats) -> [String; 4] {
+    let UdpStats {
+        admitted,
+        left,
+        lost,
+        closed,
+        behind,
+        strangers,
+        refused,
+        throttled,
+        ..
+    } = stats;
+    let gone = left + lost + closed + behind;
+    [
+        format!(
+            "clients     {admitted} let in; {gone} gone: {left} left, {lost} lost, {behind} behind, {closed} closed"
+        ),
+        format!(
+            "datagrams   {} in, {} kB; {} out, {} kB",
+            stats.datagrams_in,
+            stats.bytes_in / 1_000,
+            stats.datagrams_out,
+            stats.bytes_out / 1_000
+        ),
+        format!("refused     {strangers} of strangers, {refused} of clients, {throttled} too many"),
+        format!(
+            "lost        {} of {} packets",
+            stats.packets_lost, stats.packets_sent
+        ),
+    ]
+}
+
+fn web_lines(stats: &WebStats) -> [String; 3] {
+    let WebStats {
+        admitted,
+        left,
+        lost,
+        closed,
+        behind,
+        broken,
+        webtransport,
+        ..
+    } = stats;
+    let gone = left + lost + closed + behind + broken;
+    [
+        wrapped(
+            &format!(
+                "browsers    {admitted} let in, {webtransport} over WebTransport; {gone} gone: {left} left, {lost} lost, {behind} behind, {broken} broken, {closed} closed"
+            ),
+            INDENT,
+        ),
+        format!(
+            "frames      {} in, {} kB; {} out, {} kB; {} dropped",
+            stats.messages_in,
+            stats.bytes_in / 1_000,
+            stats.packets_out,
+            stats.bytes_out / 1_000,
+            stats.dropped
+        ),
+        format!(
+            "refused     {} tokens, {} requests, {} late, {} too many",
+            stats.denied,
+            stats.refused,
+            stats.late,
+            stats.crowded + stats.full
+        ),
+    ]
+}
+
+fn as_json(
+    stats: &ListenStats,
+    ticks: u64,
+    [mean_ms, p99_ms]: [f64; 2],
+    cues: u64,
+) -> serde_json::Value {
+    let web = stats.web;
+    let stats = stats.udp.unwrap_or_default();
+    json!({
+        "admitted": stats.admitted,
+        "left": stats.left,
+        "lost": stats.lost,
+        "closed": stats.closed,
+        "behind": stats.behind,
+        "replaced": stats.replaced,
+        "moved": stats.moved,
+        "datagrams_in": stats.datagrams_in,
+        "bytes_in": stats.bytes_in,
+        "datagrams_out": stats.datagrams_out,
+        "bytes_out": stats.bytes_out,
+        "strangers": stats.strangers,
+        "stranger_bytes_in": stats.stranger_bytes_in,
+        "answers_out": stats.answers_out,
+        "answer_bytes_out": stats.answer_bytes_out,
+        "refused": stats.refused,
+        "throttled": stats.throttled,
+        "dropped": stats.inbound_dropped + stats.outbound_dropped,
+        "packets_lost": stats.packets_lost,
+        "packets_sent": stats.packets_sent,
+        "web": web.map(|web| web_json(&web)),
+        "ticks": ticks,
+        "cues_from_pages": cues,
+        "tick_ms": { "mean": mean_ms, "p99": p99_ms },
+    })
+}
+
+fn web_json(stats: &WebStats) -> serde_json::Value {
+    json!({
+        "accepted": stats.accepted,
+        "crowded": stats.crowded,
+        "answered": stats.answered,
+        "refused": stats.refused,
+        "late": stats.late,
+        "denied": stats.denied,
+        "full": stats.full,
+        "admitted": stats.admitted,
+        "webtransport": stats.webtransport,
+        "datagrams_in": stats.datagrams_in,
+        "datagrams_out": stats.datagrams_out,
+        "datagrams_refused": stats.datagrams_refused,
+        "left": stats.left,
+        "lost": stats.lost,
+        "closed": stats.closed,
+        "behind": stats.behind,
+        "broken": stats.broken,
+        "messages_in": stats.messages_in,
+        "bytes_in": stats.bytes_in,
+        "packets_out": stats.packets_out,
+        "bytes_out": stats.bytes_out,
+        "throttled": stats.throttled,
+        "dropped": stats.dropped,
+    })
+}

@@ -1,0 +1,212 @@
+//! The store that a run keeps its players in.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+
+use super::Failure;
+use super::outputs::open;
+use throng::directory::{
+    Directory, DirectorySettings, PlayersSaved, SqliteSource, StoreAnswers, StoreSource,
+    close_directory,
+};
+use throng::sim::TickObservers;
+use throng_scenario::RunOptions;
+use throng_scenario::crowd::TradePlugin;
+
+/// How long the end of a run waits for the store.
+const CLOSE: Duration = Duration::from_secs(30);
+
+/// Arguments of `throng run` about players that persist.
+#[derive(Debug, Default, clap::Args)]
+pub(super) struct RunStore {
+    /// Keep players in this file or database: they deal, and all they have persists
+    ///
+    /// An SQLite file, which is made if it is not there; or, in a build with the feature `postgres`,
+    /// postgres://USER@HOST/DATABASE, in whose schema `throng` they are then. Every player begins with 100 coins and 2 wares, and deals with
+    /// others; what it has is loaded when it logs in, and saved with whoever it dealt with, in one transaction a tick. See
+    /// `throng db` for what operators do with the file.
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// With --store: the server's name, by which it holds its players
+    ///
+    /// A server that comes back under its name has them at once. Of two that run at the same time under one name the newer
+    /// takes all from the older.
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "store",
+        default_value_if("store", clap::builder::ArgPredicate::IsPresent, "throng")
+    )]
+    server: Option<String>,
+    /// With --store: write what is on disk, a line a transaction
+    ///
+    /// `TICK PLAYER=REVISION …`, each line before the next tick begins: what this file says is in the store, whatever happens
+    /// then.
+    #[arg(long, value_name = "FILE", requires = "store")]
+    pub acknowledged: Option<PathBuf>,
+}
+
+impl RunStore {
+    /// The files that belong to the store, which nothing else may write.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let path = self.store.as_deref().filter(|url| !is_postgres(url));
+        let path = path.map(path_of);
+        let of = |path: &str| ["", "-wal", "-shm"].map(|end| PathBuf::from(format!("{path}{end}")));
+        path.map_or_else(Vec::new, |path| of(path).to_vec())
+    }
+
+    /// Has a run keep its players. Opens the store once, so that what is wrong with it is told before the run begins, and adds
+    /// its output to the `files` that are emptied then. What is given back says, after the run, whether players could not be
+    /// saved.
+    pub(super) fn add_to(
+        &self,
+        options: &mut RunOptions,
+        in_real_time: bool,
+        files: &mut Vec<File>,
+    ) -> Result<Arc<AtomicBool>, Failure> {
+        let is_unsaved = Arc::new(AtomicBool::new(false));
+        let Some(url) = &self.store else {
+            return Ok(is_unsaved);
+        };
+        let mut source = source_of(url)?;
+        source
+            .open()
+            .map_err(|error| Failure::new(error.to_string()))?;
+        let settings = DirectorySettings {
+            server: self.server.clone().unwrap_or_default(),
+            answers: if in_real_time {
+                StoreAnswers::WhenReady
+            } else {
+                StoreAnswers::NextTick
+            },
+            ..DirectorySettings::default()
+        };
+        let log = self.acknowledged.as_deref().map(open).transpose()?;
+        let log = log.map(|(file, writer)| {
+            files.push(file);
+            Mutex::new(writer)
+        });
+        options.configure.push(Box::new(move |app: &mut App| {
+            app.add_plugins(TradePlugin).insert_resource(settings);
+            app.world_mut()
+                .resource_mut::<Directory>()
+                .open(source)
+                .unwrap_or_else(|error| tracing::error!("{error}"));
+            if let Some(log) = log {
+                // It writes to its file alone.
+                let write = move |saved: MessageReader<PlayersSaved>| acknowledge(&log, saved);
+                app.add_systems(
+                    FixedUpdate,
+                    write.in_set(TickObservers).ambiguous_with_all(),
+                );
+            }
+        }));
+        let told = Arc::clone(&is_unsaved);
+        options.at_end.push(Box::new(move |world| {
+            told.store(!close_directory(world, CLOSE), Ordering::Relaxed);
+        }));
+        Ok(is_unsaved)
+    }
+}
+
+fn is_postgres(address: &str) -> bool {
+    address.starts_with("postgres:") || address.starts_with("postgresql:")
+}
+
+/// Where a store is.
+#[derive(Debug)]
+pub(super) enum StoreAddress {
+    /// In a file.
+    File(PathBuf),
+    /// On a server.
+    #[cfg(feature = "postgres")]
+    Server(throng::directory::PostgresSource),
+}
+
+impl StoreAddress {
+    /// What an address means that the command line has under this name.
+    pub(super) fn of(address: &str, name: &str) -> Result<Self, Failure> {
+        if is_postgres(address) {
+            server(address, name)
+        } else {
+            Ok(Self::File(PathBuf::from(path_of(address))))
+        }
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn server(address: &str, _name: &str) -> Result<StoreAddress, Failure> {
+    let source = throng::directory::PostgresSource::new(address);
+    Ok(StoreAddress::Server(source))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn server(_address: &str, name: &str) -> Result<StoreAddress, Failure> {
+    Err(Failure::new(format!(
+        "{name}: expected a file, found a Postgres server: this program was built without the feature `postgres` \
+         (cargo build --release --features postgres)"
+    )))
+}
+
+/// The store of an address.
+fn source_of(url: &str) -> Result<Box<dyn StoreSource>, Failure> {
+    match StoreAddress::of(url, "--store")? {
+        StoreAddress::File(path) if path == Path::new(":memory:") => Err(Failure::new(
+            "--store: expected a file, found `:memory:`, which nobody could read afterwards",
+        )),
+        StoreAddress::File(path) => Ok(Box::new(SqliteSource::new(path))),
+        #[cfg(feature = "postgres")]
+        StoreAddress::Server(source) => Ok(Box::new(source)),
+    }
+}
+
+fn path_of(url: &str) -> &str {
+    url.strip_prefix("sqlite:").unwrap_or(url)
+}
+
+/// A line a transaction, in one write: the file has whole lines whenever the process ends, but for the last one.
+fn acknowledge(log: &Mutex<BufWriter<File>>, mut saved: MessageReader<PlayersSaved>) {
+    let Ok(mut log) = log.lock() else {
+        return;
+    };
+    for PlayersSaved { tick, revisions } in saved.read() {
+        let mut line = tick.to_string();
+        for (player, revision) in revisions {
+            line.push_str(&format!(" {}={revision}", player.0));
+        }
+        line.push('\n');
+        if let Err(error) = log.write_all(line.as_bytes()).and_then(|()| log.flush()) {
+            tracing::error!(%error, "what was saved could not be written down");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_file_or_says_what_is_missing() {
+        for url in ["a.db", "sqlite:a.db"] {
+            assert!(format!("{:?}", source_of(url).unwrap()).contains("\"a.db\""));
+        }
+        let url = "postgres://a:hidden@localhost/a";
+        let told = source_of(url);
+        assert_eq!(told.is_ok(), cfg!(feature = "postgres"));
+        assert!(!format!("{told:?}").contains("hidden"));
+        let told = format!("{:?}", StoreAddress::of(url, "throng db"));
+        assert!(!told.contains("hidden"));
+        assert_eq!(
+            told.contains("--features postgres"),
+            cfg!(not(feature = "postgres"))
+        );
+        assert!(source_of(":memory:").is_err());
+    }
+}

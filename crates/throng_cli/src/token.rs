@@ -1,0 +1,157 @@
+//! `throng token`: keys of servers, and tokens by which players connect.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::address::address;
+use super::run::seconds;
+use super::{ExitStatus, Failure, print, whole_number};
+use throng::net::{ConnectToken, KEY_BYTES, SecretKey, TokenClaims};
+use throng::sim::clock::unix_ms;
+
+/// Arguments of `throng token`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct TokenCommand {
+    /// The player that it lets in, and nobody else
+    #[arg(long, value_name = "N", value_parser = whole_number, required_unless_present = "new_key")]
+    player: Option<u64>,
+    /// A server that it is good for, as clients know it; may be repeated
+    #[arg(long, value_name = "HOST:PORT", value_parser = address, required_unless_present = "new_key")]
+    server: Vec<SocketAddr>,
+    #[command(flatten)]
+    key: KeyFile,
+    /// For how long it is good to connect by
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "30s")]
+    lifetime: f64,
+    /// After so long without a packet its connection is over
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
+    timeout: f64,
+    /// Make a key in place of a token, and write it to this file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["player", "server", "key"])]
+    new_key: Option<PathBuf>,
+}
+
+/// The key that tokens are sealed with.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(super) struct KeyFile {
+    /// The server's key; without it the one that everybody knows
+    ///
+    /// 64 hexadecimal digits, as `throng token --new-key` writes them. The key that everybody knows is taken on loopback alone.
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "Examples:
+  throng token --new-key server.key
+  throng token --player 7 --server 203.0.113.5:7000 --key server.key
+
+A token is 2,048 bytes by netcode 1.02's standard, printed as hexadecimal
+digits. Whoever has it can connect once, as that player: give it to nobody else,
+and over channels that are safe.";
+
+impl KeyFile {
+    /// The key for these servers.
+    pub fn read(&self, servers: &[SocketAddr]) -> Result<SecretKey, Failure> {
+        let Some(path) = &self.key else {
+            let elsewhere = servers.iter().find(|server| !server.ip().is_loopback());
+            return match elsewhere {
+                None => Ok(SecretKey::INSECURE),
+                Some(server) => Err(Failure::new(format!(
+                    "{server} is not on loopback: expected --key FILE, since without it everybody knows the key"
+                ))),
+            };
+        };
+        let named = |what: &str| Failure::new(format!("{}: {what}", path.display()));
+        let text = std::fs::read_to_string(path).map_err(|error| named(&error.to_string()))?;
+        let digits = text.trim();
+        let bytes = bytes_of(digits).filter(|bytes| bytes.len() == KEY_BYTES);
+        let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
+        let key = bytes.map(SecretKey);
+        key.ok_or_else(|| named("expected a key of 64 hexadecimal digits"))
+    }
+}
+
+/// A token for one player, from now on.
+pub(super) fn issue(
+    player: u64,
+    servers: Vec<SocketAddr>,
+    (lifetime_s, timeout_s): (u64, i32),
+    key: &SecretKey,
+) -> Result<ConnectToken, Failure> {
+    let unix_s = unix_ms() / 1_000;
+    let claims = TokenClaims {
+        expires_s: unix_s.saturating_add(lifetime_s),
+        timeout_s,
+        ..TokenClaims::new(player, servers, unix_s)
+    };
+    ConnectToken::issue(&claims, key).map_err(|error| Failure::new(error.to_string()))
+}
+
+impl TokenCommand {
+    /// Prints a token, or makes a key.
+    pub(super) fn run(self) -> Result<ExitStatus, Failure> {
+        if let Some(path) = &self.new_key {
+            let key = SecretKey::random().map_err(|error| Failure::new(error.to_string()))?;
+            write_key(path, &digits_of(&key.0))?;
+            return Ok(ExitStatus::Done);
+        }
+        let key = self.key.read(&self.server)?;
+        let times = (self.lifetime.ceil() as u64, self.timeout.ceil() as i32);
+        let token = issue(self.player.unwrap_or_default(), self.server, times, &key)?;
+        print(&digits_of(&token.to_bytes()))?;
+        Ok(ExitStatus::Done)
+    }
+}
+
+/// Writes a key where there is no file yet, so that none is lost; on Unix only its owner reads it.
+fn write_key(path: &Path, digits: &str) -> Result<(), Failure> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options
+        .open(path)
+        .and_then(|mut file| writeln!(file, "{digits}"));
+    written.map_err(|error| Failure::unwritten(path, &error))
+}
+
+fn digits_of(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes_of(digits: &str) -> Option<Vec<u8>> {
+    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if !is_hex || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let pairs = (0..digits.len()).step_by(2);
+    pairs
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_bytes_or_nothing() {
+        assert_eq!(bytes_of(&digits_of(&[0, 9, 255])), Some(vec![0, 9, 255]));
+        for none in ["0", "0g", "+1", "ää"] {
+            assert_eq!(bytes_of(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn without_a_key_only_loopback_is_served() {
+        let (here, there) = (["127.0.0.1:7000"], ["127.0.0.1:7000", "203.0.113.5:7000"]);
+        let read = |servers: &[&str]| {
+            let servers: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
+            KeyFile::default().read(&servers)
+        };
+        assert_eq!(read(&here).ok(), Some(SecretKey::INSECURE));
+        assert!(read(&there).is_err());
+    }
+}

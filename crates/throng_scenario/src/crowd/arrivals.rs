@@ -1,0 +1,692 @@
+//! Synthetic parties that queue for battles and give up again, for scenarios and load tests.
+//!
+//! ```text
+//! ArrivalSpec: so many a second ─┐
+//! queue_parties(…) ──────────────┼─▶ due parties ──▶ [arrive] ──▶ QueueRequest
+//! cancel_oldest(…) ──────────────┴─▶ due cancels ──▶          ──▶ CancelRequest ──▶ matchmaking
+//! ```
+//! These parties exist in tickets only: they have no objects, and are [`TicketParty::Synthetic`] of
+//! [`TicketPlayer::Synthetic`], so that no number of theirs can be one of the world's. Those of crowds, which have a
+//! home to come from and to return to, are real and queue in `lobby`.
+//!
+//! Invariants: rates are kept in integers, so that k whole seconds bring exactly k times the rate; the same
+//! seed brings the same tickets; all that a ticket holds is drawn from the random stream `arrivals` and from
+//! nothing else. A party that returns after its battle is the same: its id, its players, its wishes.
+//!
+//! Cost: O(parties that come, go or are matched in the tick), of each at most `PARTIES_PER_TICK_MAX` a flow.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use thiserror::Error;
+use tracing::debug;
+
+use super::tickets::{ArrivalSpec, draw_share, draw_size, draw_ticket};
+use throng::instance::InstanceSystems;
+use throng::matchmaking::{
+    AnswerRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed, Matchmaker,
+    MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer, tick_mhz,
+};
+use throng::memory::{MemoryAppExt, MemoryUse, each};
+use throng::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick};
+use throng::world::PartyId;
+
+/// Parties that a flow lets queue, and parties that it takes out, in a tick. Further parties that are due
+/// come in the ticks that follow ([`Arrivals::due`]); further cancellations are dropped.
+pub const PARTIES_PER_TICK_MAX: u32 = 1 << 17;
+
+/// The greatest rate of a flow: parties a second.
+pub const RATE_PER_S_MAX: f32 = 1e6;
+
+/// Parties of a flow that fight or rest before they queue again; further ones stay away for good.
+const RETURNING_MAX: usize = 1 << 17;
+
+/// The players who queued last, among whom a party finds those whom it would avoid.
+const KNOWN_PLAYERS: u64 = 64;
+
+/// The name of the random stream.
+const STREAM: &str = "arrivals";
+
+/// Parties that come and go by themselves. Adds [`MatchmakingPlugin`] when it is missing.
+///
+/// `arrive` is public so that others who draw from [`RandomStreams`] in [`SimSystems::Think`] can be put
+/// before or after it; each draws from a stream of its own, so that either order brings the same tickets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ArrivalsPlugin;
+
+impl Plugin for ArrivalsPlugin {
+    fn is_unique(&self) -> bool {
+        false
+    }
+
+    fn build(&self, app: &mut App) {
+        if !sim::begin::<Self, _>(app, MatchmakingPlugin) {
+            return;
+        }
+        app.init_resource::<Arrivals>()
+            .count_memory::<Arrivals>("crowd")
+            .add_systems(
+                FixedUpdate,
+                (
+                    arrive.in_set(SimSystems::Think).after(InstanceSystems),
+                    // Between two sets, it is in nobody's way.
+                    accept_matches
+                        .after(SimSystems::Think)
+                        .before(SimSystems::Navigate),
+                ),
+            )
+            .hash_part("arrivals", |world, hasher| {
+                world
+                    .resource::<Arrivals>()
+                    .digest(&mut |word| hasher.write_u64(word));
+            });
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
+    }
+}
+
+/// Why parties cannot be made to queue or to give up.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ArrivalsError {
+    /// No parties come to this mode.
+    #[error("expected a mode that synthetic parties queue in, found `{0}`")]
+    NoSuchMode(String),
+    /// A party cannot have this many players.
+    #[error("expected parties of 1 to 5 players, found {0}")]
+    Size(u8),
+}
+
+/// The flows of synthetic parties, one a mode.
+#[derive(Resource, Clone, Debug, Default)]
+pub struct Arrivals {
+    pub(super) flows: Vec<Flow>,
+    /// The next synthetic party; after the last number comes 0 again.
+    next_party: u32,
+    /// The next synthetic player; none comes twice.
+    next_player: u64,
+    /// When parties of crowds may queue again.
+    pub(super) rested_at: BTreeMap<PartyId, u64>,
+}
+
+/// What comes to one mode.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub spec: ArrivalSpec,
+    arrivals: Rate,
+    cancels: Rate,
+    /// Parties that are still to queue: at 0 those whose size is drawn, at i those of i players.
+    due: [u64; PARTY_SIZE_MAX as usize + 1],
+    /// Parties to be taken out in the next tick.
+    due_cancels: u64,
+    /// Parties that queue again, and when; nearly in the order of that.
+    returning: VecDeque<(u64, Ticket)>,
+}
+
+impl Arrivals {
+    /// Opens the flow of a mode. If the mode has one, its numbers change, and `parties` come in addition. The
+    /// mode itself may open later: until it does, who is due waits outside. O(flows).
+    pub fn open(&mut self, spec: ArrivalSpec) {
+        let at = self
+            .flows
+            .iter()
+            .position(|flow| flow.spec.mode == spec.mode);
+        let parties = u64::from(spec.parties);
+        let flow = match at {
+            Some(at) => &mut self.flows[at],
+            None => self.flows.push_mut(Flow {
+                spec: ArrivalSpec::default(),
+                arrivals: Rate::default(),
+                cancels: Rate::default(),
+                due: [0; _],
+                due_cancels: 0,
+                returning: VecDeque::new(),
+            }),
+        };
+        flow.due[0] += parties;
+        flow.spec = spec;
+    }
+
+    /// Lets `parties` more parties queue, all of `size` players, or of sizes drawn by the mode's weights. They
+    /// come in the next [`SimSystems::Think`].
+    ///
+    /// # Errors
+    /// [`ArrivalsError`] when the mode has no flow or the size is not 1–5; nothing is changed then.
+    pub fn queue_parties(
+        &mut self,
+        mode: &str,
+        parties: u32,
+        size: Option<u8>,
+    ) -> Result<(), ArrivalsError> {
+        let place = match size {
+            None => 0,
+            Some(size @ 1..=PARTY_SIZE_MAX) => usize::from(size),
+            Some(size) => return Err(ArrivalsError::Size(size)),
+        };
+        self.flow(mode)?.due[place] += u64::from(parties);
+        Ok(())
+    }
+
+    /// Takes the `parties` longest-waiting parties of a mode, whoever they are, out of the queue in the next
+    /// [`SimSystems::Think`]; fewer when fewer wait then, and 131,072 at most.
+    ///
+    /// # Errors
+    /// [`ArrivalsError::NoSuchMode`] when the mode has no flow; nothing is changed then.
+    pub fn cancel_oldest(&mut self, mode: &str, parties: u32) -> Result<(), ArrivalsError> {
+        self.flow(mode)?.due_cancels += u64::from(parties);
+        Ok(())
+    }
+
+    /// Parties that are still to queue, over all modes: after a tick more than nothing only where more than
+    /// 131,072 were due in a mode, or the mode is not open. O(flows).
+    #[must_use]
+    pub fn due(&self) -> u64 {
+        self.flows.iter().flat_map(|flow| flow.due).sum()
+    }
+
+    fn flow(&mut self, mode: &str) -> Result<&mut Flow, ArrivalsError> {
+        let found = self.flows.iter_mut().find(|flow| flow.spec.mode == mode);
+        found.ok_or_else(|| ArrivalsError::NoSuchMode(mode.to_owned()))
+    }
+
+    /// Feeds the counters, in a fixed order, to a hash.
+    fn digest(&self, feed: &mut impl FnMut(u64)) {
+        feed(u64::from(self.next_party));
+        feed(self.next_player);
+        for flow in &self.flows {
+            feed(flow.arrivals.remainder);
+            feed(flow.cancels.remainder);
+            feed(flow.due_cancels);
+            flow.due.into_iter().for_each(&mut *feed);
+            for (tick, ticket) in &flow.returning {
+                feed(*tick);
+                ticket.digest(feed);
+            }
+        }
+        for (&party, &tick) in &self.rested_at {
+            feed(u64::from(party.0));
+            feed(tick);
+        }
+    }
+}
+
+impl Flow {
+    /// Takes the next party that is due: its size, 0 when that is to be drawn.
+    fn take_due(&mut self) -> Option<u8> {
+        let place = self.due.iter().position(|&due| due > 0)?;
+        self.due[place] -= 1;
+        Some(place as u8)
+    }
+
+    /// Ticks from the forming of a match until its parties may queue again.
+    fn away_ticks(&self, tick_mhz: u64) -> u64 {
+        ticks(self.spec.battle_s, tick_mhz) + ticks(self.spec.rest_s, tick_mhz)
+    }
+
+    /// Takes the next party whose rest is over.
+    fn take_returning(&mut self, now_tick: u64) -> Option<Ticket> {
+        let is_due = |next: &&(u64, Ticket)| next.0 <= now_tick;
+        self.returning.front().filter(is_due)?;
+        self.returning.pop_front().map(|(_, ticket)| ticket)
+    }
+}
+
+/// Seconds in ticks, of which there are `tick_mhz` in a thousand seconds; none for what is no time.
+pub(super) fn ticks(seconds: f32, tick_mhz: u64) -> u64 {
+    (f64::from(seconds.max(0.0)) * tick_mhz as f64 / 1000.0) as u64
+}
+
+/// A rate a second, counted out in ticks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rate {
+    /// What the ticks so far left over: in 1 / (10⁶ · `tick_mhz`) of an event.
+    remainder: u64,
+}
+
+impl Rate {
+    /// How many events fall on this tick, of `tick_mhz` ticks in a thousand seconds. O(1).
+    fn due(&mut self, per_s: f32, tick_mhz: u64) -> u64 {
+        // No number stays none when clamped, and the cast takes it to 0.
+        let millionths_per_s = (f64::from(per_s.clamp(0.0, RATE_PER_S_MAX)) * 1e6).round() as u64;
+        let event = 1_000_000 * tick_mhz;
+        let total = self.remainder + millionths_per_s * 1000;
+        self.remainder = total % event;
+        total / event
+    }
+}
+
+/// Lets parties queue and give up.
+pub fn arrive(
+    (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
+    matchmaker: Res<Matchmaker>,
+    mut arrivals: ResMut<Arrivals>,
+    mut streams: ResMut<RandomStreams>,
+    mut formed: MessageReader<MatchFormed>,
+    mut filled: MessageReader<MatchFilled>,
+    mut queue: MessageWriter<QueueRequest>,
+    mut cancel: MessageWriter<CancelRequest>,
+) {
+    let tick_mhz = tick_mhz(&time);
+    let rng = streams.stream(STREAM);
+    let Arrivals {
+        flows,
+        next_party,
+        next_player,
+        rested_at,
+    } = &mut *arrivals;
+    let formed = formed.read().flat_map(|formed| &formed.found.groups);
+    let joined = filled.read().map(|filled| &filled.joined);
+    for ticket in formed.chain(joined).flatten() {
+        let named = matchmaker.names().get(usize::from(ticket.mode.0));
+        let flow = flows.iter_mut().find(|flow| Some(&flow.spec.mode) == named);
+        let Some(flow) = flow else { continue };
+        let back = tick.0 + flow.away_ticks(tick_mhz);
+        match ticket.party {
+            TicketParty::Real(party) => {
+                // Only those who queue by themselves are on the list.
+                rested_at.entry(party).and_modify(|rested| *rested = back);
+            }
+            TicketParty::Synthetic(_) => {
+                if draw_share(rng, flow.spec.return_share) && flow.returning.len() < RETURNING_MAX {
+                    flow.returning.push_back((back, ticket.clone()));
+                }
+            }
+        }
+    }
+    for flow in flows {
+        flow.due[0] += flow.arrivals.due(flow.spec.parties_per_s, tick_mhz);
+        let cancels = flow.cancels.due(flow.spec.cancels_per_s, tick_mhz)
+            + std::mem::take(&mut flow.due_cancels);
+        let Some(mode) = matchmaker.mode_named(&flow.spec.mode) else {
+            debug!(mode = flow.spec.mode, "no such mode to queue in");
+            continue;
+        };
+        let oldest = matchmaker.modes()[usize::from(mode.0)].queue().iter();
+        let cancels = cancels.min(u64::from(PARTIES_PER_TICK_MAX)) as usize;
+        cancel.write_batch(oldest.take(cancels).map(|(_, ticket)| CancelRequest {
+            party: ticket.party,
+            player: None,
+        }));
+        for _ in 0..PARTIES_PER_TICK_MAX {
+            let Some(mut ticket) = flow.take_returning(tick.0) else {
+                break;
+            };
+            ticket.since_tick = tick.0;
+            queue.write(QueueRequest { ticket });
+        }
+        for _ in 0..PARTIES_PER_TICK_MAX {
+            let Some(size) = flow.take_due() else { break };
+            let size = if size == 0 {
+                draw_size(rng, &flow.spec.size_weights)
+            } else {
+                size
+            };
+            let known = next_player.saturating_sub(KNOWN_PLAYERS)..*next_player;
+            let party = TicketParty::Synthetic(*next_party);
+            let mut ticket = draw_ticket(rng, &flow.spec, mode, party, size, known);
+            ticket.since_tick = tick.0;
+            let players = (*next_player..).take(usize::from(size));
+            ticket.members = players.map(TicketPlayer::Synthetic).collect();
+            *next_party = next_party.wrapping_add(1);
+            *next_player += u64::from(size);
+            queue.write(QueueRequest { ticket });
+        }
+    }
+}
+
+/// Synthetic players, and those of crowds that queue, accept whatever match is proposed to them.
+fn accept_matches(
+    arrivals: Res<Arrivals>,
+    mut proposed: MessageReader<MatchProposed>,
+    mut answers: MessageWriter<AnswerRequest>,
+) {
+    for MatchProposed { found, .. } in proposed.read() {
+        let is_ours = |ticket: &&Ticket| match ticket.party {
+            TicketParty::Real(party) => arrivals.rested_at.contains_key(&party),
+            TicketParty::Synthetic(_) => true,
+        };
+        let ours = found.groups.iter().flatten().filter(is_ours);
+        let players = ours.flat_map(|ticket| ticket.members.iter().copied());
+        let accept = true;
+        answers.write_batch(players.map(|player| AnswerRequest { player, accept }));
+    }
+}
+
+/// [`Arrivals::queue_parties`] for scripts that hold the world.
+///
+/// # Errors
+/// [`ArrivalsError`] when the mode has no flow or the size is not 1–5; nothing is changed then.
+pub fn queue_parties(
+    world: &mut World,
+    mode: &str,
+    parties: u32,
+    size: Option<u8>,
+) -> Result<(), ArrivalsError> {
+    world
+        .get_resource_or_init::<Arrivals>()
+        .queue_parties(mode, parties, size)
+}
+
+/// [`Arrivals::cancel_oldest`] for scripts that hold the world.
+///
+/// # Errors
+/// [`ArrivalsError::NoSuchMode`] when the mode has no flow; nothing is changed then.
+pub fn cancel_oldest(world: &mut World, mode: &str, parties: u32) -> Result<(), ArrivalsError> {
+    world
+        .get_resource_or_init::<Arrivals>()
+        .cancel_oldest(mode, parties)
+}
+
+impl MemoryUse for Arrivals {
+    fn heap_bytes(&self) -> usize {
+        let returning = self.flows.iter().map(|flow| {
+            let tickets = flow.returning.iter().map(|(_, ticket)| ticket);
+            flow.returning.heap_bytes() + each(tickets)
+        });
+        returning.sum::<usize>() + self.flows.heap_bytes() + self.rested_at.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
+
+    use super::*;
+    use throng::matchmaking::{MatchmakingSettings, ModeId, ModeSettings, QueueMode, TicketQueued};
+    use throng::sim::{clock, state_hash};
+
+    /// An app with modes `arena` and `duel`, before its first tick. No heartbeat comes, so that nobody is
+    /// matched.
+    fn app(tick_hz: f64, seed: u64, spec: ArrivalSpec) -> App {
+        let mut app = App::new();
+        app.add_plugins((
+            bevy_time::TimePlugin,
+            sim::SimPlugin {
+                tick_hz: Some(tick_hz),
+            },
+            ArrivalsPlugin,
+        ));
+        let modes = ["arena", "duel"].map(|name| {
+            QueueMode::Groups(ModeSettings {
+                name: name.to_owned(),
+                ..ModeSettings::default()
+            })
+        });
+        app.insert_resource(MatchmakingSettings {
+            modes: modes.to_vec(),
+        })
+        .insert_resource(RandomStreams::new(seed))
+        .insert_resource(sim::SimSettings {
+            heartbeat_ticks: u32::MAX,
+        });
+        for schedule in [FixedUpdate.intern(), sim::Heartbeat.intern()] {
+            app.edit_schedule(schedule, |schedule| {
+                let ambiguity_detection = LogLevel::Error;
+                schedule.set_build_settings(ScheduleBuildSettings {
+                    ambiguity_detection,
+                    ..Default::default()
+                });
+            });
+        }
+        app.world_mut().resource_mut::<Arrivals>().open(spec);
+        clock::one_tick_an_update(&mut app);
+        app
+    }
+
+    fn queued(app: &mut App) -> Vec<Ticket> {
+        app.world_mut()
+            .resource_mut::<Messages<TicketQueued>>()
+            .drain()
+            .map(|queued| queued.ticket)
+            .collect()
+    }
+
+    fn arrivals(app: &mut App) -> Mut<'_, Arrivals> {
+        app.world_mut().resource_mut::<Arrivals>()
+    }
+
+    fn waiting(app: &App) -> usize {
+        app.world().resource::<Matchmaker>().waiting()
+    }
+
+    #[test]
+    fn rates_are_exact_over_a_minute() {
+        for (hz, per_s, expected) in [
+            (20u64, 3.7, 222),
+            (30, 0.1, 6),
+            (7, 100.0, 6000),
+            (128, 1e9, 60_000_000),
+        ] {
+            let mut rate = Rate::default();
+            let total: u64 = (0..60 * hz).map(|_| rate.due(per_s, hz * 1000)).sum();
+            assert_eq!(total, expected, "{per_s} a second at {hz} Hz");
+        }
+        for per_s in [0.0, -1.0, f32::NAN, f32::NEG_INFINITY] {
+            assert_eq!(Rate::default().due(per_s, 1), 0);
+        }
+    }
+
+    #[test]
+    fn a_minute_of_arrivals_and_cancels_is_exact() {
+        let spec = ArrivalSpec {
+            parties: 100,
+            parties_per_s: 7.3,
+            cancels_per_s: 2.5,
+            ..Default::default()
+        };
+        let mut app = app(30.0, 1, spec);
+        (0..1800).for_each(|_| app.update());
+        let matchmaker = app.world().resource::<Matchmaker>();
+        let stats = matchmaker.stats(ModeId(0)).unwrap();
+        assert_eq!((stats.queued, stats.cancelled), (100 + 438, 150));
+        assert_eq!(
+            app.world()
+                .resource::<throng::matchmaking::MatchmakingStats>()
+                .queue_refused,
+            0
+        );
+    }
+
+    #[test]
+    fn the_same_seed_brings_the_same_tickets() {
+        let tickets = |seed| {
+            let mut app = app(
+                20.0,
+                seed,
+                ArrivalSpec {
+                    parties: 50,
+                    parties_per_s: 40.0,
+                    ..Default::default()
+                },
+            );
+            (0..20).for_each(|_| app.update());
+            let hash = state_hash(app.world_mut());
+            let matchmaker = app.world().resource::<Matchmaker>();
+            let queue = matchmaker.modes()[0].queue();
+            (
+                queue
+                    .iter()
+                    .map(|(_, ticket)| ticket.clone())
+                    .collect::<Vec<_>>(),
+                hash,
+            )
+        };
+        assert_eq!(tickets(7).0.len(), 90);
+        assert_eq!(tickets(7), tickets(7));
+        assert_ne!(tickets(7).0, tickets(8).0);
+    }
+
+    #[test]
+    fn tickets_are_whole_and_share_no_ids() {
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties: 1000,
+                ..Default::default()
+            },
+        );
+        app.update();
+        let tickets = queued(&mut app);
+        let players: usize = tickets.iter().map(|ticket| usize::from(ticket.size)).sum();
+        assert_eq!(
+            (tickets.len(), tickets[0].party, tickets[999].party),
+            (1000, TicketParty::Synthetic(0), TicketParty::Synthetic(999))
+        );
+        let members = tickets
+            .iter()
+            .flat_map(|ticket| ticket.members.iter().copied());
+        assert!(members.eq((0..players as u64).map(TicketPlayer::Synthetic)));
+    }
+
+    #[test]
+    fn party_ids_begin_again_after_the_last() {
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties: 2,
+                ..Default::default()
+            },
+        );
+        arrivals(&mut app).next_party = u32::MAX;
+        app.update();
+        let tickets = queued(&mut app);
+        let parties: Vec<TicketParty> = tickets.iter().map(|ticket| ticket.party).collect();
+        assert_eq!(parties, [u32::MAX, 0].map(TicketParty::Synthetic));
+    }
+
+    #[test]
+    fn scripts_queue_parties_of_a_size_and_cancel_the_oldest() {
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties: 3,
+                ..Default::default()
+            },
+        );
+        app.update();
+        queue_parties(app.world_mut(), "arena", 2, Some(4)).unwrap();
+        cancel_oldest(app.world_mut(), "arena", 2).unwrap();
+        queued(&mut app);
+        app.update();
+        let tickets = queued(&mut app);
+        assert_eq!(
+            tickets.iter().map(|ticket| ticket.size).collect::<Vec<_>>(),
+            [4, 4]
+        );
+        let matchmaker = app.world().resource::<Matchmaker>();
+        let left: Vec<TicketParty> = matchmaker.modes()[0]
+            .queue()
+            .iter()
+            .map(|(_, ticket)| ticket.party)
+            .collect();
+        assert_eq!(left, [2, 3, 4].map(TicketParty::Synthetic));
+        cancel_oldest(app.world_mut(), "arena", u32::MAX).unwrap();
+        app.update();
+        app.update();
+        assert_eq!(waiting(&app), 0);
+    }
+
+    #[test]
+    fn mistakes_of_scripts_are_errors_and_change_nothing() {
+        let mut arrivals = Arrivals::default();
+        assert_eq!(
+            arrivals.queue_parties("duel", 1, None),
+            Err(ArrivalsError::NoSuchMode("duel".to_owned()))
+        );
+        arrivals.open(ArrivalSpec::default());
+        assert_eq!(
+            arrivals.queue_parties("arena", 1, Some(0)),
+            Err(ArrivalsError::Size(0))
+        );
+        assert_eq!(
+            arrivals.queue_parties("arena", 1, Some(6)),
+            Err(ArrivalsError::Size(6))
+        );
+        assert_eq!(
+            arrivals.cancel_oldest("duel", 1),
+            Err(ArrivalsError::NoSuchMode("duel".to_owned()))
+        );
+        assert_eq!(arrivals.due(), 0);
+    }
+
+    #[test]
+    fn more_than_a_tick_takes_come_in_the_next() {
+        let parties = PARTIES_PER_TICK_MAX + 5;
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties,
+                ..Default::default()
+            },
+        );
+        app.update();
+        assert_eq!(
+            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (1 << 17, 5)
+        );
+        app.update();
+        assert_eq!(
+            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            ((1 << 17) + 5, 0)
+        );
+    }
+
+    #[test]
+    fn parties_wait_outside_until_their_mode_opens() {
+        let spec = ArrivalSpec {
+            mode: "late".to_owned(),
+            parties: 4,
+            ..Default::default()
+        };
+        let mut app = app(20.0, 3, spec);
+        app.update();
+        assert_eq!(
+            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (0, 4)
+        );
+        let late = ModeSettings {
+            name: "late".to_owned(),
+            ..ModeSettings::default()
+        };
+        app.insert_resource(Matchmaker::new(&[QueueMode::Groups(late)], 20.0).unwrap());
+        app.update();
+        assert_eq!(
+            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (4, 0)
+        );
+    }
+
+    #[test]
+    fn flows_of_two_modes_stay_apart() {
+        let mut app = app(
+            20.0,
+            3,
+            ArrivalSpec {
+                parties: 3,
+                ..Default::default()
+            },
+        );
+        let duel = ArrivalSpec {
+            mode: "duel".to_owned(),
+            parties: 5,
+            ..Default::default()
+        };
+        arrivals(&mut app).open(duel.clone());
+        arrivals(&mut app).open(ArrivalSpec { parties: 1, ..duel });
+        app.update();
+        let matchmaker = app.world().resource::<Matchmaker>();
+        let waiting: Vec<usize> = matchmaker
+            .modes()
+            .iter()
+            .map(|mode| mode.queue().len())
+            .collect();
+        assert_eq!(waiting, [3, 6]);
+    }
+}

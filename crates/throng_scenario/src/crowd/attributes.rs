@@ -1,0 +1,163 @@
+//! What the crowd's characters have that clients learn.
+
+use std::ops::RangeInclusive;
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use rand::{Rng, RngExt};
+
+use super::own_attributes;
+use throng::sim::HashAppExt;
+use throng::sync::{Audience, Cadence, Replicate, ReplicateAppExt};
+use throng::wire::Encoding;
+use throng::world::{ObjectHashAppExt, Scenes, StateHashed};
+
+macro_rules! attributes {
+    ($($(#[$doc:meta])* $component:ident = ($name:literal, $id:literal, $audience:expr, $start:literal, $max:literal);)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Replicate, StateHashed)]
+            #[replicate(name = $name, id = $id, audience = $audience)]
+            pub struct $component(pub u32);
+        )*
+
+        /// The names of the attributes, as scenarios know them.
+        pub const ATTRIBUTE_NAMES: &[&str] = &[$($name),*];
+
+        /// What a fresh character has.
+        pub(super) fn fresh() -> impl Bundle {
+            ($($component($start),)*)
+        }
+
+        /// Registers the attributes and their hashes.
+        pub(super) fn register(app: &mut App) {
+            $(app.replicate::<$component>().hash_component::<$component>($name);)*
+            register_weather(app);
+        }
+
+        /// The values that a built-in attribute of characters can have; `None` when there is none of this name.
+        #[must_use]
+        pub fn attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
+            match name {
+                $($name => Some(0..=$max),)*
+                _ => None,
+            }
+        }
+
+        /// The value of an attribute of an individual by its name, a built-in one or one of the game's own.
+        #[must_use]
+        pub fn attribute(world: &World, entity: Entity, name: &str) -> Option<i64> {
+            match name {
+                $($name => world.get::<$component>(entity).map(|component| i64::from(component.0)),)*
+                _ => own_attributes::value(world, entity, name),
+            }
+        }
+
+        /// Sets an attribute of an individual by its name, a built-in one or one of the game's own; what is out of range is
+        /// clamped. `false` when there is none.
+        pub fn set_attribute(world: &mut World, entity: Entity, name: &str, value: i64) -> bool {
+            match name {
+                $($name => world.get_mut::<$component>(entity).map(|mut c| c.0 = value.clamp(0, $max) as u32).is_some(),)*
+                _ => own_attributes::set(world, entity, name, value),
+            }
+        }
+    };
+}
+
+attributes! {
+    /// Points left before the character falls.
+    Health = ("health", 1, Audience::VIEWERS.or(Audience::PARTY), 1000, 1000);
+    /// Points left for spells: a matter of the party, wherever its members are.
+    Mana = ("mana", 2, Audience::PARTY, 500, 500);
+    /// How far the character has come.
+    Level = ("level", 3, Audience::VIEWERS, 1, 100);
+    /// How strong the character is.
+    Power = ("power", 4, Audience::VIEWERS, 1000, 1_000_000);
+    /// Points towards the next level: nobody else's business.
+    Experience = ("experience", 5, Audience::OWNER, 0, 1_000_000_000);
+}
+
+/// The weather of a scene, by a number that the game gives a meaning: all in the scene are told of it.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Replicate)]
+#[replicate(id = 6, encoding = Encoding::U8, audience = Audience::SCENE, cadence = Cadence::EveryTick)]
+pub struct Weather(pub u32);
+
+/// The names of the attributes of scenes, as scenarios know them.
+pub const SCENE_ATTRIBUTE_NAMES: &[&str] = &["weather"];
+
+/// The greatest number of a weather.
+const WEATHER_MAX: i64 = 255;
+
+/// The values that an attribute of scenes can have; `None` when there is none of this name.
+#[must_use]
+pub fn scene_attribute_range(name: &str) -> Option<RangeInclusive<i64>> {
+    SCENE_ATTRIBUTE_NAMES
+        .contains(&name)
+        .then_some(0..=WEATHER_MAX)
+}
+
+/// Sets an attribute of a scene by its name; what is out of range is clamped. `false` when there is none.
+pub fn set_scene_attribute(scene: &mut EntityWorldMut, name: &str, value: i64) -> bool {
+    if name != SCENE_ATTRIBUTE_NAMES[0] {
+        return false;
+    }
+    scene.insert(Weather(value.clamp(0, WEATHER_MAX) as u32));
+    true
+}
+
+fn register_weather(app: &mut App) {
+    app.replicate::<Weather>()
+        .hash_part("weather", |world, hasher| {
+            for (_, scene) in world.resource::<Scenes>().iter() {
+                let weather = world.get::<Weather>(scene).map_or(0, |weather| weather.0);
+                hasher.write_u64(u64::from(weather));
+            }
+        });
+}
+
+/// What happens to a character in a game: it is hit or healed, casts or rests, learns, and now and then rises.
+pub(super) fn stir(
+    random: &mut impl Rng,
+    (health, mana, level, power, experience): (
+        &mut Health,
+        &mut Mana,
+        &mut Level,
+        &mut Power,
+        &mut Experience,
+    ),
+) -> Stirred {
+    match random.random_range(0..100u32) {
+        0..50 => {
+            let by = random.random_range(1..=80u32);
+            health.0 = if health.0 > by { health.0 - by } else { 1000 };
+            Stirred::Health
+        }
+        50..80 => {
+            let by = random.random_range(1..=60u32);
+            mana.0 = if mana.0 > by { mana.0 - by } else { 500 };
+            Stirred::Mana
+        }
+        80..97 => {
+            experience.0 = (experience.0 + random.random_range(10..=50u32)).min(1_000_000_000);
+            Stirred::Experience
+        }
+        97..99 => {
+            power.0 = (power.0 + random.random_range(1..=10u32)).min(1_000_000);
+            Stirred::Power
+        }
+        _ => {
+            level.0 = level.0 % 100 + 1;
+            Stirred::Level
+        }
+    }
+}
+
+/// Which attribute was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stirred {
+    Health,
+    Mana,
+    Level,
+    Power,
+    Experience,
+}

@@ -1,0 +1,76 @@
+//! Who synthetic players are to the server: the hook of a run that has crowds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bevy_ecs::prelude::*;
+
+use throng::session::{AdmissionClass, Authenticator, LoginAnswer, LoginAsked};
+use throng::sim::StateHasher;
+use throng::world::PlayerId;
+
+/// Lets in whom its transport vouches for, synthetic players in the class of their crowd, and keeps a list of banned addresses.
+/// Every clone is the same: one goes to [`Authentication::new`](throng::session::Authentication::new), one is a resource.
+#[derive(Resource, Clone, Debug, Default)]
+pub struct CrowdAuthenticator {
+    list: Arc<Mutex<AdmissionList>>,
+}
+
+#[derive(Debug, Default)]
+struct AdmissionList {
+    /// Of synthetic players the class, by the first of those who follow each other in it.
+    classes: BTreeMap<PlayerId, AdmissionClass>,
+    banned: BTreeSet<IpAddr>,
+}
+
+impl CrowdAuthenticator {
+    fn list(&self) -> MutexGuard<'_, AdmissionList> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From a player on all are of a class, up to the next of whom it is said.
+    pub(super) fn classify(&self, first: PlayerId, class: AdmissionClass) {
+        self.list().classes.insert(first, class);
+    }
+
+    /// Connections from an address are refused from now on, whoever they are of. Those that are there stay.
+    pub fn ban(&self, address: SocketAddr) {
+        self.list().banned.insert(address.ip());
+    }
+
+    /// How many addresses are banned.
+    #[must_use]
+    pub fn banned(&self) -> usize {
+        self.list().banned.len()
+    }
+
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        for &address in &self.list().banned {
+            let bits = match address {
+                IpAddr::V4(address) => u128::from(address.to_bits()),
+                IpAddr::V6(address) => address.to_bits(),
+            };
+            hasher.write_u64((bits >> 64) as u64);
+            hasher.write_u64(bits as u64);
+        }
+    }
+}
+
+impl Authenticator for CrowdAuthenticator {
+    fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer) {
+        if login.claims.player != Some(login.player) {
+            answer.refuse();
+            return;
+        }
+        let list = self.list();
+        let class = list.classes.range(..=login.player).next_back();
+        let class = class.map_or(AdmissionClass::Anybody, |(_, &class)| class);
+        drop(list);
+        answer.accept_as(login.player, class);
+    }
+
+    fn is_banned(&mut self, address: SocketAddr) -> bool {
+        self.list().banned.contains(&address.ip())
+    }
+}

@@ -1,0 +1,340 @@
+//! The behaviours that come with the crate. Plain functions over what an individual senses.
+
+use std::sync::Arc;
+
+use glam::Vec2;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use super::behave::{Behave, LooksFor, Senses};
+use crate::crowd::place::{CrowdArea, direction};
+use throng::sim::StateHasher;
+use throng::world::KindId;
+
+/// How far a frightened individual runs at once, in metres.
+const FLIGHT_M: f32 = 12.0;
+
+/// How far one that hunts strolls while it sees nobody, in metres.
+const STROLL_M: f32 = 10.0;
+
+/// Stays where it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Idle;
+
+impl Behave for Idle {
+    const NAME: &'static str = "Idle";
+
+    fn next_goal(&self, _: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        None
+    }
+
+    fn hash(&self, _: &mut StateHasher) {}
+}
+
+/// Walks to random spots around where it began.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Wander {
+    /// How far they are from there at most, in metres.
+    pub radius_m: f32,
+}
+
+impl Behave for Wander {
+    const NAME: &'static str = "Wander";
+
+    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(around(senses.home, self.radius_m))
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_f32(self.radius_m);
+    }
+}
+
+/// Walks from point to point and begins anew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patrol {
+    /// The points, in metres; without any it stays where it is.
+    pub points: Arc<[Vec2]>,
+}
+
+impl Behave for Patrol {
+    const NAME: &'static str = "Patrol";
+
+    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        let nth = senses.goals as usize % self.points.len().max(1);
+        self.points.get(nth).copied().map(CrowdArea::Point)
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.points.len() as u64);
+        for point in &*self.points {
+            hasher.write_f32(point.x);
+            hasher.write_f32(point.y);
+        }
+    }
+}
+
+/// Runs after the nearest of a kind, and strolls while it sees none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chase {
+    /// The kind of its prey.
+    pub kind: KindId,
+    /// How far it sees, in metres.
+    pub sight_m: f32,
+}
+
+impl Behave for Chase {
+    const NAME: &'static str = "Chase";
+
+    fn looks_for(&self) -> Option<LooksFor> {
+        Some(LooksFor {
+            kind: self.kind,
+            sight_m: self.sight_m,
+        })
+    }
+
+    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(match senses.nearest {
+            Some(prey) => CrowdArea::Point(prey),
+            None => around(senses.home, STROLL_M),
+        })
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.kind.0));
+        hasher.write_f32(self.sight_m);
+    }
+}
+
+/// Runs from the nearest of a kind, and strolls while it sees none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flee {
+    /// The kind of its hunters.
+    pub kind: KindId,
+    /// How far it sees, in metres.
+    pub sight_m: f32,
+}
+
+impl Behave for Flee {
+    const NAME: &'static str = "Flee";
+
+    fn looks_for(&self) -> Option<LooksFor> {
+        Some(LooksFor {
+            kind: self.kind,
+            sight_m: self.sight_m,
+        })
+    }
+
+    fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(match senses.nearest {
+            Some(hunter) => {
+                let away = flight(senses.position - hunter, random);
+                CrowdArea::Point(senses.position + away)
+            }
+            None => around(senses.home, STROLL_M),
+        })
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.kind.0));
+        hasher.write_f32(self.sight_m);
+    }
+}
+
+/// Walks to and fro between two places.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Commute {
+    /// The places; the first is the first goal.
+    pub between: [CrowdArea; 2],
+}
+
+impl Behave for Commute {
+    const NAME: &'static str = "Commute";
+
+    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(self.between[senses.goals as usize % 2])
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        self.between
+            .iter()
+            .for_each(|place| place.hash_into(hasher));
+    }
+}
+
+/// Goes to a place, and shifts about there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gather {
+    /// Where all gather: each goes to a random free tile of this area, and then to another.
+    pub at: CrowdArea,
+}
+
+impl Behave for Gather {
+    const NAME: &'static str = "Gather";
+
+    fn next_goal(&self, _: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        Some(self.at)
+    }
+
+    fn hash(&self, hasher: &mut StateHasher) {
+        self.at.hash_into(hasher);
+    }
+}
+
+/// Everywhere up to so far from a centre.
+const fn around(center: Vec2, radius_m: f32) -> CrowdArea {
+    CrowdArea::Ring {
+        center,
+        radius: radius_m / 2.0,
+        width: radius_m,
+    }
+}
+
+/// Away, a little to one side so that it does not run into a corner for ever.
+fn flight(away: Vec2, random: &mut Pcg64Mcg) -> Vec2 {
+    let straight = away.try_normalize().unwrap_or_else(|| direction(random));
+    let sideways = straight.perp() * random.random_range(-0.7..=0.7f32);
+    (straight + sideways).normalize_or_zero() * FLIGHT_M
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crowd::Behaviour;
+    use rand::SeedableRng;
+    use throng::map::{SceneMap, TileMap};
+    use throng::world::StateHashed;
+
+    fn map() -> SceneMap {
+        SceneMap::new(Arc::new(TileMap::new(200, 200, false).unwrap()), 0.5)
+    }
+
+    fn goal(behaviour: &Behaviour, goals: u32, nearest: Option<Vec2>) -> Option<Vec2> {
+        let senses = Senses {
+            position: Vec2::splat(50.0),
+            home: Vec2::splat(50.0),
+            goals,
+            nearest,
+            tick: 0,
+            map: &map(),
+        };
+        behaviour.next_goal(&senses, &mut Pcg64Mcg::seed_from_u64(goals.into()))
+    }
+
+    #[test]
+    fn a_patrol_and_a_commute_take_turns() {
+        let points: Arc<[Vec2]> =
+            [Vec2::splat(10.25), Vec2::splat(20.25), Vec2::splat(30.25)].into();
+        let patrol = Behaviour::from(Patrol {
+            points: points.clone(),
+        });
+        let visited: Vec<_> = (0..6).filter_map(|nth| goal(&patrol, nth, None)).collect();
+        assert_eq!(visited, [&points[..], &points[..]].concat());
+        let commute = Behaviour::from(Commute {
+            between: [points[0], points[2]].map(CrowdArea::Point),
+        });
+        let visited: Vec<_> = (0..3).filter_map(|nth| goal(&commute, nth, None)).collect();
+        assert_eq!(visited, [points[0], points[2], points[0]]);
+        assert_eq!(goal(&Patrol { points: [].into() }.into(), 0, None), None);
+    }
+
+    #[test]
+    fn hunters_run_to_their_prey_and_the_prey_runs_away() {
+        let other = Vec2::new(55.25, 50.25);
+        let kind = KindId(0);
+        assert_eq!(
+            goal(
+                &Chase {
+                    kind,
+                    sight_m: 20.0
+                }
+                .into(),
+                0,
+                Some(other)
+            ),
+            Some(other)
+        );
+        for nth in 0..20 {
+            let to = goal(
+                &Flee {
+                    kind,
+                    sight_m: 20.0,
+                }
+                .into(),
+                nth,
+                Some(other),
+            )
+            .unwrap();
+            assert!(
+                to.distance(other) > Vec2::splat(50.0).distance(other) + 5.0,
+                "{to}"
+            );
+        }
+    }
+
+    fn hash(behaviour: &Behaviour) -> u64 {
+        let mut hasher = StateHasher::default();
+        behaviour.hash(&mut hasher);
+        hasher.finish_u64()
+    }
+
+    #[test]
+    fn every_parameter_of_a_behaviour_is_in_the_state_hash() {
+        let [a, b] = [Vec2::splat(10.0), Vec2::splat(20.0)];
+        let rect = |half: f32| CrowdArea::Rect {
+            min: a - half,
+            max: a + half,
+        };
+        let ring = |radius: f32, width: f32| CrowdArea::Ring {
+            center: a,
+            radius,
+            width,
+        };
+        let [kind, other] = [KindId(0), KindId(1)];
+        let hunt = |kind, sight_m| Behaviour::from(Chase { kind, sight_m });
+        let flee = |kind, sight_m| Behaviour::from(Flee { kind, sight_m });
+        let patrol = |points: &[Vec2]| {
+            Behaviour::from(Patrol {
+                points: points.into(),
+            })
+        };
+        let places = [
+            CrowdArea::Point(a),
+            CrowdArea::Point(b),
+            rect(1.0),
+            rect(2.0),
+            ring(1.0, 2.0),
+            ring(1.0, 3.0),
+            ring(2.0, 3.0),
+        ];
+        let mut all: Vec<Behaviour> = vec![
+            Idle.into(),
+            Wander { radius_m: 5.0 }.into(),
+            Wander { radius_m: 6.0 }.into(),
+            patrol(&[a]),
+            patrol(&[a, b]),
+            patrol(&[b, a]),
+            hunt(kind, 5.0),
+            hunt(kind, 6.0),
+            hunt(other, 5.0),
+            flee(kind, 5.0),
+            flee(kind, 6.0),
+            flee(other, 5.0),
+        ];
+        all.extend(places.map(|at| Behaviour::from(Gather { at })));
+        for from in places {
+            all.extend(places.map(|to| {
+                Behaviour::from(Commute {
+                    between: [from, to],
+                })
+            }));
+        }
+        for (nth, one) in all.iter().enumerate() {
+            for (other_nth, other) in all.iter().enumerate() {
+                let is_equal = nth == other_nth;
+                assert_eq!(one == other, is_equal, "{one:?} {other:?}");
+                assert_eq!(hash(one) == hash(other), is_equal, "{one:?} {other:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Thinking: whoever has nothing to do, or looks around for somebody, chooses where to go next.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::ContiguousQueryData;
+use bevy_ecs::system::SystemParam;
+use bevy_time::{Fixed, Time};
+use glam::Vec2;
+use rand::RngExt;
+
+use super::behave::{Behaviour, Senses};
+use super::mind::Mind;
+use crate::crowd::crowds::{LOOK_TICKS, individual_random};
+use throng::aoi::SceneInterest;
+use throng::map::SceneMap;
+use throng::nav::{Path, PathClass, PathRequest};
+use throng::sim::{ColumnRows, RandomStreams, SimTick, TableColumn, Workers, pieces};
+use throng::world::{Object, ObjectId, Position, SceneObjects};
+
+/// So many rows a thread takes at once: whoever looks for somebody takes longer, and mostly stands beside its like.
+const PIECE_ROWS: usize = 256;
+
+/// The longest way of the class `Npc`, in metres.
+const NPC_WAY_M: f32 = 20.0;
+
+type Thinking = (
+    Entity,
+    &'static Object,
+    &'static Position,
+    &'static Behaviour,
+    Option<&'static Path>,
+    &'static mut Mind,
+);
+
+/// What those of a piece ask for: each one's key, and its way.
+pub(in crate::crowd) type Asked = Vec<(u64, Entity, PathRequest)>;
+
+/// What those who think read, and nobody writes meanwhile.
+#[derive(SystemParam)]
+pub(in crate::crowd) struct ThinkerSurroundings<'w, 's> {
+    tick: Res<'w, SimTick>,
+    time: Res<'w, Time<Fixed>>,
+    streams: Res<'w, RandomStreams>,
+    asking: Query<'w, 's, (), With<PathRequest>>,
+    objects: Query<'w, 's, (&'static Object, &'static Position)>,
+    scenes: Query<
+        'w,
+        's,
+        (
+            &'static SceneMap,
+            Option<&'static SceneInterest>,
+            &'static SceneObjects,
+        ),
+    >,
+}
+
+/// Individuals that have nothing to do, or look around for somebody, choose their next goal: side by side, since what one
+/// chooses depends on no other's choice. Their requests are made by ascending key.
+pub(in crate::crowd) fn think(
+    surroundings: ThinkerSurroundings,
+    workers: Res<Workers>,
+    mut individuals: Query<Thinking>,
+    mut commands: Commands,
+    mut asked: Local<Vec<Asked>>,
+) {
+    let tables = individuals.contiguous_iter_mut().into_iter().flatten();
+    let mut tables: Vec<ThinkerTable> = tables.map(ThinkerTable::of).collect();
+    let mut rows: Vec<ThinkerRows> = tables.iter_mut().flat_map(ThinkerTable::pieces).collect();
+    if asked.len() < rows.len().max(1) {
+        asked.resize_with(rows.len().max(1), Vec::new);
+    }
+    let mut work: Vec<_> = rows.iter_mut().zip(&mut *asked).collect();
+    workers.for_each_in_turn(&mut work, |(rows, asked)| rows.think(&surroundings, asked));
+    let (all, others) = asked.split_at_mut(1);
+    let all = &mut all[0];
+    others.iter_mut().for_each(|piece| all.append(piece));
+    // The navigator serves requests in their order, and storage order must not show.
+    all.sort_unstable_by_key(|&(key, ..)| key);
+    for (_, entity, way) in all.drain(..) {
+        commands.entity(entity).try_insert(way);
+    }
+}
+
+/// A table of individuals.
+struct ThinkerTable<'w> {
+    entities: &'w [Entity],
+    objects: &'w [Object],
+    positions: &'w [Position],
+    behaviours: &'w [Behaviour],
+    paths: Option<&'w [Path]>,
+    minds: TableColumn<'w, Mind>,
+}
+
+/// Some of its rows.
+struct ThinkerRows<'a> {
+    entities: &'a [Entity],
+    objects: &'a [Object],
+    positions: &'a [Position],
+    behaviours: &'a [Behaviour],
+    paths: Option<&'a [Path]>,
+    minds: ColumnRows<'a, Mind>,
+}
+
+/// One that thinks.
+struct Thinker<'a> {
+    entity: Entity,
+    object: &'a Object,
+    position: Vec2,
+    behaviour: &'a Behaviour,
+    path: Option<&'a Path>,
+}
+
+impl<'w> ThinkerTable<'w> {
+    fn of(
+        (entities, objects, positions, behaviours, paths, minds): <Thinking as ContiguousQueryData>::Contiguous<'w, '_>,
+    ) -> Self {
+        Self {
+            entities,
+            objects,
+            positions,
+            behaviours,
+            paths,
+            minds: TableColumn::of(minds),
+        }
+    }
+
+    fn pieces(&mut self) -> impl Iterator<Item = ThinkerRows<'_>> {
+        let (mut entities, mut objects) = (self.entities, self.objects);
+        let (mut positions, mut behaviours) = (self.positions, self.behaviours);
+        let (mut paths, mut minds) = (self.paths, self.minds.rows());
+        pieces(entities.len(), PIECE_ROWS, move |rows| ThinkerRows {
+            entities: entities.split_off(..rows).unwrap_or_default(),
+            objects: objects.split_off(..rows).unwrap_or_default(),
+            positions: positions.split_off(..rows).unwrap_or_default(),
+            behaviours: behaviours.split_off(..rows).unwrap_or_default(),
+            paths: paths.as_mut().and_then(|paths| paths.split_off(..rows)),
+            minds: minds.take_first(rows),
+        })
+    }
+}
+
+impl ThinkerRows<'_> {
+    /// All of them for whom it is time.
+    fn think(&mut self, surroundings: &ThinkerSurroundings, asked: &mut Asked) {
+        let tick = surroundings.tick.0;
+        for row in 0..self.entities.len() {
+            if self.minds.get(row).next_tick > tick {
+                continue;
+            }
+            let thinker = Thinker {
+                entity: self.entities[row],
+                object: &self.objects[row],
+                position: self.positions[row].0,
+                behaviour: &self.behaviours[row],
+                path: self.paths.map(|paths| &paths[row]),
+            };
+            if let Some(way) = choose(surroundings, &thinker, self.minds.get_mut(row)) {
+                asked.push((thinker.object.key(), thinker.entity, way));
+            }
+        }
+    }
+}
+
+/// What one chooses, and the way that it asks for; nothing where there is no map.
+fn choose(
+    surroundings: &ThinkerSurroundings,
+    &Thinker {
+        entity,
+        object,
+        position,
+        behaviour,
+        path,
+    }: &Thinker,
+    mind: &mut Mind,
+) -> Option<PathRequest> {
+    let scene = surroundings.scenes.get(object.scene_entity());
+    let (map, interest, ids) = scene.ok()?;
+    let tick = surroundings.tick.0;
+    let find = |id: u32| {
+        let other = ids.entity(ObjectId(id)).filter(|&other| other != entity)?;
+        let (object, at) = surroundings.objects.get(other).ok()?;
+        Some((object.kind(), at.0))
+    };
+    let seen = behaviour.looks_for().zip(interest);
+    let seen = seen.and_then(|(wanted, interest)| {
+        // Whoever was teleported since is known where it was.
+        let is_there = |at: Vec2| at.distance(position) <= wanted.sight_m;
+        let is_wanted = |id| find(id).is_some_and(|(kind, at)| kind == wanted.kind && is_there(at));
+        let views = interest.views();
+        let nearest = views.nearest(position, wanted.sight_m, is_wanted)?;
+        find(nearest).map(|(_, at)| at)
+    });
+    mind.next_tick = tick + LOOK_TICKS;
+    // Whoever has asked waits for the way.
+    let is_walking =
+        || path.is_some_and(|path| !path.is_empty()) || surroundings.asking.contains(entity);
+    if seen.is_none() && is_walking() {
+        return None;
+    }
+    let seed = surroundings.streams.seed();
+    let mut random = individual_random(seed, 2 << 32, object.key(), tick);
+    if seen.is_none() && !mind.resting && mind.goals > 0 {
+        let hz = (1.0 / surroundings.time.timestep().as_secs_f64()) as f32;
+        mind.resting = true;
+        mind.next_tick = tick + (random.random_range(0.5..4.0f32) * hz) as u64;
+        return None;
+    }
+    mind.resting = false;
+    let senses = Senses {
+        position,
+        home: mind.home,
+        goals: mind.goals,
+        nearest: seen,
+        tick,
+        map,
+    };
+    let Some(goal) = behaviour.next_goal(&senses, &mut random) else {
+        mind.next_tick = tick + 10 * LOOK_TICKS;
+        return None;
+    };
+    mind.goals = mind.goals.wrapping_add(1);
+    // Where it goes already needs no second search.
+    let same = path.is_some_and(|path| path.goal() == Some(map.tile_at(goal)));
+    (!same && map.tile_at(goal) != map.tile_at(position)).then(|| way(position, goal))
+}
+
+/// The request for a way: a short one is searched sooner.
+fn way(position: Vec2, goal: Vec2) -> PathRequest {
+    let is_short = goal.distance(position) <= NPC_WAY_M;
+    let class = if is_short {
+        PathClass::Npc
+    } else {
+        PathClass::Travel
+    };
+    PathRequest::of_class(goal, class)
+}

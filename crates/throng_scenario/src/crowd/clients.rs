@@ -1,0 +1,536 @@
+//! Synthetic clients: what a player's program does, at the other end of the line.
+
+use std::collections::HashMap;
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
+use bevy_time::{Fixed, Time};
+use foldhash::fast::FixedState;
+use glam::Vec2;
+use rand::RngExt;
+
+use super::crowds::{CrowdId, Crowds, individual_random};
+use super::line::{LineSpec, ModelledLines};
+use super::synthetic::{FIRST_PLAYER, Synthetic};
+use throng::map::SceneMap;
+use throng::memory::{MemoryUse, each};
+use throng::movement::Speed;
+use throng::nav::Path;
+use throng::outbox::{Frames, MemorySink, Outbox, Sink};
+use throng::session::{SessionClosed, Sessions, TransportHandle};
+use throng::sim::{RandomStreams, SimTick, StateHasher, Workers};
+use throng::sync::{Mirror, compare_mirror};
+use throng::wire::{ClientId, ClientMessage, quantise};
+use throng::world::{Heading, Object, PlayerId, Position};
+
+/// Messages that one client sends a tick, at most.
+const MESSAGES_A_TICK_MAX: u64 = 16;
+
+/// Ticks for which a player that logged out stays away.
+const AWAY_TICKS: std::ops::Range<u64> = 40..200;
+
+/// What synthetic clients saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientsStats {
+    /// Packets that mirrors took.
+    pub packets: u64,
+    /// Mirrors that could not take a packet.
+    pub faults: u64,
+    /// Messages sent to the server.
+    pub sent: u64,
+    /// Clients that were told why their session ended, once an end; of those that receive packets.
+    pub ends_told: u64,
+    /// Sessions that went on by the token of who receives packets.
+    pub resumed: u64,
+}
+
+/// All synthetic clients, by ascending player.
+#[derive(Resource, Debug, Default)]
+pub struct SyntheticClients {
+    clients: Vec<Synthetic>,
+    by_client: HashMap<ClientId, usize, FixedState>,
+    churn_due: Vec<f64>,
+    /// Carries packets to the mirrors.
+    line: MemorySink,
+    lines: ModelledLines,
+    stats: ClientsStats,
+    buffer: Vec<u8>,
+}
+
+impl SyntheticClients {
+    /// Lets clients forget what they hold of the world: for when they are not to come back.
+    pub fn forget_mirrors(&mut self) {
+        for client in &mut self.clients {
+            client.mirror = Mirror::default();
+            client.forget_former();
+        }
+    }
+
+    /// A sink through which the mirrors get their packets; to be given to the outbox.
+    #[must_use]
+    pub fn sink(&self) -> Box<dyn Sink> {
+        Box::new(self.line.clone())
+    }
+
+    /// Whether packets are still under way to mirrors.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    /// What the clients saw so far.
+    #[must_use]
+    pub const fn stats(&self) -> ClientsStats {
+        self.stats
+    }
+
+    /// How many clients receive packets.
+    #[must_use]
+    pub fn receiving(&self) -> usize {
+        self.clients
+            .iter()
+            .filter(|synthetic| synthetic.receives && synthetic.client.is_some())
+            .count()
+    }
+
+    /// How many players there are, in and out.
+    pub(super) const fn players_len(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Makes the programs of a crowd's players, of which `receiving`, evenly spread, hold mirrors, and gives the first player.
+    pub(super) fn enlist(&mut self, crowd: CrowdId, count: u32, receiving: u32) -> PlayerId {
+        let first = PlayerId(FIRST_PLAYER + self.clients.len() as u64);
+        let share = |nth: u32| u64::from(nth) * u64::from(receiving) / u64::from(count.max(1));
+        self.clients.extend((0..count).map(|nth| {
+            let player = PlayerId(first.0 + u64::from(nth));
+            Synthetic::new(player, crowd, share(nth + 1) > share(nth))
+        }));
+        first
+    }
+
+    /// The crowd of the synthetic player behind a client; `None` for a client that is somebody else's, whatever its
+    /// player's number is.
+    pub(super) fn crowd_of(&self, client: ClientId) -> Option<CrowdId> {
+        let nth = *self.by_client.get(&client)?;
+        self.clients.get(nth).map(|synthetic| synthetic.crowd)
+    }
+
+    /// The players of a crowd, there or not.
+    pub(super) fn players_of(&self, crowd: CrowdId) -> std::ops::Range<u64> {
+        let first = self.clients.partition_point(|s| s.crowd < crowd);
+        let end = self.clients.partition_point(|s| s.crowd <= crowd);
+        FIRST_PLAYER + first as u64..FIRST_PLAYER + end as u64
+    }
+
+    /// The clients of a crowd's players that are there, and who these are.
+    pub(super) fn clients_of(&self, crowd: CrowdId) -> impl Iterator<Item = (ClientId, PlayerId)> {
+        let of_crowd = self.clients.iter().filter(move |s| s.crowd == crowd);
+        of_crowd.filter_map(|s| Some((s.client?, s.player)))
+    }
+
+    /// How many players of a crowd are out, and how many are there.
+    #[must_use]
+    pub fn presence(&self, crowd: CrowdId) -> (u64, u64) {
+        let of_crowd = self.clients.iter().filter(|s| s.crowd == crowd);
+        let (there, away): (Vec<_>, Vec<_>) = of_crowd.partition(|s| s.client.is_some());
+        (away.len() as u64, there.len() as u64)
+    }
+
+    /// Brings up to `count` absent players of a crowd back at the next tick, and gives how many.
+    pub(super) fn call(&mut self, crowd: CrowdId, count: u32) -> u32 {
+        let absent = self
+            .clients
+            .iter_mut()
+            .filter(|s| s.crowd == crowd && s.client.is_none());
+        let called = absent.take(count as usize);
+        called.map(|synthetic| synthetic.back_at = Some(0)).count() as u32
+    }
+
+    /// Sends up to `count` players of a crowd away, for good.
+    pub(super) fn dismiss(&mut self, crowd: CrowdId, count: u32) -> Vec<ClientId> {
+        let present = self
+            .clients
+            .iter_mut()
+            .filter(|s| s.crowd == crowd && s.client.is_some());
+        let mut gone = Vec::new();
+        for synthetic in present.take(count as usize) {
+            gone.extend(synthetic.leave(None));
+        }
+        for client in &gone {
+            self.by_client.remove(client);
+        }
+        gone
+    }
+
+    fn of(&mut self, client: ClientId) -> Option<&mut Synthetic> {
+        let synthetic = self.clients.get_mut(*self.by_client.get(&client)?)?;
+        (synthetic.client == Some(client)).then_some(synthetic)
+    }
+
+    /// A client's line goes down until a tick; what is under way to it is lost. It comes back from another address, by its
+    /// token if it was told one. `false` when it is nobody's here.
+    pub(super) fn lose_link(&mut self, client: ClientId, back_at: u64) -> bool {
+        let Some(synthetic) = self.of(client) else {
+            return false;
+        };
+        synthetic.leave(Some(back_at));
+        synthetic.resumes = synthetic.token;
+        synthetic.has_moved ^= true;
+        self.by_client.remove(&client);
+        true
+    }
+
+    /// The player of a client logs in once more before the next tick, from another address. `false` when it is nobody's here.
+    pub(super) fn log_in_again(&mut self, client: ClientId) -> bool {
+        let found = self.of(client);
+        found.map(|synthetic| synthetic.is_again = true).is_some()
+    }
+
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        for synthetic in &self.clients {
+            hasher.write_u64(synthetic.client.map_or(0, |client| u64::from(client.0)));
+            hasher.write_u64(synthetic.back_at.unwrap_or(u64::MAX));
+            let flags = [
+                synthetic.receives,
+                synthetic.has_moved,
+                synthetic.is_refused,
+                synthetic.is_again,
+                synthetic.resumes.is_some(),
+            ];
+            let flags = flags
+                .iter()
+                .fold(0, |all, &flag| all << 1 | u64::from(flag));
+            hasher.write_u64(
+                u64::from(synthetic.crowd.0) << 21 | u64::from(synthetic.seq) << 5 | flags,
+            );
+            if let Some(token) = synthetic.resumes {
+                hasher.write_bytes(&token.0);
+                hasher.write_u64(u64::from(synthetic.mirror.received()));
+            }
+        }
+        self.churn_due
+            .iter()
+            .for_each(|due| hasher.write_u64(due.to_bits()));
+    }
+}
+
+/// Players log out at their crowd's rate and come back later; whoever is due connects and logs in.
+pub(super) fn churn(
+    mut synthetics: ResMut<SyntheticClients>,
+    crowds: Res<Crowds>,
+    (transport, mut closed): (Res<TransportHandle>, MessageReader<SessionClosed>),
+    mut streams: ResMut<RandomStreams>,
+    (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
+) {
+    let SyntheticClients {
+        clients,
+        by_client,
+        churn_due,
+        stats,
+        buffer,
+        ..
+    } = &mut *synthetics;
+    let mut post = |client, message: ClientMessage| {
+        buffer.clear();
+        message.encode(buffer);
+        stats.sent += 1;
+        transport.receive(client, buffer).is_ok()
+    };
+    churn_due.resize(crowds.all.len(), 0.0);
+    for (nth, crowd) in crowds.all.iter().enumerate() {
+        churn_due[nth] += f64::from(crowd.spec.churn_per_s) * time.timestep().as_secs_f64();
+        while churn_due[nth] >= 1.0 {
+            churn_due[nth] -= 1.0;
+            let id = CrowdId(nth as u32);
+            let random = streams.stream("churn");
+            let first = clients.partition_point(|synthetic| synthetic.crowd < id);
+            let count = clients[first..].partition_point(|synthetic| synthetic.crowd == id);
+            if count == 0 {
+                break;
+            }
+            let synthetic = &mut clients[first + random.random_range(0..count)];
+            // Every pick draws both numbers, so that who is away does not shift what comes later.
+            let away = random.random_range(AWAY_TICKS);
+            if let Some(client) = synthetic
+                .client
+                .take_if(|client| post(*client, ClientMessage::Logout))
+            {
+                by_client.remove(&client);
+                synthetic.back_at = Some(tick.0 + away);
+            }
+        }
+    }
+    // The server ended these sessions, or never let them begin. A connection that no tick has seen yet is not among them.
+    for client in closed.read().map(|closed| closed.client) {
+        let synthetic = by_client.get(&client).map(|&nth| &mut clients[nth]);
+        if let Some(synthetic) = synthetic.filter(|it| it.client == Some(client)) {
+            synthetic.leave(Some(tick.0 + AWAY_TICKS.start));
+        }
+    }
+    for (nth, synthetic) in clients.iter_mut().enumerate() {
+        if let Some(unheard) = synthetic.react(&transport, tick.0) {
+            by_client.remove(&unheard);
+        }
+        if synthetic.client.is_some() || synthetic.back_at.is_none_or(|at| at > tick.0) {
+            continue;
+        }
+        let Ok(client) = transport.connect(synthetic.connected()) else {
+            // Too many come at once: it tries again later, as a person would. So it does where the server is full, which
+            // shows in the next tick.
+            synthetic.back_at = Some(tick.0 + AWAY_TICKS.start);
+            continue;
+        };
+        if let Some(before) = synthetic.heard.replace(client) {
+            by_client.remove(&before);
+        }
+        by_client.insert(client, nth);
+        synthetic.client = Some(client);
+        post(client, synthetic.first_message());
+    }
+}
+
+/// The lines of those clients that have narrow ones are modelled.
+pub(super) fn model_lines(
+    synthetics: Res<SyntheticClients>,
+    spec: Res<LineSpec>,
+    time: Res<Time<Fixed>>,
+    mut outbox: ResMut<Outbox>,
+) {
+    if spec.bytes_per_s == 0 && !spec.is_changed() {
+        return;
+    }
+    let tick_s = time.timestep().as_secs_f64();
+    for synthetic in synthetics.clients.iter().filter(|s| s.receives) {
+        if let Some(client) = synthetic.client {
+            outbox.model_line(client, spec.bytes_per_tick(client, tick_s));
+        }
+    }
+}
+
+type MirroredRow = (
+    &'static Object,
+    &'static Position,
+    &'static Heading,
+    &'static Speed,
+    Option<&'static Path>,
+);
+
+/// What clients see of the world as they say their messages.
+#[derive(SystemParam)]
+pub(super) struct ClientSurroundings<'w, 's> {
+    crowds: Res<'w, Crowds>,
+    sessions: Res<'w, Sessions>,
+    streams: Res<'w, RandomStreams>,
+    tick: Res<'w, SimTick>,
+    time: Res<'w, Time<Fixed>>,
+    objects: Query<'w, 's, MirroredRow>,
+    maps: Query<'w, 's, &'static SceneMap>,
+}
+
+impl ClientSurroundings<'_, '_> {
+    /// How many messages a client of this place sends in this tick.
+    fn messages_due(&self, nth: usize, messages_per_s: f32) -> u64 {
+        let rate = f64::from(messages_per_s) * self.time.timestep().as_secs_f64();
+        // Each client has a phase of its own, so that they do not all send in the same tick.
+        let due = |tick: u64| ((tick as f64 + nth as f64 * 0.618_034) * rate) as u64;
+        let messages = due(self.tick.0 + 1).saturating_sub(due(self.tick.0));
+        messages.min(MESSAGES_A_TICK_MAX)
+    }
+
+    /// Writes the messages of a client: moves along its route, or where it looks.
+    fn speak(&self, nth: usize, synthetic: &mut Synthetic, said: &mut Frames) {
+        let tick = self.tick.0;
+        let Some(client) = synthetic.client else {
+            return;
+        };
+        let Some(spec) = self.crowds.spec(synthetic.crowd) else {
+            return;
+        };
+        let messages = self.messages_due(nth, spec.messages_per_s);
+        // Most have nothing to say in a tick, and looking up what they control is most of the work.
+        if messages == 0 {
+            return;
+        }
+        let session = self.sessions.get(client);
+        let controls = session.and_then(|session| session.controls);
+        let own = controls.and_then(|entity| self.objects.get(entity).ok());
+        let Some((object, position, heading, speed, path)) = own else {
+            // Who watches has nothing to move, and says that it is there.
+            if controls.is_some() {
+                let number = tick as u32;
+                said.push(client, |bytes| ClientMessage::Ping { number }.encode(bytes));
+            }
+            return;
+        };
+        let route = path.filter(|path| !path.is_empty());
+        let step_m = (f64::from(speed.0) / f64::from(spec.messages_per_s.max(0.01)))
+            .min(f64::from(speed.0)) as f32;
+        let (mut at, mut passed) = (position.0, 0);
+        for _ in 0..messages {
+            let next = route
+                .zip(self.maps.get(object.scene_entity()).ok())
+                .map(|(path, map)| step(at, &mut passed, path, map, step_m));
+            let message = match next {
+                Some(to) => {
+                    let heading = Heading::of(to - at).unwrap_or(*heading);
+                    at = to;
+                    synthetic.step_to(quantise(to), heading, spec.inputs.then_some(tick))
+                }
+                None => {
+                    let turn = individual_random(self.streams.seed(), 3 << 32, nth as u64, tick)
+                        .random_range(0..40u8);
+                    ClientMessage::Face {
+                        heading: heading.0.wrapping_add(u8::from(turn == 0) * 32),
+                    }
+                }
+            };
+            said.push(client, |bytes| message.encode(bytes));
+        }
+    }
+}
+
+/// Every client sends its messages of this tick, in the order of the players.
+pub(super) fn send(
+    mut synthetics: ResMut<SyntheticClients>,
+    transport: Res<TransportHandle>,
+    workers: Res<Workers>,
+    around: ClientSurroundings,
+    mut said: Local<Vec<Frames>>,
+) {
+    let SyntheticClients { clients, stats, .. } = &mut *synthetics;
+    workers.for_each_chunk(clients, 256, &mut said, |said, first, chunk| {
+        for (place, synthetic) in chunk.iter_mut().enumerate() {
+            around.speak(first + place, synthetic, said);
+        }
+    });
+    for said in said.iter_mut() {
+        for (client, message) in said.iter() {
+            stats.sent += 1;
+            // A refused message is lost, as on a real line; the inbox counts it.
+            let _ = transport.receive(client, message);
+        }
+        said.clear();
+    }
+}
+
+/// Where to be next on a route: at most `step_m` further, and never past a turning point. `passed` counts those behind.
+fn step(at: Vec2, passed: &mut usize, path: &Path, map: &SceneMap, step_m: f32) -> Vec2 {
+    let Some(target) = path
+        .remaining()
+        .get(*passed)
+        .map(|&tile| map.centre_of(tile))
+    else {
+        return at;
+    };
+    let distance = target.distance(at);
+    if distance <= step_m {
+        *passed += 1;
+        target
+    } else {
+        at + (target - at) / distance * step_m
+    }
+}
+
+/// The mirrors take the packets of this tick.
+pub(super) fn receive(
+    mut synthetics: ResMut<SyntheticClients>,
+    workers: Res<Workers>,
+    (spec, tick, time): (Res<LineSpec>, Res<SimTick>, Res<Time<Fixed>>),
+    streams: Res<RandomStreams>,
+    mut scratch: Local<Vec<u64>>,
+    mut order: Local<Vec<(usize, usize)>>,
+) {
+    let line = synthetics.line.clone();
+    let mut kept = line.kept();
+    let frames = &mut kept.frames;
+    let SyntheticClients {
+        clients,
+        by_client,
+        stats,
+        lines,
+        ..
+    } = &mut *synthetics;
+    let tick_s = time.timestep().as_secs_f64();
+    // No stream: what happens behind the tick is no part of its state.
+    let mut random = individual_random(streams.seed(), 7 << 32, 0, tick.0);
+    lines.pass(&spec, tick.0, tick_s, &mut random, frames);
+    let packets: Vec<(ClientId, &[u8])> = frames
+        .iter()
+        .enumerate()
+        .map(|(place, (client, packet))| {
+            order.extend(by_client.get(&client).map(|&nth| (nth, place)));
+            (client, packet)
+        })
+        .collect();
+    // Stable order: a client's packets stay in theirs.
+    order.sort_unstable();
+    let order_ref = &*order;
+    workers.for_each_chunk(clients, 64, &mut scratch, |taken, first, chunk| {
+        let start = order_ref.partition_point(|&(nth, _)| nth < first);
+        let end = first + chunk.len();
+        for &(nth, place) in order_ref[start..].iter().take_while(|&&(nth, _)| nth < end) {
+            let synthetic = &mut chunk[nth - first];
+            if synthetic.fault.is_none() {
+                *taken += 1;
+                let (client, packet) = packets[place];
+                synthetic.take(client, packet);
+            }
+        }
+    });
+    stats.packets += scratch.iter_mut().map(std::mem::take).sum::<u64>();
+    order.clear();
+    kept.clear();
+    (stats.faults, stats.ends_told, stats.resumed) = (0, 0, 0);
+    for synthetic in clients.iter() {
+        stats.faults += u64::from(synthetic.fault.is_some());
+        stats.ends_told += synthetic.ends_told;
+        stats.resumed += synthetic.resumed;
+    }
+}
+
+/// What is wrong with the clients' mirrors: packets that any of them could ever not take and, when nothing changes any more,
+/// values that differ from the server's. At most `max` lines; the number of mirrors compared comes first.
+#[must_use]
+pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
+    let Some(synthetics) = world.get_resource::<SyntheticClients>() else {
+        return (0, Vec::new());
+    };
+    let is_open = |client| world.resource::<Sessions>().get(client).is_some();
+    let compared = || {
+        let receiving = synthetics
+            .clients
+            .iter()
+            .filter(|synthetic| synthetic.receives);
+        receiving.filter_map(|s| Some((s, s.client.filter(|&client| is_open(client))?)))
+    };
+    let faults = synthetics
+        .clients
+        .iter()
+        .filter_map(|s| Some((s.player, s.fault.clone()?)));
+    let differences = compared().filter_map(|(s, client)| {
+        Some((s.player, compare_mirror(world, client, &s.mirror).err()?))
+    });
+    let errors = faults
+        .chain(differences)
+        .map(|(player, what)| format!("the mirror of player {}: {what}", player.0));
+    (compared().count(), errors.take(max).collect())
+}
+
+impl MemoryUse for SyntheticClients {
+    fn heap_bytes(&self) -> usize {
+        let formers = self
+            .clients
+            .iter()
+            .filter_map(|client| client.former.as_deref());
+        let mirrors = self.clients.iter().map(|client| &client.mirror);
+        each(mirrors.chain(formers.clone().map(|former| &former.1)))
+            + formers.map(size_of_val).sum::<usize>()
+            + self.line.heap_bytes()
+            + self.clients.heap_bytes()
+            + self.by_client.heap_bytes()
+            + self.churn_due.heap_bytes()
+            + self.lines.heap_bytes()
+            + self.buffer.heap_bytes()
+    }
+}

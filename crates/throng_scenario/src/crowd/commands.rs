@@ -1,0 +1,221 @@
+//! What scripts do to crowds, and to individuals that they chose among the [`members`] of a tag.
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+
+use super::attributes::{attribute, set_attribute};
+use super::behaviour::{Behaviour, Mind};
+use super::clients::SyntheticClients;
+use super::crowds::{CrowdId, Crowds, Member, individual_random};
+use super::place::CrowdArea;
+use super::spawn::free_position;
+use throng::aoi::Viewable;
+use throng::nav::Path;
+use throng::session::TransportHandle;
+use throng::sim::{RandomStreams, SimTick};
+use throng::wire::ClientMessage;
+use throng::world::{Object, TeamId, WorldError, change_scene, despawn_object, teleport};
+
+/// Up to `count` living individuals with a tag; `None` for all.
+#[must_use]
+pub fn members(world: &World, tag: &str, count: Option<u32>) -> Vec<Entity> {
+    let Some(crowds) = world.get_resource::<Crowds>() else {
+        return Vec::new();
+    };
+    let all = crowds
+        .all
+        .iter()
+        .filter(|crowd| crowd.spec.tag == tag)
+        .flat_map(|crowd| &crowd.members);
+    let alive = all
+        .copied()
+        .filter(|&entity| world.get::<Object>(entity).is_some());
+    alive
+        .take(count.map_or(usize::MAX, |count| count as usize))
+        .collect()
+}
+
+/// Despawns individuals; players keep their session.
+pub fn despawn_some(world: &mut World, individuals: &[Entity]) {
+    for &entity in individuals {
+        // Who is gone already needs no more.
+        let _ = despawn_object(world, entity);
+    }
+}
+
+/// Puts individuals somewhere else in their scene.
+///
+/// # Errors
+/// The first [`WorldError`]; those before it have moved.
+pub fn teleport_some(
+    world: &mut World,
+    individuals: &[Entity],
+    to: &CrowdArea,
+) -> Result<(), WorldError> {
+    for &entity in individuals {
+        let Some(&object) = world.get::<Object>(entity) else {
+            continue;
+        };
+        let mut random = random_of(world, object);
+        let position = free_position(world, object.scene_entity(), to, &mut random);
+        teleport(world, entity, position)?;
+        settle(world, entity, position);
+    }
+    Ok(())
+}
+
+/// Moves individuals to another scene.
+///
+/// # Errors
+/// The first [`WorldError`]; those before it have moved.
+pub fn change_scene_of(
+    world: &mut World,
+    individuals: &[Entity],
+    scene: Entity,
+    at: &CrowdArea,
+) -> Result<(), WorldError> {
+    let mut all = individuals.iter();
+    all.try_for_each(|&entity| move_individual(world, entity, scene, at))
+}
+
+/// Moves an individual to another scene, where it lives from then on.
+///
+/// # Errors
+/// [`WorldError`]; nothing is changed then.
+pub fn move_individual(
+    world: &mut World,
+    entity: Entity,
+    scene: Entity,
+    at: &CrowdArea,
+) -> Result<(), WorldError> {
+    let object = world.get::<Object>(entity).copied();
+    let mut random = random_of(world, object.ok_or(WorldError::NoSuchObject { entity })?);
+    let position = free_position(world, scene, at, &mut random);
+    change_scene(world, entity, scene, position)?;
+    settle(world, entity, position);
+    Ok(())
+}
+
+/// Moves an individual back to where those of its crowd appear, and gives that scene.
+///
+/// # Errors
+/// [`WorldError`]; nothing is changed then. [`WorldError::NoSuchObject`] also when it belongs to no crowd.
+pub fn send_home(world: &mut World, entity: Entity) -> Result<Entity, WorldError> {
+    let crowds = world.resource::<Crowds>();
+    let spec = world
+        .get::<Member>(entity)
+        .and_then(|member| crowds.spec(member.0));
+    let (scene, at) = spec
+        .map(|spec| (spec.scene, spec.at))
+        .ok_or(WorldError::NoSuchObject { entity })?;
+    move_individual(world, entity, scene, &at)?;
+    Ok(scene)
+}
+
+/// Changes the team of individuals.
+pub fn set_team_of(world: &mut World, individuals: &[Entity], team: Option<TeamId>) {
+    for &entity in individuals {
+        match team {
+            Some(team) => world.entity_mut(entity).insert(team),
+            None => world.entity_mut(entity).remove::<TeamId>(),
+        };
+    }
+}
+
+/// Changes an attribute of individuals to what a function makes of its value. `false` when one of them has none of that name.
+pub fn set_attribute_of(
+    world: &mut World,
+    individuals: &[Entity],
+    name: &str,
+    change: impl Fn(i64) -> i64,
+) -> bool {
+    let mut all = true;
+    for &entity in individuals {
+        all &= attribute(world, entity, name)
+            .is_some_and(|value| set_attribute(world, entity, name, change(value)));
+    }
+    all
+}
+
+/// Hides individuals from all views, or shows them again.
+pub fn hide_some(world: &mut World, individuals: &[Entity], hidden: bool) {
+    for &entity in individuals {
+        if let Some(mut viewable) = world.get_mut::<Viewable>(entity) {
+            let layers = viewable.layers;
+            viewable.set_if_neq(Viewable { layers, hidden });
+        }
+    }
+}
+
+/// Gives individuals, and those of their crowds who come later, something else to do; they begin within a second.
+pub fn set_behaviour_of(world: &mut World, tag: &str, behaviour: &Behaviour) {
+    let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
+    for id in tagged {
+        world.resource_mut::<Crowds>().all[id.0 as usize]
+            .spec
+            .behaviour = behaviour.clone();
+    }
+    let now = world.resource::<SimTick>().0;
+    let hz = (1.0 / world.resource::<Time<Fixed>>().timestep().as_secs_f64()).ceil() as u64;
+    for entity in members(world, tag, None) {
+        let spread = world
+            .get::<Object>(entity)
+            .map_or(0, |object| u64::from(object.id().0) % hz.max(1));
+        set_behaviour(world, entity, behaviour, now + spread);
+    }
+}
+
+/// Gives an individual something else to do, which it begins in tick `from_tick`; nothing when it is gone.
+pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, from_tick: u64) {
+    let Ok(mut entity) = world.get_entity_mut(entity) else {
+        return;
+    };
+    if let Some(mut mind) = entity.get_mut::<Mind>() {
+        (mind.next_tick, mind.goals, mind.resting) = (from_tick, 0, false);
+    }
+    if let Some(mut path) = entity.get_mut::<Path>() {
+        path.clear();
+    }
+    entity.insert(behaviour.clone());
+}
+
+/// Brings absent players of a tag back, up to `count` over all its crowds.
+pub fn login_some(world: &mut World, tag: &str, count: Option<u32>) {
+    let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
+    let mut synthetics = world.resource_mut::<SyntheticClients>();
+    let mut left = count.unwrap_or(u32::MAX);
+    for id in tagged {
+        left -= synthetics.call(id, left);
+    }
+}
+
+/// Lets players of a tag log out, up to `count` over all its crowds, through the inbox; they stay away until they are
+/// called.
+pub fn logout_some(world: &mut World, tag: &str, count: Option<u32>) {
+    let tagged: Vec<CrowdId> = world.resource::<Crowds>().tagged(tag).collect();
+    let mut synthetics = world.resource_mut::<SyntheticClients>();
+    let (mut gone, max) = (Vec::new(), count.map_or(usize::MAX, |count| count as usize));
+    for id in tagged {
+        let left = u32::try_from(max - gone.len()).unwrap_or(u32::MAX);
+        gone.extend(synthetics.dismiss(id, left));
+    }
+    let transport = world.resource::<TransportHandle>().clone();
+    let bytes = ClientMessage::Logout.to_bytes();
+    for client in gone {
+        // At the inbox's limit the message is lost and counted; the session then stays open without its player.
+        let _ = transport.receive(client, &bytes);
+    }
+}
+
+fn random_of(world: &World, object: Object) -> rand_pcg::Pcg64Mcg {
+    let seed = world.resource::<RandomStreams>().seed();
+    individual_random(seed, 4 << 32, object.key(), world.resource::<SimTick>().0)
+}
+
+/// Where an individual was put is where it lives from now on.
+fn settle(world: &mut World, entity: Entity, home: glam::Vec2) {
+    let now = world.resource::<SimTick>().0;
+    if let Some(mut mind) = world.get_mut::<Mind>(entity) {
+        (mind.home, mind.next_tick, mind.resting) = (home, now + 1, false);
+    }
+}

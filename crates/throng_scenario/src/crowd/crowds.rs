@@ -1,0 +1,269 @@
+//! Crowds, and who belongs to them.
+
+use bevy_ecs::prelude::*;
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+
+use super::behaviour::{Behaviour, Idle};
+use super::place::CrowdArea;
+use throng::aoi::ViewCaps;
+use throng::memory::MemoryUse;
+use throng::nav::Path;
+use throng::session::AdmissionClass;
+use throng::sim::StateHasher;
+use throng::world::{GuildId, KindId, Object, Scene, StateHashed, TeamId};
+
+/// Ticks after which an individual looks whether it has arrived, or sees somebody.
+pub(super) const LOOK_TICKS: u64 = 10;
+
+/// Seconds over which a new crowd begins to move.
+pub(super) const STAGGER_S: f64 = 10.0;
+
+/// What a crowd is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrowdSpec {
+    /// What scripts call it; several crowds may share a tag.
+    pub tag: String,
+    /// The kind of its individuals; of class `Player`, each is a synthetic player with a session.
+    pub kind: KindId,
+    /// The number of individuals; of players, how many may be there at a time.
+    pub count: u32,
+    /// The scene's entity.
+    pub scene: Entity,
+    /// Where they appear.
+    pub at: CrowdArea,
+    /// The team of all its individuals.
+    pub team: Option<TeamId>,
+    /// The guild of all its individuals.
+    pub guild: Option<GuildId>,
+    /// Players a party, up to five; 0 and 1 make none.
+    pub party_size: u8,
+    /// What they do.
+    pub behaviour: Behaviour,
+    /// How fast they walk, in metres a second.
+    pub speed_m_s: f32,
+    /// How often each of them changes an attribute, a second.
+    pub attributes_per_s: f32,
+    /// The share of its players that receive packets and hold a mirror.
+    pub clients: f32,
+    /// How many messages each of its players sends, a second.
+    pub messages_per_s: f32,
+    /// How many of its players log out a second, to come back a little later.
+    pub churn_per_s: f32,
+    /// Whether its players send their moves as numbered inputs, and are told where they stand with each.
+    pub inputs: bool,
+    /// In which class its players are let in where the server is full, by the [`CrowdAuthenticator`](super::CrowdAuthenticator).
+    pub admission: AdmissionClass,
+    /// How many its players see.
+    pub caps: ViewCaps,
+}
+
+impl CrowdSpec {
+    /// A crowd that stands about.
+    #[must_use]
+    pub fn new(
+        tag: impl Into<String>,
+        kind: KindId,
+        count: u32,
+        scene: Entity,
+        at: CrowdArea,
+    ) -> Self {
+        Self {
+            tag: tag.into(),
+            kind,
+            count,
+            scene,
+            at,
+            team: None,
+            guild: None,
+            party_size: 0,
+            behaviour: Idle.into(),
+            speed_m_s: 1.5,
+            attributes_per_s: 0.0,
+            clients: 0.0,
+            messages_per_s: 10.0,
+            churn_per_s: 0.0,
+            inputs: false,
+            admission: AdmissionClass::Anybody,
+            caps: ViewCaps {
+                players: 100,
+                npcs: 50,
+                things: 50,
+            },
+        }
+    }
+}
+
+/// The place of a crowd in [`Crowds`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CrowdId(pub u32);
+
+/// Which crowd an individual belongs to.
+#[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member(pub CrowdId);
+
+/// All crowds, in the order in which they came.
+#[derive(Resource, Debug, Default)]
+pub struct Crowds {
+    pub(super) all: Vec<CrowdState>,
+    /// Nobody does anything any more, see [`rest`].
+    pub(super) resting: bool,
+}
+
+/// A crowd and those of it who live.
+#[derive(Debug)]
+pub(super) struct CrowdState {
+    pub spec: CrowdSpec,
+    pub members: Vec<Entity>,
+    /// Changes of attributes that are due; below 1 after each tick.
+    pub activity_due: f64,
+}
+
+impl Crowds {
+    /// The crowds of a tag.
+    pub fn tagged(&self, tag: &str) -> impl Iterator<Item = CrowdId> {
+        let tagged = self
+            .all
+            .iter()
+            .enumerate()
+            .filter(move |(_, crowd)| crowd.spec.tag == tag);
+        tagged.map(|(place, _)| CrowdId(place as u32))
+    }
+
+    /// What a crowd is made of.
+    #[must_use]
+    pub fn spec(&self, id: CrowdId) -> Option<&CrowdSpec> {
+        self.all.get(id.0 as usize).map(|crowd| &crowd.spec)
+    }
+}
+
+/// A generator for one individual at one time: depends on the seed, the individual and the time, and on nothing else.
+pub(super) fn individual_random(seed: u64, purpose: u64, who: u64, when: u64) -> Pcg64Mcg {
+    let mut hasher = StateHasher::default();
+    [seed, purpose, who, when]
+        .into_iter()
+        .for_each(|word| hasher.write_u64(word));
+    Pcg64Mcg::seed_from_u64(hasher.finish_u64())
+}
+
+impl CrowdSpec {
+    fn hash(&self, world: &World, hasher: &mut StateHasher) {
+        let scene = world.get::<Scene>(self.scene);
+        let team = self.team.map(|team| team.0);
+        let guild = self.guild.map(|guild| guild.0);
+        for word in [
+            u64::from(self.kind.0),
+            u64::from(self.count),
+            scene.map_or(u64::MAX, |scene| u64::from(scene.id().0)),
+            team.map_or(u64::MAX, u64::from),
+            guild.map_or(u64::MAX, u64::from),
+            u64::from(self.party_size),
+            (self.admission as u64) << 1 | u64::from(self.inputs),
+            u64::from(self.caps.players),
+            u64::from(self.caps.npcs),
+            u64::from(self.caps.things),
+        ] {
+            hasher.write_u64(word);
+        }
+        for float in [
+            self.speed_m_s,
+            self.attributes_per_s,
+            self.clients,
+            self.messages_per_s,
+            self.churn_per_s,
+        ] {
+            hasher.write_f32(float);
+        }
+        self.at.hash_into(hasher);
+        self.behaviour.hash(hasher);
+    }
+}
+
+impl Crowds {
+    /// Puts into the state hash what decides on those who come later, and on whom activity befalls: members are drawn by
+    /// their place in the list.
+    pub(super) fn hash(&self, world: &World, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.resting));
+        for crowd in &self.all {
+            crowd.spec.hash(world, hasher);
+            hasher.write_u64(crowd.activity_due.to_bits());
+            hasher.write_u64(crowd.members.len() as u64);
+            for &member in &crowd.members {
+                let object = world.get::<Object>(member);
+                hasher.write_u64(object.map_or(u64::MAX, Object::key));
+            }
+        }
+    }
+}
+
+/// Brings individuals to rest, for good: nobody thinks, sends, comes, goes or changes, and whoever walks stops. Call it again
+/// while searches are waiting. Parties that queue are not individuals, and go on.
+pub fn rest(world: &mut World) {
+    world.resource_mut::<Crowds>().resting = true;
+    let mut paths = world.query::<&mut Path>();
+    paths.iter_mut(world).for_each(|mut path| path.clear());
+}
+
+impl MemoryUse for Crowds {
+    fn heap_bytes(&self) -> usize {
+        let members = self.all.iter().map(|crowd| crowd.members.heap_bytes());
+        members.sum::<usize>() + self.all.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::Vec2;
+
+    use super::*;
+    use crate::crowd::behaviour::Wander;
+    use crate::crowd::commands::{despawn_some, members, set_behaviour_of};
+    use crate::crowd::spawn::add_crowd;
+    use crate::testing::TestServer;
+    use throng::map::TileMap;
+    use throng::world::ObjectKinds;
+
+    fn server(count: u32) -> TestServer {
+        let map = TileMap::new(40, 40, false).unwrap();
+        let mut server = TestServer::builder().map(map, 0.5).build();
+        let kind = server.stats::<ObjectKinds>().find("npc").unwrap();
+        let (scene, at) = (server.scene().unwrap(), CrowdArea::Point(Vec2::splat(5.0)));
+        let spec = CrowdSpec::new("crowd", kind, count, scene, at);
+        add_crowd(server.world_mut(), spec).unwrap();
+        server
+    }
+
+    #[test]
+    fn what_later_individuals_will_do_is_in_the_state_hash() {
+        let mut server = server(0);
+        let before = server.state_hash();
+        set_behaviour_of(
+            server.world_mut(),
+            "crowd",
+            &Wander { radius_m: 5.0 }.into(),
+        );
+        assert_ne!(server.state_hash(), before);
+    }
+
+    #[test]
+    fn that_nobody_does_anything_any_more_is_in_the_state_hash() {
+        let mut server = server(0);
+        let before = server.state_hash();
+        rest(server.world_mut());
+        assert_ne!(server.state_hash(), before);
+    }
+
+    #[test]
+    fn the_order_of_members_is_in_the_state_hash() {
+        // Activity draws a member by its place in the list.
+        let mut server = server(3);
+        let before = server.state_hash();
+        server.world_mut().resource_mut::<Crowds>().all[0]
+            .members
+            .swap(0, 2);
+        assert_ne!(server.state_hash(), before);
+        let all = members(server.world(), "crowd", None);
+        despawn_some(server.world_mut(), &all);
+        assert_eq!(members(server.world(), "crowd", None), []);
+    }
+}

@@ -1,0 +1,119 @@
+//! The routes of players: the paths that their clients go along.
+//!
+//! Invariant: whoever has not moved since it was last looked at, and has no other path, is where it was on it.
+//! Cost: a look at when each player and its path changed, and at the turning point of who did; in pieces, side by side.
+
+use bevy_ecs::change_detection::{ContiguousRef, Tick};
+use bevy_ecs::prelude::*;
+use bevy_ecs::query::ContiguousQueryData;
+use bevy_ecs::system::SystemChangeTick;
+
+use super::crowds::Member;
+use throng::map::SceneMap;
+use throng::movement::{MoveRefused, Walker};
+use throng::nav::Path;
+use throng::sim::{ColumnRows, TableColumn, Workers, pieces};
+use throng::world::{Object, Position};
+
+/// How near a turning point counts as there, in metres: more than a quantum of the wire.
+const THERE_M: f32 = 0.05;
+
+/// So many rows a thread takes at once.
+const PIECE_ROWS: usize = 1_024;
+
+type Route = (&'static Object, Ref<'static, Position>, &'static mut Path);
+
+/// The routes of players follow their moves; who was refused a move looks for another way.
+pub(super) fn follow_routes(
+    mut refused: MessageReader<MoveRefused>,
+    mut routes: Query<Route, (With<Member>, Without<Walker>)>,
+    maps: Query<&SceneMap>,
+    ticks: SystemChangeTick,
+    workers: Res<Workers>,
+) {
+    let tables = routes.contiguous_iter_mut().into_iter().flatten();
+    let mut tables: Vec<RouteTable> = tables.map(RouteTable::of).collect();
+    let mut rows: Vec<RouteRows> = tables.iter_mut().flat_map(RouteTable::pieces).collect();
+    workers.for_each_in_turn(&mut rows, |rows| rows.follow(&maps, &ticks));
+    for refusal in refused.read() {
+        if let Ok((.., mut path)) = routes.get_mut(refusal.entity) {
+            path.clear();
+        }
+    }
+}
+
+/// A table of players with routes.
+struct RouteTable<'w> {
+    objects: &'w [Object],
+    positions: &'w [Position],
+    moved_at: &'w [Tick],
+    paths: TableColumn<'w, Path>,
+}
+
+/// Some of its rows.
+struct RouteRows<'a> {
+    objects: &'a [Object],
+    positions: &'a [Position],
+    moved_at: &'a [Tick],
+    paths: ColumnRows<'a, Path>,
+}
+
+impl<'w> RouteTable<'w> {
+    fn of((objects, positions, paths): <Route as ContiguousQueryData>::Contiguous<'w, '_>) -> Self {
+        let (positions, ticks) = ContiguousRef::split(positions);
+        Self {
+            objects,
+            positions,
+            moved_at: ticks.changed(),
+            paths: TableColumn::of(paths),
+        }
+    }
+
+    fn pieces(&mut self) -> impl Iterator<Item = RouteRows<'_>> {
+        let (mut objects, mut positions) = (self.objects, self.positions);
+        let (mut moved_at, mut paths) = (self.moved_at, self.paths.rows());
+        pieces(objects.len(), PIECE_ROWS, move |rows| RouteRows {
+            objects: objects.split_off(..rows).unwrap_or_default(),
+            positions: positions.split_off(..rows).unwrap_or_default(),
+            moved_at: moved_at.split_off(..rows).unwrap_or_default(),
+            paths: paths.take_first(rows),
+        })
+    }
+}
+
+impl RouteRows<'_> {
+    fn follow(&mut self, maps: &Query<&SceneMap>, ticks: &SystemChangeTick) {
+        let (last_run, this_run) = (ticks.last_run(), ticks.this_run());
+        let is_new = |tick: Tick| tick.is_newer_than(last_run, this_run);
+        let mut last: Option<(Entity, &SceneMap)> = None;
+        for row in 0..self.objects.len() {
+            let path_at = self.paths.changed_at(row);
+            // Whoever came to a turning point in the last run may stand on the next one as well.
+            if !is_new(self.moved_at[row]) && !is_new(path_at) && path_at != last_run {
+                continue;
+            }
+            let path = self.paths.get(row);
+            let Some(&turn) = path.remaining().first() else {
+                continue;
+            };
+            let scene = self.objects[row].scene_entity();
+            let map = match last {
+                Some((last, map)) if last == scene => map,
+                _ => {
+                    let Ok(map) = maps.get(scene) else { continue };
+                    last = Some((scene, map));
+                    map
+                }
+            };
+            if map.centre_of(turn).distance(self.positions[row].0) > THERE_M {
+                continue;
+            }
+            let path = self.paths.get_mut(row);
+            path.advance_to(path.next() + 1);
+            // Who has arrived has no way any more, and is free to choose another.
+            if path.remaining().is_empty() {
+                path.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Adding crowds, and spawning those who belong to them.
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use glam::Vec2;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use super::attributes;
+use super::authenticator::CrowdAuthenticator;
+use super::behaviour::Mind;
+use super::clients::SyntheticClients;
+use super::crowds::{CrowdId, CrowdSpec, CrowdState, Crowds, Member, STAGGER_S, individual_random};
+use super::own_attributes;
+use super::place::CrowdArea;
+use throng::aoi::{Viewable, Viewer};
+use throng::map::SceneMap;
+use throng::movement::{Speed, Walker};
+use throng::nav::Path;
+use throng::sim::{RandomStreams, SimTick};
+use throng::world::{
+    KindClass, ObjectKinds, PARTY_PLAYERS_MAX, Parties, PlayerId, Scene, WorldError, join_party,
+    spawn_object,
+};
+
+/// Crowds that there may be in a run, those among them of whom nobody is left.
+pub const CROWDS_MAX: usize = 1 << 16;
+
+/// Synthetic players that there may be in a run, in and out.
+pub const PLAYERS_MAX: usize = 1_000_000;
+
+/// Adds a crowd: its NPCs appear at once, its players log in through the inbox from the next tick on.
+///
+/// # Errors
+/// [`WorldError`] of the first NPC that could not be spawned; those before it stay. [`WorldError::TooMany`] when there would be
+/// more crowds than [`CROWDS_MAX`], or more synthetic players than [`PLAYERS_MAX`], in all; nothing is changed then.
+pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldError> {
+    let class = world
+        .resource::<ObjectKinds>()
+        .get(spec.kind)
+        .ok_or(WorldError::NoSuchKind(spec.kind))?
+        .class;
+    let crowds = world.resource::<Crowds>().all.len();
+    let players = world.resource::<SyntheticClients>().players_len() + spec.count as usize;
+    if crowds >= CROWDS_MAX {
+        return Err(WorldError::TooMany {
+            what: "crowds",
+            max: CROWDS_MAX,
+        });
+    }
+    if class == KindClass::Player && players > PLAYERS_MAX {
+        return Err(WorldError::TooMany {
+            what: "synthetic players",
+            max: PLAYERS_MAX,
+        });
+    }
+    let id = CrowdId(crowds as u32);
+    let (count, party_size, admission) = (spec.count, spec.party_size, spec.admission);
+    let receiving = (f64::from(spec.clients.clamp(0.0, 1.0)) * f64::from(count)).round() as u32;
+    world.resource_mut::<Crowds>().all.push(CrowdState {
+        spec,
+        members: Vec::new(),
+        activity_due: 0.0,
+    });
+    if class == KindClass::Player {
+        let first = world
+            .resource_mut::<SyntheticClients>()
+            .enlist(id, count, receiving);
+        world
+            .resource::<CrowdAuthenticator>()
+            .classify(first, admission);
+        make_parties(world, first, count, party_size)?;
+    } else {
+        for nth in 0..count {
+            spawn_member(world, id, u64::from(nth), ())?;
+        }
+    }
+    Ok(id)
+}
+
+fn make_parties(
+    world: &mut World,
+    first: PlayerId,
+    count: u32,
+    size: u8,
+) -> Result<(), WorldError> {
+    let size = u32::from(size).min(PARTY_PLAYERS_MAX as u32);
+    if size < 2 {
+        return Ok(());
+    }
+    for leader in (0..count).step_by(size as usize) {
+        let party = world.resource_mut::<Parties>().make()?;
+        for nth in leader..(leader + size).min(count) {
+            join_party(world, party, PlayerId(first.0 + u64::from(nth)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Spawns an individual of a crowd; `who` tells individuals of the crowd apart.
+pub(super) fn spawn_member(
+    world: &mut World,
+    id: CrowdId,
+    who: u64,
+    extra: impl Bundle,
+) -> Result<Entity, WorldError> {
+    let spec = world.resource::<Crowds>().all[id.0 as usize].spec.clone();
+    let class = world
+        .resource::<ObjectKinds>()
+        .get(spec.kind)
+        .map(|kind| kind.class);
+    let entity = spawn_individual(
+        world,
+        &spec,
+        u64::from(id.0) << 40 | who,
+        (Member(id), extra),
+    )?;
+    if class != Some(KindClass::Player) {
+        world.entity_mut(entity).insert(Walker);
+    }
+    world.resource_mut::<Crowds>().all[id.0 as usize]
+        .members
+        .push(entity);
+    Ok(entity)
+}
+
+/// Spawns somebody like those of a crowd, somewhere in its place, who belongs to none; `who` tells individuals apart. One of
+/// class `Player` gets a view list. It needs a [`Walker`] for the server to walk it.
+///
+/// # Errors
+/// See [`spawn_object`].
+pub fn spawn_individual(
+    world: &mut World,
+    spec: &CrowdSpec,
+    who: u64,
+    extra: impl Bundle,
+) -> Result<Entity, WorldError> {
+    let class = world
+        .resource::<ObjectKinds>()
+        .get(spec.kind)
+        .map(|kind| kind.class);
+    let tick = world.resource::<SimTick>().0;
+    let seed = world.resource::<RandomStreams>().seed();
+    let mut random = individual_random(seed, 1 << 32, who, tick);
+    let position = free_position(world, spec.scene, &spec.at, &mut random);
+    let hz = 1.0 / world.resource::<Time<Fixed>>().timestep().as_secs_f64();
+    let delay = random.random_range(0.0..STAGGER_S) * hz;
+    let mind = Mind {
+        home: position,
+        next_tick: tick + delay as u64,
+        goals: 0,
+        resting: false,
+    };
+    let body = (
+        Viewable::default(),
+        Speed(spec.speed_m_s),
+        Path::default(),
+        attributes::fresh(),
+    );
+    let entity = spawn_object(
+        world,
+        spec.scene,
+        spec.kind,
+        position,
+        (body, spec.behaviour.clone(), mind, extra),
+    )?;
+    own_attributes::give(world, entity);
+    let mut individual = world.entity_mut(entity);
+    if class == Some(KindClass::Player) {
+        individual.insert(Viewer::new(spec.caps));
+    }
+    if let Some(team) = spec.team {
+        individual.insert(team);
+    }
+    if let Some(guild) = spec.guild {
+        individual.insert(guild);
+    }
+    Ok(entity)
+}
+
+/// A free spot of a place, in the largest region of the scene's map; its middle where the scene has no map.
+pub(super) fn free_position(
+    world: &World,
+    scene: Entity,
+    place: &CrowdArea,
+    random: &mut Pcg64Mcg,
+) -> Vec2 {
+    let on_map = world.get::<SceneMap>(scene).and_then(|map| {
+        let (region, _) = map.tiles().largest_region()?;
+        let tile = place.free_tile(map.tiles(), map.tile_m(), region, random)?;
+        Some(map.centre_of(tile))
+    });
+    on_map.unwrap_or_else(|| {
+        let size_m = world
+            .get::<throng::world::Scene>(scene)
+            .map_or(Vec2::ZERO, Scene::size_m);
+        place.point(random).clamp(Vec2::ZERO, size_m)
+    })
+}

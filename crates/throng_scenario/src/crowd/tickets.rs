@@ -1,0 +1,297 @@
+//! What the parties are made of that queue by themselves: who comes, how strong, and with which wishes.
+//!
+//! Invariants: all is drawn in integers, so that it is the same everywhere; what a spec does not ask for draws
+//! nothing, so that a wish that is added later leaves everybody else as they were.
+
+use std::ops::Range;
+
+use arrayvec::ArrayVec;
+use rand::Rng;
+
+use throng::matchmaking::{
+    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, ROLES, Ticket, TicketParty, TicketPlayer, Wishes,
+};
+use throng::world::PlayerId;
+
+/// The most regions that a spec can tell apart: a bit each.
+pub const REGIONS_MAX: u8 = 32;
+
+/// Who comes to queue in a mode, and who gives up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArrivalSpec {
+    /// The mode's name.
+    pub mode: String,
+    /// Parties that queue in the first tick.
+    pub parties: u32,
+    /// Parties that come a second, at most a million; to the millionth. Less than 0 and no number count as 0.
+    pub parties_per_s: f32,
+    /// How often parties of 1, 2, 3, 4 and 5 players come, relative to each other; single players only when
+    /// all are 0.
+    pub size_weights: [u32; 5],
+    /// The mean skill of a party.
+    pub skill_mean: i32,
+    /// The standard deviation of skill.
+    pub skill_deviation: u32,
+    /// The mean power of a player.
+    pub power_per_player: u32,
+    /// The standard deviation of a player's power; nobody's falls below 0.
+    pub power_deviation: u32,
+    /// The lowest and the highest level of a party, each as often.
+    pub levels: (u16, u16),
+    /// The share of parties that would avoid up to eight players, from 0 to 1.
+    pub avoid_share: f32,
+    /// How often a player plays no role, and each of the four, relative to each other; none when all are 0.
+    pub role_weights: [u32; 1 + ROLES],
+    /// Regions that there are, at most 32: a party plays in one of them or in two neighbouring ones. 0 when all
+    /// play anywhere.
+    pub regions: u8,
+    /// The share of matched parties that queue again when their battle is over, from 0 to 1.
+    pub return_share: f32,
+    /// How long a battle lasts, seconds.
+    pub battle_s: f32,
+    /// How long a party rests after a battle, and after it gave up, before it queues again; seconds.
+    pub rest_s: f32,
+    /// The tag of the crowds whose players queue here with their parties, whenever they are all at home; none
+    /// when absent. All of them queue again.
+    pub crowd: Option<String>,
+    /// Waiting parties that give up a second, the longest-waiting first; limits as in `parties_per_s`.
+    pub cancels_per_s: f32,
+}
+
+impl Default for ArrivalSpec {
+    fn default() -> Self {
+        Self {
+            mode: "arena".to_owned(),
+            parties: 0,
+            parties_per_s: 0.0,
+            size_weights: [60, 20, 8, 4, 8],
+            skill_mean: 1500,
+            skill_deviation: 300,
+            power_per_player: 1000,
+            power_deviation: 200,
+            levels: (1, 1),
+            avoid_share: 0.0,
+            role_weights: [1, 0, 0, 0, 0],
+            regions: 0,
+            return_share: 0.0,
+            battle_s: 20.0,
+            rest_s: 5.0,
+            crowd: None,
+            cancels_per_s: 0.0,
+        }
+    }
+}
+
+/// The ticket of a party that has just come, without its members. The leader is the first player drawn. Whom it would
+/// avoid is drawn from the numbers `others`, which are of players of its own kind, real or synthetic.
+pub(super) fn draw_ticket(
+    rng: &mut impl Rng,
+    spec: &ArrivalSpec,
+    mode: ModeId,
+    party: TicketParty,
+    size: u8,
+    others: Range<u64>,
+) -> Ticket {
+    let skill = i64::from(spec.skill_mean) + draw_deviation(rng, spec.skill_deviation);
+    let mut power = [0u32; PARTY_SIZE_MAX as usize];
+    for power in &mut power[..usize::from(size)] {
+        let drawn = i64::from(spec.power_per_player) + draw_deviation(rng, spec.power_deviation);
+        *power = drawn.clamp(0, i64::from(u32::MAX)) as u32;
+    }
+    let (low, high) = spec.levels;
+    let level = match high.checked_sub(low) {
+        None | Some(0) => low,
+        Some(more) => low + draw_below(rng, u64::from(more) + 1) as u16,
+    };
+    Ticket {
+        party,
+        size,
+        power: power.into_iter().fold(0, u32::saturating_add),
+        skill: skill.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32,
+        level,
+        leader_strength: power[0],
+        mode,
+        since_tick: 0,
+        members: Default::default(),
+        wishes: draw_wishes(rng, spec, party, size, others),
+    }
+}
+
+/// What a party wishes; `None` for nothing.
+fn draw_wishes(
+    rng: &mut impl Rng,
+    spec: &ArrivalSpec,
+    party: TicketParty,
+    size: u8,
+    others: Range<u64>,
+) -> Option<Box<Wishes>> {
+    let mut wishes = Wishes::default();
+    if draw_share(rng, spec.avoid_share) {
+        let avoided = 1 + draw_below(rng, AVOIDED_MAX as u64) as usize;
+        let known = others.end.saturating_sub(others.start);
+        let of_its_kind = |number| match party {
+            TicketParty::Real(_) => TicketPlayer::Real(PlayerId(number)),
+            TicketParty::Synthetic(_) => TicketPlayer::Synthetic(number),
+        };
+        let avoid = (0..avoided.min(known as usize))
+            .map(|_| of_its_kind(others.start + draw_below(rng, known)));
+        wishes.avoid = avoid.collect::<ArrayVec<TicketPlayer, AVOIDED_MAX>>();
+    }
+    if spec.role_weights[1..].iter().any(|&weight| weight > 0) {
+        for _ in 0..size {
+            let drawn = draw_weighted(rng, &spec.role_weights);
+            if let Some(role) = drawn.checked_sub(1) {
+                wishes.roles[role] += 1;
+            }
+        }
+    }
+    let regions = spec.regions.min(REGIONS_MAX);
+    if regions > 0 {
+        let first = draw_below(rng, u64::from(regions));
+        // Half of them would travel to the next.
+        let next = (first + draw_below(rng, 2)) % u64::from(regions);
+        wishes.regions = 1 << first | 1 << next;
+    }
+    (wishes != Wishes::default()).then(|| Box::new(wishes))
+}
+
+/// A size from 1 to 5 by these weights; 1 when all are 0.
+pub(super) fn draw_size(rng: &mut impl Rng, weights: &[u32; 5]) -> u8 {
+    draw_weighted(rng, weights) as u8 + 1
+}
+
+/// A place by these weights; the first when all are 0.
+fn draw_weighted(rng: &mut impl Rng, weights: &[u32; 5]) -> usize {
+    let total: u64 = weights.iter().copied().map(u64::from).sum();
+    let mut drawn = draw_below(rng, total);
+    for (place, weight) in weights.iter().copied().map(u64::from).enumerate() {
+        if drawn < weight {
+            return place;
+        }
+        drawn -= weight;
+    }
+    0
+}
+
+/// A number below `below`, or 0: the high half of the product is even to within `below` · 2⁻⁶⁴.
+fn draw_below(rng: &mut impl Rng, below: u64) -> u64 {
+    ((u128::from(rng.next_u64()) * u128::from(below)) >> 64) as u64
+}
+
+/// Whether somebody is of a share from 0 to 1; draws nothing at 0.
+pub(super) fn draw_share(rng: &mut impl Rng, share: f32) -> bool {
+    // No number stays none when clamped, and the cast takes it to 0.
+    let of_65536 = (share.clamp(0.0, 1.0) * 65_536.0) as u64;
+    of_65536 > 0 && draw_below(rng, 65_536) < of_65536
+}
+
+/// How far a value lies from its mean, nearly normally distributed with this standard deviation and never
+/// more than six times as far: the sum of twelve even draws of 16 bits, whose own deviation is 2¹⁶. In
+/// integers it is the same everywhere.
+fn draw_deviation(rng: &mut impl Rng, deviation: u32) -> i64 {
+    let mut sum = 0;
+    for _ in 0..3 {
+        let word = rng.next_u64();
+        sum += (0..4)
+            .map(|at| (word >> (16 * at) & 0xffff) as i64)
+            .sum::<i64>();
+    }
+    ((sum - 6 * 0xffff) * i64::from(deviation) + (1 << 15)) >> 16
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_pcg::Pcg64Mcg;
+
+    const PARTY: TicketParty = TicketParty::Synthetic(0);
+
+    use super::*;
+
+    #[test]
+    fn sizes_follow_their_weights() {
+        let mut rng = Pcg64Mcg::seed_from_u64(5);
+        let weights = [60, 20, 8, 0, 12];
+        let mut counts = [0u32; 5];
+        (0..100_000).for_each(|_| counts[usize::from(draw_size(&mut rng, &weights)) - 1] += 1);
+        for (count, weight) in counts.into_iter().zip(weights) {
+            // Four standard deviations of the widest class are about 620.
+            assert!(count.abs_diff(1000 * weight) < 700, "{counts:?}");
+        }
+        assert_eq!(counts[3], 0);
+        assert_eq!(draw_size(&mut rng, &[0; 5]), 1);
+        assert_eq!(draw_size(&mut rng, &[0, 0, 0, 0, u32::MAX]), 5);
+    }
+
+    #[test]
+    fn deviations_have_mean_zero_and_the_width_asked_for() {
+        let mut rng = Pcg64Mcg::seed_from_u64(5);
+        let drawn: Vec<i64> = (0..100_000)
+            .map(|_| draw_deviation(&mut rng, 1000))
+            .collect();
+        let mean = drawn.iter().sum::<i64>() / 100_000;
+        let variance = drawn.iter().map(|value| value * value).sum::<i64>() / 100_000;
+        assert!(mean.abs() <= 13, "{mean}");
+        assert!((980_000..1_020_000).contains(&variance), "{variance}");
+        let within_one = drawn.iter().filter(|value| value.abs() <= 1000).count();
+        assert!((67_000..70_000).contains(&within_one), "{within_one}");
+        assert_eq!(draw_deviation(&mut rng, 0), 0);
+    }
+
+    #[test]
+    fn extreme_numbers_saturate() {
+        let mut rng = Pcg64Mcg::seed_from_u64(5);
+        let spec = ArrivalSpec {
+            skill_mean: i32::MAX,
+            skill_deviation: u32::MAX,
+            power_per_player: u32::MAX,
+            power_deviation: 0,
+            levels: (u16::MAX, 0),
+            avoid_share: f32::INFINITY,
+            regions: u8::MAX,
+            ..Default::default()
+        };
+        for size in 1..=5 {
+            let ticket = draw_ticket(&mut rng, &spec, ModeId(0), PARTY, size, 0..0);
+            assert_eq!((ticket.power, ticket.leader_strength), (u32::MAX, u32::MAX));
+            assert_eq!(ticket.level, u16::MAX);
+            assert!(ticket.wishes.unwrap().avoid.is_empty());
+        }
+    }
+
+    #[test]
+    fn wishes_are_those_of_the_spec_and_none_without() {
+        let mut rng = Pcg64Mcg::seed_from_u64(5);
+        let plain = ArrivalSpec::default();
+        let spec = ArrivalSpec {
+            levels: (10, 12),
+            avoid_share: 0.25,
+            role_weights: [0, 1, 0, 3, 0],
+            regions: 3,
+            ..ArrivalSpec::default()
+        };
+        let (mut avoiding, mut levels, mut regions) = (0, [0; 3], 0);
+        for _ in 0..4000 {
+            assert_eq!(
+                draw_ticket(&mut rng, &plain, ModeId(0), PARTY, 3, 0..9).wishes,
+                None
+            );
+            let ticket = draw_ticket(&mut rng, &spec, ModeId(0), PARTY, 3, 40..60);
+            levels[usize::from(ticket.level) - 10] += 1;
+            let wishes = ticket.wishes.unwrap();
+            assert_eq!(wishes.roles[0] + wishes.roles[2], 3);
+            assert!((1..=2).contains(&wishes.regions.count_ones()) && wishes.regions < 8);
+            assert!(
+                wishes
+                    .avoid
+                    .iter()
+                    .all(|player| { matches!(player, TicketPlayer::Synthetic(40..60)) })
+            );
+            avoiding += u32::from(!wishes.avoid.is_empty());
+            regions |= wishes.regions;
+        }
+        assert_eq!(regions, 7);
+        assert!(levels.iter().all(|&count| count > 1200), "{levels:?}");
+        assert!((850..1150).contains(&avoiding), "{avoiding}");
+    }
+}

@@ -1,0 +1,255 @@
+//! Synthetic players that persist and deal with each other: coins and wares change hands, and none may be doubled or lost.
+//!
+//! Every player begins with [`COINS`] coins and [`WARES`] wares, each with a name of its own that tells whose it was. So
+//! whoever reads a store can tell what must be in it: of each player that is there as many coins, and exactly its wares,
+//! whoever has them now.
+
+use std::collections::BTreeMap;
+
+use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_ecs::prelude::*;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+use super::crowds::{Crowds, Member};
+use super::plugin::{CrowdPlugin, CrowdSystems};
+use throng::directory::{Directory, DirectoryPlugin, PlayerLoaded, PlayerRecord, Transfer};
+use throng::memory::{MemoryAppExt, MemoryUse, each};
+use throng::sim::{self, HashAppExt, RandomStreams, SimSystems, StateHasher};
+use throng::sync::{AttributeSpec, Audience, ReplicateAppExt};
+use throng::wire::{Encoding, Value};
+use throng::world::{ObjectHashAppExt, PlayerId, Players, StateHashed};
+
+/// Coins with which a player begins.
+pub const COINS: u32 = 100;
+
+/// Wares with which a player begins.
+pub const WARES: u32 = 2;
+
+/// Wares that a player can carry.
+const WARES_MAX: usize = 8;
+
+/// Deals in a tick, at most.
+const DEALS_PER_TICK: usize = 8;
+
+/// Coins that one gives in a deal, at most.
+const PRICE_MAX: u32 = 20;
+
+/// The numbers of the attributes in packets and stores.
+const COINS_ID: u16 = 900;
+const WARES_ID: u16 = 901;
+
+const COINS_ENCODING: Encoding = Encoding::Varint;
+const WARES_ENCODING: Encoding = Encoding::Bytes { max: 200 };
+
+/// What a player has.
+#[derive(Component, Clone, Debug, PartialEq, Eq)]
+pub struct Belongings {
+    /// Its coins.
+    pub coins: u32,
+    /// Its wares: each the id of the player that began with it in hexadecimal, a dot, and which of its wares it is.
+    pub wares: Vec<String>,
+}
+
+impl Belongings {
+    /// What a player has of whom nothing is kept.
+    #[must_use]
+    pub fn fresh(player: PlayerId) -> Self {
+        let ware = |nth| format!("{:x}.{nth}", player.0);
+        Self {
+            coins: COINS,
+            wares: (0..WARES).map(ware).collect(),
+        }
+    }
+
+    /// What a player has by its record; what it began with when that is new.
+    #[must_use]
+    pub fn of(record: &PlayerRecord) -> Self {
+        let coins = record.count(COINS_ID, COINS_ENCODING);
+        let wares = record.value(WARES_ID, WARES_ENCODING);
+        let (Some(coins), Some(Value::Bytes(wares))) = (coins, wares) else {
+            return Self::fresh(record.player);
+        };
+        let wares = String::from_utf8_lossy(&wares);
+        Self {
+            coins: u32::try_from(coins).unwrap_or(u32::MAX),
+            wares: wares.split_whitespace().map(str::to_owned).collect(),
+        }
+    }
+}
+
+impl StateHashed for Belongings {
+    fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(u64::from(self.coins));
+        hasher.write_bytes(self.wares.join(" ").as_bytes());
+    }
+}
+
+/// Synthetic players deal with each other, and what they have persists. Adds [`CrowdPlugin`] and [`DirectoryPlugin`] when they
+/// are missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TradePlugin;
+
+impl Plugin for TradePlugin {
+    fn is_unique(&self) -> bool {
+        false
+    }
+
+    fn build(&self, app: &mut App) {
+        if !sim::begin::<Self, _>(app, (CrowdPlugin, DirectoryPlugin)) {
+            return;
+        }
+        let spec = |name, id, encoding| {
+            let spec = AttributeSpec::new(name, id, encoding);
+            spec.to(Audience::OWNER).persistent()
+        };
+        let coins = spec("coins", COINS_ID, COINS_ENCODING);
+        let wares = spec("wares", WARES_ID, WARES_ENCODING);
+        app.replicate_field(coins, |owner: &Belongings| owner.coins)
+            .replicate_field(wares, |owner: &Belongings| {
+                Value::from(owner.wares.join(" ").as_str())
+            })
+            .init_resource::<LeftBelongings>()
+            .count_memory::<LeftBelongings>("crowd")
+            .add_observer(lay_aside)
+            .hash_component::<Belongings>("belongings")
+            .hash_part("belongings_left", |world, hasher| {
+                for (player, left) in &world.resource::<LeftBelongings>().0 {
+                    hasher.write_u64(player.0);
+                    left.hash(hasher);
+                }
+            })
+            .add_systems(
+                FixedUpdate,
+                (hand_out, deal)
+                    .chain()
+                    .after(CrowdSystems)
+                    .in_set(SimSystems::Think),
+            );
+    }
+
+    fn finish(&self, app: &mut App) {
+        sim::finish(app);
+    }
+}
+
+/// What players have who are here and have no object: they watch, say, and are given another one later.
+#[derive(Resource, Clone, Debug, Default)]
+struct LeftBelongings(BTreeMap<PlayerId, Belongings>);
+
+impl MemoryUse for LeftBelongings {
+    fn heap_bytes(&self) -> usize {
+        let wares = self.0.values().map(|left| &left.wares);
+        let wares = wares.map(|wares| wares.heap_bytes() + each(wares));
+        wares.sum::<usize>() + self.0.heap_bytes()
+    }
+}
+
+/// Keeps what a player has whose object goes, for its next one.
+fn lay_aside(
+    gone: On<Remove<Belongings>>,
+    owners: Query<(&PlayerId, &Belongings)>,
+    directory: Res<Directory>,
+    mut left: ResMut<LeftBelongings>,
+) {
+    if let Ok((&player, belongings)) = owners.get(gone.entity)
+        && directory.is_live(player)
+    {
+        left.0.insert(player, belongings.clone());
+    }
+}
+
+/// Gives players that came what they have, and those who have a new object what their old one had.
+fn hand_out(
+    mut loaded: MessageReader<PlayerLoaded>,
+    (players, directory): (Res<Players>, Res<Directory>),
+    mut left: ResMut<LeftBelongings>,
+    mut commands: Commands,
+) {
+    // What was laid aside of a player who left is older than its record.
+    left.0.retain(|&player, _| directory.is_live(player));
+    for PlayerLoaded { record, .. } in loaded.read() {
+        left.0.insert(record.player, Belongings::of(record));
+    }
+    left.0.retain(|&player, belongings| {
+        let Some(entity) = players.entity(player) else {
+            return true;
+        };
+        commands.entity(entity).try_insert(belongings.clone());
+        false
+    });
+}
+
+/// Pairs of players deal.
+fn deal(
+    mut owners: Query<(Entity, &PlayerId, &mut Belongings), With<Member>>,
+    mut transfers: MessageWriter<Transfer>,
+    (crowds, directory): (Res<Crowds>, Res<Directory>),
+    mut streams: ResMut<RandomStreams>,
+) {
+    if crowds.resting {
+        return;
+    }
+    let here = owners.iter().map(|(entity, &player, _)| (player, entity));
+    let mut here: Vec<(PlayerId, Entity)> = here
+        .filter(|&(player, _)| directory.is_live(player))
+        .collect();
+    if here.len() < 2 {
+        return;
+    }
+    here.sort_unstable();
+    let random = streams.stream("trades");
+    for _ in 0..DEALS_PER_TICK {
+        let mut pick = || here[random.random_range(0..here.len())];
+        let (one, other) = (pick(), pick());
+        let Ok([(.., mut giver), (.., mut taker)]) = owners.get_many_mut([one.1, other.1]) else {
+            continue;
+        };
+        exchange(&mut giver, &mut taker, random);
+        let players = [one.0, other.0];
+        transfers.write(Transfer { players });
+    }
+}
+
+/// One gives coins, and perhaps a ware.
+fn exchange(giver: &mut Belongings, taker: &mut Belongings, random: &mut Pcg64Mcg) {
+    // What somebody wrote into the store by hand may be too much to hold.
+    let room = u32::MAX - taker.coins;
+    let coins = random
+        .random_range(1..=PRICE_MAX)
+        .min(giver.coins)
+        .min(room);
+    giver.coins -= coins;
+    taker.coins += coins;
+    if random.random_bool(0.5) && !giver.wares.is_empty() && taker.wares.len() < WARES_MAX {
+        let nth = random.random_range(0..giver.wares.len());
+        taker.wares.push(giver.wares.swap_remove(nth));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn what_changes_hands_stays_as_much_and_fits_its_attribute() {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let players = [1, u64::from(u32::MAX) * 2, 3, 4].map(PlayerId);
+        let mut owners = players.map(Belongings::fresh);
+        for _ in 0..10_000 {
+            let giver = random.random_range(0..4);
+            let taker = (giver + random.random_range(1..4)) % 4;
+            let [giver, taker] = owners.get_disjoint_mut([giver, taker]).unwrap();
+            exchange(giver, taker, &mut random);
+            let value = Value::from(taker.wares.join(" ").as_str());
+            assert!(WARES_ENCODING.fits(&value) && taker.wares.len() <= WARES_MAX);
+        }
+        let coins: u32 = owners.iter().map(|owner| owner.coins).sum();
+        let mut wares: Vec<&String> = owners.iter().flat_map(|owner| &owner.wares).collect();
+        wares.sort_unstable();
+        wares.dedup();
+        assert_eq!((coins, wares.len()), (4 * COINS, 4 * WARES as usize));
+    }
+}

@@ -1,0 +1,70 @@
+//! Scenarios for the simulation server [`throng`], the synthetic crowds that play them, and a test rig.
+//!
+//! A scenario is what a run is made of, written down in a file:
+//!
+//! ```text
+//! file or built-in ──▶ [`load`] ──▶ [`Scenario`] ──▶ [`validate()`] ─▶ the runner
+//!                        │                              │
+//!                        └──── [`ScenarioError`]: file, line, column, what was found, what would be right
+//!
+//! played:  cues ──▶ what could not be done, with its line ─┐
+//!          every tick is watched ──────────────────────────┴─▶ [`Report`]: figures, and a [`Verdict`] an expectation
+//! ```
+//! A scenario is a cast list and a script in RON: scenes, crowds, queues, cues at given times, and expectations that are
+//! judged at the end. Everything but the name has a default, unknown fields are refused, units stand in the names. It may
+//! include other scenarios, and have parameters that are given values when it is played.
+//!
+//! A run that says ok is ok. An expectation with nothing to judge (no client, no path, no match) is not exercised, which
+//! is no pass. A cue that could not do what it says is a fault that fails the run, unless the scenario expects
+//! [`ScriptFaultsAllowed`](Expectation::ScriptFaultsAllowed). Wall time is judged where somebody asks for it
+//! ([`TimeJudging`]), and never that of the first second. A run that is interrupted judges nothing and says so. Before a
+//! run, [`Loaded::review`] lists all that is wrong, and warns of text that does nothing.
+//!
+//!
+//! ```
+//! use throng_scenario::{Loaded, RunOptions, ScenarioRun};
+//!
+//! let text = r#"Scenario(name: "walk", duration_s: 5, scenes: [Scene(name: "a")], cast: [
+//!     Crowd(kind: "npc", count: 20, behaviour: Wander(radius_m: 10))], expect: [PathsExact])"#;
+//! let mut run = ScenarioRun::new(Loaded::from_text("walk.ron", text)?, RunOptions::default())?;
+//! while run.step()? {}
+//! let report = run.finish()?;
+//! assert!(report.expectations.iter().all(|judged| !judged.verdict.fails()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | folder | holds |
+//! |---|---|
+//! | `scenario` | scenarios: reading, validation, play, report; all at the root of the crate |
+//! | [`crowd`] | synthetic players and NPCs |
+//! | [`testing`] | a server without sockets or a wall clock, stepped by hand |
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `bench` | the load under which the whole tick is measured, in [`crowd`] |
+//! | `lookups` | what was looked up of players elsewhere, in reports |
+//! | `leak-track` | [`NoLeaks`](Expectation::NoLeaks): what is allocated and never freed |
+//!
+//! Invariants: no text, however broken, panics or allocates more than a small multiple of its size, or of
+//! [`SCENARIO_BYTES_MAX`] where it includes files or has parameters; a scenario that
+//! passed [`validate()`] names only scenes, kinds, tags, modes and attributes that exist, and every number in it is finite
+//! and within a limit of [`limits`].
+//!
+//! Cost: O(text) to read; O(cues × log names + scenes²) to validate.
+#![warn(missing_docs)]
+
+/// What the README shows compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(test)]
+#[macro_use]
+#[path = "../../../tests/draws.rs"]
+mod draws;
+
+pub mod crowd;
+mod scenario;
+pub mod testing;
+
+pub use scenario::*;

@@ -1,0 +1,539 @@
+//! Battles: which queues open which scenes for their matches, and what fighters do there.
+//!
+//! ```text
+//! [instance]  scene opens ──▶ players of crowds are moved there and chase each other ──▶ home, as they were
+//!             └▶ bodies for synthetic players, which chase too and leave at their queue's rate
+//! ```
+//! Scenes, ways in and home, and the questions for players in place of those who left are the
+//! [instances'](throng::instance); here stands only what a scenario adds to them.
+//!
+//! Invariants: who is moved is the object that stood at home; only its team and what it does are others while it
+//! fights. Nobody is in two battles, since nobody has a seat in two instances.
+//!
+//! Limits: [`UNSEEN_FROM`] battles have a scene at once, and as many as
+//! [`InstanceSettings`](throng::instance::InstanceSettings) lets if real players fight. Further ones are counted and
+//! fought unseen, where everybody is.
+//!
+//! Cost: O(players of the battles that begin or end), and O(parties and players of crowds that fight) in a tick in which
+//! one leaves or a battle ends.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+use glam::Vec2;
+use rand::Rng;
+
+use super::schema::{Area, Queue};
+use super::script::ScenarioScript;
+use super::stage::{self, Stage};
+use crate::crowd::{
+    Behaviour, Chase, CrowdSpec, move_individual, send_home, set_behaviour, spawn_individual,
+};
+use throng::aoi::ViewCaps;
+use throng::instance::{
+    InstanceEnded, InstanceError, InstanceFault, InstanceHost, InstanceId, InstanceModes,
+    InstanceOpened, InstanceRefused, InstanceRules, InstanceStats, Instances, Leaver, PartyJoined,
+    PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, leave_instance,
+};
+use throng::matchmaking::{Match, Matchmaker, ModeId, Ticket, TicketParty, TicketPlayer};
+use throng::memory::{MemoryUse, each};
+use throng::movement::Walker;
+use throng::sim::{RandomStreams, SimTick, StateHasher};
+use throng::world::{ObjectKinds, PlayerId, StateHashed, TeamId, WorldError, despawn_object};
+
+/// Battles that have a scene at once, when nobody is to be moved there; further ones are fought unseen.
+const UNSEEN_FROM: usize = 64;
+
+/// How far fighters look for each other, metres.
+const SIGHT_M: f32 = 15.0;
+
+/// How fast those walk who are there for the battle alone, metres a second.
+const SPEED_M_S: f32 = 4.0;
+
+/// What a scenario adds to the instances in which its battles are fought.
+#[derive(Resource, Debug, Default)]
+pub struct Battles {
+    stats: BattlesStats,
+    /// The bodies of synthetic players, by their battle.
+    bodies: BTreeMap<InstanceId, Vec<(TicketPlayer, Entity)>>,
+    /// What players of crowds were before their battle, and are again after it.
+    before: BTreeMap<PlayerId, (Option<TeamId>, Option<Behaviour>)>,
+    /// Parties that are due to leave, a queue; below 1 after each tick.
+    leaving: Vec<f64>,
+    /// Battles that were fought unseen.
+    unseen: u64,
+    cursors: BattleCursors,
+}
+
+/// What was read of the messages of instances.
+#[derive(Debug, Default)]
+struct BattleCursors {
+    refused: MessageCursor<InstanceRefused>,
+    fault: MessageCursor<InstanceFault>,
+    returned: MessageCursor<PlayerReturned>,
+    left: MessageCursor<PlayerLeft>,
+    ended: MessageCursor<InstanceEnded>,
+    opened: MessageCursor<InstanceOpened>,
+    joined: MessageCursor<PartyJoined>,
+    entered: MessageCursor<PlayerEntered>,
+}
+
+/// What became of battles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct BattlesStats {
+    /// Battles that had a scene of their own.
+    pub opened: u64,
+    /// Battles without one, since as many as there may be were being fought.
+    pub unseen: u64,
+    /// Players of crowds who were moved to a battle.
+    pub moved: u64,
+    /// Those of them who were moved home after it.
+    pub returned: u64,
+    /// Those of them who were in it no more: they had logged out, or a script took them away.
+    pub lost: u64,
+    /// Players who left their battle.
+    pub left: u64,
+    /// Players who joined a running battle.
+    pub joined: u64,
+}
+
+impl Battles {
+    /// What became of battles so far.
+    #[must_use]
+    pub const fn stats(&self) -> BattlesStats {
+        self.stats
+    }
+
+    /// Feeds what is remembered of fighters to the state hash.
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.before.len() as u64);
+        for (player, (team, behaviour)) in &self.before {
+            hasher.write_u64(player.0);
+            hasher.write_u64(team.map_or(u64::MAX, |team| u64::from(team.0)));
+            hasher.write_u64(u64::from(behaviour.is_some()));
+            if let Some(behaviour) = behaviour {
+                behaviour.hash(hasher);
+            }
+        }
+        for (instance, bodies) in &self.bodies {
+            hasher.write_u64(instance.0);
+            hasher.write_u64(bodies.len() as u64);
+            for (player, _) in bodies {
+                player.digest(&mut |word| hasher.write_u64(word));
+            }
+        }
+        self.leaving
+            .iter()
+            .for_each(|due| hasher.write_u64(due.to_bits()));
+    }
+}
+
+/// Opens the scene of a queue's battles, and moves players of crowds there and home.
+struct BattleHost {
+    queue: Queue,
+}
+
+impl InstanceHost for BattleHost {
+    fn open(
+        &self,
+        world: &mut World,
+        found: &Match,
+        running: usize,
+    ) -> Result<Entity, InstanceError> {
+        let mut players = found.groups.iter().flatten().flat_map(|t| &t.members);
+        let nobody_is_moved = players.all(|player| player.real().is_none());
+        if nobody_is_moved && running >= UNSEEN_FROM {
+            return Err(InstanceError::Declined);
+        }
+        let scene = self.queue.battle_scene.as_ref();
+        let scene = scene.ok_or(InstanceError::Declined)?;
+        stage::open(world, scene, Vec2::ONE).map_err(|error| InstanceError::Host(error.to_string()))
+    }
+
+    fn admit(
+        &self,
+        world: &mut World,
+        scene: Entity,
+        _: usize,
+        player: Entity,
+    ) -> Result<(), WorldError> {
+        let at = world
+            .resource::<Stage>()
+            .place(world, scene, &Area::default());
+        move_individual(world, player, scene, &at)
+    }
+
+    fn send_home(
+        &self,
+        world: &mut World,
+        player: Entity,
+        _: &PlayerHome,
+    ) -> Result<(), WorldError> {
+        send_home(world, player).map(drop)
+    }
+}
+
+/// The queues with a battle scene are played in instances.
+pub(super) fn host_battles(world: &mut World) {
+    let queues = world.resource::<Stage>().scenario.queues.clone();
+    for queue in queues {
+        if queue.battle_scene.is_none() {
+            continue;
+        }
+        let rules = InstanceRules {
+            duration_s: f64::from(queue.battle_s),
+            seat_held_s: 0.0,
+            backfill_tries_max: 1,
+            ends_when_empty: false,
+            ..InstanceRules::default()
+        };
+        let mut modes = world.resource_mut::<InstanceModes>();
+        modes.host(&queue.mode.clone(), rules, BattleHost { queue });
+    }
+}
+
+/// Battles begin and end, and whoever leaves one is replaced.
+pub(super) fn fight(world: &mut World) {
+    // Objects come and go meanwhile, and what observes them may read the figures: these stay in the world.
+    let mut resource = world.resource_mut::<Battles>();
+    let stats = resource.stats;
+    let mut battles = std::mem::replace(
+        &mut *resource,
+        Battles {
+            stats,
+            ..Battles::default()
+        },
+    );
+    let tick = world.resource::<SimTick>().0;
+    let mut faults = tell_refusals(world, &mut battles);
+    come_home(world, &mut battles, tick);
+    faults.extend(begin(world, &mut battles, tick));
+    leave(world, &mut battles);
+    let InstanceStats {
+        opened,
+        entered,
+        returned,
+        lost,
+        left,
+        joined,
+        ..
+    } = *world.resource::<InstanceStats>();
+    battles.stats = BattlesStats {
+        opened,
+        unseen: battles.unseen,
+        moved: entered,
+        returned,
+        lost,
+        left,
+        joined,
+    };
+    *world.resource_mut::<Battles>() = battles;
+    if let Some(mut script) = world.get_resource_mut::<ScenarioScript>() {
+        let told = faults.into_iter();
+        told.for_each(|what| script.fault(tick, what));
+    }
+}
+
+fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> Vec<M> {
+    let messages = world.resource::<Messages<M>>();
+    cursor.read(messages).cloned().collect()
+}
+
+/// Counts the battles that have no scene, and tells what went wrong.
+fn tell_refusals(world: &World, battles: &mut Battles) -> Vec<String> {
+    let mut faults = Vec::new();
+    for refused in unread(world, &mut battles.cursors.refused) {
+        match refused.error {
+            InstanceError::TooMany { .. } | InstanceError::Declined => battles.unseen += 1,
+            error => faults.push(format!("battle {}: {error}", refused.match_id)),
+        }
+    }
+    for fault in unread(world, &mut battles.cursors.fault) {
+        let (player, what) = (fault.player.0, fault.error);
+        faults.push(match fault.homewards {
+            true => format!("player {player} is not home: {what}"),
+            false => format!("player {player} stays out: {what}"),
+        });
+    }
+    faults
+}
+
+/// Who is home again is what it was before; who is gone is forgotten.
+fn come_home(world: &mut World, battles: &mut Battles, tick: u64) {
+    let left = unread(world, &mut battles.cursors.left);
+    let ended = unread(world, &mut battles.cursors.ended);
+    for PlayerReturned { player, entity, .. } in unread(world, &mut battles.cursors.returned) {
+        if let Some(scene) = stage::scene_of(world, entity) {
+            stage::give_caps(world, scene, &[entity]);
+        }
+        let Some((team, behaviour)) = battles.before.remove(&player) else {
+            continue;
+        };
+        if let Some(behaviour) = behaviour {
+            set_behaviour(world, entity, &behaviour, tick + 1);
+        }
+        set_team(world, entity, team);
+    }
+    for ended in &ended {
+        // Their objects went with the scene.
+        battles.bodies.remove(&ended.instance);
+    }
+    if !(left.is_empty() && ended.is_empty()) {
+        // Not all are told of who are gone: whoever loses its object in the tick in which its battle ends is only
+        // counted, and who could not be moved home is in a fault.
+        let seats = world.resource::<Instances>();
+        battles
+            .before
+            .retain(|&player, _| seats.of(player).is_some());
+    }
+}
+
+/// Whoever entered a battle fights: those of crowds as they came, synthetic players in bodies made for it.
+fn begin(world: &mut World, battles: &mut Battles, tick: u64) -> Vec<String> {
+    let mut faults = Vec::new();
+    for InstanceOpened { instance, .. } in unread(world, &mut battles.cursors.opened) {
+        let running = world.resource::<Instances>().get(instance);
+        let sides = running.map(|running| running.lineup().sides().clone());
+        for (side, tickets) in sides.into_iter().flatten().enumerate() {
+            for ticket in &tickets {
+                faults.extend(embody(world, battles, instance, side, ticket));
+            }
+        }
+    }
+    for joined in unread(world, &mut battles.cursors.joined) {
+        let PartyJoined {
+            instance,
+            side,
+            ticket,
+        } = joined;
+        faults.extend(embody(world, battles, instance, side, &ticket));
+    }
+    for entered in unread(world, &mut battles.cursors.entered) {
+        let PlayerEntered {
+            player,
+            entity,
+            side,
+            ..
+        } = entered;
+        let before = (
+            world.get::<TeamId>(entity).copied(),
+            world.get::<Behaviour>(entity).cloned(),
+        );
+        battles.before.insert(player, before);
+        if let Some(scene) = stage::scene_of(world, entity) {
+            stage::give_caps(world, scene, &[entity]);
+        }
+        set_behaviour(world, entity, &chase(world), tick + 1);
+        set_team(world, entity, Some(team_of(side)));
+    }
+    faults
+}
+
+const fn team_of(side: usize) -> TeamId {
+    TeamId(side as u32 + 1)
+}
+
+fn chase(world: &World) -> Behaviour {
+    let kind = world.resource::<ObjectKinds>().find("player");
+    Behaviour::from(Chase {
+        kind: kind.unwrap_or_default(),
+        sight_m: SIGHT_M,
+    })
+}
+
+/// Spawns bodies for the synthetic players of a ticket in the scene of their battle. The first error, if any.
+fn embody(
+    world: &mut World,
+    battles: &mut Battles,
+    instance: InstanceId,
+    side: usize,
+    ticket: &Ticket,
+) -> Option<String> {
+    let scene = world.resource::<Instances>().get(instance)?.scene();
+    let (stage, behaviour) = (world.resource::<Stage>(), chase(world));
+    let kind = world.resource::<ObjectKinds>().find("player");
+    let at = stage.place(world, scene, &Area::default());
+    let body = CrowdSpec {
+        team: Some(team_of(side)),
+        behaviour,
+        speed_m_s: SPEED_M_S,
+        caps: stage.caps(scene).unwrap_or(ViewCaps {
+            players: 0,
+            npcs: 0,
+            things: 0,
+        }),
+        ..CrowdSpec::new("", kind.unwrap_or_default(), 1, scene, at)
+    };
+    let mut fault = None;
+    for &player in &ticket.members {
+        let TicketPlayer::Synthetic(number) = player else {
+            continue;
+        };
+        match spawn_individual(world, &body, number, Walker) {
+            Ok(entity) => battles
+                .bodies
+                .entry(instance)
+                .or_default()
+                .push((player, entity)),
+            Err(error) => {
+                fault.get_or_insert_with(|| format!("player {player} stays out: {error}"));
+            }
+        }
+    }
+    fault
+}
+
+/// Parties without a home leave their battles at each queue's rate.
+fn leave(world: &mut World, battles: &mut Battles) {
+    let scenario = &world.resource::<Stage>().scenario;
+    let hz = scenario.tick_hz;
+    let rates: Vec<(String, f64)> = scenario
+        .queues
+        .iter()
+        .map(|queue| (queue.mode.clone(), f64::from(queue.leaves_per_s)))
+        .collect();
+    battles.leaving.resize(rates.len(), 0.0);
+    for (nth, (mode, per_s)) in rates.into_iter().enumerate() {
+        battles.leaving[nth] += per_s / hz;
+        let Some(mode) = world.resource::<Matchmaker>().mode_named(&mode) else {
+            continue;
+        };
+        while battles.leaving[nth] >= 1.0 {
+            battles.leaving[nth] -= 1.0;
+            if !leave_one(world, battles, mode) {
+                battles.leaving[nth] %= 1.0;
+            }
+        }
+    }
+}
+
+/// A random synthetic party of a mode leaves its battle; whether there is one.
+fn leave_one(world: &mut World, battles: &mut Battles, mode: ModeId) -> bool {
+    let draw = world
+        .resource_mut::<RandomStreams>()
+        .stream("battles")
+        .next_u64();
+    let mut of_mode: Vec<(InstanceId, TicketParty)> = Vec::new();
+    for (id, instance) in world.resource::<Instances>().iter() {
+        if instance.lineup().mode() == mode {
+            let parties = instance.lineup().sides().iter().flatten();
+            let free = parties.filter(|ticket| ticket.party.real().is_none());
+            of_mode.extend(free.map(|ticket| (id, ticket.party)));
+        }
+    }
+    if of_mode.is_empty() {
+        return false;
+    }
+    let (id, party) = of_mode[(draw % of_mode.len() as u64) as usize];
+    let lineup = world.resource::<Instances>().get(id).map(|of| of.lineup());
+    let parties = lineup
+        .into_iter()
+        .flat_map(|lineup| lineup.sides())
+        .flatten();
+    let gone: Vec<TicketPlayer> = parties
+        .filter(|ticket| ticket.party == party)
+        .flat_map(|ticket| ticket.members.clone())
+        .collect();
+    if let Some(bodies) = battles.bodies.get_mut(&id) {
+        for (_, body) in bodies.extract_if(.., |(player, _)| gone.contains(player)) {
+            // It is gone when a script has closed its scene.
+            let _ = despawn_object(world, body);
+        }
+    }
+    leave_instance(world, id, Leaver::Party(party))
+}
+
+fn set_team(world: &mut World, entity: Entity, team: Option<TeamId>) {
+    let Ok(mut entity) = world.get_entity_mut(entity) else {
+        return;
+    };
+    match team {
+        Some(team) => entity.insert(team),
+        None => entity.remove::<TeamId>(),
+    };
+}
+
+impl MemoryUse for Battles {
+    fn heap_bytes(&self) -> usize {
+        each(self.bodies.values())
+            + self.bodies.heap_bytes()
+            + self.before.heap_bytes()
+            + self.leaving.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::load::Loaded;
+    use super::super::runner::{RunOptions, ScenarioRun};
+    use super::*;
+
+    /// Half of the players log out in any tick, so that some do so when their battles end, and come back at once.
+    const CHURN: &str = r#"Scenario(name: "churn", seed: 3,
+        scenes: [Scene(name: "lobby", map: Generate(Rooms(width_tiles: 60, height_tiles: 60)))],
+        cast: [Crowd(tag: "guests", kind: "player", count: 24, behaviour: Wander(radius_m: 9))],
+        queues: [Queue(mode: "duel", rules: Groups(group_size: 1), crowd: "guests", battle_s: 0.2, rest_s: 0,
+            battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
+        script: [Every(t_s: 0.05, from_s: 1, run: Logout(tag: "guests", count: 2)),
+            Every(t_s: 0.05, from_s: 1, run: Login(tag: "guests", count: 2))],
+    )"#;
+
+    #[test]
+    fn nothing_is_remembered_of_who_fights_no_more() {
+        let loaded = Loaded::from_text("churn.ron", CHURN).unwrap();
+        let options = RunOptions {
+            ticks: Some(200),
+            ..RunOptions::default()
+        };
+        let mut run = ScenarioRun::new(loaded, options).unwrap();
+        let mut remembered = 0;
+        for _ in 0..199 {
+            assert!(run.step().unwrap());
+            let world = run.server().world();
+            let seats = world.resource::<Instances>();
+            let before = &world.resource::<Battles>().before;
+            remembered += before.len();
+            for player in before.keys() {
+                assert!(seats.of(*player).is_some(), "{player:?} has no seat");
+            }
+        }
+        let stats = *run.server().world().resource::<InstanceStats>();
+        assert!(remembered > 0);
+        assert!(stats.lost > 0 && stats.returned > 0, "{stats:?}");
+    }
+
+    #[test]
+    fn all_that_is_remembered_of_battles_is_in_the_state_hash() {
+        let hash = |battles: &Battles| {
+            let mut hasher = StateHasher::default();
+            battles.hash(&mut hasher);
+            hasher.finish()
+        };
+        let fighters = [
+            (None, None),
+            (Some(TeamId(1)), None),
+            (None, Some(crate::crowd::Idle.into())),
+        ];
+        let fighters = fighters.map(|fighter| Battles {
+            before: BTreeMap::from([(PlayerId(1), fighter)]),
+            ..Battles::default()
+        });
+        let entity = Entity::PLACEHOLDER;
+        let bodies = [1, 2].map(|player| Battles {
+            bodies: BTreeMap::from([(
+                InstanceId(1),
+                vec![(TicketPlayer::Real(PlayerId(player)), entity)],
+            )]),
+            ..Battles::default()
+        });
+        let due = Battles {
+            leaving: vec![0.5],
+            ..Battles::default()
+        };
+        let nothing = Battles::default();
+        let all = fighters.iter().chain(&bodies).chain([&due, &nothing]);
+        let hashes: std::collections::BTreeSet<_> = all.map(hash).collect();
+        assert_eq!(hashes.len(), 7);
+    }
+}

@@ -1,0 +1,76 @@
+//! Every packet of a run, written down beside what the mirrors get.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use throng::outbox::{CaptureSink, Sink};
+use throng::wire::CloseReason;
+use throng::wire::{Channel, ClientId};
+
+/// Where the packets of a run are written; both its halves, the run's and the outbox's, write into the same.
+#[derive(Clone)]
+pub(super) struct PacketLog(Arc<Mutex<CaptureSink<Box<dyn Write + Send + Sync>>>>);
+
+impl PacketLog {
+    /// Begins the capture.
+    ///
+    /// # Errors
+    /// When its first bytes cannot be written.
+    pub fn new(to: Box<dyn Write + Send + Sync>) -> io::Result<Self> {
+        Ok(Self(Arc::new(Mutex::new(CaptureSink::new(to)?))))
+    }
+
+    /// A sink that writes down what it passes on.
+    pub fn before(&self, next: Box<dyn Sink>) -> Box<dyn Sink> {
+        Box::new(CapturingSink {
+            log: self.clone(),
+            next,
+        })
+    }
+
+    /// Writes out what was gathered.
+    ///
+    /// # Errors
+    /// When some of the packets could not be written.
+    pub fn finish(&self) -> io::Result<()> {
+        self.with(|sink| {
+            sink.flush();
+            match sink.errors() {
+                0 => Ok(()),
+                errors => Err(io::Error::other(format!(
+                    "{errors} records are missing in the capture"
+                ))),
+            }
+        })
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut CaptureSink<Box<dyn Write + Send + Sync>>) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct CapturingSink {
+    log: PacketLog,
+    next: Box<dyn Sink>,
+}
+
+impl Sink for CapturingSink {
+    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
+        self.log.with(|log| log.deliver(client, channel, packet));
+        self.next.deliver(client, channel, packet);
+    }
+
+    fn close(&mut self, client: ClientId, reason: CloseReason) {
+        self.log.with(|log| log.close(client, reason));
+        self.next.close(client, reason);
+    }
+
+    /// The capture is flushed at its end: a write for each tick would be slow.
+    fn flush(&mut self) {
+        self.next.flush();
+    }
+
+    fn errors(&self) -> u64 {
+        self.next.errors() + self.log.with(|log| log.errors())
+    }
+}

@@ -1,0 +1,505 @@
+//! Expectations, judged when a run is over.
+//!
+//! A run that says ok is ok: what could not be judged for want of anything to judge is *not exercised*, which is no pass.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::*;
+use serde_json::Value;
+
+use super::counters;
+use super::leaks::LeakFigures;
+use super::margin::{Margin, MarginSide};
+use super::report::{Judged, Report, Verdict};
+use super::schema::{Expectation, Scenario, TickLimit};
+use super::watch::{TickSpan, Watch, Watched};
+use crate::crowd::{SyntheticClients, mirror_errors};
+use throng::aoi::{AoiStats, SceneInterest, validate_views};
+use throng::inbox::Inbox;
+use throng::matchmaking::Matchmaker;
+use throng::memory::allocations;
+use throng::nav::NavStats;
+use throng::outbox::Outbox;
+use throng::session::{SessionStats, Sessions};
+use throng::sync::SyncStats;
+use throng::world::SceneId;
+
+/// Which expectations on wall time are judged; the others are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeJudging {
+    /// None.
+    Never,
+    /// Those that say so by themselves, [`Expectation::TicksUnderMs`].
+    #[default]
+    AsWritten,
+    /// All.
+    Always,
+}
+
+/// What expectations are judged by.
+pub(super) struct Evidence<'a> {
+    pub world: &'a World,
+    pub report: &'a Report,
+    /// The report as JSON, at the ends of windows of time, by their ticks.
+    pub snapshots: &'a BTreeMap<u64, Value>,
+    /// Whether nothing was left to do in the end.
+    pub at_rest: bool,
+    pub time: TimeJudging,
+}
+
+/// What was found.
+struct Finding {
+    verdict: Verdict,
+    found: String,
+}
+
+impl Finding {
+    fn of(holds: bool, found: impl Into<String>) -> Self {
+        let verdict = if holds {
+            Verdict::Holds
+        } else {
+            Verdict::Broken
+        };
+        let found = found.into();
+        Self { verdict, found }
+    }
+
+    fn unused(found: impl Into<String>) -> Self {
+        Self {
+            verdict: Verdict::NotExercised,
+            found: found.into(),
+        }
+    }
+
+    /// Whether nothing was kept that nobody needs any more; known when the world is gone.
+    fn of_leaks(found: Option<&LeakFigures>) -> Self {
+        // Without the allocator that tells of its calls none is known.
+        let Some(found) = found.filter(|_| allocations() > 0) else {
+            return Self::unused("allocations were not followed");
+        };
+        let LeakFigures {
+            leaked,
+            growing,
+            lost_blocks,
+            knows_inlined,
+            ..
+        } = found;
+        let Some(first) = leaked.iter().chain(growing).next() else {
+            if !knows_inlined {
+                return Self::unused(
+                    "the build has no line tables: what inlined functions keep is not known",
+                );
+            }
+            let lost = match lost_blocks {
+                0 => String::new(),
+                lost => format!("; {lost} small blocks were not followed"),
+            };
+            return Self::of(true, format!("nothing is left{lost}"));
+        };
+        let found = format!(
+            "{} bytes in {} blocks of {}",
+            first.bytes, first.blocks, first.function
+        );
+        Self::of(false, found)
+    }
+
+    fn not_at_rest() -> Self {
+        Self::of(false, "the run did not come to rest")
+    }
+}
+
+/// The figures between the ends of a window of time, or of the whole run.
+struct Figures<'a> {
+    start: Option<&'a Value>,
+    end: &'a Value,
+}
+
+impl Figures<'_> {
+    /// A figure, or what it grew.
+    fn of(&self, name: &str) -> Option<f64> {
+        let end = counters::value(self.end, name)?;
+        let start = self.start.filter(|_| counters::only_grows(name));
+        Some(end - start.map_or(0.0, |start| counters::value(start, name).unwrap_or(0.0)))
+    }
+
+    /// A count; 0 for one that is not there.
+    fn count(&self, name: &str) -> u64 {
+        self.of(name).unwrap_or(0.0) as u64
+    }
+}
+
+/// The ticks at which the report is needed as it is then.
+pub(super) fn snapshot_ticks(scenario: &Scenario) -> impl Iterator<Item = u64> {
+    let spans = scenario
+        .expect
+        .iter()
+        .map(|expectation| TickSpan::of(expectation, scenario.tick_hz));
+    spans.flat_map(|span| [Some(span.after), span.until].into_iter().flatten())
+}
+
+/// Judges what was not given back, now that the world is gone.
+pub(super) fn judge_leaks(scenario: &Scenario, report: &mut Report, time: TimeJudging) {
+    let expect = scenario.expect.iter().zip(&mut report.expectations);
+    for (expectation, of) in expect.filter(|(expectation, _)| **expectation == Expectation::NoLeaks)
+    {
+        *of = judged(expectation, Finding::of_leaks(report.leaks.as_ref()), time);
+    }
+}
+
+/// Judges every expectation, now that everything is at rest, and that no cue of the script failed.
+pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judged> {
+    // What cannot be written as JSON has no figures, and no expectation on one holds.
+    let last = serde_json::to_value(evidence.report).unwrap_or_default();
+    let watch = evidence.world.resource::<Watch>();
+    let report = evidence.report;
+    let judge_one = |(nth, expectation): (usize, &Expectation)| {
+        let span = TickSpan::of(expectation, scenario.tick_hz);
+        let figures = Figures {
+            start: evidence.snapshots.get(&span.after),
+            end: span
+                .until
+                .and_then(|until| evidence.snapshots.get(&until))
+                .unwrap_or(&last),
+        };
+        let (plain, window) = expectation.in_window();
+        let ticks = evidence.report.ticks;
+        let finding = if window.is_some() && ticks <= span.after {
+            Finding::unused(format!("the run ended before, after tick {ticks}"))
+        } else {
+            find(plain, watch.item(nth), &figures, evidence)
+        };
+        let margin = match finding.verdict {
+            Verdict::NotExercised => None,
+            _ => margin(plain, watch.item(nth), window.is_some(), &figures, report),
+        };
+        Judged {
+            margin,
+            ..judged(expectation, finding, evidence.time)
+        }
+    };
+    let expect = || scenario.expect.iter();
+    let allows = expect().any(|e| matches!(e, Expectation::ScriptFaultsAllowed));
+    let says = expect().any(|e| matches!(e, Expectation::NoScriptFaults));
+    let has_script = report.script_cues_run > 0 || report.script_fault_count > 0;
+    let written = expect()
+        .enumerate()
+        .filter(|(_, expectation)| !matches!(expectation, Expectation::ScriptFaultsAllowed));
+    let mut all: Vec<Judged> = written.map(judge_one).collect();
+    if has_script && !allows && !says {
+        let finding = no_script_faults(report);
+        all.push(judged(&Expectation::NoScriptFaults, finding, evidence.time));
+    }
+    all
+}
+
+/// What is said of the expectations of a run that was interrupted.
+pub(super) fn not_judged(scenario: &Scenario) -> Vec<Judged> {
+    let not_judged = |expectation: &Expectation| Judged {
+        text: expectation.to_string(),
+        holds: None,
+        verdict: Verdict::NotJudged,
+        found: "interrupted".to_owned(),
+        margin: None,
+    };
+    scenario.expect.iter().map(not_judged).collect()
+}
+
+/// What was found, unless it is about time and nobody asked for that to be judged.
+fn judged(expectation: &Expectation, finding: Finding, time: TimeJudging) -> Judged {
+    let (plain, _) = expectation.in_window();
+    let is_judged = match (plain, plain.tick_limit()) {
+        (_, Some(limit)) => match time {
+            TimeJudging::Never => false,
+            TimeJudging::AsWritten => limit.is_firm,
+            TimeJudging::Always => true,
+        },
+        (Expectation::Counter { name, .. }, _) if counters::is_of_time(name) => {
+            time == TimeJudging::Always
+        }
+        _ => true,
+    };
+    let verdict = match finding.verdict {
+        verdict if is_judged => verdict,
+        Verdict::Broken => Verdict::SlowHere,
+        _ => Verdict::NotJudged,
+    };
+    Judged {
+        text: expectation.to_string(),
+        holds: match verdict {
+            Verdict::Holds => Some(true),
+            Verdict::Broken => Some(false),
+            Verdict::NotExercised | Verdict::NotJudged | Verdict::SlowHere => None,
+        },
+        verdict,
+        found: finding.found,
+        margin: None,
+    }
+}
+
+fn find(
+    expectation: &Expectation,
+    watched: Option<&Watched>,
+    figures: &Figures,
+    evidence: &Evidence,
+) -> Finding {
+    let report = evidence.report;
+    match expectation {
+        Expectation::ViewsWithinCap => seen(watched, "nobody saw anybody", || {
+            format!("longest list {}", report.views.max_list)
+        }),
+        Expectation::NobodyOnBlocked => seen(watched, "nobody was there", || "nobody".to_owned()),
+        Expectation::PathsExact { share } => paths_exact(watched, *share),
+        Expectation::TickP99UnderMs(_)
+        | Expectation::SetP99UnderMs(..)
+        | Expectation::TicksUnderMs { .. } => ticks_under(expectation.tick_limit(), watched),
+        Expectation::ViewsStable => views_stable(evidence),
+        Expectation::MirrorsEqual => mirrors_equal(evidence),
+        Expectation::NoUnreachable => {
+            let requested = figures.count("paths.requested");
+            let unreachable = figures.count("paths.unreachable");
+            match requested {
+                0 => Finding::unused("no path was asked for"),
+                _ => Finding::of(unreachable == 0, format!("{unreachable} of {requested}")),
+            }
+        }
+        Expectation::MatchesAtLeast(count) => {
+            let matches = figures.count("matchmaking.matches");
+            if report.matchmaking.queued == 0 {
+                return Finding::unused("no party queued");
+            }
+            Finding::of(matches >= *count, format!("{matches} matches"))
+        }
+        Expectation::WaitUnderS(seconds) => {
+            // Who waits still has waited, too.
+            let longest = report.matchmaking.max_wait_s;
+            let longest = longest.max(report.matchmaking.waiting_for_s);
+            match report.matchmaking.matches {
+                0 => Finding::unused("no match was made"),
+                _ => {
+                    let waiting = report.matchmaking.waiting;
+                    let found = format!("{longest:.1} s, {waiting} parties still wait");
+                    Finding::of(longest < *seconds, found)
+                }
+            }
+        }
+        Expectation::Conserved => conserved(evidence.world, report),
+        Expectation::BytesPerClientUnder(bytes) => {
+            let seconds = figures.of("clients.mirror_seconds").unwrap_or(0.0);
+            if seconds <= 0.0 {
+                return Finding::unused("no client received anything");
+            }
+            let found = figures.of("sync.bytes").unwrap_or(0.0) / seconds;
+            Finding::of(found < *bytes, format!("{found:.0} bytes/s"))
+        }
+        Expectation::NoLeaks => Finding::of_leaks(None),
+        Expectation::HashIs(hash) => {
+            Finding::of(report.state_hash == *hash, report.state_hash.clone())
+        }
+        Expectation::Counter {
+            name,
+            at_least,
+            at_most,
+        } => match figures.of(name) {
+            None => Finding::unused("the figure is not known here"),
+            Some(found) => {
+                let holds = at_least.is_none_or(|least| found >= least)
+                    && at_most.is_none_or(|most| found <= most);
+                // Thousandths; most figures are whole numbers.
+                Finding::of(holds, format!("{}", (found * 1e3).round() / 1e3))
+            }
+        },
+        Expectation::NoScriptFaults => no_script_faults(report),
+        Expectation::NoIdleCues => no_idle_cues(report),
+        // Left out above, and refused by validation within a window.
+        Expectation::ScriptFaultsAllowed
+        | Expectation::After { .. }
+        | Expectation::Between { .. } => Finding::unused("nothing to judge"),
+    }
+}
+
+/// What was found beside what is allowed; `None` for an expectation that is not about one number.
+fn margin(
+    expectation: &Expectation,
+    watched: Option<&Watched>,
+    is_in_window: bool,
+    figures: &Figures,
+    report: &Report,
+) -> Option<Margin> {
+    let below = |found: f64, limit: f64, unit| Margin::new(found, limit, MarginSide::Below, unit);
+    Some(match expectation {
+        &Expectation::TickP99UnderMs(ms) if !is_in_window => below(report.tick_ms.p99, ms, "ms"),
+        &Expectation::SetP99UnderMs(set, ms) if !is_in_window => {
+            below(report.systems.get(set.name())?.p99_ms, ms, "ms")
+        }
+        &Expectation::TicksUnderMs { ms, share, .. } if share >= 1.0 => {
+            below(watched?.longest_ms, ms, "ms")
+        }
+        &Expectation::TicksUnderMs { share, .. } => {
+            let watched = watched.filter(|watched| watched.looked_at > 0)?;
+            let under = 100.0 * watched.under as f64 / watched.looked_at as f64;
+            Margin::new(under, 100.0 * share, MarginSide::AtLeast, "% of ticks")
+        }
+        &Expectation::BytesPerClientUnder(bytes) => {
+            let seconds = figures.of("clients.mirror_seconds")?;
+            below(figures.of("sync.bytes")? / seconds, bytes, "bytes/s")
+        }
+        &Expectation::WaitUnderS(seconds) => {
+            let parties = &report.matchmaking;
+            below(parties.max_wait_s.max(parties.waiting_for_s), seconds, "s")
+        }
+        &Expectation::MatchesAtLeast(count) => {
+            let found = figures.of("matchmaking.matches")?;
+            Margin::new(found, count as f64, MarginSide::AtLeast, "matches")
+        }
+        Expectation::Counter {
+            name,
+            at_least,
+            at_most,
+        } => {
+            let found = figures.of(name)?;
+            // Of two bounds the one that is nearer, by how large it is.
+            let least = at_least.map(|least| Margin::new(found, least, MarginSide::AtLeast, ""));
+            let most = at_most.map(|most| Margin::new(found, most, MarginSide::AtMost, ""));
+            let sides = least.into_iter().chain(most);
+            sides.min_by(|a, b| a.room().total_cmp(&b.room()))?
+        }
+        _ => return None,
+    })
+}
+
+/// What was watched for all the time and should never have happened.
+fn seen(watched: Option<&Watched>, nothing: &str, well: impl FnOnce() -> String) -> Finding {
+    match watched {
+        Some(watched) if watched.looked_at > 0 => {
+            let told = watched.faults.told();
+            Finding::of(told.is_none(), told.unwrap_or_else(well))
+        }
+        _ => Finding::unused(nothing),
+    }
+}
+
+fn paths_exact(watched: Option<&Watched>, asked: Option<f64>) -> Finding {
+    let (checked, found) = watched.map_or((0, 0), |watched| (watched.looked_at, watched.found));
+    if found > 0 && (checked as f64) < (asked.unwrap_or(0.0) * found as f64).floor() {
+        return Finding::unused(format!(
+            "only {checked} of {found} paths could be searched anew"
+        ));
+    }
+    let nothing = match found {
+        0 => "no path was found".to_owned(),
+        _ => format!("none of {found} paths could be searched anew"),
+    };
+    let share = 100.0 * checked as f64 / found.max(1) as f64;
+    seen(watched, &nothing, || {
+        format!("a sample of {checked} of {found} ({share:.1} %) searched anew by A*")
+    })
+}
+
+fn ticks_under(limit: Option<TickLimit>, watched: Option<&Watched>) -> Finding {
+    let (Some(limit), Some(watched)) = (limit, watched.filter(|watched| watched.looked_at > 0))
+    else {
+        return Finding::unused("the run ended before a tick counted");
+    };
+    let (under, ticks) = (watched.under, watched.looked_at);
+    // Rounded up as a percentile is: of ten ticks, 99 in 100 are all ten.
+    let needed = (limit.share * ticks as f64).ceil() as u64;
+    let share = 100.0 * under as f64 / ticks as f64;
+    let longest = watched.longest_ms;
+    Finding::of(
+        under >= needed,
+        format!("{share:.1} % of {ticks} ticks, longest {longest:.2} ms"),
+    )
+}
+
+fn no_script_faults(report: &Report) -> Finding {
+    let faults = report.script_fault_count;
+    let ran = match report.script_cues_run {
+        0 if faults == 0 => return Finding::unused("no cue ran"),
+        1 => "a cue ran once".to_owned(),
+        ran => format!("cues ran {ran} times"),
+    };
+    match faults {
+        0 => Finding::of(true, ran),
+        1 => Finding::of(false, format!("1 fault, {ran}")),
+        _ => Finding::of(false, format!("{faults} faults, {ran}")),
+    }
+}
+
+fn no_idle_cues(report: &Report) -> Finding {
+    match &report.script_idle_cues[..] {
+        [] if report.script_cues_run == 0 => Finding::unused("no cue ran"),
+        [] => Finding::of(true, "all did something".to_owned()),
+        [first, ..] => Finding::of(false, first.clone()),
+    }
+}
+
+fn mirrors_equal(evidence: &Evidence) -> Finding {
+    let (mirrors, errors) = mirror_errors(evidence.world, 1);
+    match errors.into_iter().next() {
+        Some(error) => Finding::of(false, error),
+        None if !evidence.at_rest => Finding::not_at_rest(),
+        None if mirrors == 0 => Finding::unused("no client with a mirror was there in the end"),
+        None => Finding::of(true, format!("{mirrors} mirrors")),
+    }
+}
+
+fn views_stable(evidence: &Evidence) -> Finding {
+    let world = evidence.world;
+    if !evidence.at_rest {
+        return Finding::not_at_rest();
+    }
+    let mut links = 0;
+    for (id, scene) in world.resource::<throng::world::Scenes>().iter() {
+        let Some(interest) = world.get::<SceneInterest>(scene) else {
+            continue;
+        };
+        links += interest.views().link_count();
+        if let Err(fault) = validate_views(world, scene) {
+            let SceneId(id) = id;
+            return Finding::of(false, format!("scene {id}: {fault}"));
+        }
+    }
+    if world.resource::<Watch>().viewers() == 0 {
+        return Finding::unused("nobody with a view was there in the end");
+    }
+    Finding::of(true, format!("{links} links as they should be"))
+}
+
+/// Nothing is lost: every party, message, session and path request is accounted for.
+fn conserved(world: &World, report: &Report) -> Finding {
+    let inbox = &report.inbox;
+    let backlog = world.resource::<Inbox>().backlog() as u64;
+    let parties = world.resource::<Matchmaker>().conserved();
+    // The figures are of the end of the run; what came in while it came to rest is counted on both sides.
+    let counters = world.resource::<Inbox>().counters();
+    let messages = counters.received == counters.handled + counters.refused + backlog;
+    let stats = world.resource::<SessionStats>();
+    let sessions = world
+        .resource::<Sessions>()
+        .iter()
+        .filter(|(_, session)| session.player.is_some());
+    let logins = stats.logins == stats.logouts + sessions.count() as u64;
+    let nav = world.resource::<NavStats>();
+    let answered =
+        nav.found + nav.unreachable + nav.blocked + nav.out_of_bounds + nav.capped + nav.cancelled;
+    let paths = nav.requested == answered + nav.waiting;
+    let queued = report.matchmaking.queued;
+    if queued + inbox.received + stats.logins + nav.requested == 0 {
+        return Finding::unused("no party, message, login or path request");
+    }
+    let found = format!(
+        "{queued} parties, {} messages, {} logins, {} path requests",
+        inbox.received, stats.logins, nav.requested
+    );
+    Finding::of(parties && messages && logins && paths, found)
+}
+
+/// Whether nothing waits any more that could still change what clients hold.
+pub(super) fn is_quiet(world: &World) -> bool {
+    world.resource::<AoiStats>().queued == 0
+        && world.resource::<Inbox>().backlog() == 0
+        && world.resource::<NavStats>().waiting == 0
+        && world.resource::<SyncStats>().waiting == 0
+        && world.resource::<Outbox>().waiting_bytes() == 0
+        && !world.resource::<SyntheticClients>().is_under_way()
+}

@@ -1,0 +1,267 @@
+//! The figures of a report by their names, as expectations use them: `paths.found` is what the JSON report has at
+//! `"paths": {"found": …}`. A mode of matchmaking goes by its name, `matchmaking.modes.arena.matches`, and so do the objects
+//! of a tag, `tags.wolves`.
+//!
+//! Invariant: the names are those of the report, which a test compares.
+
+use serde_json::Value;
+
+use super::schema::SetName;
+
+/// A group of the report, the figures in it that only grow while a run lasts, and its other ones.
+type FigureGroup = (&'static str, &'static str, &'static str);
+
+/// What the figures of each set are called, and those of ticks.
+const TIMES: &str = "mean_ms p50_ms p99_ms max_ms";
+
+/// In front of the name of a mode.
+const MODES: &str = "matchmaking.modes.";
+
+/// In front of a tag.
+const TAGS: &str = "tags.";
+
+/// What is known of each mode.
+const OF_MODES: FigureGroup = (
+    MODES,
+    "matches",
+    "waiting left_over_players mean_power_gap p95_power_gap max_power_gap mean_wait_s p95_wait_s max_wait_s",
+);
+
+const GROUPS: [FigureGroup; 18] = [
+    (
+        "",
+        "ticks sim_seconds wall_seconds script_cues_run script_fault_count",
+        "",
+    ),
+    ("tick_ms.", "", "mean p50 p99 max"),
+    ("start_up.", "", "ticks mean_ms max_ms"),
+    ("objects.", "", "players npcs other peak"),
+    (
+        "clients.",
+        "logins logouts refused mirror_seconds",
+        "now mirrors peak",
+    ),
+    (
+        "sessions.",
+        "places_told links_lost resumed resumed_by_token ends_told bad_messages late_inputs",
+        "in_line max_in_line max_admitted link_dead possessing watching addresses_banned",
+    ),
+    (
+        "sessions.ended.",
+        "requested disconnected replaced behind kicked banned idle flooding unproved late full drained resumed unavailable",
+        "",
+    ),
+    (
+        "paths.",
+        "requested found unreachable blocked blocked_at_start blocked_at_goal out_of_bounds without_map capped cancelled shared",
+        "mean_us p99_us",
+    ),
+    (
+        "builds.",
+        "adopted loaded waited waited_ms late late_ticks",
+        "",
+    ),
+    (
+        "views.",
+        "enters leaves evictions refills refused",
+        "cap links max_list",
+    ),
+    (
+        "sync.",
+        "attributes_dirty attributes_clamped deltas snapshots despawns moves remotes announces postponed bases packets bytes",
+        "links bytes_per_client_s",
+    ),
+    (
+        "sync.message_bytes.",
+        "snapshots despawns deltas moves remotes announces",
+        "",
+    ),
+    (
+        "matchmaking.",
+        "queued cancelled expired matches",
+        "waiting mean_power_gap max_power_gap mean_spread p99_spread mean_wait_s max_wait_s waiting_for_s",
+    ),
+    (
+        "battles.",
+        "opened unseen moved returned lost left joined",
+        "",
+    ),
+    (
+        "inbox.",
+        "received handled refused",
+        "max_backlog max_lag_ms",
+    ),
+    ("outbox.", "frames bytes stalls dropped", ""),
+    (
+        "overload.",
+        "rises falls stretched_ticks deferred_ticks refused_ticks dilated_ticks",
+        "level max_level load time_percent in_line paths_waiting",
+    ),
+    // Of a run with a store.
+    (
+        "directory.",
+        "loads leases_lost leases_expired logins_refused transactions saves saves_refused transfers_refused store_failures look_ups look_up_hits look_up_loads look_up_failures",
+        "leases unsaved max_unsaved",
+    ),
+];
+
+/// Figures that are the process's.
+const OF_THE_PROCESS: FigureGroup = ("memory.", "", "rss_bytes peak_rss_bytes grown_bytes");
+
+/// What each module holds.
+const OF_MODULES: FigureGroup = (
+    "memory.by_module.",
+    "",
+    "aoi crowd directory ecs inbox instance map matchmaking movement nav nav_maps outbox scenario session sim sync world",
+);
+
+/// The names of all figures of a run with these modes of matchmaking and these tags.
+pub(super) fn names<'a>(
+    modes: impl IntoIterator<Item = &'a str>,
+    tags: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
+    let groups = GROUPS.iter().chain([&OF_THE_PROCESS, &OF_MODULES]);
+    let plain = groups.flat_map(|&(group, growing, others)| {
+        let names = growing.split_whitespace().chain(others.split_whitespace());
+        names.map(move |name| format!("{group}{name}"))
+    });
+    let sets = SetName::ALL.into_iter().flat_map(|set| {
+        let names = TIMES.split(' ');
+        names.map(move |name| format!("systems.{}.{name}", set.name()))
+    });
+    let (_, growing, others) = OF_MODES;
+    let of_modes = modes.into_iter().flat_map(|mode| {
+        let names = growing.split(' ').chain(others.split(' '));
+        names.map(move |name| format!("{MODES}{mode}.{name}"))
+    });
+    let of_tags = tags.into_iter().map(|tag| format!("{TAGS}{tag}"));
+    plain.chain(sets).chain(of_modes).chain(of_tags).collect()
+}
+
+/// Whether a figure only grows, so that what happened in a window of time is the difference of its ends.
+pub(super) fn only_grows(name: &str) -> bool {
+    if let Some(of_mode) = name.strip_prefix(MODES) {
+        let last = of_mode.rsplit_once('.').map_or("", |(_, last)| last);
+        return OF_MODES.1.split(' ').any(|growing| growing == last);
+    }
+    GROUPS.iter().any(|(group, growing, _)| {
+        let rest = name.strip_prefix(group);
+        rest.is_some_and(|rest| growing.split(' ').any(|growing| growing == rest))
+    })
+}
+
+/// Whether a figure of a report, by its way through the JSON, depends on how busy the machine is.
+#[must_use]
+pub fn is_of_time(name: &str) -> bool {
+    let groups = [
+        "tick_ms.",
+        "systems.",
+        "start_up.",
+        "builds.waited",
+        "builds.late",
+    ];
+    groups.iter().any(|group| name.starts_with(group))
+        || ["wall_seconds", "paths.mean_us", "paths.p99_us"].contains(&name)
+}
+
+/// A figure of a report in JSON; `None` when it is not known, such as the process's memory where nobody reads it.
+pub(super) fn value(report: &Value, name: &str) -> Option<f64> {
+    if let Some((mode, figure)) = name
+        .strip_prefix(MODES)
+        .and_then(|of_mode| of_mode.rsplit_once('.'))
+    {
+        let mut modes = report["matchmaking"]["modes"].as_array()?.iter();
+        return modes.find(|found| found["name"] == mode)?[figure].as_f64();
+    }
+    if let Some(tag) = name.strip_prefix(TAGS) {
+        return report["tags"].get(tag)?.as_f64();
+    }
+    name.split('.')
+        .try_fold(report, |at, step| at.get(step))?
+        .as_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::scenario::{Loaded, RunOptions, ScenarioRun};
+    use throng::directory::{Directory, DirectoryPlugin, MemoryDisk};
+    use throng::memory::ProcessMemory;
+
+    /// The report of a run of 1.5 s with one mode of matchmaking and a store.
+    fn report() -> Value {
+        let text = r#"Scenario(name: "x", scenes: [Scene(name: "a")], queues: [Queue(mode: "q.r")], cast: [Crowd(tag: "t.u", count: 3)])"#;
+        let loaded = Loaded::from_text("x.ron", text).unwrap();
+        let options = RunOptions {
+            ticks: Some(30),
+            memory: Some(|| {
+                Some(ProcessMemory {
+                    resident_bytes: 7,
+                    ..ProcessMemory::default()
+                })
+            }),
+            configure: vec![Box::new(|app| {
+                app.add_plugins(DirectoryPlugin);
+                let mut directory = app.world_mut().resource_mut::<Directory>();
+                directory.open(MemoryDisk::default()).unwrap();
+            })],
+            ..RunOptions::default()
+        };
+        let mut run = ScenarioRun::new(loaded, options).unwrap();
+        while run.step().unwrap() {}
+        serde_json::to_value(run.finish().unwrap()).unwrap()
+    }
+
+    /// The ways to all numbers of a report.
+    fn numbers(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Number(_) => _ = found.insert(place.to_owned()),
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+                let dot = if place.is_empty() { "" } else { "." };
+                numbers(value, &format!("{place}{dot}{name}"), found);
+            }),
+            Value::Array(modes) => modes.iter().for_each(|mode| {
+                let name = mode["name"].as_str().unwrap();
+                numbers(mode, &format!("{place}.{name}"), found);
+            }),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_report_and_each_has_its_value() {
+        let report = report();
+        let mut found = BTreeSet::new();
+        numbers(&report, "", &mut found);
+        // What a run was asked for is no figure of it.
+        assert!(found.remove("seed") && found.remove("threads"));
+        let names: BTreeSet<String> = names(["q.r"], ["t.u"]).into_iter().collect();
+        let differ: Vec<_> = names.symmetric_difference(&found).collect();
+        assert!(differ.is_empty(), "{differ:#?}");
+        for name in &names {
+            assert!(value(&report, name).is_some(), "{name}");
+        }
+        assert_eq!(value(&report, "ticks"), Some(30.0));
+        assert_eq!(value(&report, "memory.rss_bytes"), Some(7.0));
+        assert_eq!(value(&report, "tags.t.u"), Some(3.0));
+        assert_eq!(value(&report, "matchmaking.modes.q.matches"), None);
+    }
+
+    #[test]
+    fn what_grows_is_told_from_what_is() {
+        for growing in ["ticks", "paths.found", "matchmaking.modes.a.b.matches"] {
+            assert!(only_grows(growing), "{growing}");
+        }
+        for other in [
+            "objects.npcs",
+            "paths.mean_us",
+            "matchmaking.waiting",
+            "matchmaking.modes.a.waiting",
+            "sync.links",
+        ] {
+            assert!(!only_grows(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,562 @@
+//! The event log: one JSON object a line, in the order in which things happened.
+//!
+//! Within a tick, events stand in the order of the tick's sets, and within a set by scene and object id; enters and leaves
+//! by scene, of each viewer in the order in which they happened. What has no message
+//! of its own (teams, caps, hiding, cells) is found by comparing each object with what was logged of it last; so a log costs
+//! a look at every object a tick, and only when it is asked for.
+//!
+//! A run in real time has a line `{"type":"late_build","name","clearance","late_ticks"}` when what paths of a scene are searched on
+//! is there, so many ticks later than it was due: from this tick on paths may be others of the same length.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `line` | the lines as they are written |
+//! | `tickets` | parties that queue, and the matches that they are found for |
+//! | here | all others, and the log itself |
+
+mod line;
+mod tickets;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use self::line::{Blocked, Event, EventLine};
+pub(super) use self::tickets::log_matches;
+use super::stage::Stage;
+use bevy_ecs::prelude::*;
+use throng::aoi::GridCell;
+use throng::aoi::ViewEvent;
+use throng::aoi::{InterestSpec, LeaveReason, SceneInterest, Sight, ViewCaps, Viewable, Viewer};
+use throng::map::{MapEdited, SceneMap};
+use throng::nav::{BuildCameLate, Path, PathFailed, PathFound};
+use throng::session::{LinkLost, LoggedIn, LoggedOut, Resumed};
+use throng::sim::{OverloadChanged, SimTick, state_hash};
+use throng::sync::{AnnounceScope, Announced};
+use throng::world::{
+    Despawned, Object, ObjectKinds, ObjectRef, Position, Scene, SceneId, SceneOpened, Scenes,
+    Spawned, TeamId, Visibility,
+};
+
+/// Writes what happens.
+#[derive(Resource)]
+pub struct EventLog {
+    to: Box<dyn Write + Send + Sync>,
+    positions: bool,
+    known: BTreeMap<ObjectRef, Known>,
+    failed: Option<io::Error>,
+}
+
+/// What was logged of an object last.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Known {
+    team: Option<u32>,
+    hidden: bool,
+    cap: Option<u16>,
+    cell: Option<GridCell>,
+}
+
+const fn visibility_name(visibility: Visibility) -> &'static str {
+    match visibility {
+        Visibility::Near => "near",
+        Visibility::Far(_) => "far",
+        Visibility::Scene => "scene",
+    }
+}
+
+const fn reason_name(reason: LeaveReason) -> &'static str {
+    match reason {
+        LeaveReason::Range => "range",
+        LeaveReason::Evicted => "evicted",
+        LeaveReason::Despawn => "despawn",
+        LeaveReason::Scene => "scene",
+        LeaveReason::Hidden => "hidden",
+    }
+}
+
+impl EventLog {
+    /// A log into `to`; with a line for the position of every object and tick if wanted.
+    #[must_use]
+    pub fn new(to: Box<dyn Write + Send + Sync>, positions: bool) -> Self {
+        Self {
+            to,
+            positions,
+            known: BTreeMap::new(),
+            failed: None,
+        }
+    }
+
+    /// Writes out what is buffered.
+    ///
+    /// # Errors
+    /// The first error of writing; nothing was written after it.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.failed.map_or_else(|| self.to.flush(), Err)
+    }
+
+    fn write(&mut self, tick: u64, scene: Option<SceneId>, event: Event) {
+        if self.failed.is_some() {
+            return;
+        }
+        let line = EventLine {
+            event,
+            tick,
+            scene: scene.map(|scene| scene.0),
+        };
+        let written = serde_json::to_writer(&mut self.to, &line).map_err(io::Error::from);
+        self.failed = written.and_then(|()| self.to.write_all(b"\n")).err();
+    }
+}
+
+/// Scenes that opened.
+pub(in crate::scenario) fn log_scenes(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut opened: MessageReader<SceneOpened>,
+    scenes: Query<(&Scene, Option<&SceneMap>, Option<&InterestSpec>)>,
+    stage: Option<Res<Stage>>,
+) {
+    let tick = tick.0;
+    for opened in opened.read() {
+        let Ok((scene, map, interest)) = scenes.get(opened.entity) else {
+            continue;
+        };
+        let caps = stage
+            .as_ref()
+            .and_then(|stage| stage.caps(opened.entity))
+            .map_or([0; 3], ViewCaps::by_class);
+        log.write(
+            tick,
+            Some(scene.id()),
+            Event::Scene {
+                name: scene.name(),
+                map: stage
+                    .as_ref()
+                    .and_then(|stage| stage.map_name(opened.entity))
+                    .unwrap_or(""),
+                width: map.map_or(0, |map| map.tiles().width()),
+                height: map.map_or(0, |map| map.tiles().height()),
+                tile_m: map.map_or(0.0, SceneMap::tile_m),
+                cell_m: interest.map_or(0.0, |interest| interest.cell_m),
+                margin_m: interest.map_or(0.0, |interest| interest.margin_m),
+                view_cap: caps[0],
+                caps,
+                mode: match interest.map_or(Sight::Directed, |interest| interest.sight) {
+                    Sight::Directed => "directed",
+                    Sight::Mutual => "mutual",
+                },
+            },
+        );
+    }
+}
+
+/// What was given up because ticks took too long, and taken up again.
+pub(in crate::scenario) fn log_overload(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut changed: MessageReader<OverloadChanged>,
+) {
+    for OverloadChanged { change, load } in changed.read() {
+        let event = Event::Overload {
+            from: change.from.name(),
+            to: change.to.name(),
+            time_percent: change.time_percent,
+            load: *load,
+        };
+        log.write(tick.0, None, event);
+    }
+}
+
+/// Players who came and went, and lines that were lost and came back.
+pub(in crate::scenario) fn log_sessions(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut logged_in: MessageReader<LoggedIn>,
+    mut links: (MessageReader<LinkLost>, MessageReader<Resumed>),
+    mut logged_out: MessageReader<LoggedOut>,
+) {
+    let tick = tick.0;
+    for lost in links.0.read() {
+        let (client, player) = (lost.client.0, lost.player.0);
+        log.write(tick, None, Event::LinkLost { client, player });
+    }
+    for resumed in links.1.read() {
+        let Resumed {
+            client,
+            before,
+            player,
+            ..
+        } = resumed;
+        let event = Event::Resume {
+            client: client.0,
+            before: before.0,
+            player: player.0,
+        };
+        log.write(tick, None, event);
+    }
+    for login in logged_in.read() {
+        log.write(
+            tick,
+            None,
+            Event::Login {
+                client: login.client.0,
+                player: login.player.0,
+            },
+        );
+    }
+    for logout in logged_out.read() {
+        let reason = logout.reason.name();
+        log.write(
+            tick,
+            None,
+            Event::Logout {
+                client: logout.client.0,
+                player: logout.player.0,
+                reason,
+            },
+        );
+    }
+}
+
+/// Objects that came and went.
+pub(in crate::scenario) fn log_spawns(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    kinds: Res<ObjectKinds>,
+    mut spawned: MessageReader<Spawned>,
+    mut despawned: MessageReader<Despawned>,
+    objects: Query<(Option<&TeamId>, Option<&Viewer>)>,
+) {
+    let tick = tick.0;
+    let mut came: Vec<&Spawned> = spawned.read().collect();
+    came.sort_by_key(|spawned| spawned.object.reference());
+    let mut gone: Vec<Object> = despawned.read().map(|despawned| despawned.object).collect();
+    gone.sort_by_key(|object| object.reference());
+    let came_now = |object: &Object| {
+        came.binary_search_by_key(&object.reference(), |spawned| spawned.object.reference())
+            .is_ok()
+    };
+    // Who came and went in one tick came first; all others made room before.
+    let (at_once, before): (Vec<Object>, Vec<Object>) = gone.into_iter().partition(came_now);
+    before
+        .into_iter()
+        .for_each(|object| log_despawn(&mut log, tick, object));
+    for spawned in &came {
+        let object = spawned.object;
+        let (team, viewer) = objects.get(spawned.entity).unwrap_or((None, None));
+        let kind = kinds.get(object.kind());
+        let team = team.map(|team| team.0);
+        let cap = viewer.map(|viewer| viewer.caps.players);
+        log.known.insert(
+            object.reference(),
+            Known {
+                team,
+                hidden: false,
+                cap,
+                cell: None,
+            },
+        );
+        log.write(
+            tick,
+            Some(object.scene()),
+            Event::Spawn {
+                id: object.id().0,
+                generation: object.generation().0,
+                kind: kind.map_or("", |kind| &kind.name),
+                visibility: kind.map_or("near", |kind| visibility_name(kind.visibility)),
+                viewer: viewer.is_some(),
+                team,
+                x: spawned.position.x,
+                y: spawned.position.y,
+            },
+        );
+    }
+    at_once
+        .into_iter()
+        .for_each(|object| log_despawn(&mut log, tick, object));
+}
+
+/// Edits of maps.
+pub(in crate::scenario) fn log_edits(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut edited: MessageReader<MapEdited>,
+    maps: Query<&SceneMap>,
+) {
+    let tick = tick.0;
+    for edited in edited.read() {
+        let rect = edited.rect;
+        let Ok(map) = maps.get(edited.scene_entity) else {
+            continue;
+        };
+        let tiles = (rect.y..rect.bottom())
+            .flat_map(|y| (rect.x..rect.right()).map(move |x| (x as i32, y as i32)));
+        let blocked = tiles.filter(|&(x, y)| map.tiles().is_blocked(x, y)).count() as u64;
+        let blocked = match blocked {
+            0 => Blocked::All(false),
+            all if all == rect.tile_count() => Blocked::All(true),
+            _ => Blocked::Mixed("pattern"),
+        };
+        let event = Event::Edit {
+            x: rect.x,
+            y: rect.y,
+            w: rect.width,
+            h: rect.height,
+            blocked,
+        };
+        log.write(tick, Some(edited.scene), event);
+    }
+}
+
+fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
+    log.known.remove(&object.reference());
+    let event = Event::Despawn {
+        id: object.id().0,
+        generation: object.generation().0,
+    };
+    log.write(tick, Some(object.scene()), event);
+}
+
+/// What paths are searched on that came late: before the first paths that were found on it.
+pub(in crate::scenario) fn log_late_builds(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut late: MessageReader<BuildCameLate>,
+    scenes: Query<&Scene>,
+) {
+    for late in late.read() {
+        let Ok(scene) = scenes.get(late.scene) else {
+            continue;
+        };
+        let event = Event::LateBuild {
+            name: scene.name(),
+            clearance: late.clearance,
+            late_ticks: late.late_ticks,
+        };
+        log.write(tick.0, Some(scene.id()), event);
+    }
+}
+
+/// Answered path requests, before the walkers walk: who arrives in the same tick has no path left after it.
+pub(in crate::scenario) fn log_paths(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut found: MessageReader<PathFound>,
+    mut failed: MessageReader<PathFailed>,
+    paths: Query<&Path>,
+) {
+    let failed = failed.read().map(|answer| {
+        let event = Event::Path {
+            id: answer.object.id().0,
+            from: answer.from,
+            to: answer.to,
+            result: answer.reason.name(),
+            length: 0.0,
+            waypoints: &[],
+        };
+        (answer.object, event)
+    });
+    let found = found.read().map(|answer| {
+        let path = paths.get(answer.entity);
+        let event = Event::Path {
+            id: answer.object.id().0,
+            from: answer.from,
+            to: answer.to,
+            result: "found",
+            length: answer.length_tiles,
+            waypoints: path.map_or(&[], Path::waypoints),
+        };
+        (answer.object, event)
+    });
+    let mut answers: Vec<_> = failed.chain(found).collect();
+    answers.sort_by_key(|(object, _)| object.reference());
+    for (object, event) in answers {
+        log.write(tick.0, Some(object.scene()), event);
+    }
+}
+
+/// Teams, caps, hiding and cells that changed.
+pub(in crate::scenario) fn log_objects(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    objects: Query<(&Object, Option<&TeamId>, Option<&Viewer>, Option<&Viewable>)>,
+    interests: Query<&SceneInterest>,
+) {
+    let tick = tick.0;
+    let mut all: Vec<_> = objects.iter().collect();
+    all.sort_unstable_by_key(|(object, ..)| object.key());
+    for (object, team, viewer, viewable) in all {
+        let cell = interests
+            .get(object.scene_entity())
+            .ok()
+            .and_then(|i| i.views().cell(object.id().0));
+        let now = Known {
+            team: team.map(|team| team.0),
+            hidden: viewable.is_some_and(|viewable| viewable.hidden),
+            cap: viewer.map(|viewer| viewer.caps.players),
+            cell,
+        };
+        let known = log.known.entry(object.reference()).or_default();
+        let before = std::mem::replace(known, now);
+        if before == now {
+            continue;
+        }
+        let (id, scene) = (object.id().0, Some(object.scene()));
+        if before.team != now.team {
+            log.write(tick, scene, Event::Team { id, team: now.team });
+        }
+        if before.hidden != now.hidden {
+            log.write(
+                tick,
+                scene,
+                Event::Hide {
+                    id,
+                    hidden: now.hidden,
+                },
+            );
+        }
+        if before.cap != now.cap {
+            log.write(
+                tick,
+                scene,
+                Event::Cap {
+                    id,
+                    view_cap: now.cap,
+                },
+            );
+        }
+        if let Some(cell) = now.cell.filter(|_| before.cell != now.cell) {
+            log.write(
+                tick,
+                scene,
+                Event::Cell {
+                    id,
+                    cx: cell.x,
+                    cy: cell.y,
+                },
+            );
+        }
+    }
+}
+
+/// Who entered and left whose view.
+pub(in crate::scenario) fn log_views(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    scenes: Res<Scenes>,
+    interests: Query<&SceneInterest>,
+) {
+    let tick = tick.0;
+    for (scene, entity) in scenes.iter() {
+        let events = interests.get(entity).map_or(&[][..], SceneInterest::events);
+        for &event in events {
+            let event = match event {
+                ViewEvent::Enter {
+                    viewer,
+                    target,
+                    priority,
+                    ..
+                } => Event::Enter {
+                    viewer,
+                    target,
+                    priority,
+                },
+                ViewEvent::Leave {
+                    viewer,
+                    target,
+                    reason,
+                    ..
+                } => Event::Leave {
+                    viewer,
+                    target,
+                    reason: reason_name(reason),
+                },
+            };
+            log.write(tick, Some(scene), event);
+        }
+    }
+}
+
+/// What was announced, and how many were told.
+pub(in crate::scenario) fn log_announces(
+    mut log: ResMut<EventLog>,
+    tick: Res<SimTick>,
+    mut announced: MessageReader<Announced>,
+) {
+    for announced in announced.read() {
+        let from = announced.from;
+        let (scope, scene) = match announced.scope {
+            AnnounceScope::Viewers(of) => ("viewers", Some(of.scene)),
+            AnnounceScope::Radius { scene, .. } => ("radius", Some(scene)),
+            AnnounceScope::Party(_) => ("party", None),
+            AnnounceScope::Scene(scene) => ("scene", Some(scene)),
+            AnnounceScope::Client(_) => ("client", None),
+        };
+        let event = Event::Announce {
+            from: from.map(|from| from.id.0),
+            scope,
+            receivers: announced.receivers,
+        };
+        log.write(tick.0, scene.or(from.map(|from| from.scene)), event);
+    }
+}
+
+/// Positions, if wanted, and the tick's hash.
+pub(in crate::scenario) fn log_tick_end(world: &mut World) {
+    let tick = world.resource::<SimTick>().0;
+    let hash = format!("{:016x}", state_hash(world).fold());
+    let mut all: Vec<(Object, glam::Vec2)> = Vec::new();
+    if world.resource::<EventLog>().positions {
+        let mut query = world.query::<(&Object, &Position)>();
+        let objects = query.iter(world);
+        all.extend(objects.map(|(object, position)| (*object, position.0)));
+        all.sort_unstable_by_key(|(object, _)| object.key());
+    }
+    let mut log = world.resource_mut::<EventLog>();
+    for (object, at) in all {
+        let event = Event::Pos {
+            id: object.id().0,
+            x: at.x,
+            y: at.y,
+        };
+        log.write(tick, Some(object.scene()), event);
+    }
+    log.write(tick, None, Event::TickEnd { hash });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use bevy_app::{App, Update};
+
+    use super::*;
+    use throng::world::{SceneSpec, WorldPlugin, open_scene};
+
+    #[test]
+    fn what_came_late_has_a_line_with_its_scene_and_how_late_it_was() {
+        let (mut app, (mut read, written)) = (App::new(), io::pipe().unwrap());
+        app.add_plugins((bevy_time::TimePlugin, WorldPlugin))
+            .insert_resource(EventLog::new(Box::new(written), false))
+            .add_message::<BuildCameLate>()
+            .add_systems(Update, log_late_builds);
+        let spec = SceneSpec {
+            name: "cave".to_owned(),
+            ..SceneSpec::default()
+        };
+        let scene = open_scene(app.world_mut(), spec, ()).unwrap();
+        for scene in [scene, Entity::PLACEHOLDER] {
+            app.world_mut().write_message(BuildCameLate {
+                scene,
+                clearance: 2,
+                late_ticks: 17,
+            });
+        }
+        app.update();
+        let line = r#"{"type":"late_build","name":"cave","clearance":2,"late_ticks":17,"tick":0,"scene":0}"#;
+        #[expect(clippy::disallowed_methods, reason = "closes the pipe")]
+        app.world_mut().remove_resource::<EventLog>();
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        assert_eq!(text, format!("{line}\n"));
+    }
+}

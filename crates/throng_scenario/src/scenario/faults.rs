@@ -1,0 +1,321 @@
+//! Cues that could not do what they say: foreseen before they run, found after, and kept with their place.
+//!
+//! A cue is always run, and does what it can; what is here only tells. So nothing in it changes what is simulated.
+
+use bevy_ecs::prelude::*;
+use tracing::info;
+
+use super::choose::candidates;
+use super::schema::{Action, Area, Crowd, Scope};
+use super::stage::{self, Stage};
+use crate::crowd::{self, CrowdArea, SyntheticClients};
+use throng::map::SceneMap;
+use throng::matchmaking::Matchmaker;
+use throng::session::{ControlledBy, Sessions};
+use throng::world::{Object, PartyId, Position, Scene, SceneObjects};
+
+/// Faults that are kept word for word.
+const FAULTS_MAX: usize = 20;
+
+/// How often cues ran, and which of them could not do what they say.
+#[derive(Debug, Default)]
+pub(super) struct ScriptFaults {
+    kept: Vec<ScriptFault>,
+    fault_count: u64,
+    /// How often cues ran.
+    pub cues_run: u64,
+}
+
+/// A cue that could not do what it says, or something in a battle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptFault {
+    /// Which cue of the script it is, from 0; none for what no cue did.
+    pub cue: Option<usize>,
+    /// When it failed first.
+    pub tick: u64,
+    /// What it could not do then, and why.
+    pub what: String,
+    /// How often it failed in all.
+    pub count: u64,
+}
+
+impl ScriptFaults {
+    /// Takes note of a fault. Those of one cue are kept as one, with the words of the first.
+    pub fn add(&mut self, cue: Option<usize>, tick: u64, what: String) {
+        info!(cue, tick, what, "the script could not do this");
+        self.fault_count += 1;
+        let known = self.kept.iter_mut().find(|kept| match cue {
+            Some(_) => kept.cue == cue,
+            None => kept.cue.is_none() && kept.what == what,
+        });
+        if let Some(known) = known {
+            known.count += 1;
+        } else if self.kept.len() < FAULTS_MAX {
+            self.kept.push(ScriptFault {
+                cue,
+                tick,
+                what,
+                count: 1,
+            });
+        }
+    }
+
+    /// The first few, and how often any cue failed.
+    pub fn all(&self) -> (&[ScriptFault], u64) {
+        (&self.kept, self.fault_count)
+    }
+}
+
+/// What was known of an action before it was done.
+#[derive(Debug, Default)]
+pub(super) struct Foresight {
+    /// What it will not be able to do.
+    doubt: Option<String>,
+    /// Who is to be moved.
+    movers: Vec<Entity>,
+    /// The scene of the first with the tag, by which the area of a teleport is meant.
+    scene: Option<Entity>,
+}
+
+/// Looks at what an action is about to do, to those of whom it is `about`.
+pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Foresight {
+    let mut foresight = Foresight::default();
+    match action {
+        Action::Login { tag, count } => {
+            let (away, there) = players(world, tag);
+            foresight.doubt = too_few(*count, away, || match away + there {
+                0 => format!("no player bears the tag `{tag}`"),
+                _ => format!("{away} players of `{tag}` are out"),
+            });
+        }
+        Action::Logout { tag, count } => {
+            let (away, there) = players(world, tag);
+            foresight.doubt = too_few(*count, there, || match away + there {
+                0 => format!("no player bears the tag `{tag}`"),
+                _ => format!("{there} players of `{tag}` are there"),
+            });
+        }
+        Action::Release { tag, count } => {
+            let elsewhere = crowd::released_by(world, tag) as u64;
+            foresight.doubt = too_few(*count, elsewhere, || {
+                format!("{elsewhere} players of `{tag}` possess something or watch")
+            });
+        }
+        Action::Drain | Action::Reopen => foresight.doubt = is_so_already(world, action),
+        Action::SetBehaviour { tag, .. } | Action::Gather { tag, .. } => {
+            // Those who come later do it as well.
+            let crowds = world.resource::<crowd::Crowds>();
+            let mut tagged = crowds.tagged(tag).filter_map(|id| crowds.spec(id));
+            if !tagged.any(|spec| spec.count > 0) {
+                foresight.doubt = Some(format!("nobody bears the tag `{tag}`"));
+            }
+        }
+        Action::Cancel { mode, parties } => {
+            let matchmaker = world.resource::<Matchmaker>();
+            let id = matchmaker.mode_named(mode);
+            let waiting = id.map_or(0, |id| {
+                matchmaker.modes()[usize::from(id.0)].queue().len() as u64
+            });
+            foresight.doubt = too_few(Some(*parties), waiting, || {
+                format!("{waiting} parties wait in `{mode}`")
+            });
+        }
+        Action::Spawn(crowd) => {
+            foresight.movers = crowd::members(world, &crowd.tag, None);
+            foresight.doubt = without_room(world, crowd);
+        }
+        _ => {}
+    }
+    if let Some(who) = action.who() {
+        foresight.movers = about.to_vec();
+        let first = crowd::members(world, who.tag, Some(1));
+        foresight.scene = first
+            .first()
+            .and_then(|&first| stage::scene_of(world, first));
+        // Of whom a condition holds is for the run to tell, nobody among it.
+        if who.only.is_empty() {
+            let there = candidates(world, who, who.count).len() as u64;
+            let (tag, whom) = (
+                who.tag,
+                if who.is_of_clients {
+                    " and a client"
+                } else {
+                    ""
+                },
+            );
+            foresight.doubt = too_few(who.count, there, || match there {
+                0 => format!("nobody with the tag `{tag}`{whom} is there"),
+                _ => format!("{there} with the tag `{tag}`{whom} are there"),
+            });
+        }
+    }
+    let of_values = || wrong_value(action).or_else(|| silent(world, action, &foresight.movers));
+    foresight.doubt = foresight.doubt.or_else(of_values);
+    foresight
+}
+
+/// What an action that was done did not do; `None` when all is well.
+pub(super) fn hindsight(world: &World, action: &Action, foresight: &Foresight) -> Option<String> {
+    if foresight.doubt.is_some() {
+        return foresight.doubt.clone();
+    }
+    let stage = world.resource::<Stage>();
+    let area = |scene: Entity, area: &Area| stage.place(world, scene, area);
+    match action {
+        Action::Teleport { to, .. } => {
+            let place = area(foresight.scene?, to);
+            let mut scenes: Vec<Entity> = foresight
+                .movers
+                .iter()
+                .filter_map(|&mover| stage::scene_of(world, mover))
+                .collect();
+            scenes.dedup();
+            scenes
+                .into_iter()
+                .find_map(|scene| outside(world, &foresight.movers, scene, &place))
+        }
+        Action::ChangeScene { to, at, .. } => {
+            let scene = stage.scene(world, Some(to)).ok()?;
+            outside(world, &foresight.movers, scene, &area(scene, at))
+        }
+        Action::Spawn(crowd) => {
+            let scene = stage.scene(world, crowd.scene.as_deref()).ok()?;
+            let members = crowd::members(world, &crowd.tag, None);
+            let new = members.get(foresight.movers.len()..)?;
+            outside(world, new, scene, &area(scene, &crowd.at))
+        }
+        _ => None,
+    }
+}
+
+/// Fewer than an action is about; none at all is too few for any.
+fn too_few(wanted: Option<u32>, found: u64, told: impl Fn() -> String) -> Option<String> {
+    let wanted = wanted.map_or(1, u64::from);
+    (found < wanted).then(|| match wanted {
+        1 => told(),
+        _ => format!("expected {wanted}, found that {}", told()),
+    })
+}
+
+/// Players of a tag who are out, and who are there.
+fn players(world: &World, tag: &str) -> (u64, u64) {
+    let synthetics = world.resource::<SyntheticClients>();
+    let tagged = world.resource::<crowd::Crowds>().tagged(tag);
+    let counts = tagged.map(|id| synthetics.presence(id));
+    counts.fold((0, 0), |sum, (away, there)| (sum.0 + away, sum.1 + there))
+}
+
+/// A server that is to be drained and is, or to be opened and is open.
+fn is_so_already(world: &World, action: &Action) -> Option<String> {
+    let is_draining = world.resource::<Sessions>().is_draining();
+    let state = match action {
+        Action::Drain if is_draining => "drained",
+        Action::Reopen if !is_draining => "open",
+        _ => return None,
+    };
+    Some(format!("the server is {state} already"))
+}
+
+/// A crowd for which its scene has no room.
+fn without_room(world: &World, crowd: &Crowd) -> Option<String> {
+    let stage = world.resource::<Stage>();
+    let scene = stage.scene(world, crowd.scene.as_deref()).ok()?;
+    let objects = world.get::<SceneObjects>(scene)?;
+    let (max, there) = (objects.max_objects(), objects.len());
+    let room = max.saturating_sub(there);
+    (crowd.count > room).then(|| {
+        let id = world.get::<Scene>(scene).map_or(0, |scene| scene.id().0);
+        format!(
+            "scene {id} is full: it holds at most {max} objects, {there} are there and {} were to come",
+            crowd.count
+        )
+    })
+}
+
+/// A value that an attribute of scenes cannot have, so that the nearest one is set; those of objects are checked before the run.
+fn wrong_value(action: &Action) -> Option<String> {
+    let Action::SetSceneAttribute {
+        attribute, value, ..
+    } = action
+    else {
+        return None;
+    };
+    let range = crowd::scene_attribute_range(attribute)?;
+    (!range.contains(value)).then(|| {
+        format!(
+            "expected `{attribute}` from {} to {}, found {value}",
+            range.start(),
+            range.end()
+        )
+    })
+}
+
+/// Members who are to announce something and have nobody who could be told.
+fn silent(world: &World, action: &Action, speakers: &[Entity]) -> Option<String> {
+    let Action::Announce { tag, scope, .. } = action else {
+        return None;
+    };
+    let (has_ears, what): (fn(&World, Entity) -> bool, _) = match scope {
+        Scope::Party => (|world, who| world.get::<PartyId>(who).is_some(), "a party"),
+        Scope::Client => (
+            |world, who| world.get::<ControlledBy>(who).is_some(),
+            "a client",
+        ),
+        Scope::Viewers | Scope::Radius(_) | Scope::Scene => return None,
+    };
+    let without = speakers.iter().filter(|&&who| !has_ears(world, who));
+    let (without, all) = (without.count(), speakers.len());
+    (without > 0).then(|| format!("{without} of {all} of `{tag}` have no {}", &what[2..]))
+}
+
+/// Those of some objects who are not in the area in which they should be: it has no free tile, or too few to be found.
+fn outside(world: &World, objects: &[Entity], scene: Entity, area: &CrowdArea) -> Option<String> {
+    let slack_m = world.get::<SceneMap>(scene)?.tile_m();
+    let is_outside = |&&entity: &&Entity| {
+        let is_here = world
+            .get::<Object>(entity)
+            .is_some_and(|object| object.scene_entity() == scene);
+        let position = world.get::<Position>(entity);
+        is_here && position.is_some_and(|position| !area.contains(position.0, slack_m))
+    };
+    let outside = objects.iter().filter(is_outside).count();
+    let all = objects.len();
+    (outside > 0).then(|| {
+        format!("{outside} of {all} found no free tile in the area, and were put beside it")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_one_cue_are_one_and_every_one_is_counted() {
+        let mut faults = ScriptFaults::default();
+        (1..=50).for_each(|tick| faults.add(Some(3), tick, format!("no {tick}")));
+        (0..40).for_each(|cue| faults.add(Some(10 + cue), 7, "no".to_owned()));
+        faults.add(Some(3), 60, "later".to_owned());
+        let (kept, count) = faults.all();
+        assert_eq!((kept.len(), count), (FAULTS_MAX, 91));
+        assert_eq!(
+            kept[0],
+            ScriptFault {
+                cue: Some(3),
+                tick: 1,
+                what: "no 1".to_owned(),
+                count: 51
+            }
+        );
+    }
+
+    #[test]
+    fn fewer_than_are_asked_for_are_too_few() {
+        let told = || "found".to_owned();
+        assert_eq!(too_few(None, 1, told), None);
+        assert_eq!(too_few(Some(5), 5, told), None);
+        assert_eq!(too_few(Some(0), 0, told), None);
+        assert_eq!(too_few(None, 0, told), Some("found".to_owned()));
+        let message = "expected 5, found that found".to_owned();
+        assert_eq!(too_few(Some(5), 4, told), Some(message));
+    }
+}

@@ -1,0 +1,122 @@
+//! The comments above types, fields and variants, as their sources have them.
+
+use std::collections::BTreeMap;
+
+/// What sources say of types and their parts.
+#[derive(Debug, Default)]
+pub(super) struct Docs {
+    types: BTreeMap<String, String>,
+    /// Of a struct's field, of a variant, and of a variant's field: the owner of the last is `Enum::Variant`.
+    parts: BTreeMap<(String, String), String>,
+}
+
+impl Docs {
+    /// Reads sources as rustfmt writes them: a field or variant a line, with its comment above it.
+    pub fn of(sources: &[&str]) -> Self {
+        let mut docs = Self::default();
+        for source in sources {
+            docs.read(source);
+        }
+        docs
+    }
+
+    /// What is said of a type.
+    pub fn of_type(&self, name: &str) -> Option<&str> {
+        self.types.get(name).map(String::as_str)
+    }
+
+    /// What is said of a field or a variant.
+    pub fn of_part(&self, owner: &str, name: &str) -> Option<&str> {
+        let part = (owner.to_owned(), name.to_owned());
+        self.parts.get(&part).map(String::as_str)
+    }
+
+    fn read(&mut self, source: &str) {
+        let mut said: Vec<&str> = Vec::new();
+        let mut renamed: Option<&str> = None;
+        // The type whose parts follow, and its variant.
+        let (mut owner, mut variant): (Option<String>, Option<String>) = (None, None);
+        for line in source.lines() {
+            let indent = line.len() - line.trim_start().len();
+            let line = line.trim();
+            if let Some(comment) = line.strip_prefix("///") {
+                said.push(comment.trim());
+                continue;
+            }
+            if line.starts_with("#[") {
+                let name = line.split_once("rename = \"").map(|(_, rest)| rest);
+                renamed = name.and_then(|rest| rest.split('"').next()).or(renamed);
+                continue;
+            }
+            let text = plain(&said);
+            said.clear();
+            let declared = line
+                .strip_prefix("pub struct ")
+                .or_else(|| line.strip_prefix("pub enum "));
+            if let Some(rest) = declared.filter(|_| indent == 0) {
+                let name = renamed.take().unwrap_or_else(|| first_word(rest));
+                self.types.insert(name.to_owned(), text);
+                owner = line.ends_with('{').then(|| name.to_owned());
+                variant = None;
+                continue;
+            }
+            renamed = None;
+            let Some(of_type) = &owner else { continue };
+            let name = first_word(line.strip_prefix("pub ").unwrap_or(line));
+            match (indent, &variant) {
+                (0, _) => owner = None,
+                _ if name.is_empty() => {}
+                (4, _) => {
+                    self.parts.insert((of_type.clone(), name.to_owned()), text);
+                    variant = line.ends_with('{').then(|| format!("{of_type}::{name}"));
+                }
+                (8, Some(variant)) => {
+                    self.parts.insert((variant.clone(), name.to_owned()), text);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn first_word(text: &str) -> &str {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.split(|letter| !is_part(letter))
+        .next()
+        .unwrap_or_default()
+}
+
+/// Lines of a comment as one text, without the targets of links.
+fn plain(lines: &[&str]) -> String {
+    let mut rest = lines.join(" ");
+    let mut text = String::new();
+    while let Some((before, after)) = rest.split_once("](") {
+        let (before, after) = match (before.rsplit_once('['), after.split_once(')')) {
+            (Some((before, name)), Some((_, after))) => (format!("{before}{name}"), after),
+            _ => (before.to_owned(), after),
+        };
+        text += &before;
+        rest = after.to_owned();
+    }
+    text + &rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_variants_are_found_with_what_stands_above_them() {
+        let source = "/// A thing.\n#[serde(rename = \"Thing\")]\npub struct Other {\n    /// Its [size](throng::Size),\n    /// in metres.\n    pub size_m: f32,\n}\n\npub enum Way {\n    /// Up.\n    Up,\n    /// Far.\n    Far {\n        /// How far.\n        #[serde(default)]\n        by_m: f32,\n    },\n}\n";
+        let docs = Docs::of(&[source]);
+        assert_eq!(docs.of_type("Thing"), Some("A thing."));
+        assert_eq!(
+            docs.of_part("Thing", "size_m"),
+            Some("Its size, in metres.")
+        );
+        assert_eq!(docs.of_part("Way", "Up"), Some("Up."));
+        assert_eq!(docs.of_part("Way", "Far"), Some("Far."));
+        assert_eq!(docs.of_part("Way::Far", "by_m"), Some("How far."));
+        assert_eq!(docs.of_part("Way", "by_m"), None);
+    }
+}

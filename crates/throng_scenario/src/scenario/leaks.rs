@@ -1,0 +1,161 @@
+//! Whether a run gives back all that it took: after its last tick everybody leaves, all scenes close, and the server is dropped.
+//!
+//! ```text
+//! start-up over ─▶ allocations are kept ─▶ the run ─▶ judged ─▶ all leave, scenes close ─▶ held ─▶ the server goes ─▶ leaked
+//! ```
+//! Of what is *held* while the server still lives, most is room kept for whoever comes next; what is kept for each of those who
+//! left shows as many blocks of one function. What is *leaked* outlives the server.
+
+use serde::Serialize;
+
+use throng::server::Server;
+
+/// Allocations of one function that were not given back.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeldBlocks {
+    /// In how many blocks.
+    pub blocks: usize,
+    /// Of how many bytes together.
+    pub bytes: usize,
+    /// Threads count in the order of their first allocation after start-up.
+    pub thread: u32,
+    /// Who asked for it.
+    pub function: String,
+    /// Its callers, innermost first.
+    pub callers: Vec<String>,
+}
+
+/// What was not given back, each largest first; of functions of this crate and the game alone.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LeakFigures {
+    /// Bytes that were held when everybody had left, by whomever.
+    pub held_bytes: usize,
+    /// The largest of them.
+    pub held: Vec<HeldBlocks>,
+    /// What was kept for each of those who left.
+    pub growing: Vec<HeldBlocks>,
+    /// Bytes that outlived the server, by whomever.
+    pub outlived_bytes: usize,
+    /// What of them is this crate's or the game's.
+    pub leaked: Vec<HeldBlocks>,
+    /// Blocks that were not followed, because there were too many larger ones at once.
+    pub lost_blocks: u64,
+    /// Whether the program knows of functions that were inlined; if not, what they kept may pass for their callers', and so for
+    /// Bevy's.
+    pub knows_inlined: bool,
+}
+
+/// Blocks of one function from which on they are no room that is kept, but somebody's who left.
+#[cfg(feature = "leak-track")]
+const GROWING_BLOCKS: usize = 64;
+
+/// Begins to follow allocations.
+pub(super) fn begin() {
+    #[cfg(feature = "leak-track")]
+    throng::memory::track_leaks();
+}
+
+/// Allocations in `work` are not followed.
+pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
+    #[cfg(feature = "leak-track")]
+    return throng::memory::untracked(work);
+    #[cfg(not(feature = "leak-track"))]
+    work()
+}
+
+/// Lets everybody leave, closes all scenes, drops the server, and tells what was not given back.
+#[cfg(feature = "leak-track")]
+pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakFigures {
+    use std::collections::BTreeMap;
+
+    use crate::crowd::SyntheticClients;
+    use throng::memory::{
+        LiveSite, knows_inlined_functions, live_sites, stop_tracking_leaks, untracked,
+    };
+
+    let told = |site: &LiveSite| HeldBlocks {
+        blocks: site.blocks,
+        bytes: site.bytes,
+        thread: site.thread,
+        function: site.function().unwrap_or("?").to_owned(),
+        callers: site.functions.iter().take(CALLERS_TOLD).cloned().collect(),
+    };
+    clear_out(&mut server);
+    server.step(quiet_ticks);
+    // The clients that the run itself played are gone as well.
+    let mut clients = server.world_mut().resource_mut::<SyntheticClients>();
+    clients.forget_mirrors();
+    let held = untracked(live_sites);
+    drop(server);
+    untracked(|| {
+        let left = live_sites();
+        stop_tracking_leaks();
+        let ours = |sites: &[LiveSite]| -> Vec<LiveSite> {
+            let ours = sites.iter().filter(|site| site.is_ours());
+            ours.cloned().collect()
+        };
+        let of_held = ours(&held.sites);
+        // Several threads, and several callers, may leave blocks of one function.
+        let mut by_function: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+        for site in &of_held {
+            *by_function.entry(site.function()).or_default() += site.blocks;
+        }
+        let is_growing = |site: &&LiveSite| by_function[&site.function()] >= GROWING_BLOCKS;
+        let growing = of_held.iter().filter(is_growing);
+        LeakFigures {
+            held_bytes: held.sites.iter().map(|site| site.bytes).sum(),
+            held: of_held.iter().take(SITES_TOLD).map(told).collect(),
+            growing: growing.take(SITES_TOLD).map(told).collect(),
+            outlived_bytes: left.sites.iter().map(|site| site.bytes).sum(),
+            leaked: ours(&left.sites)
+                .iter()
+                .take(SITES_TOLD)
+                .map(told)
+                .collect(),
+            lost_blocks: held.lost,
+            knows_inlined: knows_inlined_functions(),
+        }
+    })
+}
+
+/// Functions that are told of each kind, and callers of each.
+#[cfg(feature = "leak-track")]
+const SITES_TOLD: usize = 10;
+#[cfg(feature = "leak-track")]
+const CALLERS_TOLD: usize = 12;
+
+/// Ends all sessions and closes all scenes.
+#[cfg(feature = "leak-track")]
+fn clear_out(server: &mut Server) {
+    use throng::session::{LogoutReason, Sessions, disconnect};
+    use throng::world::{Scenes, close_scene};
+
+    let world = server.world_mut();
+    crate::crowd::rest(world);
+    let clients: Vec<_> = world
+        .resource::<Sessions>()
+        .iter()
+        .map(|(client, _)| client)
+        .collect();
+    for client in clients {
+        disconnect(world, client, LogoutReason::Requested);
+    }
+    server.step(1);
+    let world = server.world_mut();
+    let scenes: Vec<_> = world
+        .resource::<Scenes>()
+        .iter()
+        .map(|(_, scene)| scene)
+        .collect();
+    for scene in scenes {
+        // It is open: it is on the list.
+        let _ = close_scene(world, scene);
+    }
+}
+
+/// Nothing is followed in such a build, and who expects anything of it was refused.
+#[cfg(not(feature = "leak-track"))]
+pub(super) fn look_for(server: Server, _quiet_ticks: u64) -> LeakFigures {
+    drop(server);
+    LeakFigures::default()
+}

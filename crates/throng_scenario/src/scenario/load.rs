@@ -1,0 +1,463 @@
+//! Loading scenarios, and the maps that they name.
+
+use std::path::{Path, PathBuf};
+
+use super::behaviours::Behaviours;
+use super::builtin::{BUILT_IN, built_in};
+use super::read::{read_limited, read_text};
+use super::schema::{MapSource, Scenario, ScenarioScene};
+use super::sources::{self, Source, Sources};
+use super::text::{Mistake, Outline, Problem, ScenarioError, ValuePath, closest, one_of};
+use super::validate::{
+    Problems, add_tiles, areas_beyond, dead_text, edit_problems, grid_fits, scenes_with_places,
+};
+use super::validate::{validate, validate_all};
+use throng::map::{self, MapError, TileMap, TileRect};
+
+/// Warnings that are told at once.
+const WARNINGS_MAX: usize = 50;
+
+/// What is to be said of a scenario before it is played, each with its place in the text.
+#[derive(Debug, Default)]
+pub struct Review {
+    /// What is wrong; a scenario with errors is not played.
+    pub errors: Vec<ScenarioError>,
+    /// What is allowed and probably not meant: text that does nothing, areas beyond their map.
+    pub warnings: Vec<Mistake>,
+}
+
+/// A scenario with the text that it was read from, so that errors can point into it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What the text says, as values; whether it makes sense is for [`Loaded::check`] to tell.
+    pub scenario: Scenario,
+    /// Its file; `None` for a built-in.
+    pub path: Option<PathBuf>,
+    /// What errors call the text: the file as it was asked for, or the built-in's file name.
+    pub file: String,
+    /// The whole text that `scenario` was read from, into which errors point.
+    pub text: String,
+    /// The files that the scenario includes, and its parameters; empty when it was not read here.
+    pub sources: Sources,
+}
+
+/// What stands for standard input in the place of a file.
+const STDIN: &str = "-";
+
+/// Reads a scenario: a file, or a built-in by its name, or standard input for `-`. A file wins over a built-in of the same
+/// name. Parameters have the values that the file gives them.
+///
+/// # Errors
+/// [`ScenarioError`] when there is neither, the file cannot be read or is larger than [`SCENARIO_BYTES_MAX`](super::SCENARIO_BYTES_MAX), or its
+/// text is no scenario. Whether it makes sense is for [`Loaded::check`] to tell.
+pub fn load(source: &str) -> Result<Loaded, ScenarioError> {
+    load_with(source, &[])
+}
+
+/// As [`load`], with other values for some of its parameters: pairs of a name and what would be written in the file, but
+/// for the quotes of a text.
+///
+/// # Errors
+/// As [`load`], and [`ScenarioError::Parameter`] for a parameter that the scenario has not, or not with such values.
+pub fn load_with(source: &str, set: &[(String, String)]) -> Result<Loaded, ScenarioError> {
+    Loaded::assemble(find(source)?, set)
+}
+
+/// The text of a scenario, whatever it is called by.
+fn find(source: &str) -> Result<Source, ScenarioError> {
+    let path = Path::new(source);
+    if source == STDIN {
+        return Ok(Source {
+            file: "standard input".to_owned(),
+            path: None,
+            text: read_limited(std::io::stdin().lock(), Path::new("standard input"))?,
+        });
+    }
+    if path.is_file() {
+        return Ok(Source {
+            file: source.to_owned(),
+            path: Some(path.to_owned()),
+            text: read_text(path)?,
+        });
+    }
+    if let Some(found) = built_in(source) {
+        return Ok(Source {
+            file: format!("{}.ron", found.name),
+            path: None,
+            text: found.text.to_owned(),
+        });
+    }
+    if path.exists() {
+        let error = std::io::Error::other("it is no file");
+        return Err(ScenarioError::Read {
+            path: path.to_owned(),
+            source: error,
+        });
+    }
+    let names = BUILT_IN.map(|built_in| built_in.name);
+    Err(ScenarioError::NotFound {
+        source_name: source.to_owned(),
+        hint: closest(source, names)
+            .map_or_else(String::new, |name| format!(", did you mean `{name}`?")),
+        help: format!(
+            "give a file, or one of the built-in scenarios {}",
+            one_of(&names)
+        ),
+    })
+}
+
+/// Reads a scenario from its text, with all that it includes. `file` is what errors call it.
+///
+/// # Errors
+/// [`ScenarioError::Syntax`] with the place, and what [`load`] gives for what it includes.
+pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
+    Loaded::from_text(file, text).map(|loaded| loaded.scenario)
+}
+
+impl Loaded {
+    /// A scenario from its text, with all that it includes. `file` is what errors call it; it need not exist.
+    ///
+    /// # Errors
+    /// As [`parse`].
+    pub fn from_text(file: &str, text: &str) -> Result<Self, ScenarioError> {
+        let source = Source {
+            file: file.to_owned(),
+            path: None,
+            text: text.to_owned(),
+        };
+        Self::assemble(source, &[])
+    }
+
+    fn assemble(source: Source, set: &[(String, String)]) -> Result<Self, ScenarioError> {
+        let (file, path, text) = (
+            source.file.clone(),
+            source.path.clone(),
+            source.text.clone(),
+        );
+        let (scenario, sources) = sources::assemble(source, set)?;
+        Ok(Self {
+            scenario,
+            path,
+            file,
+            text,
+            sources,
+        })
+    }
+
+    /// Whether the scenario makes sense: see [`validate()`]. Errors point into the text.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Invalid`] for the first problem.
+    pub fn check(&self, attributes: &[&str], behaviours: &Behaviours) -> Result<(), ScenarioError> {
+        self.point_at(validate(&self.scenario, attributes, behaviours))
+    }
+
+    /// Everything that is to be said of the scenario before it is played: what makes no sense, see [`validate_all`], and
+    /// text that does nothing. Of its maps nothing; see [`review_maps`](Self::review_maps).
+    #[must_use]
+    pub fn review(&self, attributes: &[&str], behaviours: &Behaviours) -> Review {
+        let problems = validate_all(&self.scenario, attributes, behaviours);
+        let warnings = if problems.is_empty() {
+            dead_text(&self.scenario, behaviours)
+        } else {
+            Vec::new()
+        };
+        let invalid = |problem| ScenarioError::Invalid(self.mistake(problem));
+        Review {
+            errors: problems.into_iter().map(invalid).collect(),
+            warnings: self.warnings(warnings),
+        }
+    }
+
+    fn warnings(&self, problems: Vec<Problem>) -> Vec<Mistake> {
+        let shown = problems.into_iter().take(WARNINGS_MAX);
+        shown.map(|problem| *self.mistake(problem)).collect()
+    }
+
+    /// Points into the text at a problem that was found elsewhere.
+    #[must_use]
+    pub fn mistake(&self, problem: Problem) -> Box<Mistake> {
+        if let Some(mistake) = self.sources.mistake(&problem) {
+            return Box::new(mistake);
+        }
+        let whole = Outline::new(&self.text).find(&problem.place);
+        let span = problem.span.clone().map_or(whole.clone(), |part| {
+            whole.start + part.start..whole.start + part.end
+        });
+        Box::new(Mistake::new(&self.file, &self.text, span, problem))
+    }
+
+    /// Where a map file that the scenario names is: a relative path is looked up beside the scenario's file first, then
+    /// in the working directory.
+    #[must_use]
+    pub fn map_path(&self, named: &Path) -> PathBuf {
+        let beside = self
+            .path
+            .as_deref()
+            .and_then(Path::parent)
+            .map(|folder| folder.join(named));
+        beside
+            .filter(|path| path.is_file())
+            .unwrap_or_else(|| named.to_owned())
+    }
+
+    /// The map files that the scenario names, each where [`map_path`](Self::map_path) finds it.
+    pub fn map_files(&self) -> impl Iterator<Item = PathBuf> {
+        let scenes = scenes_with_places(&self.scenario).into_iter();
+        scenes.filter_map(|(_, scene)| match &scene.map {
+            MapSource::File(named) => Some(self.map_path(named)),
+            MapSource::Generate(_) => None,
+        })
+    }
+
+    /// Reads or generates the map of a scene of this scenario.
+    ///
+    /// # Errors
+    /// [`ScenarioError::Map`], pointing at the scene's `map`.
+    pub fn open_map(&self, scene: &ScenarioScene) -> Result<TileMap, ScenarioError> {
+        self.point_at_map(
+            scene,
+            match &scene.map {
+                MapSource::File(named) => map::load(self.map_path(named)),
+                MapSource::Generate(recipe) => map::generate(recipe, self.scenario.seed),
+            },
+        )
+    }
+
+    /// The tiles of a scene's map, and how many of them are free: of a generated one without what only searches need.
+    fn survey_map(&self, scene: &ScenarioScene) -> Result<(TileRect, u64), ScenarioError> {
+        match &scene.map {
+            MapSource::File(_) => {
+                let map = self.open_map(scene)?;
+                Ok((map.rect(), map.free_count()))
+            }
+            MapSource::Generate(recipe) => {
+                self.point_at_map(scene, map::survey(recipe, self.scenario.seed))
+            }
+        }
+    }
+
+    /// Points at a scene's map in the text where it could not be opened.
+    fn point_at_map<T>(
+        &self,
+        scene: &ScenarioScene,
+        opened: Result<T, MapError>,
+    ) -> Result<T, ScenarioError> {
+        opened.map_err(|error| {
+            let place = scenes_with_places(&self.scenario)
+                .into_iter()
+                .find(|(_, known)| *known == scene)
+                .map_or_else(ValuePath::root, |(place, _)| place.field("map"));
+            let place = match (&scene.map, &error) {
+                (MapSource::File(_), _) => place.item(0),
+                (MapSource::Generate(_), MapError::Recipe { field, .. }) => place.field(field),
+                (MapSource::Generate(_), _) => place,
+            };
+            let mut problem = Problem::new(place, error.to_string());
+            if let (MapSource::File(named), MapError::Io { .. }) = (&scene.map, &error)
+                && named.is_relative()
+            {
+                let help =
+                    "a relative path is looked up beside the scenario's file, then in the working directory";
+                problem.help = Some(help.to_owned());
+            }
+            ScenarioError::Map(self.mistake(problem))
+        })
+    }
+
+    /// Reads or generates every map that the scenario names, each once, and checks that grids and the edits of the script
+    /// fit them. Holds one map at a time.
+    ///
+    /// # Errors
+    /// The first of those of [`review_maps`](Self::review_maps).
+    pub fn check_maps(&self) -> Result<(), ScenarioError> {
+        let errors = self.review_maps(&Behaviours::default()).errors;
+        errors.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// Reads or generates every map that the scenario names, each once, and holds one at a time. Its errors are maps that
+    /// cannot be had, as [`Loaded::open_map`] tells, and grids and edits of the script that do not fit them
+    /// ([`ScenarioError::Invalid`]); its warnings are maps without a free tile, and areas that reach beyond theirs.
+    #[must_use]
+    pub fn review_maps(&self, behaviours: &Behaviours) -> Review {
+        let (mut errors, mut problems, mut warnings) =
+            (Vec::new(), Problems::default(), Vec::new());
+        let mut seen: Vec<(&MapSource, Option<TileRect>)> = Vec::new();
+        let mut tiles = 0;
+        for (place, scene) in scenes_with_places(&self.scenario) {
+            let known = seen.iter().find(|(source, _)| *source == &scene.map);
+            let size = if let Some(&(_, size)) = known {
+                size
+            } else {
+                let surveyed = self.survey_map(scene);
+                let surveyed = surveyed.map_err(|error| errors.push(error)).ok();
+                if surveyed.is_some_and(|(_, free_tiles)| free_tiles == 0) {
+                    let message = format!("the map of scene `{}` has no free tile", scene.name);
+                    warnings.push(Problem::new(place.field("map"), message));
+                }
+                let size = surveyed.map(|(size, _)| size);
+                seen.push((&scene.map, size));
+                size.filter(|&size| problems.check(add_tiles(&mut tiles, &place, size)))
+            };
+            let Some(size) = size else { continue };
+            problems.check(grid_fits(scene, &place, size).map(drop));
+            edit_problems(&self.scenario, scene, size, &mut problems);
+            warnings.extend(areas_beyond(&self.scenario, scene, size, behaviours));
+        }
+        let problems = problems.into_vec().into_iter();
+        errors.extend(problems.map(|problem| ScenarioError::Invalid(self.mistake(problem))));
+        Review {
+            errors,
+            warnings: self.warnings(warnings),
+        }
+    }
+
+    /// Points into the text at what does not make sense there.
+    pub(super) fn point_at<T>(&self, checked: Result<T, Problem>) -> Result<T, ScenarioError> {
+        checked.map_err(|problem| ScenarioError::Invalid(self.mistake(problem)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::scenario::SCENARIO_BYTES_MAX;
+
+    /// A folder of its own for a test, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path =
+                std::env::temp_dir().join(format!("throng-load-{}-{name}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn write(&self, name: &str, content: &[u8]) -> String {
+            let path = self.0.join(name);
+            fs::write(&path, content).unwrap();
+            path.display().to_string()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn told(error: &ScenarioError) -> String {
+        let mistake = error.mistake().unwrap();
+        format!("{}:{}: {}", mistake.line, mistake.column, mistake.message)
+    }
+
+    #[test]
+    fn a_built_in_is_found_by_its_name_and_a_slip_is_corrected() {
+        assert_eq!(load("town").unwrap().scenario.name, "town");
+        assert!(
+            load("twon")
+                .unwrap_err()
+                .to_string()
+                .ends_with("did you mean `town`?")
+        );
+    }
+
+    #[test]
+    fn a_map_is_looked_up_beside_the_scenario() {
+        let folder = Folder::new("beside");
+        folder.write("small.map", b"type octile\nheight 1\nwidth 3\nmap\n..@\n");
+        let scenario = r#"Scenario(name: "x", scenes: [Scene(name: "a", map: File("small.map"))])"#;
+        let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
+        assert_eq!(
+            loaded.open_map(&loaded.scenario.scenes[0]).unwrap().width(),
+            3
+        );
+        assert!(loaded.check_maps().is_ok());
+    }
+
+    #[test]
+    fn a_missing_map_is_shown_where_it_is_named() {
+        let folder = Folder::new("missing");
+        let scenario =
+            "Scenario(name: \"x\",\n scenes: [Scene(name: \"a\", map: File(\"none.map\"))])";
+        let loaded = load(&folder.write("x.ron", scenario.as_bytes())).unwrap();
+        let error = loaded.check_maps().unwrap_err();
+        assert!(
+            told(&error).starts_with("2:38: none.map: "),
+            "{}",
+            told(&error)
+        );
+    }
+
+    #[test]
+    fn a_recipe_that_makes_no_map_is_shown_at_its_field() {
+        let text =
+            r#"Scenario(name: "x", scenes: [Scene(name: "a", map: Generate(Random(fill: 2)))])"#;
+        let scenario = parse("x.ron", text).unwrap();
+        let loaded = Loaded {
+            scenario,
+            path: None,
+            file: "x.ron".to_owned(),
+            text: text.to_owned(),
+            sources: Sources::default(),
+        };
+        assert!(told(&loaded.check_maps().unwrap_err()).starts_with("1:74: "));
+    }
+
+    #[test]
+    fn a_generated_map_without_a_free_tile_is_warned_of_once() {
+        let text = r#"Scenario(name: "x", scenes: [
+            Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 1))),
+            Scene(name: "b", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 1))),
+            Scene(name: "c", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 0.9))),
+        ])"#;
+        let loaded = Loaded {
+            scenario: parse("x.ron", text).unwrap(),
+            path: None,
+            file: "x.ron".to_owned(),
+            text: text.to_owned(),
+            sources: Sources::default(),
+        };
+        let warnings = loaded.review_maps(&Behaviours::default()).warnings;
+        let told: Vec<&str> = warnings.iter().map(|w| w.message.as_str()).collect();
+        assert_eq!(told, ["the map of scene `a` has no free tile"]);
+        assert_eq!(warnings[0].line, 2);
+    }
+
+    #[test]
+    fn an_edit_beyond_its_map_is_shown() {
+        let text = r#"Scenario(name: "x",
+            scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
+            script: [At(t_s: 1, run: Block(rect_tiles: (15, 0, 5, 10))), At(t_s: 1, run: Free(rect_tiles: (15, 0, 6, 10)))])"#;
+        let scenario = parse("x.ron", text).unwrap();
+        let loaded = Loaded {
+            scenario,
+            path: None,
+            file: "x.ron".to_owned(),
+            text: text.to_owned(),
+            sources: Sources::default(),
+        };
+        let error = loaded.check_maps().unwrap_err();
+        assert_eq!(
+            told(&error),
+            "3:107: expected a rectangle within the 20 × 10 tiles of scene `a`, found (15, 0, 6, 10)"
+        );
+    }
+
+    #[test]
+    fn files_that_are_no_text_or_too_large_are_refused() {
+        let folder = Folder::new("refused");
+        let error = load(&folder.write("x.ron", b"Scen\xffario(")).unwrap_err();
+        assert_eq!(told(&error), "1:5: expected text in UTF-8, found byte 0xff");
+        let large = vec![b' '; SCENARIO_BYTES_MAX as usize + 1];
+        let error = load(&folder.write("large.ron", &large)).unwrap_err();
+        assert!(matches!(error, ScenarioError::TooLarge { .. }));
+        assert!(matches!(
+            load(&folder.0.display().to_string()),
+            Err(ScenarioError::Read { .. })
+        ));
+    }
+}

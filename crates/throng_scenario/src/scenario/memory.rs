@@ -1,0 +1,76 @@
+//! What a run takes of memory, beside what it took before it was set up.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::*;
+use serde::Serialize;
+
+use throng::memory::{Allocated, AllocationTag, ProcessMemory, allocated_under, memory_by_module};
+use throng::sim::SimSystems;
+
+/// The process's memory, as far as it is known, and what it is used for.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Memory {
+    /// What is in RAM now.
+    pub rss_bytes: Option<u64>,
+    /// The most that ever was.
+    pub peak_rss_bytes: Option<u64>,
+    /// By how much the heap and the stacks in RAM are larger than before the run was set up.
+    pub grown_bytes: Option<u64>,
+    /// By how much what is allocated is, as it was asked for; the rest of `grown_bytes` is the allocator's. Known where
+    /// allocations are counted (feature `count-alloc`).
+    pub allocated_bytes: Option<u64>,
+    /// What each module holds by its own account ([`memory_by_module`]); `nav_maps` is what `nav` has prepared of maps.
+    pub by_module: BTreeMap<&'static str, u64>,
+    /// What of `allocated_bytes` was allocated in each set of a tick, and `outside` of them, where that is counted.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_set: BTreeMap<&'static str, u64>,
+}
+
+/// What the process held before a run was set up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MemoryBefore {
+    process: Option<ProcessMemory>,
+    allocated: [Allocated; SimSystems::ALL.len() + 1],
+}
+
+impl MemoryBefore {
+    /// As it is now.
+    pub fn now(process: Option<ProcessMemory>) -> Self {
+        Self {
+            process,
+            allocated: std::array::from_fn(|tag| allocated_under(AllocationTag(tag as u8))),
+        }
+    }
+}
+
+/// The memory as it is now, and where it went since then.
+pub(super) fn memory(
+    world: &World,
+    before: &MemoryBefore,
+    process: Option<ProcessMemory>,
+) -> Memory {
+    let now = MemoryBefore::now(process);
+    let (then, process) = (before.process, now.process);
+    let names = std::iter::once("outside").chain(SimSystems::ALL.map(SimSystems::name));
+    let counted = names.zip(now.allocated.iter().zip(before.allocated));
+    let by_set: BTreeMap<&'static str, u64> = counted
+        .map(|(name, (now, then))| (name, now.bytes.saturating_sub(then.bytes) as u64))
+        .filter(|&(_, bytes)| bytes > 0)
+        .collect();
+    let bytes = |counts: &[Allocated]| counts.iter().map(|count| count.bytes).sum::<usize>();
+    let net = bytes(&now.allocated).saturating_sub(bytes(&before.allocated));
+    let by_module = memory_by_module(world).into_iter();
+    Memory {
+        rss_bytes: process.map(|process| process.resident_bytes),
+        peak_rss_bytes: process.map(|process| process.peak_bytes),
+        grown_bytes: process
+            .zip(then)
+            .map(|(now, then)| now.anonymous_bytes.saturating_sub(then.anonymous_bytes)),
+        allocated_bytes: (!by_set.is_empty()).then_some(net as u64),
+        by_module: by_module
+            .map(|(name, bytes)| (name, bytes as u64))
+            .collect(),
+        by_set,
+    }
+}

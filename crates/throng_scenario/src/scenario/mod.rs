@@ -1,0 +1,90 @@
+//! Scenarios: reading, validation, play, report. The page of the crate says what they are.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `battles.rs` | battles: matches whose players are moved to a scene and home again |
+//! | `behaviours/` | the behaviours and cues that scenarios may name, and their parameters |
+//! | `builtin.rs` | the scenarios that come with the program |
+//! | `capture.rs` | every packet of a run, written down |
+//! | `checks.rs` | the judging of expectations |
+//! | `choose.rs` | whom a cue is about |
+//! | `counters.rs` | the figures of a report by their names |
+//! | `directory.rs` | what became of players that persist |
+//! | `events/` | the event log, a JSON object a line |
+//! | `faults.rs` | cues that could not do what they say |
+//! | `json_schema/` | the JSON Schema of scenarios |
+//! | `leaks.rs` | whether a run gives back all that it took |
+//! | `load.rs` | reading scenarios and the maps that they name, from the disk |
+//! | `margin.rs` | by how much expectations hold |
+//! | `memory.rs` | what a run takes of memory |
+//! | `read.rs` | reading the text of a scenario, within a limit |
+//! | `record/` | a run tick by tick, kept within bounds |
+//! | `report.rs` | the figures of a run |
+//! | `runner.rs` | playing: set up, tick by tick, to rest, judged |
+//! | `schema/` | the types of a scenario file, as they are written there |
+//! | `script.rs` | cues, run when their time has come |
+//! | `sources.rs` | the files of which a scenario is made, and the parameters in them |
+//! | `stage.rs` | scenes, crowds and queues, put on a server |
+//! | `text/` | from text to values, and from a wrong value back to its words |
+//! | `timed_cue.rs` | when cues run |
+//! | `validate/` | whether a scenario makes sense |
+//! | `watch.rs` | what is watched during a run |
+
+mod battles;
+mod behaviours;
+mod builtin;
+mod capture;
+mod checks;
+mod choose;
+mod counters;
+mod directory;
+mod events;
+mod faults;
+mod json_schema;
+mod leaks;
+mod load;
+mod margin;
+mod memory;
+mod outside;
+mod read;
+pub mod record;
+pub mod report;
+mod runner;
+mod schema;
+mod script;
+mod sources;
+mod stage;
+mod text;
+mod timed_cue;
+mod validate;
+mod watch;
+
+pub use battles::{Battles, BattlesStats};
+pub use behaviours::{
+    BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours, CueParameters,
+};
+pub use builtin::{BUILT_IN, BuiltIn, TEMPLATE, built_in};
+pub use checks::TimeJudging;
+pub use counters::is_of_time;
+pub use directory::DirectoryFigures;
+pub use events::EventLog;
+pub use faults::ScriptFault;
+pub use json_schema::json_schema;
+pub use leaks::{HeldBlocks, LeakFigures};
+pub use load::{Loaded, Review, load, load_with, parse};
+pub use margin::{Margin, MarginSide};
+pub use memory::Memory;
+pub use outside::{CueOutcome, OUTSIDE_CUE_BYTES_MAX, OUTSIDE_CUES_MAX};
+pub use read::SCENARIO_BYTES_MAX;
+pub use record::RunRecord;
+pub use report::{BuildFigures, Judged, PathFigures, Report, SessionFigures, Verdict};
+pub use runner::{RunOptions, ScenarioRun};
+pub use schema::{
+    Action, Area, AudienceName, BehaviourSpec, Class, Crowd, Cue, CueSpec, Expectation, MapSource,
+    Only, Packets, ParameterValue, Pick, Queue, Scenario, ScenarioAttribute, ScenarioScene, Scope,
+    SetName, Settings, Sight, TickLimit,
+};
+pub use script::ScenarioScript;
+pub use sources::{Parameter, Sources};
+pub use text::{Mistake, PathStep, Problem, ScenarioError, ValuePath, closest, one_of};
+pub use validate::{limits, validate, validate_all};

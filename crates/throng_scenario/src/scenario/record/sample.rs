@@ -1,0 +1,261 @@
+//! The figures of one tick: what they are called, and where they are read.
+
+use std::io::{self, Write};
+
+use bevy_ecs::prelude::*;
+
+use crate::crowd::SyntheticClients;
+use crate::scenario::schema::SetName;
+use throng::aoi::AoiStats;
+use throng::inbox::Inbox;
+use throng::matchmaking::Matchmaker;
+use throng::nav::NavStats;
+use throng::outbox::OutboxStats;
+use throng::session::{SessionStats, Sessions};
+use throng::sim::{Overload, TickTimings};
+use throng::sync::SyncStats;
+use throng::world::{SceneObjects, Scenes};
+
+/// What a column of samples is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Wall time that a set or the whole tick took, milliseconds.
+    Time,
+    /// What there was after the tick.
+    Gauge,
+    /// What happened in the tick.
+    Count,
+}
+
+/// A column of samples: what it is called in tables and records, with its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleColumn {
+    /// The name, with its unit last where it is not a count of what it names.
+    pub name: &'static str,
+    /// Whether it is a time, something that is there, or something that happens.
+    pub kind: ColumnKind,
+}
+
+const fn time(name: &'static str) -> SampleColumn {
+    let kind = ColumnKind::Time;
+    SampleColumn { name, kind }
+}
+
+const fn gauge(name: &'static str) -> SampleColumn {
+    let kind = ColumnKind::Gauge;
+    SampleColumn { name, kind }
+}
+
+const fn count(name: &'static str) -> SampleColumn {
+    let kind = ColumnKind::Count;
+    SampleColumn { name, kind }
+}
+
+/// How many columns there are.
+pub(super) const COLUMNS: usize = 38;
+
+/// All columns, in the order of tables.
+pub const SAMPLE_COLUMNS: [SampleColumn; COLUMNS] = [
+    time("tick_ms"),
+    time("ingest_ms"),
+    time("think_ms"),
+    time("navigate_ms"),
+    time("move_ms"),
+    time("locate_ms"),
+    time("view_ms"),
+    time("heartbeat_ms"),
+    time("replicate_ms"),
+    time("send_ms"),
+    gauge("objects"),
+    gauge("clients"),
+    gauge("players_in_line"),
+    gauge("links"),
+    gauge("messages_waiting"),
+    gauge("paths_waiting"),
+    gauge("parties_waiting"),
+    gauge("overload_level"),
+    gauge("mirrors"),
+    count("logins"),
+    count("logouts"),
+    count("enters"),
+    count("leaves"),
+    count("evictions"),
+    count("path_requests"),
+    count("paths_found"),
+    count("nodes_expanded"),
+    count("messages_handled"),
+    count("matches"),
+    count("packets"),
+    count("sent_bytes"),
+    count("snapshot_bytes"),
+    count("despawn_bytes"),
+    count("delta_bytes"),
+    count("move_bytes"),
+    count("remote_bytes"),
+    count("announce_bytes"),
+    count("cues_run"),
+];
+
+/// A tick's figures, in the order of [`SAMPLE_COLUMNS`].
+#[derive(Clone, Debug)]
+pub(super) struct TickSample {
+    pub tick: u64,
+    pub values: [f64; COLUMNS],
+    /// The cues that ran, by their places in the script.
+    pub cues: Vec<usize>,
+}
+
+impl TickSample {
+    pub const fn tick_ms(&self) -> f64 {
+        self.values[0]
+    }
+
+    /// A tick that took a time, and of which nothing else is known.
+    #[cfg(test)]
+    pub fn of_time(ms: f64, cues: Vec<usize>) -> Self {
+        let mut values = [0.0; COLUMNS];
+        values[0] = ms;
+        Self {
+            tick: 0,
+            values,
+            cues,
+        }
+    }
+
+    /// What was read after a tick and before it, as what happened in it.
+    pub fn between(
+        tick: u64,
+        before: &[f64; COLUMNS],
+        mut now: [f64; COLUMNS],
+        cues: Vec<usize>,
+    ) -> Self {
+        for ((value, before), column) in now.iter_mut().zip(before).zip(SAMPLE_COLUMNS) {
+            if column.kind == ColumnKind::Count {
+                *value -= before;
+            }
+        }
+        Self {
+            tick,
+            values: now,
+            cues,
+        }
+    }
+
+    /// The line of the names.
+    pub fn write_head(to: &mut impl Write) -> io::Result<()> {
+        write!(to, "tick,time_s")?;
+        for column in SAMPLE_COLUMNS {
+            write!(to, ",{}", column.name)?;
+        }
+        writeln!(to)
+    }
+
+    /// The line of the figures.
+    pub fn write_line(&self, tick_hz: f64, to: &mut impl Write) -> io::Result<()> {
+        write!(to, "{},{}", self.tick, self.tick as f64 / tick_hz)?;
+        for value in self.values {
+            write!(to, ",{value}")?;
+        }
+        writeln!(to)
+    }
+}
+
+/// The figures of the last tick and of the run so far; what happened is counted from the start of the run.
+pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
+    let timings = world.resource::<TickTimings>();
+    let mut times = [timings.last_ms(None); 10];
+    for (time, set) in times[1..].iter_mut().zip(SetName::ALL) {
+        *time = timings.last_ms(Some(set.into()));
+    }
+    let objects: u64 = world
+        .resource::<Scenes>()
+        .iter()
+        .filter_map(|(_, scene)| world.get::<SceneObjects>(scene))
+        .map(|objects| u64::from(objects.len()))
+        .sum();
+    let sessions = world.resource::<Sessions>();
+    let told = world.resource::<SessionStats>();
+    let views = world.resource::<AoiStats>();
+    let inbox = world.resource::<Inbox>();
+    let nav = world.resource::<NavStats>();
+    let modes = world.resource::<Matchmaker>().modes();
+    let (parties, matches) = modes.iter().fold((0, 0), |(parties, matches), mode| {
+        (parties + mode.waiting(), matches + mode.stats().matches)
+    });
+    let sent = world.resource::<SyncStats>().sent;
+    let packed = world.resource::<OutboxStats>();
+    let counted = [
+        objects,
+        sessions.len() as u64,
+        sessions.queued() as u64,
+        views.links,
+        inbox.backlog() as u64,
+        nav.waiting,
+        parties,
+        world.resource::<Overload>().level().number() as u64,
+        world.resource::<SyntheticClients>().receiving() as u64,
+        told.logins,
+        told.logouts,
+        views.counters.enters,
+        views.counters.leaves,
+        views.counters.evictions,
+        nav.requested,
+        nav.found,
+        nav.expanded,
+        inbox.counters().handled,
+        matches,
+        packed.frames,
+        packed.bytes,
+        sent.snapshots.bytes,
+        sent.despawns.bytes,
+        sent.deltas.bytes,
+        sent.motions.bytes,
+        sent.remotes.bytes,
+        sent.announces.bytes,
+        cues_run,
+    ];
+    let mut all = [0.0; COLUMNS];
+    let values = times.into_iter().chain(counted.map(|count| count as f64));
+    for (place, value) in all.iter_mut().zip(values) {
+        *place = value;
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happens_is_counted_a_tick_and_what_is_there_is_told_as_it_is() {
+        let mut before = [0.0; COLUMNS];
+        let mut now = [5.0; COLUMNS];
+        before.fill(2.0);
+        now[0] = 1.5;
+        let sample = TickSample::between(7, &before, now, Vec::new());
+        for (value, column) in sample.values.iter().zip(SAMPLE_COLUMNS).skip(1) {
+            let expected = if column.kind == ColumnKind::Count {
+                3.0
+            } else {
+                5.0
+            };
+            assert_eq!(*value, expected, "{}", column.name);
+        }
+        assert_eq!(sample.tick_ms(), 1.5);
+        let mut text = Vec::new();
+        TickSample::write_head(&mut text).unwrap();
+        sample.write_line(20.0, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let fields = |line: &str| line.split(',').count();
+        let counts: Vec<usize> = text.lines().map(fields).collect();
+        assert_eq!(counts, [COLUMNS + 2; 2]);
+        assert!(text.lines().nth(1).unwrap().starts_with("7,0.35,1.5,5"));
+    }
+
+    #[test]
+    fn the_sets_stand_in_their_order_behind_the_tick() {
+        let names = SAMPLE_COLUMNS[1..10].iter().map(|column| column.name);
+        let expected = SetName::ALL.map(|set| format!("{}_ms", set.name()));
+        assert!(names.eq(expected.iter().map(String::as_str)));
+    }
+}

@@ -1,0 +1,685 @@
+//! What a run found: the object that `--json` prints.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::*;
+use serde::Serialize;
+
+use super::battles::BattlesStats;
+use super::directory::DirectoryFigures;
+use super::leaks::LeakFigures;
+use super::margin::Margin;
+use super::memory::Memory;
+use super::record::RunRecord;
+use super::watch::Watch;
+use crate::crowd::{CrowdAuthenticator, SyntheticClients};
+use throng::aoi::AoiStats;
+use throng::inbox::Inbox;
+use throng::matchmaking::Matchmaker;
+use throng::movement::Follows;
+use throng::nav::{NavStats, Navigator};
+use throng::outbox::OutboxStats;
+use throng::session::{SessionEnds, SessionState, SessionStats, Sessions};
+use throng::sim::{Overload, OverloadStats, SetTiming, SimSystems, SimTick, TickTimings};
+use throng::sync::SyncStats;
+use throng::world::{KindClass, Object, ObjectKinds, PlayerId};
+
+/// A run's figures. Every name is part of the program's interface.
+#[derive(Clone, Debug, Serialize)]
+#[expect(
+    missing_docs,
+    reason = "the names say it, and the interface explains them"
+)]
+pub struct Report {
+    pub scenario: String,
+    pub seed: u64,
+    /// The parameters of the scenario by name, as they would be written in the file.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+    pub threads: usize,
+    pub ticks: u64,
+    /// The tick after which the run was stopped from outside, when it was; nothing was judged then.
+    pub interrupted: Option<u64>,
+    pub sim_seconds: f64,
+    pub wall_seconds: f64,
+    pub state_hash: String,
+    /// Without those of `start_up`, as in `systems`.
+    pub tick_ms: Milliseconds,
+    /// The ticks of the first second, in which caches are cold and everybody appears; `None` in a shorter run.
+    pub start_up: Option<StartUp>,
+    pub systems: BTreeMap<&'static str, SystemMilliseconds>,
+    pub objects: ObjectFigures,
+    /// Objects of each tag of the scenario at the end.
+    pub tags: BTreeMap<String, u64>,
+    pub clients: Clients,
+    pub sessions: SessionFigures,
+    pub paths: PathFigures,
+    pub builds: BuildFigures,
+    pub views: ViewFigures,
+    pub sync: Sync,
+    pub matchmaking: Matchmaking,
+    pub battles: BattlesStats,
+    pub inbox: InboxFigures,
+    pub outbox: OutboxFigures,
+    pub overload: OverloadFigures,
+    /// In a run whose players are kept in a store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<DirectoryFigures>,
+    pub memory: Memory,
+    /// What was not given back, where `NoLeaks` is expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leaks: Option<LeakFigures>,
+    /// What the run was like from tick to tick, where somebody asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<Box<RunRecord>>,
+    pub expectations: Vec<Judged>,
+    /// How often cues ran.
+    pub script_cues_run: u64,
+    /// How often cues from outside ran. If any did, another run of the scenario and seed is not the same.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub script_cues_from_outside: u64,
+    pub script_fault_count: u64,
+    /// Cues that could not do what they say: where they stand, and why, the first time.
+    pub script_faults: Vec<String>,
+    /// Cues that never ran, or were about nobody whenever they did, where they stand. Of a run that ended early only the latter.
+    pub script_idle_cues: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Times of whole ticks at the start of a run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct StartUp {
+    pub ticks: u64,
+    pub mean_ms: f64,
+    pub max_ms: f64,
+}
+
+/// Times of a whole tick.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Milliseconds {
+    pub mean: f64,
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+/// Times of a set.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct SystemMilliseconds {
+    pub mean_ms: f64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub max_ms: f64,
+}
+
+/// Objects at the end, and the most that there were.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ObjectFigures {
+    pub players: u64,
+    pub npcs: u64,
+    pub other: u64,
+    pub peak: u64,
+}
+
+/// Sessions: open at the end, the most open at once, and what was counted of them over the run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Clients {
+    pub now: u64,
+    pub mirrors: u64,
+    pub peak: u64,
+    pub logins: u64,
+    pub logouts: u64,
+    pub refused: u64,
+    /// Simulated seconds for which clients with a mirror were there, all added up.
+    pub mirror_seconds: f64,
+}
+
+/// What befell sessions: over the run, and what is so now.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct SessionFigures {
+    /// Players that stand in the line for a place.
+    pub in_line: u64,
+    /// The most that stood in it after a tick.
+    pub max_in_line: u64,
+    /// Places in it that clients were told.
+    pub places_told: u64,
+    /// The most players let in within a tick.
+    pub max_admitted: u64,
+    pub links_lost: u64,
+    /// Players whose line is down and whose object is kept.
+    pub link_dead: u64,
+    /// Sessions that went on over another connection.
+    pub resumed: u64,
+    /// Of these the ones of clients with a mirror that did so by their token, and were told so.
+    pub resumed_by_token: u64,
+    /// Players that control what is no player's own object.
+    pub possessing: u64,
+    /// Players that watch others.
+    pub watching: u64,
+    /// Clients with a mirror that were told why their session ended, once an end.
+    pub ends_told: u64,
+    pub addresses_banned: u64,
+    pub bad_messages: u64,
+    pub late_inputs: u64,
+    /// Why sessions ended, those included that never had a player.
+    pub ended: SessionEnds,
+}
+
+/// Path requests and their answers.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct PathFigures {
+    pub requested: u64,
+    pub found: u64,
+    pub unreachable: u64,
+    pub blocked: u64,
+    /// Of the blocked ones, those that start on a blocked tile.
+    pub blocked_at_start: u64,
+    /// Of the blocked ones, those whose goal is blocked and whose start is free.
+    pub blocked_at_goal: u64,
+    pub out_of_bounds: u64,
+    /// Of those out of bounds, the ones in a scene without a map.
+    pub without_map: u64,
+    pub capped: u64,
+    pub cancelled: u64,
+    /// Answered by the search of an equal request of the same tick.
+    pub shared: u64,
+    pub mean_us: f64,
+    pub p99_us: f64,
+}
+
+/// What was made of maps beside the ticks, for paths to be searched on.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct BuildFigures {
+    pub adopted: u64,
+    /// Of these, the ones that began with what a map's file holds.
+    pub loaded: u64,
+    /// Builds that were waited for between two ticks, and for how long; no tick's time holds it. In real time none is.
+    pub waited: u64,
+    pub waited_ms: f64,
+    /// Builds that were adopted later than they were due, and by how many ticks all together; in real time only.
+    pub late: u64,
+    pub late_ticks: u64,
+}
+
+/// Links between viewers and what they see: how many there are at the end, and what was counted over the run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ViewFigures {
+    pub cap: u16,
+    pub links: u64,
+    pub enters: u64,
+    pub leaves: u64,
+    pub evictions: u64,
+    pub refills: u64,
+    pub refused: u64,
+    pub max_list: usize,
+}
+
+/// What clients were sent.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Sync {
+    pub attributes_dirty: u64,
+    /// Values that their encoding could not hold, and that clients learn as the nearest that it can.
+    pub attributes_clamped: u64,
+    pub deltas: u64,
+    pub snapshots: u64,
+    pub despawns: u64,
+    pub moves: u64,
+    /// Messages about objects that need not be in sight: parties, the scene.
+    pub remotes: u64,
+    pub announces: u64,
+    /// Motions that the byte budget made wait, once a tick that they waited.
+    pub postponed: u64,
+    /// Pairs of a client and an object that it knows, at the end.
+    pub links: u64,
+    /// Motions encoded for all clients together: new ones, and repetitions.
+    pub bases: u64,
+    pub packets: u64,
+    /// Of all packets, headers included.
+    pub bytes: u64,
+    pub message_bytes: MessageBytes,
+    pub bytes_per_client_s: f64,
+}
+
+/// The bytes of each kind of messages, without headers.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct MessageBytes {
+    pub snapshots: u64,
+    pub despawns: u64,
+    pub deltas: u64,
+    pub moves: u64,
+    pub remotes: u64,
+    pub announces: u64,
+}
+
+/// Parties, all modes together and each mode by itself.
+#[derive(Clone, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Matchmaking {
+    pub queued: u64,
+    pub cancelled: u64,
+    pub expired: u64,
+    pub matches: u64,
+    pub waiting: u64,
+    pub mean_power_gap: f64,
+    pub max_power_gap: u64,
+    pub mean_spread: f64,
+    pub p99_spread: u64,
+    pub mean_wait_s: f64,
+    pub max_wait_s: f64,
+    pub waiting_for_s: f64,
+    pub modes: Vec<ModeFigures>,
+}
+
+/// One mode of matchmaking.
+#[derive(Clone, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ModeFigures {
+    pub name: String,
+    pub matches: u64,
+    pub waiting: u64,
+    pub left_over_players: u64,
+    pub mean_power_gap: f64,
+    pub p95_power_gap: u64,
+    pub max_power_gap: u64,
+    pub mean_wait_s: f64,
+    pub p95_wait_s: f64,
+    pub max_wait_s: f64,
+}
+
+/// Messages that clients sent, over the run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct InboxFigures {
+    pub received: u64,
+    pub handled: u64,
+    pub refused: u64,
+    pub max_backlog: usize,
+    pub max_lag_ms: f64,
+}
+
+/// Packets that left for clients, over the run.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct OutboxFigures {
+    pub frames: u64,
+    pub bytes: u64,
+    pub stalls: u64,
+    pub dropped: u64,
+}
+
+/// What was given up because ticks took too long: the level now, the highest of the run, and for how many ticks each thing was
+/// given up. Levels are 0 for none, 1 updates, 2 enters and paths, 3 logins, 4 time.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct OverloadFigures {
+    pub level: u64,
+    pub max_level: u64,
+    /// The mean of what a tick cost over what it may.
+    pub load: f64,
+    /// How fast simulated time is to pass, in percent of real time.
+    pub time_percent: u64,
+    pub rises: u64,
+    pub falls: u64,
+    pub stretched_ticks: u64,
+    pub deferred_ticks: u64,
+    pub refused_ticks: u64,
+    pub dilated_ticks: u64,
+    /// Players that stand in the line for a place.
+    pub in_line: u64,
+    /// Requests for paths that wait.
+    pub paths_waiting: u64,
+}
+
+/// An expectation and what was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Judged {
+    /// The expectation in words.
+    pub text: String,
+    /// Whether it holds; `None` when nothing was judged, for which `verdict` has the reason.
+    pub holds: Option<bool>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What was found beside what is allowed, for those that are about one number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<Margin>,
+}
+
+/// What became of an expectation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It holds.
+    Holds,
+    /// It does not.
+    Broken,
+    /// There was nothing to judge, which is no pass.
+    NotExercised,
+    /// Nobody asked for it: it is about wall time, or the run was interrupted.
+    NotJudged,
+    /// It is about wall time, nobody asked for it, and it would not hold.
+    SlowHere,
+}
+
+impl Verdict {
+    /// Whether a run with such an expectation has not passed.
+    #[must_use]
+    pub const fn fails(self) -> bool {
+        matches!(self, Self::Broken | Self::NotExercised)
+    }
+}
+
+impl Report {
+    /// Whether nothing that was expected is broken or was not exercised, and the run was not interrupted.
+    #[must_use]
+    pub fn is_ok(&self) -> bool {
+        let fails = self
+            .expectations
+            .iter()
+            .any(|judged| judged.verdict.fails());
+        self.interrupted.is_none() && !fails
+    }
+}
+
+/// Players, NPCs and things that there are.
+pub(super) fn count_objects(world: &mut World) -> ObjectFigures {
+    let mut counts = [0u64; 3];
+    let mut query = world.query::<&Object>();
+    let kinds = world.resource::<ObjectKinds>();
+    for object in query.iter(world) {
+        let class = kinds
+            .get(object.kind())
+            .map_or(KindClass::Thing, |kind| kind.class);
+        counts[class.index()] += 1;
+    }
+    ObjectFigures {
+        players: counts[0],
+        npcs: counts[1],
+        other: counts[2],
+        peak: counts.iter().sum(),
+    }
+}
+
+pub(super) fn tick_times(
+    timings: &TickTimings,
+) -> (Milliseconds, BTreeMap<&'static str, SystemMilliseconds>) {
+    let of = |timing: SetTiming| SystemMilliseconds {
+        mean_ms: timing.mean_ms,
+        p50_ms: timing.p50_ms,
+        p99_ms: timing.p99_ms,
+        max_ms: timing.max_ms,
+    };
+    let tick = timings.tick();
+    let whole = Milliseconds {
+        mean: tick.mean_ms,
+        p50: tick.p50_ms,
+        p99: tick.p99_ms,
+        max: tick.max_ms,
+    };
+    let shown = SimSystems::ALL
+        .into_iter()
+        .filter(|set| !matches!(set, SimSystems::First | SimSystems::Last));
+    (
+        whole,
+        shown
+            .map(|set| (set.name(), of(timings.set(set))))
+            .collect(),
+    )
+}
+
+/// The times of the ticks so far, as those of the start; whoever counts on has to forget them.
+pub(super) fn start_up(timings: &TickTimings, ticks: u64) -> StartUp {
+    let tick = timings.tick();
+    StartUp {
+        ticks,
+        mean_ms: tick.mean_ms,
+        max_ms: tick.max_ms,
+    }
+}
+
+pub(super) fn clients(world: &World, mirror_seconds: f64) -> Clients {
+    let stats = world.resource::<SessionStats>();
+    Clients {
+        now: world.resource::<Sessions>().len() as u64,
+        mirrors: world.resource::<SyntheticClients>().receiving() as u64,
+        peak: stats.peak as u64,
+        logins: stats.logins,
+        logouts: stats.logouts,
+        refused: stats.refused,
+        mirror_seconds,
+    }
+}
+
+pub(super) fn sessions(world: &World) -> SessionFigures {
+    let stats = world.resource::<SessionStats>();
+    let sessions = world.resource::<Sessions>();
+    // A player's own object may follow another, too, and is neither possessed nor watched through.
+    let mut others: Vec<Entity> = sessions
+        .iter()
+        .filter_map(|(_, session)| session.controls)
+        .collect();
+    others.retain(|&entity| world.get::<PlayerId>(entity).is_none());
+    let is_watching = |entity: &&Entity| world.get::<Follows>(**entity).is_some();
+    let watching = others.iter().filter(is_watching).count();
+    let link_dead = sessions
+        .iter()
+        .filter(|(_, session)| session.state == SessionState::LinkDead);
+    let told = world.resource::<SyntheticClients>().stats();
+    SessionFigures {
+        in_line: sessions.queued() as u64,
+        max_in_line: stats.queued_max as u64,
+        places_told: stats.places_told,
+        max_admitted: stats.admitted_max as u64,
+        links_lost: stats.links_lost,
+        link_dead: link_dead.count() as u64,
+        resumed: stats.resumed,
+        resumed_by_token: told.resumed,
+        possessing: (others.len() - watching) as u64,
+        watching: watching as u64,
+        ends_told: told.ends_told,
+        addresses_banned: world.resource::<CrowdAuthenticator>().banned() as u64,
+        bad_messages: stats.bad_messages,
+        late_inputs: stats.late_inputs,
+        ended: stats.ends,
+    }
+}
+
+pub(super) fn paths(world: &World) -> PathFigures {
+    let stats = world.resource::<NavStats>();
+    let ends = world.resource::<Watch>().ends();
+    PathFigures {
+        requested: stats.requested,
+        found: stats.found,
+        unreachable: stats.unreachable,
+        blocked: stats.blocked,
+        blocked_at_start: ends.blocked_at_start,
+        blocked_at_goal: ends.blocked_at_goal,
+        out_of_bounds: stats.out_of_bounds,
+        without_map: ends.without_map,
+        capped: stats.capped,
+        cancelled: stats.cancelled,
+        shared: stats.shared,
+        mean_us: stats.times.mean_us(),
+        p99_us: stats.times.p99_us(),
+    }
+}
+
+pub(super) fn builds(world: &World) -> BuildFigures {
+    let stats = world.resource::<Navigator>().builds();
+    BuildFigures {
+        adopted: stats.adopted,
+        loaded: stats.loaded,
+        waited: stats.waited,
+        waited_ms: stats.waited_for.as_secs_f64() * 1e3,
+        late: stats.late,
+        late_ticks: stats.late_ticks,
+    }
+}
+
+pub(super) fn views(world: &World, cap: u16) -> ViewFigures {
+    let AoiStats {
+        counters, links, ..
+    } = *world.resource::<AoiStats>();
+    ViewFigures {
+        cap,
+        links,
+        enters: counters.enters,
+        leaves: counters.leaves,
+        evictions: counters.evictions,
+        refills: counters.refills,
+        refused: counters.refused,
+        max_list: counters.max_list,
+    }
+}
+
+/// `client_seconds` is how long clients were there, all added up.
+pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
+    let SyncStats {
+        attributes_dirty,
+        attributes_clamped,
+        sent,
+        links,
+        bases,
+        ..
+    } = *world.resource::<SyncStats>();
+    let OutboxStats { frames, bytes, .. } = *world.resource::<OutboxStats>();
+    Sync {
+        attributes_dirty,
+        attributes_clamped,
+        deltas: sent.deltas.messages,
+        snapshots: sent.snapshots.messages,
+        despawns: sent.despawns.messages,
+        moves: sent.motions.messages,
+        remotes: sent.remotes.messages,
+        announces: sent.announces.messages,
+        postponed: sent.postponed,
+        links,
+        bases,
+        packets: frames,
+        bytes,
+        message_bytes: MessageBytes {
+            snapshots: sent.snapshots.bytes,
+            despawns: sent.despawns.bytes,
+            deltas: sent.deltas.bytes,
+            moves: sent.motions.bytes,
+            remotes: sent.remotes.bytes,
+            announces: sent.announces.bytes,
+        },
+        bytes_per_client_s: if client_seconds > 0.0 {
+            bytes as f64 / client_seconds
+        } else {
+            0.0
+        },
+    }
+}
+
+pub(super) fn matchmaking(world: &World, tick_hz: f64) -> Matchmaking {
+    let now_tick = world.resource::<SimTick>().0;
+    let mut all = Matchmaking::default();
+    let (mut gap, mut spread, mut wait, mut parties) = (0.0, 0.0, 0.0, 0u64);
+    let matchmaker = world.resource::<Matchmaker>();
+    for (name, mode) in matchmaker.names().iter().zip(matchmaker.modes()) {
+        let stats = mode.stats();
+        all.modes.push(ModeFigures {
+            name: name.clone(),
+            matches: stats.matches,
+            waiting: mode.waiting(),
+            left_over_players: stats.left_over_players,
+            mean_power_gap: stats.power_gap.mean(),
+            p95_power_gap: stats.power_gap.quantile(95),
+            max_power_gap: stats.power_gap.max(),
+            mean_wait_s: stats.wait_ticks.mean() / tick_hz,
+            p95_wait_s: stats.wait_ticks.quantile(95) as f64 / tick_hz,
+            max_wait_s: stats.wait_ticks.max() as f64 / tick_hz,
+        });
+        all.queued += stats.queued;
+        all.cancelled += stats.cancelled;
+        all.expired += stats.expired;
+        all.matches += stats.matches;
+        all.waiting += mode.waiting();
+        all.max_power_gap = all.max_power_gap.max(stats.power_gap.max());
+        all.p99_spread = all.p99_spread.max(stats.spread.quantile(99));
+        let oldest = mode.queue().iter().next();
+        let oldest = oldest.map_or(now_tick, |(_, ticket)| ticket.since_tick);
+        let waited_s = now_tick.saturating_sub(oldest) as f64 / tick_hz;
+        all.waiting_for_s = all.waiting_for_s.max(waited_s);
+        all.max_wait_s = all.max_wait_s.max(stats.wait_ticks.max() as f64 / tick_hz);
+        gap += stats.power_gap.mean() * stats.matches as f64;
+        spread += stats.spread.mean() * stats.matches as f64;
+        wait += stats.wait_ticks.mean() * stats.matched_parties as f64;
+        parties += stats.matched_parties;
+    }
+    let matches = all.matches.max(1) as f64;
+    (all.mean_power_gap, all.mean_spread) = (gap / matches, spread / matches);
+    all.mean_wait_s = wait / parties.max(1) as f64 / tick_hz;
+    all
+}
+
+pub(super) fn inbox(world: &World, tick_hz: f64) -> InboxFigures {
+    let counters = world.resource::<Inbox>().counters();
+    InboxFigures {
+        received: counters.received,
+        handled: counters.handled,
+        refused: counters.refused,
+        max_backlog: counters.max_backlog,
+        max_lag_ms: counters.max_lag_ticks as f64 * 1000.0 / tick_hz,
+    }
+}
+
+pub(super) fn overload(world: &World) -> OverloadFigures {
+    let overload = world.resource::<Overload>();
+    let stats = world.resource::<OverloadStats>();
+    let [
+        _,
+        stretched_ticks,
+        deferred_ticks,
+        refused_ticks,
+        dilated_ticks,
+    ] = stats.ticks;
+    OverloadFigures {
+        level: overload.level().number() as u64,
+        max_level: stats.highest.number() as u64,
+        load: f64::from(overload.load()),
+        time_percent: u64::from(overload.time_percent()),
+        rises: stats.rises,
+        falls: stats.falls,
+        stretched_ticks,
+        deferred_ticks,
+        refused_ticks,
+        dilated_ticks,
+        in_line: world.resource::<Sessions>().queued() as u64,
+        paths_waiting: world.resource::<NavStats>().waiting,
+    }
+}
+
+pub(super) fn outbox(world: &World) -> OutboxFigures {
+    let OutboxStats {
+        frames,
+        bytes,
+        stalls,
+        dropped,
+        ..
+    } = *world.resource::<OutboxStats>();
+    OutboxFigures {
+        frames,
+        bytes,
+        stalls,
+        dropped,
+    }
+}

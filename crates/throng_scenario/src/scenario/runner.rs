@@ -1,0 +1,671 @@
+//! Playing a scenario: set up, tick by tick, to rest, judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+use serde_json::Value;
+
+use super::battles::{Battles, fight, host_battles};
+use super::behaviours::Behaviours;
+use super::capture::PacketLog;
+use super::checks::{self, Evidence, TimeJudging};
+use super::directory::directory;
+use super::events::{self, EventLog};
+use super::faults::ScriptFault;
+use super::leaks;
+use super::load::Loaded;
+use super::memory::{MemoryBefore, memory};
+use super::outside::{CueOutcome, read_cue};
+use super::record::{CueText, Recorder};
+use super::report::{self, ObjectFigures, Report, StartUp};
+use super::schema::{Expectation, Scenario};
+use super::script::{CueDeeds, ScenarioScript, run_script};
+use super::stage::{self, Stage};
+use super::text::{Mistake, Problem, ScenarioError, ValuePath};
+use super::validate::limits::TICK_HZ_MAX;
+use super::watch::{self, Watch};
+use crate::crowd::{self, ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
+use throng::instance::InstanceSystems;
+use throng::map::TileMap;
+use throng::memory::{MemoryAppExt, ProcessMemory};
+use throng::outbox::Outbox;
+use throng::server::{Pace, Server};
+use throng::session::{SessionKey, SessionSettings};
+use throng::sim::clock::Stopwatch;
+use throng::sim::{HashAppExt, Overload, SimSystems, TickObservers, TickTimings};
+use throng::world::Scenes;
+
+/// Ticks in which a run comes to rest at the latest.
+const REST_TICKS_MAX: u64 = 4000;
+
+/// Ticks beyond a heartbeat in which clients come to hold what the server holds.
+const SETTLE_TICKS: u64 = 8;
+
+/// Ticks after everybody has left in which what was kept for them is given back.
+const QUIET_TICKS: u64 = 256;
+
+/// Simulated seconds of start-up, whose ticks are timed by themselves.
+const START_UP_S: f64 = 1.0;
+
+/// How a scenario is to be played.
+#[derive(Default)]
+pub struct RunOptions {
+    /// In place of the scenario's seed.
+    pub seed: Option<u64>,
+    /// In place of the first scene's map, with what the event log is to call it.
+    pub map: Option<(String, TileMap)>,
+    /// In place of the scenario's duration.
+    pub ticks: Option<u64>,
+    /// On how many threads; 0 counts as 1.
+    pub threads: usize,
+    /// Where events go.
+    pub events: Option<Box<dyn Write + Send + Sync>>,
+    /// How fast ticks follow each other; what is left to do at the end, until all is at rest, is done as fast as possible.
+    pub pace: Pace,
+    /// A line in the events for every object's position and tick.
+    pub positions: bool,
+    /// Where `TICK HASH` goes, a line a tick.
+    pub hashes: Option<Box<dyn Write>>,
+    /// Where every packet goes as it was sent, up to the last tick; clients that receive none (the `clients` share of a
+    /// crowd) have none there. [`read_capture`](throng::outbox::read_capture) reads it back.
+    pub capture: Option<Box<dyn Write + Send + Sync>>,
+    /// Whether the report is to hold what each part of the run was like: [`Report::record`].
+    pub record: bool,
+    /// Where the figures of every tick go, a line a tick, columns as in [`SAMPLE_COLUMNS`](super::record::SAMPLE_COLUMNS).
+    pub csv: Option<Box<dyn Write>>,
+    /// Which expectations on wall time are judged.
+    pub time: TimeJudging,
+    /// Tells what memory the process has, for the report ([`process_memory`](throng::memory::process_memory)); without it that is
+    /// not known.
+    pub memory: Option<fn() -> Option<ProcessMemory>>,
+    /// Whether clients come from outside, by a transport that `configure` adds: nobody can foresee the tokens of the run's sessions
+    /// then. Otherwise they follow from the seed, so that packets are the same in every run.
+    pub outside: bool,
+    /// Changes the app before it starts.
+    pub configure: Vec<Box<dyn FnOnce(&mut App)>>,
+    /// Called with the world when all is judged, before it goes: for what has to be closed.
+    pub at_end: Vec<Box<dyn FnOnce(&mut World)>>,
+}
+
+/// A scenario that plays.
+pub struct ScenarioRun {
+    server: Server,
+    loaded: Loaded,
+    threads: usize,
+    ticks: u64,
+    warnings: Vec<Mistake>,
+    time: TimeJudging,
+    memory: Option<fn() -> Option<ProcessMemory>>,
+    memory_before: MemoryBefore,
+    follows_leaks: bool,
+    start_up: Option<StartUp>,
+    /// When the report is needed as it is then, and what it was.
+    snapshot_ticks: BTreeSet<u64>,
+    snapshots: BTreeMap<u64, Value>,
+    hashes: Option<Box<dyn Write>>,
+    capture: Option<PacketLog>,
+    recorder: Option<Recorder>,
+    /// Whether the report is to hold what was recorded.
+    is_recorded: bool,
+    clock: Stopwatch,
+    peak_objects: u64,
+    client_ticks: u64,
+    /// Cues from outside that ran before the script ended.
+    ended_cues: u64,
+    seed: u64,
+    at_end: Vec<Box<dyn FnOnce(&mut World)>>,
+}
+
+impl ScenarioRun {
+    /// Builds the server, checks the scenario against what it knows, reads the maps, and puts everything in place. No tick
+    /// has run after it.
+    ///
+    /// # Errors
+    /// [`ScenarioError`] with the place of what is wrong.
+    pub fn new(loaded: Loaded, options: RunOptions) -> Result<Self, ScenarioError> {
+        let scenario = &loaded.scenario;
+        let memory_before = MemoryBefore::now(options.memory.and_then(|read| read()));
+        let seed = options.seed.unwrap_or(scenario.seed);
+        // With a rate beyond the limits there is no server; it is refused below, when the app has told its behaviours.
+        let is_possible = (1.0..=TICK_HZ_MAX).contains(&scenario.tick_hz);
+        let tick_hz = if is_possible { scenario.tick_hz } else { 1.0 };
+        let mut builder = Server::builder()
+            .strict_order()
+            .plugins(CrowdPlugin)
+            .pace(options.pace)
+            .seed(seed)
+            .tick_hz(tick_hz)
+            .workers(options.threads)
+            .timing()
+            .configure(stage::add_authentication)
+            .configure(add_script);
+        let attributes = scenario.attributes.clone();
+        builder = builder.configure(move |app| stage::register_attributes(app, &attributes));
+        if let Some(to) = options.events {
+            let log = EventLog::new(to, options.positions);
+            builder = builder.configure(move |app| add_events(app, log));
+        }
+        for configure in options.configure {
+            builder = builder.configure(configure);
+        }
+        let mut server = builder.build();
+        let world = server.world_mut();
+        loaded.check(ATTRIBUTE_NAMES, world.resource::<Behaviours>())?;
+        world.insert_resource(Watch::new(scenario));
+        world.insert_resource(Battles::default());
+        let stand_in = stage::set_up(world, &loaded, options.map)?;
+        if options.outside {
+            world.insert_resource(SessionKey::from_entropy());
+        }
+        world.insert_resource(ScenarioScript::new(&Scenario {
+            script: stand_in.script,
+            ..scenario.clone()
+        }));
+        let warnings = stand_in.warnings.into_iter();
+        let warnings = warnings.map(|problem| *loaded.mistake(problem)).collect();
+        host_battles(world);
+        let capture = options.capture.map(PacketLog::new).transpose();
+        let capture = capture.map_err(|source| ScenarioError::Capture { source })?;
+        let mirrors = world.resource::<SyntheticClients>().sink();
+        let sink = match &capture {
+            Some(capture) => capture.before(mirrors),
+            None => mirrors,
+        };
+        world.resource_mut::<Outbox>().set_sink(sink);
+        let ticks = options
+            .ticks
+            .unwrap_or_else(|| (scenario.duration_s * scenario.tick_hz).round() as u64);
+        let is_wanted = options.record || options.csv.is_some();
+        let recorder = is_wanted.then(|| recorder(&loaded, server.world(), options.csv));
+        Ok(Self {
+            threads: options.threads.max(1),
+            warnings,
+            time: options.time,
+            memory: options.memory,
+            memory_before,
+            follows_leaks: false,
+            start_up: None,
+            snapshot_ticks: checks::snapshot_ticks(scenario).collect(),
+            snapshots: BTreeMap::new(),
+            hashes: options.hashes,
+            capture,
+            recorder: recorder.transpose()?,
+            is_recorded: options.record,
+            clock: Stopwatch::start(),
+            peak_objects: 0,
+            client_ticks: 0,
+            ended_cues: 0,
+            seed,
+            at_end: options.at_end,
+            server,
+            loaded,
+            ticks,
+        })
+    }
+
+    /// How many ticks the run has in all.
+    #[must_use]
+    pub const fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// On how many threads it plays.
+    #[must_use]
+    pub const fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// What is allowed and probably not meant: areas that reach beyond the map of their scene.
+    #[must_use]
+    pub fn warnings(&self) -> &[Mistake] {
+        &self.warnings
+    }
+
+    /// The number of ticks done.
+    #[must_use]
+    pub fn tick(&self) -> u64 {
+        self.server.tick()
+    }
+
+    /// The scenario's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.loaded.scenario.name
+    }
+
+    /// The server, to look at.
+    pub const fn server(&mut self) -> &mut Server {
+        &mut self.server
+    }
+
+    /// Does the next tick; `false` when there was none left.
+    ///
+    /// # Errors
+    /// When the hashes cannot be written.
+    pub fn step(&mut self) -> io::Result<bool> {
+        if self.tick() >= self.ticks {
+            return Ok(false);
+        }
+        self.server.step(1);
+        if let Some(to) = &mut self.hashes {
+            let hash = self.server.state_hash();
+            writeln!(to, "{} {hash:016x}", self.server.tick())?;
+        }
+        let world = self.server.world();
+        let objects: u64 = world
+            .resource::<Scenes>()
+            .iter()
+            .filter_map(|(_, scene)| world.get::<throng::world::SceneObjects>(scene))
+            .map(|objects| u64::from(objects.len()))
+            .sum();
+        self.peak_objects = self.peak_objects.max(objects);
+        self.client_ticks += world.resource::<SyntheticClients>().receiving() as u64;
+        let tick = self.tick();
+        if let Some(recorder) = &mut self.recorder {
+            leaks::apart(|| recorder.after_tick(self.server.world(), tick))?;
+        }
+        let is_started = tick == (START_UP_S * self.loaded.scenario.tick_hz).ceil() as u64;
+        if is_started && self.loaded.scenario.expect.contains(&Expectation::NoLeaks) {
+            self.follows_leaks = true;
+            leaks::begin();
+        }
+        if is_started && tick < self.ticks {
+            let mut timings = self.server.world_mut().resource_mut::<TickTimings>();
+            self.start_up = Some(report::start_up(&timings, tick));
+            timings.reset();
+            if let Some(recorder) = &mut self.recorder {
+                recorder.end_start_up(tick);
+            }
+        }
+        if self.snapshot_ticks.contains(&tick) {
+            let figures = leaks::apart(|| serde_json::to_value(self.figures()));
+            let figures = figures.map_err(io::Error::other)?;
+            self.snapshots.insert(tick, figures);
+        }
+        Ok(true)
+    }
+
+    /// Takes a cue from outside: an action as a script has it, as `Block(rect_tiles: (4, 5, 6, 7))`. It runs in the next tick,
+    /// behind the script's own cues. After that the run is not the one of its scenario and seed any more, and its report says
+    /// so. O(scenario).
+    ///
+    /// # Errors
+    /// What is wrong with it, in words; nothing happens then. Its tags, scenes and modes are the scenario's.
+    pub fn cue(&mut self, text: &str) -> Result<(), String> {
+        let world = self.server.world_mut();
+        let behaviours = world.resource::<Behaviours>();
+        let action = read_cue(behaviours, &self.loaded.scenario, text)?;
+        let script = world.get_resource_mut::<ScenarioScript>();
+        let mut script = script.ok_or("the script has ended")?;
+        script.outside.ask(text, action)
+    }
+
+    /// How many cues from outside ran.
+    #[must_use]
+    pub fn cues_from_outside(&self) -> u64 {
+        let script = self.server.world().get_resource::<ScenarioScript>();
+        script.map_or(self.ended_cues, |script| script.outside.ran)
+    }
+
+    /// What came of cues from outside since the last time: of the last [`OUTSIDE_CUES_MAX`](super::OUTSIDE_CUES_MAX).
+    pub fn take_cue_outcomes(&mut self) -> Vec<CueOutcome> {
+        let script = self.server.world_mut().get_resource_mut::<ScenarioScript>();
+        script.map_or_else(Vec::new, |mut script| script.outside.take_outcomes())
+    }
+
+    /// Ends the run here: takes the figures, lets everything come to rest, and judges the expectations.
+    ///
+    /// # Errors
+    /// When events, hashes or packets could not be written.
+    pub fn finish(self) -> io::Result<Report> {
+        self.finish_unless(|| false)
+    }
+
+    /// As [`finish`](Self::finish), unless the run is to end at once: when ticks are left to do, or while it comes to rest.
+    /// Nothing is judged then, and the report says after which tick it was interrupted.
+    ///
+    /// # Errors
+    /// When events, hashes or packets could not be written.
+    pub fn finish_unless(mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
+        let mut report = leaks::apart(|| self.judge_unless(is_interrupted));
+        let world = self.server.world_mut();
+        self.at_end.into_iter().for_each(|end| end(world));
+        if let Ok(report) = &mut report
+            && report.interrupted.is_none()
+            && self.follows_leaks
+        {
+            self.snapshots.clear();
+            report.leaks = Some(leaks::look_for(self.server, QUIET_TICKS));
+            checks::judge_leaks(&self.loaded.scenario, report, self.time);
+        }
+        report
+    }
+
+    /// Ends the run without a report; what is to be closed at its end is.
+    pub fn close(mut self) {
+        let world = self.server.world_mut();
+        self.at_end.into_iter().for_each(|end| end(world));
+    }
+
+    fn judge_unless(&mut self, is_interrupted: impl Fn() -> bool) -> io::Result<Report> {
+        if let Some(to) = &mut self.hashes {
+            to.flush()?;
+        }
+        let mut report = self.figures();
+        if let Some(recorder) = self.recorder.take() {
+            let record = recorder.finish(self.server.world())?;
+            report.record = self.is_recorded.then(|| Box::new(record));
+        }
+        let scenario = self.loaded.scenario.clone();
+        let world = self.server.world_mut();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the run is over, so the resource goes for good"
+        )]
+        let log = world.remove_resource::<EventLog>();
+        if let Some(log) = log {
+            log.finish()?;
+        }
+        if let Some(capture) = self.capture.take() {
+            // What follows, until all is at rest, is for the mirrors alone.
+            let mirrors = world.resource::<SyntheticClients>().sink();
+            world.resource_mut::<Outbox>().set_sink(mirrors);
+            capture.finish()?;
+        }
+        let is_cut = self.tick() < self.ticks && is_interrupted();
+        let at_rest = if is_cut {
+            None
+        } else if scenario.expect.is_empty() {
+            Some(true)
+        } else {
+            self.come_to_rest(is_interrupted)
+        };
+        let Some(at_rest) = at_rest else {
+            report.interrupted = Some(report.ticks);
+            report.expectations = checks::not_judged(&scenario);
+            return Ok(report);
+        };
+        report.expectations = checks::judge(
+            &scenario,
+            &Evidence {
+                world: self.server.world(),
+                report: &report,
+                snapshots: &self.snapshots,
+                at_rest,
+                time: self.time,
+            },
+        );
+        Ok(report)
+    }
+
+    /// The report as of now, without a judgement.
+    fn figures(&mut self) -> Report {
+        let wall_seconds = self.clock.elapsed().as_secs_f64();
+        let state_hash = format!("{:016x}", self.server.state_hash());
+        let ticks = self.tick();
+        let process = self.memory.and_then(|read| read());
+        let memory = memory(self.server.world(), &self.memory_before, process);
+        let from_outside = self.cues_from_outside();
+        let scenario = &self.loaded.scenario;
+        let hz = scenario.tick_hz;
+        let mirror_seconds = self.client_ticks as f64 / hz;
+        let script_faults = self.script_faults();
+        let script_idle_cues = self.idle_cues();
+        let parameters = self.loaded.sources.parameters().iter();
+        let parameters = parameters
+            .map(|own| (own.name.clone(), own.value.clone()))
+            .collect();
+        let world = self.server.world_mut();
+        let counted = report::count_objects(world);
+        let tags = scenario.tags().map(|tag| {
+            let bearers = crowd::members(world, tag, None);
+            (tag.to_owned(), bearers.len() as u64)
+        });
+        let tags = tags.collect();
+        let (tick_ms, systems) = report::tick_times(world.resource::<TickTimings>());
+        let script = world.resource::<ScenarioScript>();
+        let (cues_run, (_, fault_count)) = (script.cues_run(), script.faults());
+        Report {
+            scenario: scenario.name.clone(),
+            seed: self.seed,
+            parameters,
+            threads: self.threads,
+            ticks,
+            interrupted: None,
+            sim_seconds: ticks as f64 / hz,
+            wall_seconds,
+            state_hash,
+            tick_ms,
+            start_up: self.start_up,
+            systems,
+            objects: ObjectFigures {
+                peak: self.peak_objects.max(counted.peak),
+                ..counted
+            },
+            tags,
+            clients: report::clients(world, mirror_seconds),
+            sessions: report::sessions(world),
+            paths: report::paths(world),
+            builds: report::builds(world),
+            views: report::views(
+                world,
+                scenario.scenes.first().map_or(0, |scene| scene.view_cap),
+            ),
+            sync: report::sync(world, mirror_seconds),
+            matchmaking: report::matchmaking(world, hz),
+            battles: world.resource::<Battles>().stats(),
+            inbox: report::inbox(world, hz),
+            outbox: report::outbox(world),
+            overload: report::overload(world),
+            directory: directory(world),
+            memory,
+            leaks: None,
+            record: None,
+            expectations: Vec::new(),
+            script_cues_run: cues_run,
+            script_cues_from_outside: from_outside,
+            script_fault_count: fault_count,
+            script_faults,
+            script_idle_cues,
+        }
+    }
+
+    /// Where a cue stands: file, line and column.
+    fn place_of(&self, cue: usize) -> String {
+        let place = ValuePath::root().field("script").item(cue).field("run");
+        shown_place(&self.loaded.mistake(Problem::new(place, "")))
+    }
+
+    /// The cues that did nothing, each with its place.
+    fn idle_cues(&self) -> Vec<String> {
+        let scenario = &self.loaded.scenario;
+        let is_whole = self.tick() as f64 >= (scenario.duration_s * scenario.tick_hz).round();
+        let script = self.server.world().resource::<ScenarioScript>();
+        let told = |(cue, deeds): (usize, &CueDeeds)| {
+            let why = match deeds {
+                CueDeeds { ran: 0, .. } if is_whole => "it never ran".to_owned(),
+                CueDeeds { ran: 0, .. } => return None,
+                CueDeeds {
+                    ran: 1,
+                    about: Some(0),
+                } => "it ran once, about nobody".to_owned(),
+                CueDeeds {
+                    ran,
+                    about: Some(0),
+                } => format!("it ran {ran} times, about nobody"),
+                _ => return None,
+            };
+            Some(format!("{}: {why}", self.place_of(cue)))
+        };
+        script.deeds().iter().enumerate().filter_map(told).collect()
+    }
+
+    /// What the script could not do, each with the place of its cue.
+    fn script_faults(&self) -> Vec<String> {
+        let (faults, _) = self.server.world().resource::<ScenarioScript>().faults();
+        let told = |fault: &ScriptFault| {
+            let ScriptFault {
+                tick, what, count, ..
+            } = fault;
+            let place = fault
+                .cue
+                .map_or_else(String::new, |cue| format!("{}: ", self.place_of(cue)));
+            let often = match count {
+                1 => String::new(),
+                _ => format!(" ({count} times)"),
+            };
+            format!("{place}tick {tick}: {what}{often}")
+        };
+        faults.iter().map(told).collect()
+    }
+
+    /// Nobody does anything any more; ticks until nothing is left to do. Whether that was reached; `None` when it was
+    /// interrupted.
+    fn come_to_rest(&mut self, is_interrupted: impl Fn() -> bool) -> Option<bool> {
+        self.server.set_pace(Pace::AsFastAsPossible);
+        self.stop_script();
+        let settle = u64::from(self.loaded.scenario.heartbeat_ticks) + SETTLE_TICKS;
+        let mut quiet_since = None;
+        for tick in 0..REST_TICKS_MAX {
+            if is_interrupted() {
+                return None;
+            }
+            // Every time, since searches that were waiting still give paths.
+            rest(self.server.world_mut());
+            self.server.step(1);
+            if !checks::is_quiet(self.server.world()) {
+                quiet_since = None;
+            } else if tick - *quiet_since.get_or_insert(tick) >= settle << self.stretch() {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
+    /// The script runs no further, and what is watched ends: what is there stays, and goes on.
+    pub fn stop_script(&mut self) {
+        self.ended_cues = self.cues_from_outside();
+        let world = self.server.world_mut();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the script ends, so the resource goes for good"
+        )]
+        world.remove_resource::<ScenarioScript>();
+        world.resource_mut::<Watch>().end();
+        // Who rests is not idle.
+        world.resource_mut::<SessionSettings>().idle_s_max = 0.0;
+    }
+
+    /// How often the time in which clients learn something is doubled now.
+    fn stretch(&self) -> u8 {
+        self.server
+            .world()
+            .resource::<Overload>()
+            .update_doublings()
+    }
+}
+
+fn shown_place(mistake: &Mistake) -> String {
+    format!("{}:{}:{}", mistake.file(), mistake.line, mistake.column)
+}
+
+/// A recorder that has seen how the run begins.
+fn recorder(
+    loaded: &Loaded,
+    world: &World,
+    csv: Option<Box<dyn Write>>,
+) -> Result<Recorder, ScenarioError> {
+    let text_of = |cue: usize| {
+        let place = ValuePath::root().field("script").item(cue);
+        let mistake = loaded.mistake(Problem::new(place, ""));
+        let words = mistake.marked_value().split_whitespace();
+        CueText {
+            place: shown_place(&mistake),
+            text: words.collect::<Vec<_>>().join(" "),
+        }
+    };
+    let cues = (0..loaded.scenario.script.len()).map(text_of).collect();
+    let recorder = Recorder::new(loaded.scenario.tick_hz, cues, csv);
+    let mut recorder = recorder.map_err(|source| ScenarioError::Csv { source })?;
+    recorder.begin(world);
+    Ok(recorder)
+}
+
+fn add_script(app: &mut App) {
+    // A run that comes to rest leaves battles as they are.
+    app.configure_sets(
+        FixedUpdate,
+        InstanceSystems.run_if(resource_exists::<ScenarioScript>),
+    );
+    app.hash_part("battles", |world, hasher| {
+        if let Some(battles) = world.get_resource::<Battles>() {
+            battles.hash(hasher);
+        }
+    });
+    app.hash_part("script", |world, hasher| {
+        if let Some(script) = world.get_resource::<ScenarioScript>() {
+            script.hash(hasher);
+        }
+        if let Some(stage) = world.get_resource::<Stage>() {
+            stage.hash(world, hasher);
+        }
+    });
+    app.init_resource::<Behaviours>()
+        .init_resource::<Watch>()
+        .count_memory::<Watch>("scenario")
+        .count_memory::<Stage>("scenario")
+        .count_memory::<Battles>("scenario")
+        .add_systems(
+            FixedUpdate,
+            (
+                (
+                    run_script.before(InstanceSystems),
+                    fight.after(InstanceSystems),
+                )
+                    .chain()
+                    .in_set(SimSystems::Think)
+                    .run_if(resource_exists::<ScenarioScript>)
+                    .before(crate::crowd::CrowdSystems),
+                watch::watch.in_set(TickObservers),
+            ),
+        );
+}
+
+fn add_events(app: &mut App, log: EventLog) {
+    // Each part is logged behind the set in which it happened, so that the file is in the order of the tick.
+    let is_open = resource_exists::<EventLog>;
+    app.insert_resource(log).add_systems(
+        FixedUpdate,
+        (
+            (
+                events::log_overload,
+                events::log_scenes,
+                events::log_sessions,
+                events::log_spawns,
+                events::log_edits,
+            )
+                .chain()
+                .after(SimSystems::Think)
+                .before(SimSystems::Navigate)
+                .run_if(is_open),
+            (events::log_late_builds, events::log_paths)
+                .chain()
+                .after(SimSystems::Navigate)
+                .before(SimSystems::Move)
+                .run_if(is_open),
+            (
+                events::log_objects,
+                events::log_views,
+                events::log_matches,
+                events::log_announces,
+                events::log_tick_end,
+            )
+                .chain()
+                .after(watch::watch)
+                .in_set(TickObservers)
+                .run_if(is_open),
+        ),
+    );
+}

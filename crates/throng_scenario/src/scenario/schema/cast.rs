@@ -1,0 +1,136 @@
+//! Crowds: who takes part, where, and how it behaves.
+
+use ron::value::RawValue;
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::Area;
+use throng::session::AdmissionClass;
+
+/// Objects that are spawned together and behave alike.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Crowd {
+    /// What cues call it; several crowds may share a tag.
+    pub tag: String,
+    /// The name of its kind of object.
+    pub kind: String,
+    /// The number of objects, in each copy of its scene.
+    pub count: u32,
+    /// The scene's name; the first scene when absent. Of a scene with copies it is in every one.
+    pub scene: Option<String>,
+    /// Where it appears, on free tiles.
+    pub at: Area,
+    /// The team of all in it; none when absent.
+    pub team: Option<u32>,
+    /// The guild of all in it; none when absent.
+    pub guild: Option<u32>,
+    /// Players a party, 1–5; 0 for no parties.
+    pub party_size: u8,
+    /// What it does.
+    pub behaviour: BehaviourSpec,
+    /// Walking speed, metres a second.
+    pub speed_m_s: f32,
+    /// How often each object changes an attribute, a second.
+    pub attributes_per_s: f32,
+    /// The share of its objects that are clients with a mirror, 0 to 1; only for kinds of class `Player`.
+    pub clients: f32,
+    /// Messages that each player sends a second; only for kinds of class `Player`.
+    pub messages_per_s: f32,
+    /// Logouts a second over the whole crowd, each followed by a login; only for kinds of class `Player`.
+    pub churn_per_s: f32,
+    /// Whether its players send their moves as numbered inputs, and are told with each packet where they stand; only for kinds
+    /// of class `Player`.
+    pub inputs: bool,
+    /// In which class its players are let in where the server is full: `Anybody`, `Party`, `Preferred` or `Staff`. `Party` is
+    /// found out by itself for who has somebody of its party inside.
+    pub admission: AdmissionClass,
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        Self {
+            tag: String::new(),
+            kind: "npc".to_owned(),
+            count: 1,
+            scene: None,
+            at: Area::default(),
+            team: None,
+            guild: None,
+            party_size: 0,
+            behaviour: BehaviourSpec::default(),
+            speed_m_s: 1.5,
+            attributes_per_s: 0.0,
+            clients: 0.0,
+            messages_per_s: 10.0,
+            churn_per_s: 0.0,
+            inputs: false,
+            admission: AdmissionClass::Anybody,
+        }
+    }
+}
+
+/// What the objects of a crowd do by themselves: the name of a registered behaviour with its parameters, as in
+/// `Wander(radius_m: 5)`, kept as it is written. Which names there are and what belongs to them is for
+/// [`Behaviours`](crate::scenario::Behaviours) to tell.
+///
+/// | built in | what they do |
+/// |---|---|
+/// | `Idle` | they stand still |
+/// | `Wander(radius_m: 5)` | they walk to one free spot after another round the place where they appeared |
+/// | `Patrol(points: [(1, 1), (9, 9)])` | they walk from point to point, and from the last to the first |
+/// | `Chase(kind: "player", sight_m: 20)` | they run after the nearest object of a kind that they see |
+/// | `Flee(kind: "wolf", sight_m: 20)` | they run from the nearest object of a kind that they see |
+/// | `Commute(between: (Point(center_m: (1, 1)), Share((0.5, 0), (1, 1))))` | they walk from one area to the other and back |
+/// | `Gather(at: Ring(center_m: (50, 50), radius_m: 5))` | they walk to an area and stay there |
+#[derive(Clone, Debug, PartialEq)]
+pub struct BehaviourSpec(String);
+
+/// Something that a game does by a cue: the name of a registered one with its parameters, as in `Storm(damage: 5)`, kept as
+/// it is written. See [`CueParameters`](crate::scenario::CueParameters).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CueSpec(String);
+
+/// What stands in a scenario as `Name(…)`, whose type only the name tells.
+macro_rules! kept_as_written {
+    ($spec:ident, $what:literal) => {
+        impl $spec {
+            /// What stands in a scenario, or could. Whether it names a
+            #[doc = concat!($what, " is checked with the scenario.")]
+            #[must_use]
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// As it is written, from the name on.
+            #[must_use]
+            pub fn text(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $spec {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let raw = Box::<RawValue>::deserialize(deserializer)?;
+                Ok(Self::new(raw.get_ron()))
+            }
+        }
+
+        impl Serialize for $spec {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let raw = RawValue::from_ron(&self.0).map_err(S::Error::custom)?;
+                raw.serialize(serializer)
+            }
+        }
+    };
+}
+
+kept_as_written!(BehaviourSpec, "behaviour");
+kept_as_written!(CueSpec, "cue");
+
+impl Default for BehaviourSpec {
+    /// They stand still.
+    fn default() -> Self {
+        Self::new("Idle")
+    }
+}

@@ -1,0 +1,429 @@
+//! Expectations: what a run must keep to. Their texts are what reports show.
+
+use std::fmt;
+
+use serde::de::value::EnumAccessDeserializer;
+use serde::de::{EnumAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::bare::Bare;
+use throng::sim::SimSystems;
+
+/// Ticks at the start that no expectation on time counts unless it says so: caches are cold, and everybody appears.
+const WARM_UP_S: f64 = 1.0;
+
+/// The share of ticks that `TickP99UnderMs` and `SetP99UnderMs` are about.
+const P99: f64 = 0.99;
+
+/// Something that must hold, during the whole run unless it says otherwise.
+///
+/// One with nothing to judge (no client, no path, no match) is *not exercised*, and a run with such a one has not passed.
+/// Every run whose script has run a cue is held to [`NoScriptFaults`](Self::NoScriptFaults), written down or not;
+/// [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed) turns that off.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields)]
+pub enum Expectation {
+    /// No view list is over its cap.
+    ViewsWithinCap,
+    /// At the end, at rest, no view could gain anything.
+    ViewsStable,
+    /// At the end, at rest, every client's mirror equals what it may know.
+    MirrorsEqual,
+    /// Every path that is looked at is as short as can be: A* finds none that is shorter.
+    PathsExact {
+        /// The share of the found paths that are searched anew, 0 to 1, which takes milliseconds for each; when absent, a
+        /// sample: the first of a tick, up to fifty over the run.
+        #[serde(default)]
+        share: Option<f64>,
+    },
+    /// No object stands on a blocked tile.
+    NobodyOnBlocked,
+    /// No path request found its goal unreachable.
+    NoUnreachable,
+    /// At least so many matches were made.
+    MatchesAtLeast(u64),
+    /// No party waited longer for its match, seconds.
+    WaitUnderS(f64),
+    /// Every party that queued was matched, gave up, expired or still waits, and none twice.
+    Conserved,
+    /// Every cue could do what it says. On without being written down; see
+    /// [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed).
+    NoScriptFaults,
+    /// Expects nothing: cues that cannot do what they say are listed and not judged.
+    ScriptFaultsAllowed,
+    /// Every cue ran, and whichever is about objects was about one at least once: a `When` whose time never came, or an area
+    /// where nobody ever was, breaks it. Cues that did nothing are listed without it, too, and `--strict` refuses them.
+    NoIdleCues,
+    /// 99 of 100 ticks took less wall time, milliseconds; the first second is left out. Judged when asked for
+    /// (`--judge-time`), since a busy machine is slow.
+    TickP99UnderMs(f64),
+    /// In 99 of 100 ticks a set took less wall time, milliseconds; the first second is left out. Judged when asked for.
+    SetP99UnderMs(SetName, f64),
+    /// So many of the ticks took less wall time. Judged in every run but one with `--no-timing`: whoever writes it knows
+    /// the machine.
+    TicksUnderMs {
+        /// Milliseconds.
+        ms: f64,
+        /// The share of ticks, 0 to 1; 1 is about the longest tick.
+        #[serde(default = "p99")]
+        share: f64,
+        /// Simulated seconds at the start that are left out.
+        #[serde(default = "warm_up_s")]
+        warm_up_s: f64,
+        /// The set whose time counts; the whole tick when absent.
+        #[serde(default)]
+        set: Option<SetName>,
+    },
+    /// No client was sent more on average, bytes a simulated second.
+    BytesPerClientUnder(f64),
+    /// When everybody has left after the run and all scenes are closed, nothing is kept for those who were there, and nothing
+    /// outlives the server. What was allocated in the first second is left out. For builds with the feature `leak-track`, in
+    /// which an allocation takes some microseconds more, and with line tables (`--profile profiling`): without them it does not
+    /// pass.
+    NoLeaks,
+    /// The state hash after the last tick: 16 hexadecimal digits.
+    HashIs(String),
+    /// A figure of the report is within bounds, both of which belong to it.
+    Counter {
+        /// Its way through the JSON report: `paths.found`, `objects.npcs`, `memory.peak_rss_bytes`,
+        /// `matchmaking.modes.arena.matches`.
+        name: String,
+        /// The least that it may be.
+        #[serde(default)]
+        at_least: Option<f64>,
+        /// The most that it may be.
+        #[serde(default)]
+        at_most: Option<f64>,
+    },
+    /// Something holds from a time on, whatever was before. Figures that only grow count from that time on.
+    After {
+        /// The time, seconds.
+        t_s: f64,
+        /// What holds; something that is watched all the time, not at the end alone.
+        expect: Box<Expectation>,
+    },
+    /// Something holds from a time to another. Figures that only grow count what they grew in between, others are looked
+    /// at when it ends.
+    Between {
+        /// When it begins, seconds.
+        from_s: f64,
+        /// When it ends, seconds.
+        until_s: f64,
+        /// What holds; something that is watched all the time, not at the end alone.
+        expect: Box<Expectation>,
+    },
+}
+
+const fn p99() -> f64 {
+    P99
+}
+
+const fn warm_up_s() -> f64 {
+    WARM_UP_S
+}
+
+/// Ticks that must take less than some time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TickLimit {
+    /// The whole tick when absent.
+    pub set: Option<SetName>,
+    /// Milliseconds.
+    pub ms: f64,
+    /// The share of ticks.
+    pub share: f64,
+    /// Simulated seconds at the start that are left out.
+    pub warm_up_s: f64,
+    /// Whether it is judged without being asked for.
+    pub is_firm: bool,
+}
+
+impl Expectation {
+    /// The exactness of paths, by a sample.
+    pub const PATHS_EXACT: Self = Self::PathsExact { share: None };
+
+    /// What is expected, without its window of time, and the window, seconds: from its start to its end, if it has one.
+    #[must_use]
+    pub fn in_window(&self) -> (&Self, Option<(f64, Option<f64>)>) {
+        match self {
+            Self::After { t_s, expect } => (expect, Some((*t_s, None))),
+            Self::Between {
+                from_s,
+                until_s,
+                expect,
+            } => (expect, Some((*from_s, Some(*until_s)))),
+            other => (other, None),
+        }
+    }
+
+    /// What it says of the wall time of ticks; `None` when it is about something else.
+    #[must_use]
+    pub fn tick_limit(&self) -> Option<TickLimit> {
+        let on_request = |set, ms| TickLimit {
+            set,
+            ms,
+            share: P99,
+            warm_up_s: WARM_UP_S,
+            is_firm: false,
+        };
+        match *self {
+            Self::TickP99UnderMs(ms) => Some(on_request(None, ms)),
+            Self::SetP99UnderMs(set, ms) => Some(on_request(Some(set), ms)),
+            Self::TicksUnderMs {
+                ms,
+                share,
+                warm_up_s,
+                set,
+            } => Some(TickLimit {
+                set,
+                ms,
+                share,
+                warm_up_s,
+                is_firm: true,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// The names of all expectations, for readers that ask for them beforehand.
+const NAMES: &[&str] = &[
+    "ViewsWithinCap",
+    "ViewsStable",
+    "MirrorsEqual",
+    "PathsExact",
+    "NobodyOnBlocked",
+    "NoUnreachable",
+    "MatchesAtLeast",
+    "WaitUnderS",
+    "Conserved",
+    "NoScriptFaults",
+    "ScriptFaultsAllowed",
+    "NoIdleCues",
+    "TickP99UnderMs",
+    "SetP99UnderMs",
+    "TicksUnderMs",
+    "BytesPerClientUnder",
+    "NoLeaks",
+    "HashIs",
+    "Counter",
+    "After",
+    "Between",
+];
+
+impl<'de> Deserialize<'de> for Expectation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choice;
+
+        impl<'de> Visitor<'de> for Choice {
+            type Value = Expectation;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an expectation")
+            }
+
+            fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<Expectation, A::Error> {
+                // The derived reader, which as a remote one is no trait's.
+                Expectation::deserialize(EnumAccessDeserializer::new(Bare(access)))
+            }
+        }
+        deserializer.deserialize_enum("Expectation", NAMES, Choice)
+    }
+}
+
+impl Serialize for Expectation {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl fmt::Display for Expectation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ViewsWithinCap => f.write_str("views within cap"),
+            Self::ViewsStable => f.write_str("views stable at rest"),
+            Self::MirrorsEqual => f.write_str("mirrors equal at rest"),
+            Self::PathsExact { share: None } => f.write_str("paths exact"),
+            Self::PathsExact { share: Some(share) } => {
+                write!(f, "paths exact, {} of them", percent(*share))
+            }
+            Self::NobodyOnBlocked => f.write_str("nobody on a blocked tile"),
+            Self::NoUnreachable => f.write_str("no unreachable goal"),
+            Self::MatchesAtLeast(count) => write!(f, "at least {count} matches"),
+            Self::WaitUnderS(seconds) => write!(f, "waits under {seconds} s"),
+            Self::Conserved => f.write_str("parties conserved"),
+            Self::NoScriptFaults => f.write_str("no script faults"),
+            Self::ScriptFaultsAllowed => f.write_str("script faults allowed"),
+            Self::NoIdleCues => f.write_str("no idle cues"),
+            Self::TickP99UnderMs(ms) => write!(f, "tick p99 under {ms} ms"),
+            Self::SetP99UnderMs(set, ms) => write!(f, "{} p99 under {ms} ms", set.name()),
+            Self::TicksUnderMs { ms, share, set, .. } => {
+                let what = set.map_or("ticks", SetName::name);
+                write!(f, "{what} under {ms} ms in {} of ticks", percent(*share))
+            }
+            Self::BytesPerClientUnder(bytes) => write!(f, "under {bytes} bytes/s a client"),
+            Self::NoLeaks => f.write_str("no leaks"),
+            Self::HashIs(hash) => write!(f, "state hash is {hash}"),
+            Self::Counter {
+                name,
+                at_least,
+                at_most,
+            } => {
+                f.write_str(name)?;
+                if let Some(least) = at_least {
+                    write!(f, " at least {least}")?;
+                }
+                if let Some(most) = at_most {
+                    write!(f, " at most {most}")?;
+                }
+                Ok(())
+            }
+            Self::After { t_s, expect } => write!(f, "after {t_s} s: {expect}"),
+            Self::Between {
+                from_s,
+                until_s,
+                expect,
+            } => write!(f, "from {from_s} to {until_s} s: {expect}"),
+        }
+    }
+}
+
+/// A share in words, as exact as it was written.
+fn percent(share: f64) -> String {
+    // Thousandths of a percent; what is finer is nobody's meaning.
+    format!("{} %", (share * 1e5).round() / 1e3)
+}
+
+impl From<SetName> for SimSystems {
+    fn from(set: SetName) -> Self {
+        match set {
+            SetName::Ingest => Self::Ingest,
+            SetName::Think => Self::Think,
+            SetName::Navigate => Self::Navigate,
+            SetName::Move => Self::Move,
+            SetName::Locate => Self::Locate,
+            SetName::View => Self::View,
+            SetName::Heartbeat => Self::Heartbeat,
+            SetName::Replicate => Self::Replicate,
+            SetName::Send => Self::Send,
+        }
+    }
+}
+
+/// A step of the tick, as `sim` names them; `First` and `Last` are empty and left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "each is the step of that name")]
+pub enum SetName {
+    Ingest,
+    Think,
+    Navigate,
+    Move,
+    Locate,
+    View,
+    Heartbeat,
+    Replicate,
+    Send,
+}
+
+impl SetName {
+    /// All of them, in the order of a tick.
+    pub const ALL: [Self; 9] = [
+        Self::Ingest,
+        Self::Think,
+        Self::Navigate,
+        Self::Move,
+        Self::Locate,
+        Self::View,
+        Self::Heartbeat,
+        Self::Replicate,
+        Self::Send,
+    ];
+
+    /// The name in tables and reports: lower case, equal to that of the set in `sim`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ingest => "ingest",
+            Self::Think => "think",
+            Self::Navigate => "navigate",
+            Self::Move => "move",
+            Self::Locate => "locate",
+            Self::View => "view",
+            Self::Heartbeat => "heartbeat",
+            Self::Replicate => "replicate",
+            Self::Send => "send",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Expectation, ron::error::SpannedError> {
+        let options = ron::Options::default()
+            .with_default_extension(ron::extensions::Extensions::IMPLICIT_SOME);
+        options.from_str(text)
+    }
+
+    #[test]
+    fn texts_carry_their_values() {
+        for (text, words) in [
+            ("SetP99UnderMs(View, 10)", "view p99 under 10 ms"),
+            ("MatchesAtLeast(7)", "at least 7 matches"),
+            ("WaitUnderS(0.5)", "waits under 0.5 s"),
+            ("PathsExact(share: 0.07)", "paths exact, 7 % of them"),
+            (
+                "TicksUnderMs(ms: 20, share: 0.999)",
+                "ticks under 20 ms in 99.9 % of ticks",
+            ),
+            (
+                "After(t_s: 30, expect: Counter(name: \"paths.found\", at_least: 9))",
+                "after 30 s: paths.found at least 9",
+            ),
+            (
+                "Between(from_s: 1, until_s: 2.5, expect: NobodyOnBlocked)",
+                "from 1 to 2.5 s: nobody on a blocked tile",
+            ),
+        ] {
+            assert_eq!(read(text).unwrap().to_string(), words);
+        }
+    }
+
+    #[test]
+    fn fields_that_have_defaults_need_no_brackets() {
+        let bare = Expectation::PATHS_EXACT;
+        for text in ["PathsExact", "PathsExact()", "PathsExact ( ) "] {
+            assert_eq!(read(text).as_ref(), Ok(&bare), "{text}");
+        }
+        let after = read("After(t_s: 1, expect: PathsExact)").unwrap();
+        assert_eq!(after.in_window(), (&bare, Some((1.0, None))));
+        let error = read("TicksUnderMs").unwrap_err().to_string();
+        assert!(error.contains("`ms`"), "{error}");
+        let error = read("PathsExact(shre: 1)").unwrap_err().to_string();
+        assert!(error.contains("`shre`"), "{error}");
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        for text in [
+            "ViewsStable",
+            "PathsExact(share: 0.5)",
+            "TicksUnderMs(ms: 5, set: View)",
+        ] {
+            let expectation = read(text).unwrap();
+            let written = ron::to_string(&expectation).unwrap();
+            assert_eq!(read(&written), Ok(expectation), "{written}");
+        }
+    }
+
+    #[test]
+    fn time_is_firm_only_where_that_is_written() {
+        let firm = |text| {
+            let limit = read(text).unwrap().tick_limit();
+            limit.map(|limit| limit.is_firm)
+        };
+        assert_eq!(firm("TickP99UnderMs(50)"), Some(false));
+        assert_eq!(firm("TicksUnderMs(ms: 50)"), Some(true));
+        assert_eq!(firm("WaitUnderS(50)"), None);
+    }
+}

@@ -1,0 +1,278 @@
+//! The types of a scenario file, field by field as they are written there.
+//!
+//! Nothing here computes: a value that reads well may still make no sense, which is for `validate` to tell.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `area` | areas of a scene: where a crowd appears, gathers or goes |
+//! | `attribute` | attributes of a scenario's own |
+//! | `bare` | variants that may be written without brackets |
+//! | `cast` | crowds, and how they behave |
+//! | `expect` | expectations, and the words that reports show them in |
+//! | `queue` | queues: a mode of matchmaking and who waits in it |
+//! | `parameter` | numbers and texts that stand in a file by their names |
+//! | `script` | cues and what they do |
+//! | `who` | who a cue is about, beyond a tag |
+//! | here | the scenario as a whole, its scenes and its settings |
+
+mod area;
+mod attribute;
+mod bare;
+mod cast;
+mod expect;
+mod parameter;
+mod queue;
+mod script;
+mod who;
+
+pub use area::Area;
+pub use attribute::{AudienceName, ScenarioAttribute};
+pub use cast::{BehaviourSpec, Crowd, CueSpec};
+pub use expect::{Expectation, SetName, TickLimit};
+pub use parameter::ParameterValue;
+pub use queue::Queue;
+pub use script::{Action, Class, Cue, Scope};
+pub use who::{Only, Pick};
+
+pub(super) use script::Who;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::crowd::LineSpec;
+use throng::aoi::AoiSettings;
+pub use throng::aoi::Sight;
+use throng::inbox::InboxSettings;
+use throng::map::{MapRecipe, TownRecipe};
+use throng::matchmaking::MatchmakingSettings;
+use throng::nav::NavSettings;
+use throng::outbox::OutboxSettings;
+use throng::session::SessionSettings;
+use throng::sim::OverloadSettings;
+use throng::sync::SyncSettings;
+use throng::world::ObjectKind;
+
+/// A whole scenario: what is there at the start, what happens, what must hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scenario {
+    /// What reports call it; the only field without a default.
+    pub name: String,
+    /// The source of all randomness of the run.
+    pub seed: u64,
+    /// Ticks a simulated second.
+    pub tick_hz: f64,
+    /// Ticks from one heartbeat to the next.
+    pub heartbeat_ticks: u32,
+    /// Simulated seconds that the run lasts.
+    pub duration_s: f64,
+    /// Other scenarios of which this one is made: files beside this one, or names of built-in ones. Their lists (kinds,
+    /// scenes, cast, script and so on) come first, in this order, and this file's own after them; what else this file does
+    /// not say is as the last of them says it that does.
+    pub include: Vec<String>,
+    /// Numbers, texts and flags that stand in this file by their names, in lower case and without quotes: with
+    /// `parameters: {"players": 5000}` a crowd may have `count: players`. `--set players=7000` gives another value, as does
+    /// a file that includes this one and has a parameter of the same name.
+    pub parameters: BTreeMap<String, ParameterValue>,
+    /// Settings of the systems, for the whole run.
+    pub settings: Settings,
+    /// Kinds of objects beside the built-in ones; one of the same name replaces the built-in.
+    pub kinds: Vec<ObjectKind>,
+    /// Attributes of objects beside the built-in ones.
+    pub attributes: Vec<ScenarioAttribute>,
+    /// Scenes open from the start. The first is where crowds go that name none.
+    pub scenes: Vec<ScenarioScene>,
+    /// Crowds there from the start, spawned in this order.
+    pub cast: Vec<Crowd>,
+    /// Modes in which parties wait for battles.
+    pub queues: Vec<Queue>,
+    /// How bad the lines to some of the clients are.
+    pub line: LineSpec,
+    /// What happens when. Cues of the same tick run in this order.
+    pub script: Vec<Cue>,
+    /// What must hold during the run or at its end.
+    pub expect: Vec<Expectation>,
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            seed: 1,
+            include: Vec::new(),
+            parameters: BTreeMap::new(),
+            tick_hz: 20.0,
+            heartbeat_ticks: 10,
+            duration_s: 60.0,
+            settings: Settings::default(),
+            kinds: Vec::new(),
+            attributes: Vec::new(),
+            scenes: Vec::new(),
+            cast: Vec::new(),
+            queues: Vec::new(),
+            line: LineSpec::default(),
+            script: Vec::new(),
+            expect: Vec::new(),
+        }
+    }
+}
+
+impl Scenario {
+    /// How many scenes a crowd is in: the copies of its scene, be it there from the start or opened by a cue.
+    pub(in crate::scenario) fn copies_of(&self, crowd: &Crowd) -> u32 {
+        let opened = self.script.iter().filter_map(|cue| match cue.action() {
+            Action::OpenScene(scene) => Some(scene),
+            _ => None,
+        });
+        let home = crowd.scene.as_deref();
+        let mut scenes = self.scenes.iter().chain(opened);
+        let scene = scenes.find(|scene| home.is_none_or(|name| name == scene.name));
+        scene.map_or(1, |scene| scene.copies)
+    }
+
+    /// The tags of all crowds, those that cues spawn included, each once.
+    pub(in crate::scenario) fn tags(&self) -> impl Iterator<Item = &str> {
+        let spawned = self.script.iter().filter_map(|cue| match cue.action() {
+            Action::Spawn(crowd) => Some(crowd),
+            _ => None,
+        });
+        let tags = self
+            .cast
+            .iter()
+            .chain(spawned)
+            .map(|crowd| crowd.tag.as_str());
+        let tags: BTreeSet<&str> = tags.filter(|tag| !tag.is_empty()).collect();
+        tags.into_iter()
+    }
+
+    /// Scenes and objects there from the start, copies counted.
+    #[must_use]
+    pub fn census(&self) -> (u64, u64) {
+        let scenes = self.scenes.iter().map(|scene| u64::from(scene.copies));
+        let crowds = self.cast.iter();
+        let objects = crowds.map(|crowd| u64::from(crowd.count) * u64::from(self.copies_of(crowd)));
+        (scenes.sum(), objects.sum())
+    }
+}
+
+/// How packets leave the server, as far as a scenario may say: threads are no scenario's, since their pace would decide.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Packets {
+    /// The longest packet, in bytes.
+    pub mtu_bytes: usize,
+    /// Bytes of reliable messages that may wait for one client's line; one for which more would is logged out.
+    pub spill_client_bytes_max: usize,
+}
+
+impl Default for Packets {
+    fn default() -> Self {
+        let OutboxSettings {
+            mtu_bytes,
+            spill_client_bytes_max,
+            ..
+        } = OutboxSettings::default();
+        Self {
+            mtu_bytes,
+            spill_client_bytes_max,
+        }
+    }
+}
+
+/// The settings of the systems that a scenario can change.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Who sees whom.
+    pub view: AoiSettings,
+    /// The search for paths.
+    pub nav: NavSettings,
+    /// The budget for inbound messages.
+    pub inbox: InboxSettings,
+    /// What clients are told.
+    pub sync: SyncSettings,
+    /// How packets leave the server.
+    pub outbox: Packets,
+    /// The making of battles, over all modes.
+    pub matchmaking: MatchmakingSettings,
+    /// What is given up when ticks take too long. A run that is to be the same every time goes by the cost model, `measure:
+    /// Work`; `Auto` is off in a run, also in one that is played in real time.
+    pub overload: OverloadSettings,
+    /// How clients are let in, kept and let go: a cast comes on as fast as a server lets it in.
+    pub session: SessionSettings,
+}
+
+/// An independent space with a map and an interest grid of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename = "Scene", default, deny_unknown_fields)]
+pub struct ScenarioScene {
+    /// What crowds and cues call it; unique, without a default.
+    pub name: String,
+    /// How many there are of it, side by side: matches, channels, instances of a dungeon. Crowds and cues that name it are
+    /// in every one of them. The others are called `name 2`, `name 3` and so on in events.
+    pub copies: u32,
+    /// Where its obstacles come from.
+    pub map: MapSource,
+    /// The side of a tile, metres.
+    pub tile_m: f32,
+    /// The side of a cell of the interest grid, metres.
+    pub cell_m: f32,
+    /// How far beyond its cell an object keeps it, metres; at most a quarter of `cell_m`, and a tenth when absent.
+    pub margin_m: Option<f32>,
+    /// Players in a view at most.
+    pub view_cap: u16,
+    /// NPCs in a view at most.
+    pub npc_cap: u16,
+    /// Things in a view at most.
+    pub thing_cap: u16,
+    /// How views are chosen.
+    pub sight: Sight,
+    /// Objects at a time at most.
+    pub max_objects: u32,
+}
+
+impl Default for ScenarioScene {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            copies: 1,
+            map: MapSource::default(),
+            tile_m: 0.5,
+            cell_m: 50.0,
+            margin_m: None,
+            view_cap: 100,
+            npc_cap: 50,
+            thing_cap: 50,
+            sight: Sight::Directed,
+            max_objects: 4096,
+        }
+    }
+}
+
+impl ScenarioScene {
+    /// How far beyond its cell an object keeps it, metres.
+    #[must_use]
+    pub fn margin_m(&self) -> f32 {
+        self.margin_m.unwrap_or(self.cell_m / 10.0)
+    }
+}
+
+/// Where a scene's obstacle map comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub enum MapSource {
+    /// A file in any of the known formats; a relative path is looked up beside the scenario's file first, then in the
+    /// working directory.
+    File(PathBuf),
+    /// Made from a recipe and the scenario's seed.
+    Generate(MapRecipe),
+}
+
+impl Default for MapSource {
+    /// The generated town.
+    fn default() -> Self {
+        Self::Generate(MapRecipe::Town(TownRecipe::default()))
+    }
+}

@@ -1,0 +1,405 @@
+//! The script in the tick: cues run when their time has come, in the order of the file.
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use glam::Vec2;
+use rand::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::behaviours::Behaviours;
+use super::choose;
+use super::faults::{ScriptFault, ScriptFaults, foresee, hindsight};
+use super::outside::OutsideCues;
+use super::schema::{Action, Area, BehaviourSpec, Class, CueSpec, Scenario, Scope};
+use super::stage::{self, Stage};
+use super::timed_cue::{Ticks, TimedCue};
+use crate::crowd::{self, Gather};
+use throng::map::{TileEdit, TilePattern, TileRect, edit_map};
+use throng::session::{ControlledBy, Sessions};
+use throng::sim::{RandomStreams, SimTick, StateHasher};
+use throng::sync::{Announce, AnnounceScope};
+use throng::wire::Channel;
+use throng::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
+
+/// When each cue runs next.
+#[derive(Resource, Debug, Default)]
+pub struct ScenarioScript {
+    cues: Vec<TimedCue>,
+    /// What came of each of them.
+    deeds: Vec<CueDeeds>,
+    /// What could not be done, and why; the run goes on.
+    faults: ScriptFaults,
+    pub(super) outside: OutsideCues,
+}
+
+/// How often a cue ran, and about how many objects in all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CueDeeds {
+    pub ran: u64,
+    /// `None` for one that is about no objects.
+    pub about: Option<u64>,
+}
+
+impl ScenarioScript {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let ticks = Ticks(scenario.tick_hz);
+        let timed = |cue| TimedCue::new(cue, ticks);
+        Self {
+            cues: scenario.script.iter().map(timed).collect(),
+            deeds: vec![CueDeeds::default(); scenario.script.len()],
+            ..Self::default()
+        }
+    }
+
+    /// Puts into the state hash when each cue runs next.
+    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+        self.cues.iter().for_each(|cue| cue.hash(hasher));
+    }
+
+    /// What could not be done: the first few faults, and how many there were in all.
+    #[must_use]
+    pub fn faults(&self) -> (&[ScriptFault], u64) {
+        self.faults.all()
+    }
+
+    /// How often cues ran.
+    #[must_use]
+    pub const fn cues_run(&self) -> u64 {
+        self.faults.cues_run
+    }
+
+    /// What came of each cue, in their order.
+    pub(super) fn deeds(&self) -> &[CueDeeds] {
+        &self.deeds
+    }
+
+    /// Takes note of something that no cue did.
+    pub(super) fn fault(&mut self, tick: u64, what: String) {
+        self.faults.add(None, tick, what);
+    }
+}
+
+/// Runs the cues that are due.
+pub(super) fn run_script(world: &mut World) {
+    let tick = world.resource::<SimTick>().0;
+    // Actions run hooks and cues of the game, which may read the script: the list of cues is moved out, and not the resource.
+    let mut cues = std::mem::take(&mut script(world).cues);
+    for (nth, cue) in cues.iter_mut().enumerate() {
+        let Some(action) = cue.due(world, tick) else {
+            continue;
+        };
+        let (about, fault) = run_action(world, &action);
+        let mut script = script(world);
+        let deeds = &mut script.deeds[nth];
+        deeds.ran += 1;
+        if let Some(about) = about {
+            *deeds.about.get_or_insert(0) += about;
+        }
+        script.faults.cues_run += 1;
+        if let Some(what) = fault {
+            script.faults.add(Some(nth), tick, what);
+        }
+    }
+    script(world).cues = cues;
+    loop {
+        let next = script(world).outside.next();
+        let Some((text, action)) = next else {
+            return;
+        };
+        let (_, fault) = run_action(world, &action);
+        script(world).outside.note(text, tick, fault);
+    }
+}
+
+fn script(world: &mut World) -> Mut<'_, ScenarioScript> {
+    world.resource_mut::<ScenarioScript>()
+}
+
+/// Does what an action says: about how many objects, if it is about any, and what it could not do.
+fn run_action(world: &mut World, action: &Action) -> (Option<u64>, Option<String>) {
+    let chosen = action.who().map(|who| choose::chosen(world, who));
+    let count = chosen.as_ref().map(|chosen| chosen.len() as u64);
+    let about = chosen.unwrap_or_default();
+    let foresight = foresee(world, action, &about);
+    let done = perform(world, action, &about);
+    let fault = done.err().or_else(|| hindsight(world, action, &foresight));
+    (count, fault)
+}
+
+fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    match action {
+        Action::Spawn(crowd) => stage::spawn(world, crowd).map_err(|e| text(&e))?,
+        Action::SetSceneAttribute {
+            scene,
+            attribute,
+            value,
+        } => {
+            for scene in copies(world, scene.as_deref())? {
+                if !crowd::set_scene_attribute(&mut world.entity_mut(scene), attribute, *value) {
+                    return Err(format!("scenes have no attribute `{attribute}`"));
+                }
+            }
+        }
+        Action::SetBehaviour { tag, behaviour } => set_behaviour(world, tag, behaviour)?,
+        Action::Gather { tag, at } => {
+            if let Some(scene) = home_of(world, tag) {
+                let at = world.resource::<Stage>().place(world, scene, at);
+                crowd::set_behaviour_of(world, tag, &Gather { at }.into());
+            }
+        }
+        Action::Block { .. }
+        | Action::Free { .. }
+        | Action::Toggle { .. }
+        | Action::Paint { .. } => edit_tiles(world, action)?,
+        Action::Queue {
+            mode,
+            parties,
+            size,
+        } => {
+            crowd::queue_parties(world, mode, *parties, *size).map_err(|e| text(&e))?;
+        }
+        Action::Cancel { mode, parties } => {
+            crowd::cancel_oldest(world, mode, *parties).map_err(|e| text(&e))?;
+        }
+        Action::Login { tag, count } => crowd::login_some(world, tag, *count),
+        Action::Logout { tag, count } => crowd::logout_some(world, tag, *count),
+        Action::OpenScene(scene) => {
+            stage::open_copies(world, scene, Vec2::ONE).map_err(|e| text(&e))?;
+        }
+        Action::SetLine(line) => world.insert_resource(*line),
+        Action::Drain => world.resource_mut::<Sessions>().drain(),
+        Action::Reopen => world.resource_mut::<Sessions>().reopen(),
+        Action::Release { tag, count } => {
+            let count = count.unwrap_or(u32::MAX);
+            crowd::release(world, tag, count).map_err(|e| text(&e))?;
+        }
+        Action::CloseScene { scene } => {
+            for scene in copies(world, Some(scene))? {
+                close_scene(world, scene).map_err(|e| text(&e))?;
+            }
+        }
+        Action::Game(cue) => play_cue(world, cue)?,
+        Action::Despawn { .. }
+        | Action::Teleport { .. }
+        | Action::SetTeam { .. }
+        | Action::SetAttribute { .. }
+        | Action::AddAttribute { .. }
+        | Action::ScaleAttribute { .. }
+        | Action::Hide { .. }
+        | Action::Announce { .. }
+        | Action::ChangeScene { .. } => perform_on(world, action, about)?,
+        Action::LoseLink { .. }
+        | Action::LoginAgain { .. }
+        | Action::Kick { .. }
+        | Action::Ban { .. }
+        | Action::Possess { .. }
+        | Action::Spectate { .. } => perform_on_players(world, action, about)?,
+    }
+    Ok(())
+}
+
+/// Does an action that chooses whom it is about; any other does nothing.
+fn perform_on(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
+    let Some(tag) = action.tag() else {
+        return Ok(());
+    };
+    match action {
+        Action::Despawn { .. } => crowd::despawn_some(world, all),
+        Action::Teleport { to, .. } => teleport(world, tag, all, to)?,
+        Action::SetTeam { team, .. } => crowd::set_team_of(world, all, team.map(TeamId)),
+        Action::SetAttribute {
+            attribute, value, ..
+        } => change(world, tag, all, attribute, |_| *value)?,
+        Action::AddAttribute { attribute, by, .. } => {
+            let add = |value: i64| value.saturating_add(*by);
+            change(world, tag, all, attribute, add)?;
+        }
+        Action::ScaleAttribute { attribute, by, .. } => {
+            // The cast saturates; whoever sets the value clamps it to the range.
+            let scale = |value: i64| (value as f64 * by).round() as i64;
+            change(world, tag, all, attribute, scale)?;
+        }
+        Action::Hide { hidden, .. } => crowd::hide_some(world, all, *hidden),
+        Action::Announce { .. } => announce(world, action, all),
+        Action::ChangeScene { to, at, .. } => change_scene(world, all, to, at)?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Does an action that is about players and their clients; any other does nothing.
+fn perform_on_players(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
+    let done = match action {
+        Action::LoseLink { for_s, .. } => {
+            let tick_s = world.resource::<Time<Fixed>>().timestep().as_secs_f64();
+            crowd::lose_links(world, all, (for_s / tick_s).round() as u64)
+        }
+        Action::LoginAgain { .. } => crowd::log_in_again(world, all),
+        Action::Kick { .. } => crowd::kick_some(world, all),
+        Action::Ban { .. } => crowd::ban_some(world, all),
+        Action::Possess { of, .. } => {
+            let done = crowd::possess(world, all, of);
+            done.map_err(|error| format!("`{of}`: {error}"))?
+        }
+        Action::Spectate { follow, .. } => {
+            let done = crowd::spectate(world, all, follow);
+            done.map_err(|error| format!("`{follow}`: {error}"))?
+        }
+        _ => return Ok(()),
+    };
+    if done == all.len() {
+        return Ok(());
+    }
+    Err(format!(
+        "expected it of {} players, found it done to {done}",
+        all.len()
+    ))
+}
+
+/// The area is that of the scene in which the first of the tag is; each stays in its own.
+fn teleport(world: &mut World, tag: &str, movers: &[Entity], to: &Area) -> Result<(), String> {
+    let Some(scene) = scene_of(world, tag) else {
+        return Ok(());
+    };
+    let place = world.resource::<Stage>().place(world, scene, to);
+    crowd::teleport_some(world, movers, &place).map_err(|error| error.to_string())
+}
+
+/// Changes an attribute of some with a tag.
+fn change(
+    world: &mut World,
+    tag: &str,
+    all: &[Entity],
+    attribute: &str,
+    to: impl Fn(i64) -> i64,
+) -> Result<(), String> {
+    if crowd::set_attribute_of(world, all, attribute, to) {
+        return Ok(());
+    }
+    Err(format!("some of `{tag}` have no attribute `{attribute}`"))
+}
+
+/// Does what the game registered.
+fn play_cue(world: &mut World, cue: &CueSpec) -> Result<(), String> {
+    let draw = world
+        .resource_mut::<RandomStreams>()
+        .stream(choose::SCRIPT_STREAM)
+        .next_u64();
+    let mut random = Pcg64Mcg::seed_from_u64(draw);
+    let behaviours = world.resource::<Behaviours>().clone();
+    behaviours.play(cue, world, &mut random)
+}
+
+/// Members of a crowd go to another scene, and see as many as its viewers do.
+fn change_scene(world: &mut World, movers: &[Entity], to: &str, at: &Area) -> Result<(), String> {
+    let entity = named(world, Some(to))?;
+    let place = world.resource::<Stage>().place(world, entity, at);
+    let moved = crowd::change_scene_of(world, movers, entity, &place);
+    // Also when not all of them found room there.
+    stage::give_caps(world, entity, movers);
+    moved.map_err(|error| error.to_string())
+}
+
+/// Does an action that announces; any other does nothing.
+fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
+    let Action::Announce {
+        scope,
+        class,
+        ttl_ticks,
+        text,
+        ..
+    } = action
+    else {
+        return;
+    };
+    for &entity in speakers {
+        let Some((from, scope)) = speaker(world, entity, *scope) else {
+            continue;
+        };
+        world.write_message(Announce {
+            from: Some(from),
+            scope,
+            class: match class {
+                Class::Reliable => Channel::Reliable,
+                Class::Unreliable => Channel::Unreliable,
+            },
+            ttl_ticks: *ttl_ticks,
+            bytes: text.clone().into_bytes(),
+        });
+    }
+}
+
+/// Who speaks, and who is to hear it; `None` when nobody is.
+fn speaker(world: &World, entity: Entity, scope: Scope) -> Option<(ObjectRef, AnnounceScope)> {
+    let from = world.get::<Object>(entity)?.reference();
+    let scope = match scope {
+        Scope::Viewers => AnnounceScope::Viewers(from),
+        Scope::Radius(radius_m) => AnnounceScope::Radius {
+            scene: from.scene,
+            at: world.get::<Position>(entity)?.0,
+            radius_m,
+        },
+        Scope::Party => AnnounceScope::Party(*world.get::<PartyId>(entity)?),
+        Scope::Scene => AnnounceScope::Scene(from.scene),
+        Scope::Client => AnnounceScope::Client(world.get::<ControlledBy>(entity)?.client()),
+    };
+    Some((from, scope))
+}
+
+fn named(world: &World, name: Option<&str>) -> Result<Entity, String> {
+    let found = world.resource::<Stage>().scene(world, name);
+    found.map_err(|error| error.to_string())
+}
+
+/// The copies of a scene.
+fn copies(world: &World, name: Option<&str>) -> Result<Vec<Entity>, String> {
+    let found = world.resource::<Stage>().copies(world, name);
+    found.map_err(|error| error.to_string())
+}
+
+/// The scene in which the first of a tag is.
+fn scene_of(world: &World, tag: &str) -> Option<Entity> {
+    let first = crowd::members(world, tag, Some(1)).first().copied()?;
+    world.get::<Object>(first).map(Object::scene_entity)
+}
+
+/// The scene in which the first of a tag is; the scenario's first where nobody is.
+fn home_of(world: &World, tag: &str) -> Option<Entity> {
+    scene_of(world, tag).or_else(|| world.resource::<Stage>().scene(world, None).ok())
+}
+
+fn set_behaviour(world: &mut World, tag: &str, behaviour: &BehaviourSpec) -> Result<(), String> {
+    let Some(scene) = home_of(world, tag) else {
+        return Ok(());
+    };
+    let stage = world.resource::<Stage>();
+    let resolved = stage.behaviour(world, scene, behaviour);
+    let behaviour = resolved.map_err(|error| error.to_string())?;
+    crowd::set_behaviour_of(world, tag, &behaviour);
+    Ok(())
+}
+
+/// Does an action that edits tiles; any other does nothing.
+fn edit_tiles(world: &mut World, action: &Action) -> Result<(), String> {
+    let (scene, rect, edit) = match action {
+        Action::Block { scene, rect_tiles } => (scene, *rect_tiles, TileEdit::Block),
+        Action::Free { scene, rect_tiles } => (scene, *rect_tiles, TileEdit::Free),
+        Action::Toggle { scene, rect_tiles } => (scene, *rect_tiles, TileEdit::Toggle),
+        Action::Paint {
+            scene,
+            at_tile: (x, y),
+            rows,
+        } => {
+            let pattern = TilePattern::from_ascii(&rows.join("\n"));
+            let pattern = pattern.map_err(|error| error.to_string())?;
+            let rect = TileRect::new(*x, *y, pattern.width(), pattern.height());
+            (scene, rect, TileEdit::Write(pattern))
+        }
+        _ => return Ok(()),
+    };
+    for scene in copies(world, scene.as_deref())? {
+        edit_map(world, scene, rect, &edit).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}

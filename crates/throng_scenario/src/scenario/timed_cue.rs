@@ -1,0 +1,235 @@
+//! When cues run: at a time, again and again, little by little, or as soon as something holds.
+
+use bevy_ecs::world::World;
+
+use super::choose;
+use super::schema::{Action, Cue};
+use crate::crowd;
+use throng::sim::StateHasher;
+
+/// A cue, and when it runs next.
+#[derive(Debug)]
+pub(super) struct TimedCue {
+    /// The next tick in which it runs, or from which on its condition is looked at.
+    next: Option<u64>,
+    /// 0 for once.
+    every: u64,
+    until: u64,
+    /// How many times it still runs at most.
+    left: Option<u32>,
+    trigger: Trigger,
+    action: Action,
+}
+
+/// What makes a cue run besides its time.
+#[derive(Debug)]
+enum Trigger {
+    /// Nothing.
+    Time,
+    /// Each step runs its share of a number.
+    Ramp { number: u32, steps: u64, done: u64 },
+    /// A condition that begins to hold.
+    Condition { condition: Condition, held: bool },
+}
+
+#[derive(Debug)]
+enum Condition {
+    Attribute {
+        tag: String,
+        attribute: String,
+        limits: (Option<i64>, Option<i64>),
+    },
+    AtMost {
+        tag: String,
+        count: u32,
+    },
+    AtLeast {
+        tag: String,
+        count: u32,
+    },
+}
+
+impl Condition {
+    /// The condition of a cue; `None` when it has none.
+    fn of(cue: &Cue) -> Option<Self> {
+        Some(match cue {
+            Cue::At { .. } | Cue::Every { .. } | Cue::Ramp { .. } => return None,
+            Cue::When {
+                tag,
+                attribute,
+                below,
+                at_least,
+                ..
+            } => Self::Attribute {
+                tag: tag.clone(),
+                attribute: attribute.clone(),
+                limits: (*below, *at_least),
+            },
+            Cue::WhenCount {
+                tag,
+                at_most: Some(count),
+                ..
+            } => Self::AtMost {
+                tag: tag.clone(),
+                count: *count,
+            },
+            Cue::WhenCount { tag, at_least, .. } => Self::AtLeast {
+                tag: tag.clone(),
+                count: at_least.unwrap_or(u32::MAX),
+            },
+        })
+    }
+
+    fn holds(&self, world: &World) -> bool {
+        let count_of = |tag| crowd::members(world, tag, None).len();
+        match self {
+            Self::Attribute {
+                tag,
+                attribute,
+                limits,
+            } => choose::any_has(world, tag, attribute, *limits),
+            Self::AtMost { tag, count } => count_of(tag) <= *count as usize,
+            Self::AtLeast { tag, count } => count_of(tag) >= *count as usize,
+        }
+    }
+}
+
+/// Ticks of the cues of a scenario. The tick that ends at time t is number t × hz; what is to happen at t happens in the one
+/// after.
+#[derive(Clone, Copy)]
+pub(super) struct Ticks(pub f64);
+
+impl Ticks {
+    fn at(self, t_s: f64) -> u64 {
+        (t_s * self.0).floor() as u64 + 1
+    }
+
+    fn between(self, t_s: f64) -> u64 {
+        ((t_s * self.0).round() as u64).max(1)
+    }
+}
+
+impl TimedCue {
+    pub fn new(cue: &Cue, ticks: Ticks) -> Self {
+        let end = |until_s: &Option<f64>| until_s.map_or(u64::MAX, |t_s| ticks.at(t_s));
+        let once = |next, action: &Action| Self {
+            next: Some(next),
+            every: 0,
+            until: u64::MAX,
+            left: None,
+            trigger: Trigger::Time,
+            action: action.clone(),
+        };
+        match cue {
+            Cue::At { t_s, run } => once(ticks.at(*t_s), run),
+            Cue::Every {
+                t_s,
+                from_s,
+                until_s,
+                times,
+                run,
+            } => {
+                let first = ticks.at(if *from_s > 0.0 { *from_s } else { *t_s });
+                Self {
+                    next: Some(first).filter(|&first| first <= end(until_s)),
+                    every: ticks.between(*t_s),
+                    until: end(until_s),
+                    left: *times,
+                    ..once(first, run)
+                }
+            }
+            Cue::Ramp {
+                from_s,
+                until_s,
+                every_s,
+                run,
+            } => {
+                let (first, last) = (ticks.at(*from_s), ticks.at(*until_s));
+                let every = ticks.between(*every_s);
+                Self {
+                    every,
+                    until: last,
+                    trigger: Trigger::Ramp {
+                        number: run.spread().unwrap_or_default(),
+                        steps: last.saturating_sub(first) / every + 1,
+                        done: 0,
+                    },
+                    ..once(first, run)
+                }
+            }
+            Cue::When {
+                from_s,
+                until_s,
+                times,
+                run,
+                ..
+            }
+            | Cue::WhenCount {
+                from_s,
+                until_s,
+                times,
+                run,
+                ..
+            } => Self {
+                until: end(until_s),
+                left: Some(*times),
+                trigger: Condition::of(cue).map_or(Trigger::Time, |condition| Trigger::Condition {
+                    // Nobody is there before the first has come, which is no coming down.
+                    held: matches!(condition, Condition::AtMost { .. }),
+                    condition,
+                }),
+                ..once(ticks.at(*from_s), run)
+            },
+        }
+    }
+
+    /// What is to be done in a tick, if anything.
+    pub fn due(&mut self, world: &World, tick: u64) -> Option<Action> {
+        if self.left == Some(0) || self.next.is_none_or(|next| tick < next) || tick > self.until {
+            return None;
+        }
+        let action = match &mut self.trigger {
+            Trigger::Condition { condition, held } => {
+                let before = std::mem::replace(held, condition.holds(world));
+                (*held && !before).then(|| self.action.clone())?
+            }
+            Trigger::Time => {
+                self.next = following(tick, self.every, self.until);
+                self.action.clone()
+            }
+            Trigger::Ramp {
+                number,
+                steps,
+                done,
+            } => {
+                self.next = following(tick, self.every, self.until);
+                let share = |steps_done: u64| u64::from(*number) * steps_done / *steps;
+                let before = share(*done);
+                *done += 1;
+                let part = share(*done) - before;
+                (part > 0).then(|| self.action.with_spread(part as u32))?
+            }
+        };
+        self.left = self.left.map(|left| left - 1);
+        Some(action)
+    }
+
+    /// Times alone are what a cue was before it had anything else, and leave no other trace in the state hash.
+    pub fn hash(&self, hasher: &mut StateHasher) {
+        hasher.write_u64(self.next.unwrap_or(u64::MAX));
+        if let Some(left) = self.left {
+            hasher.write_u64(u64::from(left));
+        }
+        match &self.trigger {
+            Trigger::Time => {}
+            Trigger::Ramp { done, .. } => hasher.write_u64(*done),
+            Trigger::Condition { held, .. } => hasher.write_u64(u64::from(*held)),
+        }
+    }
+}
+
+fn following(tick: u64, every: u64, until: u64) -> Option<u64> {
+    (every > 0)
+        .then_some(tick + every)
+        .filter(|&next| next <= until)
+}

@@ -1,0 +1,172 @@
+//! Whether expectations make sense.
+
+use super::bounds::within;
+use super::limits::DURATION_S_MAX;
+use crate::scenario::counters;
+use crate::scenario::schema::{Expectation, Scenario};
+use crate::scenario::text::{Problem, ValuePath, closest};
+
+pub(super) fn check_expectation(
+    place: &ValuePath,
+    expectation: &Expectation,
+    scenario: &Scenario,
+) -> Result<(), Problem> {
+    match expectation {
+        Expectation::WaitUnderS(limit)
+        | Expectation::TickP99UnderMs(limit)
+        | Expectation::BytesPerClientUnder(limit) => within(&place.item(0), *limit, 0.0..=f64::MAX),
+        Expectation::SetP99UnderMs(_, limit) => within(&place.item(1), *limit, 0.0..=f64::MAX),
+        Expectation::TicksUnderMs {
+            ms,
+            share,
+            warm_up_s,
+            ..
+        } => {
+            within(&place.field("ms"), *ms, 0.0..=f64::MAX)?;
+            within(&place.field("share"), *share, 0.0..=1.0)?;
+            within(&place.field("warm_up_s"), *warm_up_s, 0.0..=DURATION_S_MAX)
+        }
+        Expectation::PathsExact { share: Some(share) } => {
+            within(&place.field("share"), *share, 0.0..=1.0)
+        }
+        Expectation::HashIs(hash) => check_hash(&place.item(0), hash),
+        Expectation::Counter {
+            name,
+            at_least,
+            at_most,
+        } => {
+            check_counter(&place.field("name"), name, scenario)?;
+            check_bounds(place, *at_least, *at_most)
+        }
+        Expectation::After { t_s, expect } => {
+            within(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX)?;
+            check_watched(&place.field("expect"), expect, scenario)
+        }
+        Expectation::Between {
+            from_s,
+            until_s,
+            expect,
+        } => {
+            within(&place.field("from_s"), *from_s, 0.0..=DURATION_S_MAX)?;
+            within(&place.field("until_s"), *until_s, *from_s..=DURATION_S_MAX)?;
+            check_watched(&place.field("expect"), expect, scenario)
+        }
+        Expectation::NoLeaks if !cfg!(feature = "leak-track") => Err(Problem::new(
+            place.clone(),
+            "expected a program that follows allocations, found one without: build it with `--features leak-track`",
+        )),
+        Expectation::NoLeaks
+        | Expectation::ViewsWithinCap
+        | Expectation::ViewsStable
+        | Expectation::MirrorsEqual
+        | Expectation::PathsExact { share: None }
+        | Expectation::NobodyOnBlocked
+        | Expectation::NoUnreachable
+        | Expectation::MatchesAtLeast(_)
+        | Expectation::Conserved
+        | Expectation::NoScriptFaults
+        | Expectation::NoIdleCues
+        | Expectation::ScriptFaultsAllowed => Ok(()),
+    }
+}
+
+fn check_hash(place: &ValuePath, hash: &str) -> Result<(), Problem> {
+    let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    if hash.len() == 16 && hash.bytes().all(is_digit) {
+        return Ok(());
+    }
+    let message = format!("expected 16 digits of 0–9 and a–f, found `{hash}`");
+    Err(Problem::new(place.clone(), message))
+}
+
+fn check_counter(place: &ValuePath, name: &str, scenario: &Scenario) -> Result<(), Problem> {
+    let queues = scenario.queues.iter().map(|queue| queue.mode.as_str());
+    let others = scenario.settings.matchmaking.modes.iter();
+    let known = counters::names(
+        queues.chain(others.map(|mode| mode.name())),
+        scenario.tags(),
+    );
+    if known.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    let group = name.split('.').next().unwrap_or_default();
+    let beside = known.iter().filter(|known| {
+        let its_group = known.split('.').next().unwrap_or_default();
+        its_group == group
+    });
+    let beside: Vec<&str> = beside.map(String::as_str).collect();
+    // A figure by its last name alone is the second most likely slip.
+    let by_last = || {
+        known
+            .iter()
+            .find(|known| known.rsplit('.').next() == Some(name))
+    };
+    let near = closest(name, known.iter().map(String::as_str));
+    let near = near.or_else(|| by_last().map(String::as_str));
+    let message = format!("unknown figure `{name}`");
+    Err(match near {
+        Some(near) => Problem::new(place.clone(), format!("{message}, did you mean `{near}`?")),
+        None if !beside.is_empty() => Problem::new(place.clone(), message).with_help(format!(
+            "the figures of `{group}` are {}",
+            beside.join(", ")
+        )),
+        None => Problem::new(place.clone(), message)
+            .with_help("figures go by their way through the JSON report, such as `paths.found`"),
+    })
+}
+
+fn check_bounds(
+    place: &ValuePath,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+) -> Result<(), Problem> {
+    for (field, bound) in [("at_least", at_least), ("at_most", at_most)] {
+        if let Some(bound) = bound {
+            within(&place.field(field), bound, f64::MIN..=f64::MAX)?;
+        }
+    }
+    match (at_least, at_most) {
+        (None, None) => Err(Problem::new(
+            place.clone(),
+            "expected `at_least`, `at_most` or both, found neither",
+        )),
+        (Some(least), Some(most)) if most < least => Err(Problem::new(
+            place.field("at_most"),
+            format!("expected `at_least`, which is {least}, or more, found {most}"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Something that can be judged of a part of a run.
+fn check_watched(
+    place: &ValuePath,
+    expectation: &Expectation,
+    scenario: &Scenario,
+) -> Result<(), Problem> {
+    let why = match expectation {
+        Expectation::ViewsStable
+        | Expectation::MirrorsEqual
+        | Expectation::Conserved
+        | Expectation::NoLeaks
+        | Expectation::HashIs(_) => "which is judged at the end of a run alone",
+        Expectation::WaitUnderS(_) => "which is known of the whole run alone",
+        Expectation::NoScriptFaults
+        | Expectation::NoIdleCues
+        | Expectation::ScriptFaultsAllowed => "which is about the whole script",
+        Expectation::After { .. } | Expectation::Between { .. } => "which has a window of its own",
+        Expectation::ViewsWithinCap
+        | Expectation::PathsExact { .. }
+        | Expectation::NobodyOnBlocked
+        | Expectation::NoUnreachable
+        | Expectation::MatchesAtLeast(_)
+        | Expectation::TickP99UnderMs(_)
+        | Expectation::SetP99UnderMs(..)
+        | Expectation::TicksUnderMs { .. }
+        | Expectation::BytesPerClientUnder(_)
+        | Expectation::Counter { .. } => return check_expectation(place, expectation, scenario),
+    };
+    let message =
+        format!("expected something that is watched all the time, found `{expectation}`, {why}");
+    Err(Problem::new(place.clone(), message))
+}

@@ -1,0 +1,498 @@
+//! Whether a scenario makes sense: its names exist, its numbers are finite and within the [`limits`].
+//!
+//! Pure: it knows the scenario alone, so that scenarios made by code are checked as well; the loader finds the text of
+//! the [`ValuePath`] that is named. Problems come in the order of the fields.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `areas.rs` | areas |
+//! | `attributes.rs` | attributes of the scenario's own, and values of attributes |
+//! | `bounds.rs` | the single checks: ranges, lengths, names |
+//! | `choose.rs` | whom a cue is about |
+//! | `crowds.rs` | the cast: numbers, places, behaviours |
+//! | `dead.rs` | text that does nothing |
+//! | `expect.rs` | expectations |
+//! | `fits.rs` | whether maps, grids and edits fit each other |
+//! | `limits.rs` | what a scenario may ask for at most |
+//! | `names.rs` | the names that its parts may use of each other |
+//! | `problems.rs` | everything that is wrong, gathered |
+//! | `queues.rs` | queues and modes of matchmaking |
+//! | `reach.rs` | whether areas lie on their maps |
+//! | `scenes.rs` | scenes |
+//! | `sessions.rs` | how clients are let in, kept and let go |
+//! | `script.rs` | cues and what they do, and the lines of clients |
+//!
+//! Invariant: a scenario that passes asks for no more objects, scenes, cues or time than the limits allow.
+
+mod areas;
+mod attributes;
+mod bounds;
+mod choose;
+mod crowds;
+mod dead;
+mod expect;
+mod fits;
+pub mod limits;
+mod names;
+mod problems;
+mod queues;
+mod reach;
+mod scenes;
+mod script;
+mod sessions;
+
+pub(super) use areas::check_area;
+pub(super) use bounds::{at_most, metres, within};
+pub(super) use dead::dead_text;
+pub(super) use fits::{
+    add_tiles, edit_problems, edits_fit, grid_fits, scenes_with_places, with_scaled_edits,
+};
+pub(super) use names::Names;
+pub(super) use problems::Problems;
+pub(super) use reach::areas_beyond;
+
+use super::behaviours::Behaviours;
+use super::schema::{Action, Scenario};
+use super::text::{Problem, ValuePath};
+use bounds::{distinct, name};
+use crowds::cast;
+use expect::check_expectation;
+use limits::{
+    CUES_MAX, DURATION_S_MAX, EXPECTATIONS_MAX, HEARTBEAT_TICKS_MAX, KINDS_MAX, SPILL_BYTES_MAX,
+    TICK_HZ_MAX,
+};
+use queues::{check_modes, check_queues};
+use scenes::scenes;
+use script::{check_action, check_cue, check_line};
+use sessions::check_sessions;
+use throng::wire::{MTU_MAX_BYTES, MTU_MIN_BYTES};
+use throng::world::{ObjectKinds, Visibility};
+
+/// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use, `behaviours` those that
+/// crowds may.
+///
+/// # Errors
+/// The first [`Problem`], with its place and what would be right.
+pub fn validate(
+    scenario: &Scenario,
+    attributes: &[&str],
+    behaviours: &Behaviours,
+) -> Result<(), Problem> {
+    let problems = validate_all(scenario, attributes, behaviours);
+    problems.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Everything that makes no sense in a scenario, in the order of its fields: the first fifty problems, of a cue the first
+/// one. See [`validate`].
+#[must_use]
+pub fn validate_all(
+    scenario: &Scenario,
+    attributes: &[&str],
+    behaviours: &Behaviours,
+) -> Vec<Problem> {
+    let kinds = kinds_of(scenario);
+    let names = Names::of(scenario, &kinds, attributes, behaviours);
+    let mut problems = Problems::default();
+    check_whole(scenario, &mut problems);
+    problems.check(attributes::attributes(scenario));
+    scenes(scenario, &mut problems);
+    cast(scenario, &names, &mut problems);
+    check_queues(scenario, &names, &mut problems);
+    check_modes(scenario, &mut problems);
+    let root = ValuePath::root();
+    problems.check(check_line(&root.field("line"), scenario.line));
+    let place = root.field("script");
+    if problems.check(at_most(&place, "items", scenario.script.len(), CUES_MAX)) {
+        for (index, cue) in scenario.script.iter().enumerate() {
+            problems.check(check_cue(&place.item(index), cue, &names));
+        }
+    }
+    let place = root.field("expect");
+    let count = scenario.expect.len();
+    if problems.check(at_most(&place, "items", count, EXPECTATIONS_MAX)) {
+        for (index, expectation) in scenario.expect.iter().enumerate() {
+            let place = place.item(index);
+            problems.check(check_expectation(&place, expectation, scenario));
+        }
+    }
+    problems.into_vec()
+}
+
+/// Whether an action makes sense beside those of a scenario; what is wrong in words.
+pub(super) fn check_extra(
+    scenario: &Scenario,
+    action: &Action,
+    attributes: &[&str],
+    behaviours: &Behaviours,
+) -> Result<(), String> {
+    let kinds = kinds_of(scenario);
+    let names = Names::of(scenario, &kinds, attributes, behaviours);
+    let checked = check_action(&ValuePath::root(), action, &names);
+    checked.map_err(|problem| match problem.help {
+        Some(help) => format!("{}; {help}", problem.message),
+        None => problem.message,
+    })
+}
+
+/// The scenario as a whole, its kinds and its settings.
+fn check_whole(scenario: &Scenario, problems: &mut Problems) {
+    let root = ValuePath::root();
+    problems.check(name(&root.field("name"), "scenario", &scenario.name));
+    problems.check(within(
+        &root.field("tick_hz"),
+        scenario.tick_hz,
+        1.0..=TICK_HZ_MAX,
+    ));
+    problems.check(within(
+        &root.field("heartbeat_ticks"),
+        scenario.heartbeat_ticks,
+        1..=HEARTBEAT_TICKS_MAX,
+    ));
+    problems.check(within(
+        &root.field("duration_s"),
+        scenario.duration_s,
+        0.0..=DURATION_S_MAX,
+    ));
+    let kinds = root.field("kinds");
+    if problems.check(at_most(&kinds, "items", scenario.kinds.len(), KINDS_MAX)) {
+        for (index, kind) in scenario.kinds.iter().enumerate() {
+            let place = kinds.item(index);
+            problems.check(name(&place.field("name"), "kind", &kind.name));
+            if kind.visibility == Visibility::Far(0) {
+                problems.add(Problem::new(
+                    place.field("visibility"),
+                    "expected 1 or more grid cells for `Far`, found 0",
+                ));
+            }
+        }
+        let names = scenario.kinds.iter().map(|kind| kind.name.as_str());
+        problems.check(distinct(&kinds, "kind", "name", names));
+    }
+    let packets = root.field("settings").field("outbox");
+    problems.check(within(
+        &packets.field("mtu_bytes"),
+        scenario.settings.outbox.mtu_bytes,
+        MTU_MIN_BYTES..=MTU_MAX_BYTES,
+    ));
+    problems.check(within(
+        &packets.field("spill_client_bytes_max"),
+        scenario.settings.outbox.spill_client_bytes_max,
+        0..=SPILL_BYTES_MAX,
+    ));
+    let place = root.field("settings").field("session");
+    problems.check(check_sessions(&place, &scenario.settings.session));
+}
+
+/// The kinds of objects with those of the scenario, as far as it may have them.
+fn kinds_of(scenario: &Scenario) -> ObjectKinds {
+    let mut kinds = ObjectKinds::default();
+    for kind in scenario.kinds.iter().take(KINDS_MAX) {
+        kinds.register(kind.clone());
+    }
+    kinds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::parse;
+
+    /// What is wrong with `Scenario(name: "x", …)`, as `place: message`, or `ok`.
+    fn told(fields: &str) -> String {
+        let text = format!("Scenario(name: \"x\", {fields})");
+        let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
+        validate(&scenario, &["health"], &Behaviours::default())
+            .map_or_else(|problem| problem.to_string(), |()| "ok".to_owned())
+    }
+
+    fn with_crowd(fields: &str) -> String {
+        told(&format!(
+            "scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\", {fields})]"
+        ))
+    }
+
+    fn with_action(action: &str) -> String {
+        told(&format!(
+            "scenes: [Scene(name: \"a\")], cast: [Crowd(tag: \"t\")], queues: [Queue(mode: \"q\")], \
+             script: [At(t_s: 1, run: {action})]"
+        ))
+    }
+
+    #[test]
+    fn a_scenario_needs_no_more_than_a_name() {
+        assert_eq!(told(""), "ok");
+        assert_eq!(
+            validate(&Scenario::default(), &[], &Behaviours::default())
+                .unwrap_err()
+                .to_string(),
+            "name: expected a name for the scenario, found none"
+        );
+    }
+
+    #[test]
+    fn numbers_must_be_finite_and_in_range() {
+        for (fields, place) in [
+            ("tick_hz: 0", "tick_hz"),
+            ("tick_hz: NaN", "tick_hz"),
+            ("tick_hz: 1001", "tick_hz"),
+            ("heartbeat_ticks: 0", "heartbeat_ticks"),
+            ("duration_s: inf", "duration_s"),
+            ("duration_s: -1", "duration_s"),
+            ("duration_s: 700000", "duration_s"),
+            (
+                "kinds: [ObjectKind(name: \"k\", visibility: Far(0))]",
+                "kinds[0].visibility",
+            ),
+            (
+                "scenes: [Scene(name: \"a\", tile_m: 0)]",
+                "scenes[0].tile_m",
+            ),
+            (
+                "scenes: [Scene(name: \"a\", cell_m: NaN)]",
+                "scenes[0].cell_m",
+            ),
+            (
+                "scenes: [Scene(name: \"a\", margin_m: 13)]",
+                "scenes[0].margin_m",
+            ),
+            (
+                "scenes: [Scene(name: \"a\", max_objects: 1048577)]",
+                "scenes[0].max_objects",
+            ),
+            ("queues: [Queue(parties: 1048577)]", "queues[0].parties"),
+            (
+                "queues: [Queue(size_weights: (0, 0, 0, 0, 0))]",
+                "queues[0].size_weights",
+            ),
+            (
+                "settings: (matchmaking: (modes: [Groups(group_size: 0)]))",
+                "settings.matchmaking.modes[0].group_size: queue `arena`",
+            ),
+            (
+                "settings: (matchmaking: (modes: [Groups(name: \"\")]))",
+                "settings.matchmaking.modes[0].name",
+            ),
+            (
+                "queues: [Queue()], settings: (matchmaking: (modes: [Groups()]))",
+                "settings.matchmaking.modes[0].name",
+            ),
+            (
+                "queues: [Queue(rules: Groups(group_size: 51))]",
+                "queues[0].rules.group_size: queue `arena`",
+            ),
+            ("queues: [Queue(skill_mean: -1)]", "queues[0].skill_mean"),
+            (
+                "queues: [Queue(battle_scene: Scene(name: \"b\", tile_m: -1))]",
+                "queues[0].battle_scene.tile_m",
+            ),
+            ("expect: [TickP99UnderMs(-1)]", "expect[0][0]"),
+            ("expect: [SetP99UnderMs(View, inf)]", "expect[0][1]"),
+            ("expect: [HashIs(\"12\")]", "expect[0][0]"),
+        ] {
+            assert!(
+                told(fields).starts_with(&format!("{place}: expected ")),
+                "{fields}: {}",
+                told(fields)
+            );
+        }
+        for (fields, field) in [
+            ("count: 1048577", "count"),
+            ("party_size: 6", "party_size"),
+            ("speed_m_s: -0.1", "speed_m_s"),
+            ("attributes_per_s: 1e9", "attributes_per_s"),
+            ("clients: 1.1", "clients"),
+            ("messages_per_s: NaN", "messages_per_s"),
+            ("churn_per_s: -1", "churn_per_s"),
+            ("at: Share((0, 0), (0.5, 1.5))", "at[1][1]"),
+            ("at: Share((0.6, 0), (0.5, 1))", "at[1]"),
+            ("at: Rect(min_m: (5, 5), max_m: (6, 4))", "at.max_m"),
+            ("at: Ring(center_m: (0, 0), radius_m: -1)", "at.radius_m"),
+            ("at: Point(center_m: (inf, 0))", "at.center_m[0]"),
+            ("behaviour: Patrol(points: [])", "behaviour.points"),
+            (
+                "behaviour: Patrol(points: [(1, 1), (NaN, 1)])",
+                "behaviour.points[1][0]",
+            ),
+            ("behaviour: Wander(radius_m: -1)", "behaviour.radius_m"),
+            (
+                "behaviour: Chase(kind: \"npc\", sight_m: inf)",
+                "behaviour.sight_m",
+            ),
+        ] {
+            let told = with_crowd(fields);
+            assert!(
+                told.starts_with(&format!("cast[0].{field}: expected ")),
+                "{fields}: {told}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_problems_are_told_in_the_order_of_the_fields() {
+        let text = "Scenario(name: \"\", tick_hz: 0, scenes: [Scene(name: \"a\", tile_m: 0)], cast: [
+            Crowd(kind: \"nobody\", party_size: 9), Crowd(speed_m_s: -1)], queues: [Queue(regions: 99)],
+            script: [At(t_s: -1, run: Despawn(tag: \"x\"))], expect: [TickP99UnderMs(-1), WaitUnderS(-1)])";
+        let scenario = parse("t.ron", text).unwrap();
+        let problems = validate_all(&scenario, &[], &Behaviours::default());
+        let places: Vec<String> = problems.iter().map(|p| p.place.to_string()).collect();
+        let expected = [
+            "name",
+            "tick_hz",
+            "scenes[0].tile_m",
+            "cast[0].kind",
+            "cast[0].party_size",
+            "cast[1].speed_m_s",
+            "queues[0].regions",
+            "script[0].t_s",
+            "expect[0][0]",
+            "expect[1][0]",
+        ];
+        assert_eq!(places, expected);
+        let many = "WaitUnderS(-1), ".repeat(1000);
+        let scenario = parse("t.ron", &format!("Scenario(name: \"x\", expect: [{many}])")).unwrap();
+        let problems = validate_all(&scenario, &[], &Behaviours::default());
+        assert_eq!(problems.len(), 50);
+    }
+
+    #[test]
+    fn expectations_must_have_something_to_say() {
+        for (expectation, problem) in [
+            (
+                "Counter(name: \"paths.found\")",
+                "expect[0]: expected `at_least`, `at_most` or both",
+            ),
+            (
+                "Counter(name: \"paths.found\", at_least: 2, at_most: 1)",
+                "expect[0].at_most: expected ",
+            ),
+            (
+                "Counter(name: \"objects.npc\", at_least: 2)",
+                "expect[0].name: unknown figure `objects.npc`, did you mean `objects.npcs`?",
+            ),
+            (
+                "Counter(name: \"matchmaking.modes.r.matches\", at_least: 2)",
+                "expect[0].name: unknown figure",
+            ),
+            ("PathsExact(share: 2)", "expect[0].share: expected "),
+            (
+                "TicksUnderMs(ms: 5, share: NaN)",
+                "expect[0].share: expected ",
+            ),
+            (
+                "Between(from_s: 2, until_s: 1, expect: ViewsWithinCap)",
+                "expect[0].until_s: expected ",
+            ),
+            (
+                "After(t_s: 1, expect: TickP99UnderMs(-1))",
+                "expect[0].expect[0]: expected ",
+            ),
+            (
+                "After(t_s: 1, expect: After(t_s: 1, expect: PathsExact))",
+                "expect[0].expect: expected something that is watched",
+            ),
+            (
+                "After(t_s: 1, expect: HashIs(\"0000000000000000\"))",
+                "expect[0].expect: expected something that is watched",
+            ),
+            (
+                "After(t_s: 1, expect: WaitUnderS(5))",
+                "expect[0].expect: expected something that is watched",
+            ),
+        ] {
+            let told = told(&format!(
+                "queues: [Queue(mode: \"q\")], expect: [{expectation}]"
+            ));
+            assert!(told.starts_with(problem), "{expectation}: {told}");
+        }
+        let sound = "queues: [Queue(mode: \"q.r\")], expect: [Counter(name: \"matchmaking.modes.q.r.matches\", at_least: 0),
+            Counter(name: \"systems.view.p99_ms\", at_most: 5), PathsExact(share: 0.5)]";
+        assert_eq!(told(sound), "ok");
+    }
+
+    #[test]
+    fn names_must_exist() {
+        assert_eq!(
+            with_crowd("kind: \"playr\""),
+            "cast[0].kind: unknown kind `playr`, did you mean `player`?"
+        );
+        assert_eq!(
+            with_crowd("scene: \"z9\""),
+            "cast[0].scene: unknown scene `z9`"
+        );
+        let of_action = |action: &str| with_action(action).replace("script[0].run.", "");
+        assert_eq!(of_action("Despawn(tag: \"u_u\")"), "tag: unknown tag `u_u`");
+        assert_eq!(
+            of_action("SetAttribute(tag: \"t\", attribute: \"helth\", value: 1)"),
+            "attribute: unknown attribute `helth`, did you mean `health`?"
+        );
+        assert_eq!(
+            of_action("SetSceneAttribute(attribute: \"wether\", value: 1)"),
+            "attribute: unknown attribute of scenes `wether`, did you mean `weather`?"
+        );
+        assert_eq!(
+            of_action("Announce(tag: \"t\", scope: Radius(-1))"),
+            "scope[0]: expected scope[0] from 0 to 1000000, found -1"
+        );
+        assert_eq!(
+            of_action("Cancel(mode: \"pvp\", parties: 1)"),
+            "mode: unknown queue `pvp`"
+        );
+        assert_eq!(
+            of_action("CloseScene(scene: \"zzz\")"),
+            "scene: unknown scene `zzz`"
+        );
+        assert_eq!(
+            of_action("ChangeScene(tag: \"t\", to: \"zzz\")"),
+            "to: unknown scene `zzz`"
+        );
+        assert_eq!(
+            of_action("Block(scene: \"zzz\", rect_tiles: (0, 0, 1, 1))"),
+            "scene: unknown scene `zzz`"
+        );
+        assert_eq!(
+            of_action("Spawn(kind: \"zzz\")"),
+            "kind: unknown kind `zzz`"
+        );
+    }
+
+    #[test]
+    fn names_that_the_script_brings_may_be_used() {
+        let fields = "scenes: [Scene(name: \"a\")], kinds: [ObjectKind(name: \"wolf\")], script: [
+            At(t_s: 1, run: Spawn(tag: \"pack\", kind: \"wolf\")), At(t_s: 2, run: OpenScene(name: \"b\")),
+            At(t_s: 3, run: ChangeScene(tag: \"pack\", to: \"b\")), At(t_s: 4, run: CloseScene(scene: \"b\"))]";
+        assert_eq!(told(fields), "ok");
+    }
+
+    #[test]
+    fn names_must_differ() {
+        assert!(
+            told("scenes: [Scene(name: \"a\"), Scene(name: \"a\")]")
+                .starts_with("scenes[1].name: ")
+        );
+        assert!(told("queues: [Queue(), Queue()]").starts_with("queues[1].mode: "));
+    }
+
+    #[test]
+    fn edits_must_have_tiles() {
+        assert!(
+            with_action("Free(rect_tiles: (1, 1, 0, 5))").starts_with("script[0].run.rect_tiles: ")
+        );
+        assert!(
+            with_action("Paint(at_tile: (1, 1), rows: [\"..\", \".\"])")
+                .starts_with("script[0].run.rows: ")
+        );
+        assert_eq!(
+            with_action("Paint(at_tile: (1, 1), rows: [\"..\", \".@\"])"),
+            "ok"
+        );
+    }
+
+    #[test]
+    fn a_crowd_needs_a_scene_with_room_for_it() {
+        assert!(told("cast: [Crowd()]").starts_with("cast[0]: expected a scene"));
+        let fields = "scenes: [Scene(name: \"a\", max_objects: 10)], cast: [Crowd(count: 6), Crowd(count: 5)]";
+        assert!(
+            told(fields).starts_with("cast[1].count: expected at most 10 objects in scene `a`")
+        );
+    }
+}

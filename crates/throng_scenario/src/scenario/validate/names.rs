@@ -1,0 +1,83 @@
+//! The names that the parts of a scenario may use of each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::scenario::behaviours::Behaviours;
+use crate::scenario::schema::{Action, Crowd, Scenario};
+use throng::world::{KindClass, ObjectKinds};
+
+/// The names that parts of a scenario may use.
+pub(in crate::scenario) struct Names<'a> {
+    pub(super) kinds: BTreeSet<&'a str>,
+    /// Open from the start.
+    pub(super) scenes: BTreeSet<&'a str>,
+    /// Open at some time.
+    pub(super) all_scenes: BTreeSet<&'a str>,
+    pub tags: BTreeSet<&'a str>,
+    /// Those of crowds of players.
+    pub player_tags: BTreeSet<&'a str>,
+    pub(super) modes: BTreeSet<&'a str>,
+    pub(super) attributes: BTreeSet<&'a str>,
+    /// The ranges of the scenario's own attributes.
+    pub(super) ranges: BTreeMap<&'a str, (i64, i64)>,
+    /// The kinds as they will be, with their ids.
+    pub(super) object_kinds: &'a ObjectKinds,
+    pub(super) behaviours: &'a Behaviours,
+}
+
+impl<'a> Names<'a> {
+    pub(super) fn of(
+        scenario: &'a Scenario,
+        object_kinds: &'a ObjectKinds,
+        attributes: &[&'a str],
+        behaviours: &'a Behaviours,
+    ) -> Self {
+        let scenes: BTreeSet<_> = scenario
+            .scenes
+            .iter()
+            .map(|scene| scene.name.as_str())
+            .collect();
+        let mut all_scenes = scenes.clone();
+        // A kind of the scenario replaces the built-in one of its name.
+        let kinds = object_kinds.iter().chain(&scenario.kinds);
+        let classes: BTreeMap<_, _> = kinds.map(|kind| (kind.name.as_str(), kind.class)).collect();
+        let mut crowds: Vec<&Crowd> = scenario.cast.iter().collect();
+        for cue in &scenario.script {
+            match cue.action() {
+                Action::Spawn(crowd) => crowds.push(crowd),
+                Action::OpenScene(scene) => _ = all_scenes.insert(&scene.name),
+                _ => {}
+            }
+        }
+        let of_players =
+            |crowd: &&&Crowd| classes.get(crowd.kind.as_str()) == Some(&KindClass::Player);
+        let player_crowds = crowds.iter().filter(of_players);
+        let player_tags = player_crowds.map(|crowd| crowd.tag.as_str()).collect();
+        let mut tags: BTreeSet<_> = crowds.iter().map(|crowd| crowd.tag.as_str()).collect();
+        tags.remove("");
+        Self {
+            kinds: classes.into_keys().collect(),
+            scenes,
+            all_scenes,
+            tags,
+            player_tags,
+            modes: scenario
+                .queues
+                .iter()
+                .map(|queue| queue.mode.as_str())
+                .collect(),
+            attributes: attributes
+                .iter()
+                .copied()
+                .chain(scenario.attributes.iter().map(|own| own.name.as_str()))
+                .collect(),
+            ranges: scenario
+                .attributes
+                .iter()
+                .map(|own| (own.name.as_str(), own.bounds()))
+                .collect(),
+            object_kinds,
+            behaviours,
+        }
+    }
+}

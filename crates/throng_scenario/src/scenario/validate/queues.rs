@@ -1,0 +1,255 @@
+//! Whether the queues of a scenario make sense, and its modes without parties of their own.
+
+use std::collections::BTreeSet;
+
+use super::bounds::{at_most, distinct, known, name, within};
+use super::limits::{
+    CROWD_RATE_MAX, DURATION_S_MAX, OBJECTS_MAX, QUEUES_MAX, RATING_MAX, TICK_HZ_MAX,
+};
+use super::names::Names;
+use super::problems::Problems;
+use super::scenes::check_scene;
+use crate::crowd::REGIONS_MAX;
+use crate::scenario::schema::{Queue, Scenario};
+use crate::scenario::text::{Problem, ValuePath};
+use throng::matchmaking::{ModeError, QueueMode};
+
+/// The queues.
+pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Problems) {
+    let place = ValuePath::root().field("queues");
+    if !problems.check(at_most(&place, "items", scenario.queues.len(), QUEUES_MAX)) {
+        return;
+    }
+    for (index, queue) in scenario.queues.iter().enumerate() {
+        queue_problems(&place.item(index), queue, names, scenario.tick_hz, problems);
+    }
+    let modes = scenario.queues.iter().map(|queue| queue.mode.as_str());
+    problems.check(distinct(&place, "queue", "mode", modes));
+    let mut crowds = BTreeSet::new();
+    for (index, queue) in scenario.queues.iter().enumerate() {
+        let Some(tag) = &queue.crowd else { continue };
+        if !crowds.insert(tag) {
+            let message = format!("expected one queue a crowd, found `{tag}` in two");
+            problems.add(Problem::new(place.item(index).field("crowd"), message));
+            continue;
+        }
+        let size_max = queue.rules.party_max();
+        let of_tag = scenario.cast.iter().filter(|crowd| crowd.tag == *tag);
+        let largest = of_tag.map(|crowd| crowd.party_size).max().unwrap_or(0);
+        if largest > size_max {
+            let message = format!(
+                "expected a crowd of parties of at most {size_max} in this mode, found `{tag}` with parties of {largest}"
+            );
+            problems.add(Problem::new(place.item(index).field("crowd"), message));
+        }
+    }
+}
+
+/// The modes of the settings, in which only embedders queue; their names must differ from those of the queues.
+pub(super) fn check_modes(scenario: &Scenario, problems: &mut Problems) {
+    let place = ValuePath::root()
+        .field("settings")
+        .field("matchmaking")
+        .field("modes");
+    let modes = &scenario.settings.matchmaking.modes;
+    if !problems.check(at_most(&place, "items", modes.len(), QUEUES_MAX)) {
+        return;
+    }
+    let mut names: BTreeSet<&str> = scenario
+        .queues
+        .iter()
+        .map(|queue| queue.mode.as_str())
+        .collect();
+    for (index, mode) in modes.iter().enumerate() {
+        let place = place.item(index);
+        problems.check(name(&place.field("name"), "queue", mode.name()));
+        if !names.insert(mode.name()) {
+            let message = format!(
+                "expected a different name for each queue, found `{}` twice",
+                mode.name()
+            );
+            problems.add(Problem::new(place.field("name"), message));
+        }
+        problems.check(check_rules(&place, mode, scenario.tick_hz));
+    }
+}
+
+fn check_rules(place: &ValuePath, mode: &QueueMode, tick_hz: f64) -> Result<(), Problem> {
+    // With a rate that is wrong itself nothing can be said of times.
+    if !(1.0..=TICK_HZ_MAX).contains(&tick_hz) {
+        return Ok(());
+    }
+    mode.check(tick_hz).map_err(|error| {
+        let place = match &error {
+            ModeError::Range { field, .. } => place.field(field),
+            _ => place.clone(),
+        };
+        Problem::new(place, error.to_string())
+    })
+}
+
+fn queue_problems(
+    place: &ValuePath,
+    queue: &Queue,
+    names: &Names,
+    tick_hz: f64,
+    problems: &mut Problems,
+) {
+    problems.check(name(&place.field("mode"), "queue", &queue.mode));
+    let rules = place.field("rules");
+    let named = queue.rules.name();
+    if named != queue.rules.default_name() && named != queue.mode {
+        let message = format!(
+            "expected the queue's own name `{}` or none, found `{named}`",
+            queue.mode
+        );
+        problems.add(Problem::new(rules.field("name"), message));
+    }
+    problems.check(check_rules(&rules, &queue.rules, tick_hz));
+    party_problems(place, queue, problems);
+    if let Some(tag) = &queue.crowd {
+        let place = place.field("crowd");
+        let is_known = problems.check(known(&place, "tag", tag, &names.tags));
+        if is_known && !names.player_tags.contains(tag.as_str()) {
+            let message = format!("expected a crowd of players, found `{tag}`, which is none");
+            problems.add(Problem::new(place, message));
+        }
+    }
+    for (field, found, limit) in [
+        ("cancels_per_s", queue.cancels_per_s, CROWD_RATE_MAX),
+        ("leaves_per_s", queue.leaves_per_s, CROWD_RATE_MAX),
+        ("return_share", queue.return_share, 1.0),
+    ] {
+        problems.check(within(&place.field(field), found, 0.0..=limit));
+    }
+    for (field, found) in [("battle_s", queue.battle_s), ("rest_s", queue.rest_s)] {
+        let found = f64::from(found);
+        problems.check(within(&place.field(field), found, 0.0..=DURATION_S_MAX));
+    }
+    if let Some(scene) = &queue.battle_scene {
+        let place = place.field("battle_scene");
+        problems.check(check_scene(&place, scene));
+        if scene.copies != 1 {
+            let message = "expected no copies: each battle has a scene of its own";
+            problems.add(Problem::new(place.field("copies"), message));
+        }
+    }
+}
+
+/// What the parties that come by themselves are made of.
+fn party_problems(place: &ValuePath, queue: &Queue, problems: &mut Problems) {
+    problems.check(within(
+        &place.field("parties"),
+        queue.parties,
+        0..=OBJECTS_MAX,
+    ));
+    problems.check(within(
+        &place.field("parties_per_s"),
+        queue.parties_per_s,
+        0.0..=CROWD_RATE_MAX,
+    ));
+    let rating_max = i32::try_from(RATING_MAX).unwrap_or(i32::MAX);
+    problems.check(within(
+        &place.field("skill_mean"),
+        queue.skill_mean,
+        0..=rating_max,
+    ));
+    for (field, found) in [
+        ("skill_deviation", queue.skill_deviation),
+        ("power_per_player", queue.power_per_player),
+        ("power_deviation", queue.power_deviation),
+    ] {
+        problems.check(within(&place.field(field), found, 0..=RATING_MAX));
+    }
+    let (low, high) = queue.levels;
+    problems.check(within(&place.field("levels").item(1), high, low..=u16::MAX));
+    problems.check(within(
+        &place.field("avoid_share"),
+        queue.avoid_share,
+        0.0..=1.0,
+    ));
+    for (field, weights) in [
+        ("size_weights", &queue.size_weights[..]),
+        ("role_weights", &queue.role_weights[..]),
+    ] {
+        if weights.iter().all(|&weight| weight == 0) {
+            problems.add(Problem::new(
+                place.field(field),
+                "expected at least one weight above 0, found none",
+            ));
+        }
+    }
+    problems.check(within(
+        &place.field("regions"),
+        queue.regions,
+        0..=REGIONS_MAX,
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{parse, validate};
+
+    /// What is wrong with a queue of these fields, in a scenario with crowds `players` and `wolves`.
+    fn with_queue(fields: &str) -> String {
+        let text = format!(
+            r#"Scenario(name: "s", scenes: [Scene(name: "a")],
+            cast: [Crowd(tag: "players", kind: "player", party_size: 3), Crowd(tag: "wolves")],
+            queues: [Queue({fields}), Queue(mode: "other", crowd: "players")])"#
+        );
+        let scenario = parse("s.ron", &text).unwrap_or_else(|error| panic!("{error}"));
+        validate(&scenario, &[], &crate::scenario::Behaviours::default()).map_or_else(
+            |problem| format!("{}: {}", problem.place, problem.message),
+            |()| String::new(),
+        )
+    }
+
+    #[test]
+    fn what_parties_are_made_of_is_within_its_range() {
+        assert_eq!(
+            with_queue(
+                "levels: (3, 60), avoid_share: 1, role_weights: (0, 1, 0, 0, 0), regions: 32, rest_s: 0, leaves_per_s: 3, return_share: 0.5"
+            ),
+            ""
+        );
+        for (fields, told) in [
+            ("levels: (9, 8)", "levels[1]: expected "),
+            ("avoid_share: NaN", "avoid_share: expected "),
+            ("avoid_share: 1.5", "avoid_share: expected "),
+            (
+                "role_weights: (0, 0, 0, 0, 0)",
+                "role_weights: expected at least one weight above 0, found none",
+            ),
+            ("regions: 33", "regions: expected "),
+            ("leaves_per_s: -1", "leaves_per_s: expected "),
+            ("return_share: -0.1", "return_share: expected "),
+            ("rest_s: inf", "rest_s: expected "),
+        ] {
+            let found = with_queue(fields);
+            assert!(
+                found.starts_with(&format!("queues[0].{told}")),
+                "{fields}: {found}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_crowd_that_queues_is_one_of_players_and_in_one_queue() {
+        assert_eq!(
+            with_queue("crowd: \"plyers\""),
+            "queues[0].crowd: unknown tag `plyers`, did you mean `players`?"
+        );
+        assert_eq!(
+            with_queue("crowd: \"wolves\""),
+            "queues[0].crowd: expected a crowd of players, found `wolves`, which is none"
+        );
+        assert_eq!(
+            with_queue("crowd: \"players\", rules: Groups(group_size: 2)"),
+            "queues[0].crowd: expected a crowd of parties of at most 2 in this mode, found `players` with parties of 3"
+        );
+        assert_eq!(
+            with_queue("crowd: \"players\""),
+            "queues[1].crowd: expected one queue a crowd, found `players` in two"
+        );
+    }
+}

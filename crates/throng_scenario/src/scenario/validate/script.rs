@@ -1,0 +1,613 @@
+//! Whether what a script does makes sense.
+
+use glam::Vec2;
+
+use super::areas::check_area;
+use super::attributes::{check_name, check_value};
+use super::bounds::{at_most, known, within};
+use super::choose::check_who;
+use super::crowds::{check_behaviour, check_crowd};
+use super::limits::{
+    DURATION_S_MAX, FACTOR_MAX, METRES_MAX, OBJECTS_MAX, PARTY_SIZE_MAX, PERIOD_S_MIN,
+    TEXT_BYTES_MAX,
+};
+use super::names::Names;
+use super::scenes::check_scene;
+use crate::crowd::{LINE_MS_MAX, LineSpec, SCENE_ATTRIBUTE_NAMES};
+use crate::scenario::behaviours::BehaviourSite;
+use crate::scenario::schema::{Action, Crowd, Cue, CueSpec, Scope};
+use crate::scenario::text::{Problem, ValuePath};
+use throng::map::{TilePattern, TileRect};
+
+pub(super) fn check_line(place: &ValuePath, line: LineSpec) -> Result<(), Problem> {
+    for (name, share) in [
+        ("loss", line.loss),
+        ("duplicate", line.duplicate),
+        ("reorder", line.reorder),
+        ("share", line.share),
+    ] {
+        within(&place.field(name), share, 0.0..=1.0)?;
+    }
+    for (name, ms) in [("delay_ms", line.delay_ms), ("jitter_ms", line.jitter_ms)] {
+        within(&place.field(name), ms, 0..=LINE_MS_MAX)?;
+    }
+    Ok(())
+}
+
+/// Each step of a ramp is a crowd of its own, of which a rate or a party would be another than of the whole.
+fn check_little_by_little(place: &ValuePath, crowd: &Crowd, steps: f64) -> Result<(), Problem> {
+    let receiving = f64::from(crowd.clients) * f64::from(crowd.count) / steps;
+    for (field, is_wrong) in [
+        ("clients", crowd.clients > 0.0 && receiving < 0.5),
+        ("churn_per_s", crowd.churn_per_s > 0.0),
+        ("party_size", crowd.party_size > 1),
+    ] {
+        if is_wrong {
+            let message = format!("expected no `{field}` of a crowd that comes in so small steps");
+            return Err(Problem::new(place.field(field), message));
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn check_cue(place: &ValuePath, cue: &Cue, names: &Names) -> Result<(), Problem> {
+    check_times(place, cue)?;
+    match cue {
+        Cue::At { .. } | Cue::Every { .. } => {}
+        Cue::Ramp {
+            run,
+            from_s,
+            until_s,
+            every_s,
+        } => {
+            if run.spread().is_none() {
+                let message = "expected an action with a `count` to spread: `Spawn`, `Despawn`, `Login`, `Logout`, \
+                               `Queue` or `Cancel`";
+                return Err(Problem::new(place.field("run"), message));
+            }
+            if let Action::Spawn(crowd) = run {
+                let steps = ((until_s - from_s) / every_s).floor() + 1.0;
+                check_little_by_little(&place.field("run"), crowd, steps)?;
+            }
+        }
+        Cue::When {
+            tag,
+            attribute,
+            below,
+            at_least,
+            ..
+        } => {
+            known(&place.field("tag"), "tag", tag, &names.tags)?;
+            check_name(place, attribute, names)?;
+            one_of_two(
+                place,
+                ("below", below.is_some()),
+                ("at_least", at_least.is_some()),
+            )?;
+        }
+        Cue::WhenCount {
+            tag,
+            at_most,
+            at_least,
+            ..
+        } => {
+            known(&place.field("tag"), "tag", tag, &names.tags)?;
+            one_of_two(
+                place,
+                ("at_most", at_most.is_some()),
+                ("at_least", at_least.is_some()),
+            )?;
+        }
+    }
+    check_action(&place.field("run"), cue.action(), names)
+}
+
+/// A condition has one limit.
+fn one_of_two(
+    place: &ValuePath,
+    (first, has_first): (&'static str, bool),
+    (second, has_second): (&'static str, bool),
+) -> Result<(), Problem> {
+    match (has_first, has_second) {
+        (true, false) | (false, true) => Ok(()),
+        (true, true) => {
+            let message = format!("expected `{first}` or `{second}`, found both");
+            Err(Problem::new(place.field(second), message))
+        }
+        (false, false) => {
+            let message = format!("expected `{first}` or `{second}`, found neither");
+            Err(Problem::new(place.clone(), message))
+        }
+    }
+}
+
+fn check_times(place: &ValuePath, cue: &Cue) -> Result<(), Problem> {
+    let times = match cue {
+        Cue::Every { times, .. } => *times,
+        Cue::When { times, .. } | Cue::WhenCount { times, .. } => Some(*times),
+        Cue::At { .. } | Cue::Ramp { .. } => None,
+    };
+    if let Some(times) = times {
+        within(&place.field("times"), times, 1..=u32::MAX)?;
+    }
+    let (from_s, until_s) = match cue {
+        Cue::At { t_s, .. } => {
+            return within(&place.field("t_s"), *t_s, 0.0..=DURATION_S_MAX);
+        }
+        Cue::Every {
+            t_s,
+            from_s,
+            until_s,
+            ..
+        } => {
+            within(&place.field("t_s"), *t_s, PERIOD_S_MIN..=DURATION_S_MAX)?;
+            (*from_s, *until_s)
+        }
+        Cue::Ramp {
+            from_s,
+            until_s,
+            every_s,
+            ..
+        } => {
+            within(
+                &place.field("every_s"),
+                *every_s,
+                PERIOD_S_MIN..=DURATION_S_MAX,
+            )?;
+            (*from_s, Some(*until_s))
+        }
+        Cue::When {
+            from_s, until_s, ..
+        }
+        | Cue::WhenCount {
+            from_s, until_s, ..
+        } => (*from_s, *until_s),
+    };
+    within(&place.field("from_s"), from_s, 0.0..=DURATION_S_MAX)?;
+    until_s.map_or(Ok(()), |until_s| {
+        within(&place.field("until_s"), until_s, from_s..=DURATION_S_MAX)
+    })
+}
+
+pub(super) fn check_action(
+    place: &ValuePath,
+    action: &Action,
+    names: &Names,
+) -> Result<(), Problem> {
+    if let Some(who) = action.who() {
+        check_who(place, who, names)?;
+    } else if let Some(tag) = action.tag() {
+        known(&place.field("tag"), "tag", tag, &names.tags)?;
+    }
+    match action {
+        Action::Spawn(crowd) => check_spawn(place, crowd, names),
+        Action::Teleport { to, .. } => check_area(&place.field("to"), to),
+        Action::SetAttribute {
+            attribute, value, ..
+        } => check_value(place, attribute, *value, names),
+        Action::AddAttribute { attribute, .. } => check_name(place, attribute, names),
+        Action::ScaleAttribute { attribute, by, .. } => {
+            check_name(place, attribute, names)?;
+            within(&place.field("by"), *by, -FACTOR_MAX..=FACTOR_MAX)
+        }
+        Action::Game(cue) => {
+            // The name stands within the brackets of `Game`.
+            check_game_cue(&place.item(0), cue, names)
+        }
+        Action::SetSceneAttribute {
+            scene, attribute, ..
+        } => {
+            check_changed_scene(place, scene.as_deref(), names)?;
+            let attributes = SCENE_ATTRIBUTE_NAMES.iter().copied().collect();
+            known(
+                &place.field("attribute"),
+                "attribute of scenes",
+                attribute,
+                &attributes,
+            )
+        }
+        Action::Announce { scope, text, .. } => {
+            if let Scope::Radius(radius_m) = scope {
+                within(&place.field("scope").item(0), *radius_m, 0.0..=METRES_MAX)?;
+            }
+            at_most(&place.field("text"), "bytes", text.len(), TEXT_BYTES_MAX)
+        }
+        Action::SetBehaviour { behaviour, .. } => {
+            check_behaviour(&place.field("behaviour"), behaviour, names)
+        }
+        Action::Gather { at, .. } => check_area(&place.field("at"), at),
+        Action::Block { .. }
+        | Action::Free { .. }
+        | Action::Toggle { .. }
+        | Action::Paint { .. } => check_edit(place, action, names),
+        Action::Queue { .. } | Action::Cancel { .. } => check_queueing(place, action, names),
+        Action::SetLine(line) => check_line(place, *line),
+        Action::OpenScene(scene) => check_scene(place, scene),
+        Action::CloseScene { scene } => {
+            known(&place.field("scene"), "scene", scene, &names.all_scenes)
+        }
+        Action::ChangeScene { to, at, .. } => {
+            known(&place.field("to"), "scene", to, &names.all_scenes)?;
+            check_area(&place.field("at"), at)
+        }
+        Action::LoseLink { .. } | Action::Possess { .. } | Action::Spectate { .. } => {
+            check_on_players(place, action, names)
+        }
+        Action::Despawn { .. }
+        | Action::Hide { .. }
+        | Action::SetTeam { .. }
+        | Action::Login { .. }
+        | Action::Logout { .. }
+        | Action::LoginAgain { .. }
+        | Action::Kick { .. }
+        | Action::Ban { .. }
+        | Action::Drain
+        | Action::Reopen
+        | Action::Release { .. } => Ok(()),
+    }
+}
+
+/// Checks an action about parties in a queue; any other is fine.
+fn check_queueing(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+    match action {
+        Action::Queue {
+            mode,
+            parties,
+            size,
+        } => {
+            known(&place.field("mode"), "queue", mode, &names.modes)?;
+            within(&place.field("parties"), *parties, 0..=OBJECTS_MAX)?;
+            size.map_or(Ok(()), |size| {
+                within(&place.field("size"), size, 1..=PARTY_SIZE_MAX)
+            })
+        }
+        Action::Cancel { mode, .. } => known(&place.field("mode"), "queue", mode, &names.modes),
+        _ => Ok(()),
+    }
+}
+
+/// Checks an action that is about players and something else; any other is fine.
+fn check_on_players(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+    match action {
+        Action::LoseLink { for_s, .. } => {
+            within(&place.field("for_s"), *for_s, 0.0..=DURATION_S_MAX)
+        }
+        Action::Possess { of, .. } => known(&place.field("of"), "tag", of, &names.tags),
+        Action::Spectate { follow, .. } => {
+            known(&place.field("follow"), "tag", follow, &names.tags)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks an action that edits tiles; any other is fine.
+fn check_edit(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+    match action {
+        Action::Block { scene, rect_tiles }
+        | Action::Free { scene, rect_tiles }
+        | Action::Toggle { scene, rect_tiles } => {
+            check_changed_scene(place, scene.as_deref(), names)?;
+            check_rect(&place.field("rect_tiles"), *rect_tiles)
+        }
+        Action::Paint { scene, rows, .. } => {
+            check_changed_scene(place, scene.as_deref(), names)?;
+            match TilePattern::try_from(rows.clone()) {
+                Ok(_) => Ok(()),
+                Err(error) => Err(Problem::new(place.field("rows"), error.to_string())),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_game_cue(place: &ValuePath, cue: &CueSpec, names: &Names) -> Result<(), Problem> {
+    let site = BehaviourSite {
+        place: place.clone(),
+        kinds: names.object_kinds,
+        scale: Vec2::ONE,
+        size_m: Vec2::ONE,
+    };
+    names.behaviours.check(cue, &site)
+}
+
+fn check_spawn(place: &ValuePath, crowd: &Crowd, names: &Names) -> Result<(), Problem> {
+    if names.all_scenes.is_empty() {
+        let message = "expected a scene for this crowd, found none in `scenes`";
+        return Err(Problem::new(place.clone(), message));
+    }
+    check_crowd(place, crowd, names, &names.all_scenes)
+}
+
+fn check_changed_scene(
+    place: &ValuePath,
+    scene: Option<&str>,
+    names: &Names,
+) -> Result<(), Problem> {
+    match scene {
+        Some(scene) => known(&place.field("scene"), "scene", scene, &names.all_scenes),
+        None if names.scenes.is_empty() => Err(Problem::new(
+            place.clone(),
+            "expected a scene to change, found none in `scenes`",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn check_rect(place: &ValuePath, rect: TileRect) -> Result<(), Problem> {
+    if rect.tile_count() == 0 {
+        return Err(Problem::new(
+            place.clone(),
+            format!("expected at least one tile, found the empty rectangle {rect}"),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Behaviours, parse, validate};
+
+    /// What is wrong with a scenario with a cue and attributes, or `ok`.
+    fn told(cue: &str, attributes: &str) -> String {
+        let text = format!(
+            "Scenario(name: \"x\", scenes: [Scene(name: \"a\")], attributes: [{attributes}], \
+             cast: [Crowd(tag: \"mob\"), Crowd(tag: \"people\", kind: \"player\")], script: [{cue}])"
+        );
+        let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
+        validate(&scenario, &["health"], &Behaviours::default())
+            .map_or_else(|problem| problem.to_string(), |()| "ok".to_owned())
+    }
+
+    #[track_caller]
+    fn refuses(cue: &str, place: &str, message: &str) {
+        let expected = if place.is_empty() {
+            format!("script[0]: {message}")
+        } else {
+            format!("script[0].{place}: {message}")
+        };
+        let found = told(cue, "");
+        assert!(found.starts_with(&expected), "{cue}: {found}");
+    }
+
+    #[test]
+    fn times_of_cues_must_be_in_order_and_conditions_have_one_limit() {
+        let run = "run: Despawn(tag: \"mob\", count: 1)";
+        for good in [
+            format!("Every(t_s: 1, times: 3, {run})"),
+            format!("Ramp(until_s: 5, {run})"),
+            format!("When(tag: \"mob\", attribute: \"health\", below: 5, {run})"),
+            format!("WhenCount(tag: \"mob\", at_least: 5, times: 2, {run})"),
+        ] {
+            assert_eq!(told(&good, ""), "ok", "{good}");
+        }
+        let late = "expected script[0].until_s from 3 to 604800, found 2";
+        refuses(
+            &format!("Ramp(from_s: 3, until_s: 2, {run})"),
+            "until_s",
+            late,
+        );
+        let when = "When(tag: \"mob\", attribute: \"health\"";
+        refuses(
+            &format!("{when}, below: 1, from_s: 3, until_s: 2, {run})"),
+            "until_s",
+            late,
+        );
+        refuses(
+            &format!("Ramp(until_s: 2, every_s: 0, {run})"),
+            "every_s",
+            "expected",
+        );
+        refuses(
+            &format!("Every(t_s: 1, times: 0, {run})"),
+            "times",
+            "expected",
+        );
+        let all = "run: Despawn(tag: \"mob\")";
+        refuses(
+            &format!("Ramp(until_s: 2, {all})"),
+            "run",
+            "expected an action with a `count`",
+        );
+        refuses(
+            &format!("{when}, {run})"),
+            "",
+            "expected `below` or `at_least`, found neither",
+        );
+        refuses(
+            &format!("{when}, below: 1, at_least: 2, {run})"),
+            "at_least",
+            "expected `below` or",
+        );
+        let count = "WhenCount(tag: \"mob\"";
+        refuses(
+            &format!("{count}, {run})"),
+            "",
+            "expected `at_most` or `at_least`, found neither",
+        );
+        refuses(
+            &format!("{count}, at_most: 1, at_least: 2, {run})"),
+            "at_least",
+            "expected `at_most`",
+        );
+        let unknown = "unknown tag `mop`, did you mean `mob`?";
+        refuses(
+            &format!("WhenCount(tag: \"mop\", at_most: 1, {run})"),
+            "tag",
+            unknown,
+        );
+        refuses(
+            &format!("When(tag: \"mob\", attribute: \"helth\", below: 1, {run})"),
+            "attribute",
+            "unknown attribute `helth`, did you mean `health`?",
+        );
+    }
+
+    #[test]
+    fn those_whom_a_cue_is_about_must_be_possible() {
+        let only = |only: &str| format!("At(t_s: 1, run: Despawn(tag: \"mob\", only: [{only}]))");
+        for (condition, place, message) in [
+            (
+                "Within(Point(center_m: (1, 1)))",
+                "[0]",
+                "expected an area that surrounds",
+            ),
+            ("Outside(Share((0, 0), (1, 2)))", "[0][1][1]", "expected"),
+            (
+                "Near(tag: \"mop\", radius_m: 1)",
+                ".tag",
+                "unknown tag `mop`",
+            ),
+            ("Near(tag: \"mob\", radius_m: -1)", ".radius_m", "expected"),
+            (
+                "InViewOf(\"mob\")",
+                "[0]",
+                "expected a tag of players, who alone have a view",
+            ),
+            ("Seeing(\"mop\")", "[0]", "unknown tag `mop`"),
+            (
+                "Below(attribute: \"helth\", value: 1)",
+                ".attribute",
+                "unknown attribute `helth`",
+            ),
+            (
+                "OutsideZone(center_m: (1, 1), radius_m: 9, to_radius_m: 1, from_s: 2, until_s: 2)",
+                ".until_s",
+                "expected a time after `from_s`, found 2",
+            ),
+            (
+                "OutsideZone(center_m: (1, 1), radius_m: 9, to_radius_m: inf, from_s: 2, until_s: 3)",
+                ".to_radius_m",
+                "expected",
+            ),
+        ] {
+            refuses(&only(condition), &format!("run.only[0]{place}"), message);
+        }
+        assert_eq!(
+            told(&only("InViewOf(\"people\"), Seeing(\"mob\")"), ""),
+            "ok"
+        );
+        let many = "Seeing(\"mob\"), ".repeat(17);
+        refuses(&only(&many), "run.only", "expected at most 16 items");
+    }
+
+    #[test]
+    fn what_befalls_players_must_be_possible() {
+        let at = |action: &str| format!("At(t_s: 1, run: {action})");
+        for good in [
+            "LoseLink(tag: \"people\", for_s: 0)",
+            "LoginAgain(tag: \"people\", count: 1, pick: Random)",
+            "Kick(tag: \"people\")",
+            "Ban(tag: \"people\", only: [Seeing(\"mob\")])",
+            "Drain",
+            "Reopen",
+            "Possess(tag: \"people\", of: \"mob\")",
+            "Spectate(tag: \"people\", follow: \"people\")",
+            "Release(tag: \"people\", count: 2)",
+        ] {
+            assert_eq!(told(&at(good), ""), "ok", "{good}");
+        }
+        for (action, place, message) in [
+            ("LoseLink(tag: \"people\", for_s: -1)", "for_s", "expected"),
+            ("LoseLink(tag: \"people\", for_s: NaN)", "for_s", "expected"),
+            ("Kick(tag: \"peple\")", "tag", "unknown tag `peple`"),
+            (
+                "Possess(tag: \"people\", of: \"mop\")",
+                "of",
+                "unknown tag `mop`, did you mean `mob`?",
+            ),
+            (
+                "Spectate(tag: \"people\", follow: \"\")",
+                "follow",
+                "unknown tag ``",
+            ),
+            ("Release(tag: \"x\")", "tag", "unknown tag `x`"),
+        ] {
+            refuses(&at(action), &format!("run.{place}"), message);
+        }
+    }
+
+    #[test]
+    fn values_of_attributes_must_be_in_their_range() {
+        let set = |attribute: &str, value: i64| {
+            let cue = format!(
+                "At(t_s: 1, run: SetAttribute(tag: \"mob\", attribute: \"{attribute}\", value: {value}))"
+            );
+            told(
+                &cue,
+                "Attribute(name: \"gold\", encoding: U16, range: (10, 500), start: 10)",
+            )
+        };
+        assert_eq!([set("health", 1000), set("gold", 500)], ["ok", "ok"]);
+        let place = "script[0].run.value: expected a value from";
+        assert_eq!(
+            set("health", 1001),
+            format!("{place} 0 to 1000 for `health`, found 1001")
+        );
+        assert_eq!(
+            set("gold", 9),
+            format!("{place} 10 to 500 for `gold`, found 9")
+        );
+        let scale = "At(t_s: 1, run: ScaleAttribute(tag: \"mob\", attribute: \"health\", by: inf))";
+        refuses(scale, "run.by", "expected");
+    }
+
+    #[test]
+    fn attributes_of_a_scenarios_own_must_make_sense() {
+        for (attributes, place, message) in [
+            ("Attribute()", "[0].name", "expected a name"),
+            (
+                "Attribute(name: \"health\")",
+                "[0].name",
+                "expected another name",
+            ),
+            (
+                "Attribute(name: \"weather\")",
+                "[0].name",
+                "expected another name",
+            ),
+            (
+                "Attribute(name: \"a\"), Attribute(name: \"a\")",
+                "[1].name",
+                "expected a different name",
+            ),
+            (
+                "Attribute(name: \"a\", encoding: Bytes(max: 4))",
+                "[0].encoding",
+                "expected an encoding of numbers",
+            ),
+            (
+                "Attribute(name: \"a\", audience: [])",
+                "[0].audience",
+                "expected at least one",
+            ),
+            (
+                "Attribute(name: \"a\", encoding: U8, range: (0, 256))",
+                "[0].range[1]",
+                "expected",
+            ),
+            (
+                "Attribute(name: \"a\", range: (-1, 256))",
+                "[0].range[0]",
+                "expected",
+            ),
+            (
+                "Attribute(name: \"a\", range: (9, 8))",
+                "[0].range[1]",
+                "expected",
+            ),
+            (
+                "Attribute(name: \"a\", range: (1, 8))",
+                "[0].start",
+                "expected",
+            ),
+        ] {
+            let found = told("", attributes);
+            let expected = format!("attributes{place}: {message}");
+            assert!(found.starts_with(&expected), "{attributes}: {found}");
+        }
+        let many: String = (0..17)
+            .map(|nth| format!("Attribute(name: \"a{nth}\"),"))
+            .collect();
+        assert!(told("", &many).starts_with("attributes: expected at most 16 items"));
+    }
+}

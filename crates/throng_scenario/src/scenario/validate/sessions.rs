@@ -1,0 +1,74 @@
+//! How clients are let in, kept and let go.
+
+use super::bounds::within;
+use super::limits::DURATION_S_MAX;
+use crate::scenario::text::{Problem, ValuePath};
+use throng::session::SessionSettings;
+
+/// Times are times, and no more places are kept than there are.
+pub(super) fn check_sessions(place: &ValuePath, settings: &SessionSettings) -> Result<(), Problem> {
+    for (field, seconds) in [
+        ("login_grace_s", settings.login_grace_s),
+        ("login_s_max", settings.login_s_max),
+        ("authentication_s_max", settings.authentication_s_max),
+        ("loading_s_max", settings.loading_s_max),
+        ("keep_s", settings.keep_s),
+        ("idle_s_max", settings.idle_s_max),
+        ("place_every_s", settings.place_every_s),
+    ] {
+        within(
+            &place.field(field),
+            f64::from(seconds),
+            0.0..=DURATION_S_MAX,
+        )?;
+    }
+    let kept: u64 = settings
+        .places_kept
+        .iter()
+        .map(|&kept| u64::from(kept))
+        .sum();
+    if kept > u64::from(settings.players_max) {
+        let message = format!(
+            "expected at most the {} of `players_max` to be kept, found {kept} in all",
+            settings.players_max
+        );
+        return Err(Problem::new(place.field("places_kept"), message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::{Behaviours, parse, validate};
+
+    fn told(session: &str) -> String {
+        let text = format!("Scenario(name: \"x\", settings: (session: ({session})))");
+        let scenario = parse("t.ron", &text).unwrap_or_else(|error| panic!("{error} in {text}"));
+        validate(&scenario, &[], &Behaviours::default())
+            .map_or_else(|problem| problem.to_string(), |()| "ok".to_owned())
+    }
+
+    #[test]
+    fn times_and_places_of_sessions_must_make_sense() {
+        assert_eq!(
+            told("keep_s: 3, players_max: 9, places_kept: (0, 4, 0, 5)"),
+            "ok"
+        );
+        for (session, expected) in [
+            (
+                "keep_s: -1",
+                "settings.session.keep_s: expected settings.session.keep_s from 0 to 604800, found -1",
+            ),
+            (
+                "idle_s_max: NaN",
+                "settings.session.idle_s_max: expected settings.session.idle_s_max from 0 to 604800, found NaN",
+            ),
+            (
+                "players_max: 8, places_kept: (0, 4, 0, 5)",
+                "settings.session.places_kept: expected at most the 8 of `players_max` to be kept, found 9 in all",
+            ),
+        ] {
+            assert_eq!(told(session), expected);
+        }
+    }
+}

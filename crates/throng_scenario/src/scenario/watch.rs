@@ -1,0 +1,344 @@
+//! What is watched while a scenario plays, tick by tick, for the expectations that are about more than its end.
+
+use bevy_ecs::prelude::*;
+
+use super::schema::{Expectation, Scenario, TickLimit};
+use throng::aoi::{SceneInterest, Viewer};
+use throng::map::SceneMap;
+use throng::memory::MemoryUse;
+use throng::movement::Speed;
+use throng::nav::{
+    Algorithm, NavMap, Outcome, Path, PathFailed, PathFailure, PathFound, Query as PathQuery,
+    Search,
+};
+use throng::sim::{SimTick, TickTimings};
+use throng::world::{KindClass, Object, Position};
+
+/// Paths of a run that are searched anew by A* where no share of them is asked for.
+const PATHS_SAMPLED: u64 = 50;
+
+/// Nodes that such a search may generate; a longer one counts as not checked.
+const PATH_NODES_MAX: u32 = 4_000_000;
+
+/// What is watched every tick.
+#[derive(Resource, Default)]
+pub(super) struct Watch {
+    /// One an expectation, in their order.
+    items: Vec<Watched>,
+    /// Objects with a view list, now.
+    viewers: u64,
+    ends: PathEnds,
+    /// Whether the run is over and comes to rest: ticks that follow are nobody's measure.
+    is_over: bool,
+    search: Search,
+}
+
+/// Requests for paths that could not be searched, and why.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PathEnds {
+    /// The tile on which they start is blocked.
+    pub blocked_at_start: u64,
+    /// The start is free, and their goal is not.
+    pub blocked_at_goal: u64,
+    /// Their scene has no map.
+    pub without_map: u64,
+}
+
+/// What was seen of one expectation.
+#[derive(Debug)]
+pub(super) struct Watched {
+    kind: WatchKind,
+    span: TickSpan,
+    /// What should not have happened.
+    pub faults: CheckCount,
+    /// What could have been otherwise: views, objects, searches, ticks.
+    pub looked_at: u64,
+    /// Paths that were found.
+    pub found: u64,
+    /// Ticks that took less than the limit.
+    pub under: u64,
+    /// The longest of the ticks that were looked at.
+    pub longest_ms: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum WatchKind {
+    Cap,
+    Blocked,
+    Paths {
+        share: Option<f64>,
+    },
+    Ticks(TickLimit),
+    /// Nothing: it is judged by figures.
+    Figures,
+}
+
+/// Ticks after one and up to another.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TickSpan {
+    /// The last tick that does not belong to it; 0 where it begins with the run.
+    pub after: u64,
+    /// The last tick that does; `None` for the end of the run.
+    pub until: Option<u64>,
+}
+
+impl TickSpan {
+    /// That of an expectation.
+    pub fn of(expectation: &Expectation, tick_hz: f64) -> Self {
+        // A number beyond all ticks becomes the last of them.
+        let tick = |t_s: f64| (t_s * tick_hz).floor() as u64;
+        let window = expectation.in_window().1;
+        window.map_or_else(Self::default, |(from_s, until_s)| Self {
+            after: tick(from_s),
+            until: until_s.map(tick),
+        })
+    }
+
+    fn contains(self, tick: u64) -> bool {
+        tick > self.after && self.until.is_none_or(|until| tick <= until)
+    }
+}
+
+/// How often something happened that should not, and the first time in words.
+#[derive(Debug, Default)]
+pub(super) struct CheckCount {
+    /// How often.
+    pub count: u64,
+    first: Option<String>,
+}
+
+impl CheckCount {
+    fn add(&mut self, what: impl FnOnce() -> String) {
+        self.count += 1;
+        self.first.get_or_insert_with(what);
+    }
+
+    /// In words; `None` when it never happened.
+    pub fn told(&self) -> Option<String> {
+        let first = self.first.as_ref()?;
+        Some(format!("{} times, first: {first}", self.count))
+    }
+}
+
+impl Watch {
+    pub fn new(scenario: &Scenario) -> Self {
+        let watched = |expectation: &Expectation| {
+            let (plain, _) = expectation.in_window();
+            let kind = match (plain, plain.tick_limit()) {
+                (_, Some(limit)) => WatchKind::Ticks(limit),
+                (Expectation::ViewsWithinCap, _) => WatchKind::Cap,
+                (Expectation::NobodyOnBlocked, _) => WatchKind::Blocked,
+                (&Expectation::PathsExact { share }, _) => WatchKind::Paths { share },
+                _ => WatchKind::Figures,
+            };
+            let mut span = TickSpan::of(expectation, scenario.tick_hz);
+            if let WatchKind::Ticks(limit) = kind {
+                let warm_up = (limit.warm_up_s * scenario.tick_hz).ceil() as u64;
+                span.after = span.after.max(warm_up);
+            }
+            Watched {
+                kind,
+                span,
+                faults: CheckCount::default(),
+                looked_at: 0,
+                found: 0,
+                under: 0,
+                longest_ms: 0.0,
+            }
+        };
+        Self {
+            items: scenario.expect.iter().map(watched).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// From now on the run comes to rest.
+    pub const fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    /// What was seen of the expectation of this place.
+    pub fn item(&self, nth: usize) -> Option<&Watched> {
+        self.items.get(nth)
+    }
+
+    /// Objects with a view list.
+    pub const fn viewers(&self) -> u64 {
+        self.viewers
+    }
+
+    /// Requests for paths that could not be searched.
+    pub const fn ends(&self) -> PathEnds {
+        self.ends
+    }
+
+    /// Those of the expectations that are about something and about this tick.
+    fn due(&mut self, tick: u64, is_kind: fn(WatchKind) -> bool) -> Vec<&mut Watched> {
+        let items = self.items.iter_mut();
+        items
+            .filter(|item| is_kind(item.kind) && item.span.contains(tick))
+            .collect()
+    }
+}
+
+/// Nobody over cap, nobody on a blocked tile, paths as short as A* finds them, ticks as short as they should be.
+pub(super) fn watch(
+    mut watch: ResMut<Watch>,
+    (tick, timings): (Res<SimTick>, Option<Res<TickTimings>>),
+    objects: Query<(&Object, &Position, Has<Speed>)>,
+    viewers: Query<(), With<Viewer>>,
+    scenes: Query<(&SceneMap, Option<&SceneInterest>)>,
+    (mut found, mut failed): (MessageReader<PathFound>, MessageReader<PathFailed>),
+    paths: Query<&Path>,
+) {
+    let (tick, watch) = (tick.0, &mut *watch);
+    watch.viewers = viewers.iter().len() as u64;
+    for failure in failed.read() {
+        count_ends(&mut watch.ends, failure, &scenes);
+    }
+    if let Some(timings) = timings.filter(|_| !watch.is_over) {
+        watch_time(watch, tick, &timings);
+    }
+    for item in watch.due(tick, |kind| matches!(kind, WatchKind::Blocked)) {
+        // A door may stand in its own wall.
+        for (object, position, _) in objects.iter().filter(|(.., can_move)| *can_move) {
+            let Ok((map, _)) = scenes.get(object.scene_entity()) else {
+                continue;
+            };
+            item.looked_at += 1;
+            if !map.is_free_at(position.0) {
+                let (id, at) = (object.id(), position.0);
+                let told = || format!("object {id} at {at} in tick {tick}");
+                item.faults.add(told);
+            }
+        }
+    }
+    for item in watch.due(tick, |kind| matches!(kind, WatchKind::Cap)) {
+        for (object, ..) in &objects {
+            if let Ok((_, Some(interest))) = scenes.get(object.scene_entity()) {
+                watch_cap(item, tick, interest, object);
+            }
+        }
+    }
+    let Watch { items, search, .. } = watch;
+    let items = items.iter_mut().filter(|item| item.span.contains(tick));
+    let of_paths = items.filter_map(|item| match item.kind {
+        WatchKind::Paths { share } => Some((item, share)),
+        _ => None,
+    });
+    let mut of_paths = of_paths.peekable();
+    if of_paths.peek().is_none() {
+        found.clear();
+        return;
+    }
+    let answers: Vec<PathFound> = found.read().copied().collect();
+    for (item, share) in of_paths {
+        watch_paths(item, share, (tick, &answers), search, &paths, &scenes);
+    }
+}
+
+/// Why a request could not be searched. Nothing edits a map between Navigate and the end of the tick.
+fn count_ends(
+    ends: &mut PathEnds,
+    failure: &PathFailed,
+    scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
+) {
+    match (failure.reason, scenes.get(failure.object.scene_entity())) {
+        (PathFailure::OutOfBounds, Err(_)) => ends.without_map += 1,
+        (PathFailure::Blocked, Ok((map, _))) if map.tiles().is_free(failure.from) => {
+            ends.blocked_at_goal += 1;
+        }
+        (PathFailure::Blocked, _) => ends.blocked_at_start += 1,
+        _ => {}
+    }
+}
+
+fn watch_time(watch: &mut Watch, tick: u64, timings: &TickTimings) {
+    for item in watch.due(tick, |kind| matches!(kind, WatchKind::Ticks(_))) {
+        let WatchKind::Ticks(limit) = item.kind else {
+            continue;
+        };
+        let ms = timings.last_ms(limit.set.map(Into::into));
+        item.looked_at += 1;
+        item.under += u64::from(ms < limit.ms);
+        item.longest_ms = item.longest_ms.max(ms);
+    }
+}
+
+fn watch_cap(item: &mut Watched, tick: u64, interest: &SceneInterest, object: &Object) {
+    let (views, id) = (interest.views(), object.id().0);
+    let Some(caps) = views.caps(id) else { return };
+    item.looked_at += 1;
+    for class in KindClass::ALL {
+        let (found, cap) = (
+            views.list_len(id, class),
+            usize::from(caps.by_class()[class.index()]),
+        );
+        if found > cap {
+            item.faults
+                .add(|| format!("object {id} saw {found} of at most {cap} in tick {tick}"));
+        }
+    }
+}
+
+fn watch_paths(
+    item: &mut Watched,
+    share: Option<f64>,
+    (tick, answers): (u64, &[PathFound]),
+    search: &mut Search,
+    paths: &Query<&Path>,
+    scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
+) {
+    // A search by A* takes milliseconds; one a tick, of the first found, is spread evenly enough.
+    let mut is_open = item.looked_at < PATHS_SAMPLED;
+    for answer in answers {
+        item.found += 1;
+        let is_due = share.map_or(is_open, |share| {
+            (item.looked_at as f64) < share * item.found as f64
+        });
+        if is_due && check_path(item, tick, answer, search, paths, scenes) {
+            item.looked_at += 1;
+            is_open = false;
+        }
+    }
+}
+
+/// Searches a found path anew; whether it was checked.
+fn check_path(
+    item: &mut Watched,
+    tick: u64,
+    answer: &PathFound,
+    search: &mut Search,
+    paths: &Query<&Path>,
+    scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
+) -> bool {
+    let Ok((map, _)) = scenes.get(answer.object.scene_entity()) else {
+        return false;
+    };
+    // The map as it was searched: nothing edits it between Navigate and the end of the tick.
+    let is_kept = paths
+        .get(answer.entity)
+        .is_ok_and(|path| path.goal() == Some(answer.to));
+    if !is_kept {
+        return false;
+    }
+    let query = PathQuery::new(answer.from, answer.to).with_node_limit(PATH_NODES_MAX);
+    let (tiles, nav_map) = (map.tiles(), NavMap::default());
+    match search.find(tiles, &nav_map, Algorithm::AStar, query, &mut Vec::new()) {
+        Outcome::Capped => return false,
+        Outcome::Found(found) if (found.length_tiles() - answer.length_tiles).abs() < 1e-6 => {}
+        other => {
+            let (from, to, length) = (answer.from, answer.to, answer.length_tiles);
+            item.faults.add(|| {
+                format!("{from} to {to} is {length:.3} tiles, A* says {other:?} in tick {tick}")
+            });
+        }
+    }
+    true
+}
+
+impl MemoryUse for Watch {
+    fn heap_bytes(&self) -> usize {
+        self.items.heap_bytes() + self.search.memory_bytes()
+    }
+}

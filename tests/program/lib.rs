@@ -1,1 +1,0 @@
-//! Nothing: the features that this package asks for are what it is for.
