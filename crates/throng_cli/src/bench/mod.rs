@@ -12,7 +12,7 @@
 //! | `growth` | how figures grow with sizes, and the exponents of it |
 //! | `rows`, `table`, `page` | [`BenchRow`], and how rows are shown to people |
 //! | `baseline` | figures of an earlier run |
-//! | `readme` | the tables in the README |
+//! | `readme` | the tables in benches/RESULTS.md |
 //!
 //! A row is one piece of work, done by throng and, where there is one, by a reference, in turn or each by itself as the file says,
 //! in the same process, on the same input, with results compared. Input is generated from fixed seeds; only the times differ from
@@ -89,7 +89,7 @@ pub(super) struct Bench {
     /// Write a page with all figures: bars beside references, growth over sizes
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Show the rows that benches/peers printed here on the page and in the README, too
+    /// Show the rows that benches/peers printed here on the page and in the --readme file, too
     #[arg(long, value_name = "FILE.json")]
     peers: Option<PathBuf>,
     /// Write the tables of searches and of --peers between the marks of this file
@@ -348,7 +348,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Checks that the README has its marks, and --peers what it shows; that the page ends in .html, is not written over the baseline, and
+    /// Checks that the --readme file has its marks, and --peers what it shows; that the page ends in .html, is not written over the baseline, and
     /// can be written.
     fn check_files(&self, peers: &[BenchRow]) -> Result<(), Failure> {
         if let Some(file) = self.readme.as_deref() {

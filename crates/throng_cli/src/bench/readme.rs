@@ -1,4 +1,4 @@
-//! The README's tables: of searches, from what `bench nav` found, with the machine, the commit and the date; and of published crates
+//! The tables in benches/RESULTS.md: of searches, from what `bench nav` found, with the machine, the commit and the date; and of published crates
 //! beside throng, from the rows that benches/peers printed. Each lies between two marks.
 
 use std::path::Path;
@@ -9,125 +9,124 @@ use super::table::number;
 use super::{BenchFindings, Failure};
 
 /// The lines between which the tables lie.
-const SEARCHES_BEGIN: &str =
-    "<!-- figures: `throng bench nav --readme README.md` writes what is between these lines -->";
-const PEERS_BEGIN: &str = "<!-- figures: `throng bench nav --peers FILE.json --readme README.md` writes what is between these lines -->";
+const SEARCHES_BEGIN: &str = "<!-- figures: `throng bench nav --readme benches/RESULTS.md` writes what is between these lines -->";
+const PEERS_BEGIN: &str = "<!-- figures: `throng bench nav --peers FILE.json --readme benches/RESULTS.md` writes what is between these lines -->";
 const END: &str = "<!-- end of figures -->";
 
-/// What the README says of each search, by its row.
+/// The label of each search, by its row.
 const SEARCHES: [(&str, &str); 8] = [
     ("astar", "`astar`: textbook A*, the reference"),
-    ("jps", "`jps`: jump points, tile by tile"),
+    ("jps", "`jps`: jump point search, tile by tile"),
     ("jps-bit", "`jps-bit`: 64 tiles at a time"),
-    (
-        "..prune, no planes",
-        "`jps-bit-prune` on the bitmaps alone: diagonal jump points are not opened",
-    ),
+    ("..prune, no planes", "`jps-bit-prune` on the bitmaps alone"),
     (
         "jps-bit-prune",
-        "`jps-bit-prune` with sign planes, which follow edits in microseconds",
+        "`jps-bit-prune` with sign planes, which follow an edit in microseconds",
     ),
     ("jps-bit-pre", "`jps-bit-pre`: a table of steps"),
-    ("jps-bit-prune-pre", "`jps-bit-prune-pre`: both"),
+    (
+        "jps-bit-prune-pre",
+        "`jps-bit-prune-pre`: pruning and a table of steps",
+    ),
     (
         "jps-graph",
-        "`jps-graph`: successors listed, the default where it is built",
+        "`jps-graph`: a graph of jump points with landmarks, the default once built",
     ),
 ];
 
-/// Of what benches/peers measures, what the README shows: system, case, the crate, and in words. A row of `net` names the crate in its
+/// The rows of benches/peers that the table shows: system, case, the crate, and in words. A row of `net` names the crate in its
 /// case, too.
 const PEERS: [(&str, &str, &str, &str); 16] = [
     (
         "nav",
         "jps-graph orz900d",
         "pathfinding A*",
-        "a shortest path on `orz900d`, real queries",
+        "a shortest path on `orz900d`, benchmark queries",
     ),
     (
         "nav",
         "jps-graph Berlin_0_1024",
         "pathfinding A*",
-        "the same on `Berlin_0_1024`",
+        "a shortest path on `Berlin_0_1024`, benchmark queries",
     ),
     (
         "aoi",
         "10000 walk 2.5 m a tick",
         "kiddo, asked by viewer",
-        "who sees whom: 10,000 run, a k-d tree a tick, differences",
+        "views of 10,000 that run 2.5 m a tick; k-d tree, one query a viewer",
     ),
     (
         "aoi",
         "10000 walk 2.5 m a tick",
         "kiddo, asked by cell",
-        "the same, the tree asked once a cell",
+        "views of 10,000 that run 2.5 m a tick; k-d tree, one query a cell",
     ),
     (
         "aoi",
         "10000 walk 0.25 m a tick",
         "kiddo, asked by cell",
-        "the same, and all walk",
+        "views of 10,000 that walk 0.25 m a tick; k-d tree, one query a cell",
     ),
     (
         "sync",
         "everything sent, a tick/10000x1000",
         "bevy_replicon",
-        "1,000 clients told the same 101 of 10,000 positions",
+        "the same 101 of 10,000 positions sent to 1,000 clients",
     ),
     (
         "sync",
         "reckoned, a tick/10000x1000",
         "bevy_replicon",
-        "the same, throng by reckoning",
+        "the same positions, throng by dead reckoning",
     ),
     ("directory", "hit", "moka", "a player found in the cache"),
     (
         "net",
         "10 % lost: p99, renet 2.0",
         "renet 2.0",
-        "99 of 100 ordered messages, 10 % lost",
+        "p99 delay of ordered messages, 10 % loss",
     ),
     (
         "net",
         "10 % lost: p99, renet 2.0, each tick",
         "renet 2.0, each tick",
-        "the same, repeating every tick",
+        "p99 delay of ordered messages, 10 % loss; renet repeats every tick",
     ),
     (
         "net",
         "10 % lost: p99, aeronet_transport",
         "aeronet_transport",
-        "the same",
+        "p99 delay of ordered messages, 10 % loss",
     ),
     (
         "net",
         "10 % lost: p99, quinn-proto 0.11",
         "quinn-proto 0.11",
-        "the same",
+        "p99 delay of ordered messages, 10 % loss",
     ),
     (
         "net",
         "10 % lost: bytes, renet 2.0",
         "renet 2.0",
-        "and what it sends for it, a client and tick",
+        "bytes sent for it, a client and tick",
     ),
     (
         "net",
         "10 % lost: bytes, renet 2.0, each tick",
         "renet 2.0, each tick",
-        "the same, repeating every tick",
+        "bytes sent for it, a client and tick; renet repeats every tick",
     ),
     (
         "net",
         "10 % lost: bytes, aeronet_transport",
         "aeronet_transport",
-        "the same",
+        "bytes sent for it, a client and tick",
     ),
     (
         "net",
         "10 % lost: bytes, quinn-proto 0.11",
         "quinn-proto 0.11",
-        "the same",
+        "bytes sent for it, a client and tick",
     ),
 ];
 
@@ -349,8 +348,8 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_has_the_tables_as_they_are_written() {
-        let readme = include_str!("../../../../README.md");
+    fn the_results_have_the_tables_as_they_are_written() {
+        let results = include_str!("../../../../benches/RESULTS.md");
         // All that is measured anew are figures and where they are from: the rest is what the command writes.
         let words = |text: &str, begin: &str| -> Vec<String> {
             let (_, block) = text.split_once(begin).unwrap();
@@ -363,8 +362,8 @@ mod tests {
             (SEARCHES_BEGIN, searches(&findings(), "").unwrap()),
             (PEERS_BEGIN, crates(&peers()).unwrap()),
         ] {
-            let written = with_table(readme, begin, &table).unwrap();
-            assert_eq!(words(readme, begin), words(&written, begin));
+            let written = with_table(results, begin, &table).unwrap();
+            assert_eq!(words(results, begin), words(&written, begin));
         }
     }
 }
