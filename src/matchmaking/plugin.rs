@@ -35,14 +35,11 @@ use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
-use super::found::{HeartbeatOutcome, Match};
 use super::held::HeldTickets;
-use super::matcher::Matcher;
-use super::mode::ModeError;
-use super::open_mode::OpenMode;
-use super::pack::backfill::Backfill;
-use super::queue_mode::QueueMode;
-use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
+use super::{
+    Backfill, HeartbeatOutcome, Match, Matcher, ModeError, ModeId, OpenMode, QueueMode, Ticket,
+    TicketError, TicketParty, TicketPlayer,
+};
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::session::{LinkLost, LoggedOut, Resumed};
 use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
