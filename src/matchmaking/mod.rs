@@ -26,6 +26,3 @@ pub use plugin::{
     QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused, WatchRequest,
 };
 pub use throng_matchmaking::*;
-
-#[cfg(test)]
-mod tests;

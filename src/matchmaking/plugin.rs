@@ -27,6 +27,9 @@
 //! inbox's budget) bounds the work; the queues themselves are bounded by
 //! [`ModeSettings::tickets_max`](super::ModeSettings::tickets_max). Every refusal is a message and a count.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::{Deref, DerefMut};
 
 use bevy_app::{App, FixedUpdate, Plugin, Startup};
