@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ticket::{Ticket, TicketParty, TicketPlayer};
+use super::{Ticket, TicketParty, TicketPlayer};
 use crate::memory::{MemoryUse, each};
 use crate::wire::ClientId;
 

@@ -1,69 +1,24 @@
 //! Matchmaking: battles between two groups of exactly K players, made of parties that stay together.
 //!
 //! ```text
-//! Ticket ─▶ [Matcher] ─▶ pool of its mode ─▶ heartbeat: [Groups]
-//!                        by age, by skill     1 first in line   parties past the wait bound      (seek)
-//!                                             2 pack            all at once inside windows       (sweep, exact)
-//!                                             3 left over       oldest first, by composition     (seek)
-//!                                             └▶ balance ─▶ Match { groups, power, quality } ─▶ proposed ─▶ on
+//! QueueRequest ─▶ Ticket ─▶ [Matcher] ─▶ heartbeat ─▶ MatchProposed ─▶ MatchFormed
 //! ```
-//! Objectives, in this order: the wait bound, the window, players matched, spread, gap. What is guaranteed, the
-//! wait bound above all, stands at [`Groups`].
-//!
-//! Invariants, after every heartbeat:
-//! - a player is in at most one ticket or match; a party is whole; a group has exactly K players;
-//! - queued = matched + cancelled + expired + waiting;
-//! - the same requests give the same matches: ties go by ticket id or to who waited longer, no clock, no hash
-//!   order.
+//! The queues, the packing and what they guarantee are `throng_matchmaking`, whose items are re-exported here; it knows nothing of
+//! the ECS, and an app of any kind can use it alone.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `ticket` | a party that wants a battle; why it can be refused |
-//! | `mode`, `queue_mode` | what a mode asks, in seconds and in ticks; the kinds of modes |
-//! | `queue` | who waits, by age and by skill |
-//! | `pack` | groups of K out of those who wait |
-//! | `rooms` | rooms of 1v1, 2v2 or 3v3 that fill over time |
-//! | `found`, `quality` | a match, and how good it is |
-//! | `rematch`, `penalties`, `proposals` | who met of late; who may not queue; who is asked to accept |
 //! | `held` | tickets of parties that lack somebody whose connection is lost |
-//! | `open_mode`, `matcher` | a mode at work, of either kind; all modes together |
-//! | `stats` | what a mode counts |
 //! | `plugin` | requests, facts and the heartbeat in the tick |
-//! | `workload` | the queues that benches and tests measure on |
 //!
-//! All files but `plugin.rs`, which puts the matcher into the tick, know nothing of the ECS.
+//! Invariants: those of the [`Matcher`], and: who waits in a tick depends on the requests and on their order alone.
 //!
 //! Cost: O(log n) a request; a heartbeat follows the matches that it makes, with a million parties waiting or a
 //! few: see [`Groups`].
 
-mod found;
 mod held;
-mod matcher;
-mod mode;
-mod open_mode;
-mod pack;
-mod penalties;
 mod plugin;
-mod proposals;
-mod quality;
-mod queue;
-mod queue_mode;
-mod rematch;
-mod rooms;
-mod stats;
-mod ticket;
-#[cfg(any(test, feature = "bench"))]
-pub mod workload;
 
-pub use found::{HeartbeatOutcome, Match};
-pub use matcher::Matcher;
-pub use mode::{
-    GROUP_SIZE_MAX, ModeError, ModeRules, ModeSettings, OPEN, Packing, SECONDS_MAX, Widening,
-};
-pub use open_mode::OpenMode;
-pub use pack::backfill::Backfill;
-pub use pack::groups::Groups;
-pub use pack::wait_reason::WaitReason;
 #[doc(hidden)]
 pub use plugin::tick_mhz;
 pub use plugin::{
@@ -71,16 +26,4 @@ pub use plugin::{
     Matchmaker, MatchmakingPlugin, MatchmakingSettings, MatchmakingStats, PartyTicket,
     QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused, WatchRequest,
 };
-pub use quality::Quality;
-pub use queue::ticket_queue::TicketQueue;
-pub use queue_mode::QueueMode;
-pub use rooms::gather::{Rooms, SPECTATORS_MAX};
-pub use rooms::settings::{RoomRules, RoomSettings, SIDE_SIZE_MAX};
-pub use stats::{Distribution, ModeStats};
-pub use ticket::{
-    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, ROLES, Ticket, TicketError, TicketParty, TicketPlayer,
-    Wishes, whole_power,
-};
-
-#[cfg(test)]
-mod tests;
+pub use throng_matchmaking::*;

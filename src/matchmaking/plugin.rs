@@ -27,6 +27,9 @@
 //! inbox's budget) bounds the work; the queues themselves are bounded by
 //! [`ModeSettings::tickets_max`](super::ModeSettings::tickets_max). Every refusal is a message and a count.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::{Deref, DerefMut};
 
 use bevy_app::{App, FixedUpdate, Plugin, Startup};
@@ -35,14 +38,11 @@ use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
-use super::found::{HeartbeatOutcome, Match};
 use super::held::HeldTickets;
-use super::matcher::Matcher;
-use super::mode::ModeError;
-use super::open_mode::OpenMode;
-use super::pack::backfill::Backfill;
-use super::queue_mode::QueueMode;
-use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
+use super::{
+    Backfill, HeartbeatOutcome, Match, Matcher, ModeError, ModeId, OpenMode, QueueMode, Ticket,
+    TicketError, TicketParty, TicketPlayer,
+};
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::session::{LinkLost, LoggedOut, Resumed};
 use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};

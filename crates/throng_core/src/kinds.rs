@@ -35,6 +35,7 @@ impl KindClass {
 
     /// The place of this class in a list of caps.
     #[must_use]
+    #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }

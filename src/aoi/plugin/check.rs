@@ -7,8 +7,7 @@ use bevy_ecs::prelude::*;
 use super::components::{Ties, ViewTag, Viewable, Viewer};
 use super::exceptions::ViewExceptions;
 use super::interest::SceneInterest;
-use crate::aoi::priority::ViewTraits;
-use crate::aoi::views::{ViewException, ViewFault};
+use crate::aoi::{ViewException, ViewFault, ViewTraits};
 use crate::world::{
     GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef, PartyId, Position, SceneObjects,
     TeamId,

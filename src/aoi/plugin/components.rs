@@ -4,8 +4,7 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
-use crate::aoi::priority::{ViewFilter, ViewPriority};
-use crate::aoi::views::{Sight, ViewCaps};
+use crate::aoi::{Sight, ViewCaps, ViewFilter, ViewPriority};
 use crate::sim::StateHasher;
 use crate::world::{ObjectRef, StateHashed};
 

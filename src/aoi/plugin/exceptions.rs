@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use thiserror::Error;
 
 use super::settings::AoiSettings;
-use crate::aoi::views::ViewException;
+use crate::aoi::ViewException;
 use crate::sim::StateHasher;
 use crate::world::{Object, ObjectRef, SceneId, SceneObjects, StateHashed};
 

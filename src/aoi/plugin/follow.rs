@@ -9,8 +9,7 @@ use super::components::{PriorityChanged, Ties, ViewRules, ViewTag, Viewable, Vie
 use super::exceptions::ViewExceptions;
 use super::interest::SceneInterest;
 use super::settings::AoiStats;
-use crate::aoi::priority::ViewTraits;
-use crate::aoi::views::{Profile, Removal};
+use crate::aoi::{Profile, Removal, ViewTraits};
 use crate::world::{
     AffiliationChanged, Despawned, GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef,
     ObjectRequest, PartyId, Position, Scene, SceneChanged, SceneObjects, Spawned, TeamId,

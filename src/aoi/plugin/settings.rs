@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::aoi::views::{RERANK_TICKS, Sight, ViewCounters};
+use crate::aoi::{RERANK_TICKS, Sight, ViewCounters};
 
 /// What holds for scenes and viewers that say nothing else.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -33,7 +33,7 @@ pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Pr
             problems.add(Problem::new(place.item(index).field("crowd"), message));
             continue;
         }
-        let size_max = queue.rules.party_max();
+        let size_max = queue.rules.party_size_max();
         let of_tag = scenario.cast.iter().filter(|crowd| crowd.tag == *tag);
         let largest = of_tag.map(|crowd| crowd.party_size).max().unwrap_or(0);
         if largest > size_max {

@@ -1,0 +1,536 @@
+//! The interest grid of a scene: which cell an object is in, and which cells are in range of each other.
+//!
+//! ```text
+//! position ──locate──▶ sticky GridCell ──settle──▶ home, the cell in whose slots and rows it stands
+//! ```
+//! Cells are *sticky*: each axis of an object's cell changes only when its position leaves `[c·s − m, (c +
+//! 1)·s + m)` for cell size s and margin m, and then becomes ⌊p/s⌋. So whoever walks along a border does not
+//! flicker, and what is in range is a function of the reported cells alone.
+//!
+//! Who is seen from afar lives in a coarser *layer*, whose cells are `scale` grid cells wide (`Visibility::Far`), up to
+//! one cell for the whole scene (`Visibility::Scene`). In range means at most one cell apart on both axes in the layer of
+//! the target.
+//!
+//! [`locate`](SceneGrid::locate) changes the reported cell at once and the home only at [`settle`](SceneGrid::settle), so
+//! that the order in which objects were located cannot reach game state. Positions outside the scene, also NaN and the
+//! infinities, count for the border cells.
+//!
+//! Cost: O(1) each; 8 bytes an object.
+
+use glam::Vec2;
+use thiserror::Error;
+use throng_core::kinds::Visibility;
+
+/// The most cells a grid may have.
+pub const CELLS_MAX: u64 = 1 << 20;
+
+/// The steps to the nine cells around one, itself among them, row by row.
+pub(super) const AROUND: [(i32, i32); 9] = [
+    (-1, -1),
+    (0, -1),
+    (1, -1),
+    (-1, 0),
+    (0, 0),
+    (1, 0),
+    (-1, 1),
+    (0, 1),
+    (1, 1),
+];
+
+/// A square of the interest grid, or of a coarser layer of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GridCell {
+    /// Column, from the left.
+    pub x: u16,
+    /// Row, from the top.
+    pub y: u16,
+}
+
+impl GridCell {
+    /// Whether two cells of one layer are at most one apart on both axes.
+    #[must_use]
+    #[inline]
+    pub const fn is_near(self, other: Self) -> bool {
+        // Without a branch, as in sweeps either answer is likely; the widest grid is too narrow to wrap around.
+        (self.x.wrapping_sub(other.x).wrapping_add(1) <= 2)
+            & (self.y.wrapping_sub(other.y).wrapping_add(1) <= 2)
+    }
+
+    /// Which of the nine cells around this one another is, counted row by row; `None` if it is farther.
+    #[must_use]
+    #[inline]
+    pub(super) const fn direction_of(self, other: Self) -> Option<usize> {
+        let dx = other.x.wrapping_sub(self.x).wrapping_add(1);
+        let dy = other.y.wrapping_sub(self.y).wrapping_add(1);
+        if dx <= 2 && dy <= 2 {
+            Some((dy * 3 + dx) as usize)
+        } else {
+            None
+        }
+    }
+
+    /// The cell at this place of the nine around one, of a grid of this size.
+    #[must_use]
+    pub(super) fn neighbour(self, direction: usize, (columns, rows): (u16, u16)) -> Option<Self> {
+        let (dx, dy) = AROUND[direction];
+        let axis = |at: u16, step: i32, count: u16| {
+            u16::try_from(i32::from(at) + step)
+                .ok()
+                .filter(|&at| at < count)
+        };
+        Some(Self {
+            x: axis(self.x, dx, columns)?,
+            y: axis(self.y, dy, rows)?,
+        })
+    }
+}
+
+/// Why a grid cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum GridError {
+    /// The scene has no area.
+    #[error("expected a scene with positive sides, found {width_m} m × {height_m} m")]
+    Size {
+        /// The scene's width in metres.
+        width_m: f32,
+        /// The scene's height in metres.
+        height_m: f32,
+    },
+    /// The cells have no area.
+    #[error("expected a cell size above 0 m, found {cell_m} m")]
+    Cell {
+        /// The cell size in metres.
+        cell_m: f32,
+    },
+    /// The margin is negative or too wide.
+    #[error("expected a margin from 0 m to a quarter of the cell size ({} m), found {margin_m} m", cell_m / 4.0)]
+    Margin {
+        /// The cell size in metres.
+        cell_m: f32,
+        /// The margin in metres.
+        margin_m: f32,
+    },
+    /// There would be too many cells.
+    #[error(
+        "expected at most {CELLS_MAX} cells and 65535 on a side, found {columns} × {rows}: use larger cells"
+    )]
+    TooManyCells {
+        /// How many columns the grid would have.
+        columns: u64,
+        /// How many rows the grid would have.
+        rows: u64,
+    },
+}
+
+/// The cell size that suits a client's screen of this size, all in metres: nine cells have one and a half times the
+/// screen's area.
+///
+/// With sides w and h, nine cells of side s cover one to two screens when √(w·h)/3 ≤ s ≤ √(2·w·h)/3. From
+/// anywhere in its cell a viewer sees at least s in every direction; a long, narrow screen (w > 2s) shows
+/// its short ends emptier. 150 m × 100 m gives 50 m.
+#[must_use]
+pub fn cell_m_for_screen(width_m: f32, height_m: f32) -> f32 {
+    (1.5 * width_m * height_m).sqrt() / 3.0
+}
+
+/// A layer of cells: how wide they are in grid cells, and how many there are.
+#[derive(Clone, Copy, Debug)]
+struct Layer {
+    scale: u32,
+    columns: u16,
+    rows: u16,
+}
+
+/// Where everybody is; objects are named by dense ids that index its arrays.
+#[derive(Clone, Debug)]
+pub struct SceneGrid {
+    cell_m: f32,
+    margin_m: f32,
+    columns: u16,
+    rows: u16,
+    layers: Vec<Layer>,
+    /// The reported cell of each id.
+    cells: Vec<GridCell>,
+    /// The cell of each id as of the last update.
+    homes: Vec<GridCell>,
+}
+
+impl SceneGrid {
+    /// A grid over a scene of this size, all in metres; `margin_m` from 0 to a quarter of `cell_m`.
+    ///
+    /// # Errors
+    /// See [`GridError`].
+    pub fn new(width_m: f32, height_m: f32, cell_m: f32, margin_m: f32) -> Result<Self, GridError> {
+        let (columns, rows) = Self::columns_and_rows(width_m, height_m, cell_m, margin_m)?;
+        let mut grid = Self {
+            cell_m,
+            margin_m,
+            columns,
+            rows,
+            layers: Vec::new(),
+            cells: Vec::new(),
+            homes: Vec::new(),
+        };
+        grid.layer_of_scale(1);
+        Ok(grid)
+    }
+
+    /// How many columns and rows such a grid would have; nothing is allocated. See [`new`](Self::new).
+    ///
+    /// # Errors
+    /// See [`GridError`].
+    pub fn columns_and_rows(
+        width_m: f32,
+        height_m: f32,
+        cell_m: f32,
+        margin_m: f32,
+    ) -> Result<(u16, u16), GridError> {
+        let is_length = |metres: f32| metres > 0.0 && metres.is_finite();
+        if !is_length(width_m) || !is_length(height_m) {
+            return Err(GridError::Size { width_m, height_m });
+        }
+        if !is_length(cell_m) {
+            return Err(GridError::Cell { cell_m });
+        }
+        if !(0.0..=cell_m / 4.0).contains(&margin_m) {
+            return Err(GridError::Margin { cell_m, margin_m });
+        }
+        let count = |metres: f32| (metres / cell_m).ceil().max(1.0) as u64;
+        let (columns, rows) = (count(width_m), count(height_m));
+        if columns > u64::from(u16::MAX) || rows > u64::from(u16::MAX) || columns * rows > CELLS_MAX
+        {
+            return Err(GridError::TooManyCells { columns, rows });
+        }
+        Ok((columns as u16, rows as u16))
+    }
+
+    /// Columns and rows.
+    #[must_use]
+    pub const fn size(&self) -> (u16, u16) {
+        (self.columns, self.rows)
+    }
+
+    /// The side of a cell in metres.
+    #[must_use]
+    pub const fn cell_m(&self) -> f32 {
+        self.cell_m
+    }
+
+    /// How far beyond its cell an object may stray before its cell changes, in metres.
+    #[must_use]
+    pub const fn margin_m(&self) -> f32 {
+        self.margin_m
+    }
+
+    /// Makes room for the ids below `ids`.
+    pub fn grow(&mut self, ids: usize) {
+        if ids > self.cells.len() {
+            self.cells.resize(ids, GridCell::default());
+            self.homes.resize(ids, GridCell::default());
+        }
+    }
+
+    /// The reported cell of an id; the first cell for an id never placed.
+    #[must_use]
+    pub fn cell(&self, id: u32) -> GridCell {
+        self.cells.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// The cell in which an id stands: its reported cell as of the last [`settle`](Self::settle).
+    #[must_use]
+    #[inline]
+    pub fn home(&self, id: u32) -> GridCell {
+        self.homes.get(id as usize).copied().unwrap_or_default()
+    }
+
+    /// The cell that a position lies in, margin apart.
+    #[must_use]
+    pub fn floor_cell(&self, position: Vec2) -> GridCell {
+        GridCell {
+            x: floor_axis(position.x, self.cell_m, self.columns),
+            y: floor_axis(position.y, self.cell_m, self.rows),
+        }
+    }
+
+    /// The cell of somebody who was in `cell` and is now at `position`.
+    #[must_use]
+    #[inline]
+    pub fn sticky_cell(&self, cell: GridCell, position: Vec2) -> GridCell {
+        let axis = |cell: u16, p: f32, count: u16| {
+            let (low, size) = (f32::from(cell) * self.cell_m, self.cell_m);
+            let stays = p >= low - self.margin_m && p < low + size + self.margin_m;
+            if stays {
+                cell
+            } else {
+                floor_axis(p, size, count)
+            }
+        };
+        GridCell {
+            x: axis(cell.x, position.x, self.columns),
+            y: axis(cell.y, position.y, self.rows),
+        }
+    }
+
+    /// Reports a new position of an id below the grown number; true if the reported cell differs from the
+    /// home cell now.
+    #[inline]
+    pub fn locate(&mut self, id: u32, position: Vec2) -> bool {
+        let cell = self.sticky_cell(self.cells[id as usize], position);
+        self.cells[id as usize] = cell;
+        cell != self.homes[id as usize]
+    }
+
+    /// Puts an id at a position without regard to where it was (spawn, teleport); true if the reported cell
+    /// differs from the home cell now.
+    pub fn place(&mut self, id: u32, position: Vec2) -> bool {
+        let cell = self.floor_cell(position);
+        self.cells[id as usize] = cell;
+        cell != self.homes[id as usize]
+    }
+
+    /// Makes an id's reported cell its home.
+    pub fn settle(&mut self, id: u32) {
+        self.homes[id as usize] = self.cells[id as usize];
+    }
+
+    /// The number of a cell, row by row.
+    #[must_use]
+    pub fn number(&self, cell: GridCell) -> usize {
+        usize::from(cell.y) * usize::from(self.columns) + usize::from(cell.x)
+    }
+
+    /// The layer in which targets of this visibility live; made when first asked for.
+    pub fn layer_of(&mut self, visibility: Visibility) -> usize {
+        let whole = u32::from(self.columns.max(self.rows));
+        match visibility {
+            Visibility::Near => 0,
+            Visibility::Far(cells) => self.layer_of_scale(u32::from(cells).clamp(1, whole)),
+            Visibility::Scene => self.layer_of_scale(whole),
+        }
+    }
+
+    /// How many layers there are; layer 0 is that of the grid's own cells.
+    #[must_use]
+    pub fn layer_count(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// The cell of a layer that a grid cell lies in.
+    #[must_use]
+    #[inline]
+    pub fn coarse(&self, layer: usize, cell: GridCell) -> GridCell {
+        match self.layers[layer].scale {
+            1 => cell,
+            scale => GridCell {
+                x: (u32::from(cell.x) / scale) as u16,
+                y: (u32::from(cell.y) / scale) as u16,
+            },
+        }
+    }
+
+    /// Whether two grid cells are at most one cell of this layer apart on both axes.
+    #[must_use]
+    #[inline]
+    pub fn in_range(&self, layer: usize, a: GridCell, b: GridCell) -> bool {
+        self.coarse(layer, a).is_near(self.coarse(layer, b))
+    }
+
+    /// The cells of a layer around one of it, those outside the scene left out.
+    pub fn around(&self, layer: usize, coarse: GridCell) -> impl Iterator<Item = GridCell> + use<> {
+        let Layer { columns, rows, .. } = self.layers[layer];
+        (0..AROUND.len()).filter_map(move |nth| coarse.neighbour(nth, (columns, rows)))
+    }
+
+    /// The cells that a circle touches, by the corners of the rectangle around it: whoever is in the circle stands in one
+    /// of them, however its cell came about.
+    #[must_use]
+    pub fn corners(&self, centre: Vec2, radius_m: f32) -> (GridCell, GridCell) {
+        // An object may stray from its cell by the margin, and rounding may add a hair.
+        let reach = Vec2::splat(radius_m + self.margin_m + self.cell_m * 1e-3);
+        (
+            self.floor_cell(centre - reach),
+            self.floor_cell(centre + reach),
+        )
+    }
+
+    /// The bytes that the grid holds, slack included.
+    #[must_use]
+    pub const fn allocated_bytes(&self) -> usize {
+        (self.cells.capacity() + self.homes.capacity()) * size_of::<GridCell>()
+    }
+
+    fn layer_of_scale(&mut self, scale: u32) -> usize {
+        if let Some(layer) = self.layers.iter().position(|layer| layer.scale == scale) {
+            return layer;
+        }
+        let columns = u32::from(self.columns).div_ceil(scale);
+        let rows = u32::from(self.rows).div_ceil(scale);
+        self.layers.push(Layer {
+            scale,
+            columns: columns as u16,
+            rows: rows as u16,
+        });
+        self.layers.len() - 1
+    }
+}
+
+/// ⌊p/s⌋, held within the scene; NaN counts as 0.
+#[inline]
+fn floor_axis(p: f32, cell_m: f32, count: u16) -> u16 {
+    // The cast saturates and sends NaN to 0, so no position can leave the grid; what it rounds up is negative and becomes 0 anyway.
+    ((p / cell_m) as i64).clamp(0, i64::from(count) - 1) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use glam::vec2;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn grid() -> SceneGrid {
+        let mut grid = SceneGrid::new(95.0, 60.0, 10.0, 2.0).expect("a legal grid");
+        grid.grow(8);
+        grid
+    }
+
+    #[test]
+    fn a_cell_is_kept_until_the_margin_is_left() {
+        let mut grid = grid();
+        grid.place(0, vec2(15.0, 15.0));
+        for (x, cell) in [
+            (8.0, 1),
+            (21.9, 1),
+            (22.0, 2),
+            (18.0, 2),
+            (17.9, 1),
+            (45.0, 4),
+            (55.0, 5),
+        ] {
+            grid.locate(0, vec2(x, 15.0));
+            assert_eq!(grid.cell(0), GridCell { x: cell, y: 1 }, "at {x}");
+        }
+        grid.place(0, vec2(49.9, 15.0));
+        assert_eq!(grid.cell(0).x, 4, "placing has no memory");
+    }
+
+    #[test]
+    fn positions_outside_the_scene_count_for_the_border() {
+        let grid = grid();
+        assert_eq!(grid.size(), (10, 6));
+        let cases = [
+            (vec2(-1e9, 1e9), (0, 5)),
+            (vec2(f32::INFINITY, f32::NEG_INFINITY), (9, 0)),
+            (vec2(f32::NAN, 59.0), (0, 5)),
+            (vec2(99.0, 0.0), (9, 0)),
+        ];
+        for (position, (x, y)) in cases {
+            assert_eq!(grid.floor_cell(position), GridCell { x, y }, "{position}");
+            assert_eq!(
+                grid.sticky_cell(GridCell { x: 3, y: 3 }, position),
+                GridCell { x, y },
+                "{position}"
+            );
+        }
+    }
+
+    #[test]
+    fn impossible_grids_are_errors() {
+        let made = |w, h, s, m| SceneGrid::new(w, h, s, m).map(|grid| grid.size());
+        assert!(matches!(
+            made(0.0, 1.0, 1.0, 0.0),
+            Err(GridError::Size { .. })
+        ));
+        assert!(matches!(
+            made(1.0, f32::NAN, 1.0, 0.0),
+            Err(GridError::Size { .. })
+        ));
+        assert!(matches!(
+            made(1.0, 1.0, -1.0, 0.0),
+            Err(GridError::Cell { .. })
+        ));
+        assert!(matches!(
+            made(1.0, 1.0, 1.0, 0.26),
+            Err(GridError::Margin { .. })
+        ));
+        assert!(matches!(
+            made(1.0, 1.0, 1.0, f32::NAN),
+            Err(GridError::Margin { .. })
+        ));
+        assert!(matches!(
+            made(1e9, 1e9, 1e-9, 0.0),
+            Err(GridError::TooManyCells { .. })
+        ));
+        assert!(matches!(
+            made(70_000.0, 1.0, 1.0, 0.0),
+            Err(GridError::TooManyCells { .. })
+        ));
+        assert_eq!(made(1.0, 1.0, 50.0, 12.5), Ok((1, 1)));
+    }
+
+    #[test]
+    fn the_scene_layer_has_one_cell_and_far_layers_are_clamped_to_it() {
+        let mut grid = grid();
+        let everyone = grid.layer_of(Visibility::Scene);
+        assert_eq!(grid.layer_of(Visibility::Far(200)), everyone);
+        assert_eq!(grid.layer_of(Visibility::Far(0)), 0);
+        let corner = GridCell { x: 9, y: 5 };
+        assert!(grid.in_range(everyone, GridCell::default(), corner));
+        let far = grid.layer_of(Visibility::Far(4));
+        assert!(grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 7, y: 5 }));
+        assert!(!grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 8, y: 0 }));
+    }
+
+    #[test]
+    fn nine_cells_are_one_to_two_screens() {
+        assert_eq!(cell_m_for_screen(150.0, 100.0), 50.0);
+        for (width_m, height_m) in [(40.0, 30.0), (120.0, 68.0), (200.0, 50.0)] {
+            let screens = 9.0 * cell_m_for_screen(width_m, height_m).powi(2) / (width_m * height_m);
+            assert!((1.0..=2.0).contains(&screens), "{screens}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        /// For each layer and each pair of cells, the ways round a cell agree with `in_range`.
+        #[test]
+        fn the_ways_round_a_cell_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {
+            let mut grid = grid();
+            let layer = grid.layer_of(Visibility::Far(far));
+            let here = GridCell { x, y };
+            let coarse: Vec<_> = grid.around(layer, grid.coarse(layer, here)).collect();
+            for y in 0..6 {
+                for x in 0..10 {
+                    let there = GridCell { x, y };
+                    let near = grid.in_range(layer, here, there);
+                    prop_assert_eq!(coarse.contains(&grid.coarse(layer, there)), near);
+                    let direction = here.direction_of(there);
+                    prop_assert_eq!(direction.is_some(), here.is_near(there));
+                    if let Some(direction) = direction {
+                        prop_assert_eq!(here.neighbour(direction, (10, 6)), Some(there));
+                    }
+                }
+            }
+        }
+
+        /// Whoever is within the radius stands in a cell that the circle touches, however its cell came about.
+        #[test]
+        fn a_circle_misses_nobody(
+            walk in prop::collection::vec((-20f32..120.0, -20f32..80.0), 1..6),
+            centre in (-20f32..120.0, -20f32..80.0),
+            slack in 0f32..1.0,
+        ) {
+            let mut grid = grid();
+            let at = |&(x, y): &(f32, f32)| vec2(x, y);
+            grid.place(0, at(&walk[0]));
+            for step in &walk {
+                grid.locate(0, at(step));
+            }
+            let distance = at(&walk[walk.len() - 1]).distance(at(&centre));
+            let (low, high) = grid.corners(at(&centre), distance + slack);
+            let GridCell { x, y } = grid.cell(0);
+            prop_assert!((low.x..=high.x).contains(&x) && (low.y..=high.y).contains(&y));
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! Whom a viewer may see, and whom it prefers to see when its list is full.
+//!
+//! ```text
+//! ViewTraits (viewer) ─┐
+//!                    ├─▶ ViewPriority ─▶ class 0..=63 ─┐
+//! ViewTraits (target) ─┘                                 ├─▶ rank, a higher one wins
+//! distance ─────────────────▶ Bands ────▶ nearness ────┘
+//! ```
+//! A *rank* is (class, nearness): of one class the nearer band is served first when lists are ranked, so that of a crowd of equals
+//! each viewer comes to see the nearest. Who goes before strangers enters by class, and is ranked by nearness in its turn.
+//!
+//! Invariants: what may be seen and the class of a pair are pure functions of the two stored [`ViewTraits`]. Whoever changes what
+//! the function reads says so through [`SceneViews::set_traits`](crate::SceneViews::set_traits).
+//! Whoever stands in a list counts as nearer by [`Bands::HYSTERESIS`], so that two at the edge of a band do not take turns.
+//! Cost: one call for each pair that is compared, so the function should be a handful of comparisons.
+
+use glam::Vec2;
+use throng_core::kinds::KindClass;
+
+/// What the rules of a scene may read of an object, and all that they may read. An identity of 0 means "none".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ViewTraits {
+    /// Its own id; the views fill it in.
+    pub id: u32,
+    /// The object that owns it, as a player owns a pet; 0 for none.
+    pub owner: u32,
+    /// The object that it has picked as its target, or attacks; 0 for none.
+    pub target: u32,
+    /// Two words that only an embedder's own [`ViewFilter`] and [`ViewPriority`] read: quests, phases, patches of
+    /// fog, factions, as bits or numbers.
+    pub tag: [u32; 2],
+    /// The team it fights for; 0 for none.
+    pub team: u32,
+    /// The party it travels with; 0 for none.
+    pub party: u32,
+    /// The guild it belongs to; 0 for none.
+    pub guild: u32,
+    /// The layers it exists in, one bit each (phases, stealth levels, what only game masters see).
+    pub layers: u32,
+    /// The layers it sees as a viewer, one bit each.
+    pub sees: u32,
+    /// The class of its kind, by which caps tell objects apart; the views fill it in.
+    pub class: KindClass,
+    /// Nobody sees it while this is set.
+    pub hidden: bool,
+    /// It is scenery: what everybody else goes before.
+    pub scenery: bool,
+}
+
+impl ViewTraits {
+    /// The layer in which everything is unless told otherwise.
+    pub const ORDINARY_LAYER: u32 = 1;
+
+    /// Whether this viewer's layers and the target's hiding allow the link, range apart.
+    #[must_use]
+    pub const fn can_see(&self, target: &Self) -> bool {
+        self.sees & target.layers != 0 && !target.hidden
+    }
+}
+
+impl Default for ViewTraits {
+    fn default() -> Self {
+        Self {
+            id: 0,
+            owner: 0,
+            target: 0,
+            tag: [0; 2],
+            team: 0,
+            party: 0,
+            guild: 0,
+            layers: Self::ORDINARY_LAYER,
+            sees: Self::ORDINARY_LAYER,
+            class: KindClass::Npc,
+            hidden: false,
+            scenery: false,
+        }
+    }
+}
+
+/// Whether a viewer may see a target, the viewer's traits first; asked of those whose layers allow it.
+///
+/// It must be pure: same traits, same answer. It is called from several threads, for every pair that is compared.
+pub type ViewFilter = fn(&ViewTraits, &ViewTraits) -> bool;
+
+/// The class of a pair, the viewer's traits first: a higher class is served first and evicts a lower one.
+/// Classes above [`CLASS_MAX`] count as that.
+///
+/// It must be pure: same traits, same class.
+pub type ViewPriority = fn(&ViewTraits, &ViewTraits) -> u8;
+
+/// The highest class.
+pub const CLASS_MAX: u8 = 63;
+
+/// The class of scenery.
+pub const SCENERY: u8 = 0;
+/// The class of somebody with no tie to the viewer.
+pub const OTHER: u8 = 1;
+/// The class of somebody of the viewer's team.
+pub const TEAM: u8 = 2;
+/// The class of somebody of the viewer's guild.
+pub const GUILD: u8 = 3;
+/// The class of somebody of the viewer's party.
+pub const PARTY: u8 = 4;
+/// The class of somebody whose target is the viewer.
+pub const ATTACKER: u8 = 5;
+/// The class of the viewer's target, and of what it owns.
+pub const OWN: u8 = 6;
+
+/// The default [`ViewPriority`], from the top: own pet and target, who attacks me, party, guild, team, all
+/// others, scenery.
+#[must_use]
+#[inline]
+pub fn by_relationship(viewer: &ViewTraits, target: &ViewTraits) -> u8 {
+    let same = |mine: u32, theirs: u32| mine != 0 && mine == theirs;
+    if same(viewer.target, target.id) || same(target.owner, viewer.id) {
+        OWN
+    } else if same(target.target, viewer.id) {
+        ATTACKER
+    } else if same(viewer.party, target.party) {
+        PARTY
+    } else if same(viewer.guild, target.guild) {
+        GUILD
+    } else if same(viewer.team, target.team) {
+        TEAM
+    } else if target.scenery {
+        SCENERY
+    } else {
+        OTHER
+    }
+}
+
+/// How many bands of distance there are.
+pub const BANDS: u8 = 4;
+
+/// The rank of a class in a band; `nearness` from 0 to [`BANDS`] - 1, the nearest.
+#[must_use]
+pub const fn rank_of(class: u8, nearness: u8) -> u8 {
+    let class = if class > CLASS_MAX { CLASS_MAX } else { class };
+    class * BANDS + nearness
+}
+
+/// The class of a rank.
+#[must_use]
+pub const fn class_of(rank: u8) -> u8 {
+    rank / BANDS
+}
+
+/// Bands of distance, each half a cell wide, the farthest without an end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bands {
+    /// Squares of the distances at which bands end.
+    ends_m2: [f32; BANDS as usize - 1],
+    /// The same for those who stand in a list.
+    member_ends_m2: [f32; BANDS as usize - 1],
+}
+
+impl Bands {
+    /// How much nearer a member of a list counts, as a share of the cell.
+    pub const HYSTERESIS: f32 = 1.0 / 16.0;
+
+    /// The bands of a grid with cells of this side, in metres.
+    #[must_use]
+    pub fn new(cell_m: f32) -> Self {
+        let square = |cells: f32| cells * cell_m * (cells * cell_m);
+        let ends = [0.5, 1.0, 1.5];
+        Self {
+            ends_m2: ends.map(square),
+            member_ends_m2: ends.map(|end| square(end + Self::HYSTERESIS)),
+        }
+    }
+
+    /// The nearness of somebody at `b` to somebody at `a`; 0, the farthest, if either is not a number.
+    #[must_use]
+    #[inline]
+    pub fn nearness(&self, a: Vec2, b: Vec2) -> u8 {
+        Self::within(&self.ends_m2, a, b)
+    }
+
+    /// The nearness of a member of a list. It needs no memory: who would take its place is nearer than it counts, and so
+    /// would not be replaced by it in turn.
+    #[must_use]
+    #[inline]
+    pub fn nearness_of_member(&self, a: Vec2, b: Vec2) -> u8 {
+        Self::within(&self.member_ends_m2, a, b)
+    }
+
+    /// Squares of the distances at which bands end, the nearest first.
+    #[inline]
+    pub(super) const fn ends_m2(&self) -> &[f32; BANDS as usize - 1] {
+        &self.ends_m2
+    }
+
+    /// The same for those who stand in a list.
+    #[inline]
+    pub(super) const fn member_ends_m2(&self) -> &[f32; BANDS as usize - 1] {
+        &self.member_ends_m2
+    }
+
+    #[inline]
+    fn within(ends_m2: &[f32; BANDS as usize - 1], a: Vec2, b: Vec2) -> u8 {
+        let distance_m2 = a.distance_squared(b);
+        ends_m2.iter().map(|&end| u8::from(distance_m2 < end)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closest_tie_decides() {
+        let me = ViewTraits {
+            team: 1,
+            party: 2,
+            guild: 3,
+            ..ViewTraits::default()
+        };
+        let cases = [
+            (
+                ViewTraits {
+                    team: 1,
+                    party: 2,
+                    guild: 3,
+                    ..me
+                },
+                PARTY,
+            ),
+            (
+                ViewTraits {
+                    team: 9,
+                    party: 2,
+                    guild: 9,
+                    ..me
+                },
+                PARTY,
+            ),
+            (
+                ViewTraits {
+                    team: 1,
+                    party: 9,
+                    guild: 3,
+                    ..me
+                },
+                GUILD,
+            ),
+            (
+                ViewTraits {
+                    team: 1,
+                    party: 0,
+                    guild: 0,
+                    ..me
+                },
+                TEAM,
+            ),
+            (
+                ViewTraits {
+                    team: 2,
+                    party: 3,
+                    guild: 1,
+                    ..me
+                },
+                OTHER,
+            ),
+        ];
+        for (target, class) in cases {
+            assert_eq!(by_relationship(&me, &target), class, "{target:?}");
+        }
+    }
+
+    #[test]
+    fn pets_targets_and_attackers_go_before_the_party() {
+        let me = ViewTraits {
+            id: 1,
+            target: 2,
+            party: 7,
+            ..ViewTraits::default()
+        };
+        let with = |id, owner, target, scenery| ViewTraits {
+            id,
+            owner,
+            target,
+            scenery,
+            party: 7,
+            ..ViewTraits::default()
+        };
+        assert_eq!(by_relationship(&me, &with(2, 0, 0, false)), OWN);
+        assert_eq!(by_relationship(&me, &with(3, 1, 0, false)), OWN);
+        assert_eq!(by_relationship(&me, &with(3, 0, 1, false)), ATTACKER);
+        assert_eq!(by_relationship(&me, &with(3, 0, 9, true)), PARTY);
+        let door = ViewTraits {
+            scenery: true,
+            ..ViewTraits::default()
+        };
+        assert_eq!(by_relationship(&me, &door), SCENERY);
+    }
+
+    #[test]
+    fn a_member_counts_as_nearer_by_a_sixteenth_of_a_cell() {
+        let bands = Bands::new(16.0);
+        let at = |x: f32| Vec2::new(x, 0.0);
+        for (x, near, near_as_member) in [
+            (0.0, 3, 3),
+            (7.9, 3, 3),
+            (8.0, 2, 3),
+            (8.9, 2, 3),
+            (9.0, 2, 2),
+            (16.0, 1, 2),
+            (17.1, 1, 1),
+            (23.9, 1, 1),
+            (24.0, 0, 1),
+            (25.0, 0, 0),
+            (1e9, 0, 0),
+        ] {
+            let found = bands.nearness(Vec2::ZERO, at(x));
+            let as_member = bands.nearness_of_member(Vec2::ZERO, at(x));
+            assert_eq!((found, as_member), (near, near_as_member), "at {x}");
+        }
+        assert_eq!(bands.nearness(at(f32::NAN), Vec2::ZERO), 0);
+    }
+
+    #[test]
+    fn two_without_a_team_are_no_team_mates() {
+        assert_eq!(
+            by_relationship(&ViewTraits::default(), &ViewTraits::default()),
+            OTHER
+        );
+    }
+
+    #[test]
+    fn layers_and_hiding_decide_who_can_be_seen() {
+        let ghost = ViewTraits {
+            layers: 0b10,
+            ..ViewTraits::default()
+        };
+        let medium = ViewTraits {
+            sees: 0b11,
+            ..ViewTraits::default()
+        };
+        assert!(!ViewTraits::default().can_see(&ghost));
+        assert!(medium.can_see(&ghost));
+        assert!(!medium.can_see(&ViewTraits {
+            hidden: true,
+            ..ghost
+        }));
+        assert!(
+            ViewTraits {
+                hidden: true,
+                ..medium
+            }
+            .can_see(&ghost),
+            "who hides still sees"
+        );
+    }
+}

@@ -1,0 +1,284 @@
+//! Checks views by brute force: every pair, nothing taken from the incremental state on trust.
+//!
+//! For tests, debug builds and the expectations of scenarios. O(objects² + links); not for every tick of a
+//! large scene.
+
+use thiserror::Error;
+
+use super::scene_views::SceneViews;
+use super::state::bits::ones;
+use super::state::object::{LISTS, NONE, TrackedObject, UNCAPPED};
+use super::state::rows::AROUND;
+
+/// What is wrong with the views of a scene.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct ViewFault(String);
+
+impl ViewFault {
+    /// A fault that a check of the caller found.
+    #[doc(hidden)]
+    pub const fn new(what: String) -> Self {
+        Self(what)
+    }
+}
+
+impl SceneViews {
+    /// Checks, right after an [`update`](Self::update):
+    /// - every position lies in its object's sticky cell, and every object stands in the slot and the row where it should;
+    /// - a link joins two that can see each other now, of somebody who stands in a slot; a mutual pair sees each other;
+    /// - what is counted of a list is so: its members, whether it may have refused somebody, its lowest class;
+    /// - nobody is over cap;
+    /// - directed sight: unless a viewer waits for its look, nobody whom it could see and does not has a higher class than a
+    ///   member of the list concerned, and it has no free place while such an object exists. Mutual sight: of a pair that
+    ///   could be linked, this holds for one of the ends, unless one is queued.
+    ///
+    /// # Errors
+    /// Says what does not hold, for whom.
+    pub fn validate(&self) -> Result<(), ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        if !self.changed.is_clear() || !self.parted.is_empty() {
+            return fault("there are changes that no update has seen".into());
+        }
+        // First, since whoever sees a slot that nobody has cannot be asked for its list.
+        self.validate_cells()?;
+        let mut links = 0;
+        for (id, object) in (0..).zip(&self.shared.objects) {
+            self.validate_place(id, object)?;
+            for list in 0..LISTS {
+                links += self.validate_list(id, list)?;
+            }
+        }
+        if links != self.link_count() {
+            let counted = self.link_count();
+            return fault(format!("{counted} links are counted, there are {links}"));
+        }
+        Ok(())
+    }
+
+    /// Whether a viewer could see a target now, caps apart.
+    #[must_use]
+    pub fn could_see(&self, viewer: u32, target: u32) -> bool {
+        let (Some(a), Some(b)) = (self.object(viewer), self.object(target)) else {
+            return false;
+        };
+        viewer != target
+            && a.viewer
+            && b.viewable
+            && self.shared.allows(a, b)
+            && self.shared.grid.in_range(
+                usize::from(b.layer),
+                self.shared.grid.cell(viewer),
+                self.shared.grid.cell(target),
+            )
+    }
+
+    fn validate_place(&self, id: u32, object: &TrackedObject) -> Result<(), ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        let (grid, place) = (&self.shared.grid, self.shared.place(id));
+        if !object.alive {
+            return Ok(());
+        }
+        let cell = grid.cell(id);
+        let position = self.shared.position(id);
+        if grid.sticky_cell(cell, position) != cell || grid.home(id) != cell {
+            return fault(format!("{id} is at {position} and reported in {cell:?}"));
+        }
+        let stands = self.shared.cells.get(place.cell as usize);
+        if stands.is_none_or(|stands| stands.at != cell) {
+            return fault(format!("{id} does not stand in its cell {cell:?}"));
+        }
+        let has_slot = object.viewable && !object.uncapped;
+        let in_slot = stands.and_then(|stands| stands.ties.ids().get(place.slot as usize));
+        if has_slot != (place.slot != NONE) || has_slot && in_slot != Some(&id) {
+            return fault(format!("{id} does not stand in its slot"));
+        }
+        let viewers = &self.viewers[place.cell as usize];
+        let in_row = viewers.ties.ids().get(place.row as usize);
+        if object.viewer != (place.row != NONE) || object.viewer && in_row != Some(&id) {
+            return fault(format!("{id} does not stand in its row"));
+        }
+        Ok(())
+    }
+
+    /// Cells know those around them, and have as many targets and viewers as there are.
+    fn validate_cells(&self) -> Result<(), ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        let mut found = (0, 0);
+        for (cell, viewers) in self.shared.cells.iter().zip(&self.viewers) {
+            for direction in 0..AROUND {
+                let at = cell.at.neighbour(direction, self.shared.grid.size());
+                let index = at.and_then(|at| self.shared.index_of(at));
+                let near = cell.near[direction];
+                let words = index.map_or(0, |near| self.shared.cells[near].words as u32);
+                let width = cell.first[direction + 1] - cell.first[direction];
+                if index.map_or(NONE, |near| near as u32) != near || width != words {
+                    return fault(format!("{:?} has a wrong neighbour", cell.at));
+                }
+            }
+            let seen = cell.ties.ids().iter().filter(|&&id| id != NONE);
+            found = (found.0 + seen.count(), found.1 + viewers.used);
+            let layout = (viewers.rows.len(), viewers.rows.words());
+            let is_sound = viewers.rows.are_sound() && cell.ties.is_sound();
+            if layout != (viewers.len(), cell.first[AROUND] as usize) || !is_sound {
+                return fault(format!("the rows of {:?} have another layout", cell.at));
+            }
+            for row in 0..viewers.len() {
+                if viewers.id(row) == NONE && viewers.rows.set_words(row).next().is_some() {
+                    return fault(format!("a free row of {:?} sees somebody", cell.at));
+                }
+                for (direction, near) in self.shared.around(viewers.cell as usize) {
+                    let seen = viewers.rows.range(row, cell.words_in(direction));
+                    if seen
+                        .zip(near.slots.iter().map(|word| !word.taken))
+                        .any(|(seen, free)| seen & free != 0)
+                    {
+                        let viewer = viewers.id(row);
+                        return fault(format!(
+                            "{viewer} sees a slot of {:?} that nobody has",
+                            near.at
+                        ));
+                    }
+                }
+            }
+        }
+        let objects = self.shared.objects.iter().filter(|object| object.alive);
+        let expected = objects.fold((0, 0), |(targets, viewers), object| {
+            let target = usize::from(object.viewable && !object.uncapped);
+            (targets + target, viewers + usize::from(object.viewer))
+        });
+        if found != expected {
+            return fault(format!(
+                "cells have {found:?} members, expected {expected:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks a list, and gives its length.
+    fn validate_list(&self, viewer: u32, list: usize) -> Result<usize, ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        let objects = &self.shared.objects;
+        let object = &objects[viewer as usize];
+        let mut members: Vec<u32> = self.list(viewer, list).map(|seen| seen.0).collect();
+        for &target in &members {
+            if !self.could_see(viewer, target) {
+                return fault(format!("{viewer} sees {target} and cannot"));
+            }
+            let other = &objects[target as usize];
+            if self.shared.ranking.is_pair(object, other) && !self.visible(target, viewer) {
+                return fault(format!("{viewer} sees {target}, which does not see it"));
+            }
+        }
+        members.sort_unstable();
+        if members.windows(2).any(|pair| pair[0] == pair[1]) {
+            return fault(format!("{viewer} sees somebody twice in list {list}"));
+        }
+        if !object.viewer {
+            return Ok(members.len());
+        }
+        self.validate_counts(viewer, list, &members)?;
+        let lowest = self.lowest_class(viewer, list);
+        for (target, other) in (0..).zip(objects) {
+            if other.list() != list
+                || !self.could_see(viewer, target)
+                || members.binary_search(&target).is_ok()
+            {
+                continue;
+            }
+            let class = self.shared.ranking.class(object, other);
+            let is_pair = self.shared.ranking.is_pair(object, other);
+            let here = self.end_fault(viewer, list, class, lowest);
+            let there = if is_pair && here.is_some() {
+                let lowest = self.lowest_class(target, object.list());
+                self.end_fault(target, object.list(), class, lowest)
+            } else {
+                here
+            };
+            if let (Some(what), Some(_)) = (here, there) {
+                return fault(format!("{viewer} {what} {target}, of class {class}"));
+            }
+            let remembers =
+                |viewer, list| self.queue.contains(viewer) || self.knows_of(viewer, list, class);
+            let there_remembers = || is_pair && there.is_none() && remembers(target, object.list());
+            if !(here.is_none() && remembers(viewer, list) || there_remembers()) {
+                return fault(format!("{viewer} has forgotten that it refused {target}"));
+            }
+        }
+        Ok(members.len())
+    }
+
+    /// What is counted of a list.
+    fn validate_counts(&self, viewer: u32, list: usize, members: &[u32]) -> Result<(), ViewFault> {
+        let fault = |text| Err(ViewFault(text));
+        let place = self.shared.place(viewer);
+        let viewers = &self.viewers[place.cell as usize];
+        let state = &viewers.states[place.row as usize];
+        if list == UNCAPPED {
+            return Ok(());
+        }
+        let (len, cap) = (members.len(), usize::from(state.caps[list]));
+        if len > cap || state.caps != self.shared.objects[viewer as usize].caps {
+            return fault(format!(
+                "{viewer} sees {len} in list {list}, its cap is {cap}"
+            ));
+        }
+        if len != usize::from(state.count[list]) {
+            let count = state.count[list];
+            return fault(format!(
+                "{viewer} counts {count} in list {list}, it has {len}"
+            ));
+        }
+        let seen = viewers.rows.set_words(place.row as usize);
+        let near = members.len();
+        if seen.map(|(_, word)| ones(word).count()).sum::<usize>() < near {
+            return fault(format!("{viewer} sees fewer than its lists have"));
+        }
+        for &target in members {
+            let class = self.shared.class(viewer, target);
+            if class < state.low[list] {
+                let low = state.low[list];
+                return fault(format!(
+                    "{viewer} ranks {target} as {class}, the lowest as {low}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a viewer remembers that somebody of this class may be outside a list.
+    fn knows_of(&self, viewer: u32, list: usize, class: u8) -> bool {
+        let place = self.shared.place(viewer);
+        let state = &self.viewers[place.cell as usize].states[place.row as usize];
+        list == UNCAPPED
+            || self.shared.is_ranked(list)
+            || !self.shared.goes_first(list, class)
+            || state.refused >> list & 1 != 0
+    }
+
+    fn lowest_class(&self, viewer: u32, list: usize) -> Option<u8> {
+        self.list(viewer, list).map(|(_, class)| class).min()
+    }
+
+    /// What is wrong if somebody of this class, in range, is not in a list; nothing if it will be looked at.
+    fn end_fault(
+        &self,
+        viewer: u32,
+        list: usize,
+        class: u8,
+        lowest: Option<u8>,
+    ) -> Option<&'static str> {
+        if self.queue.contains(viewer) {
+            return None;
+        }
+        let place = self.shared.place(viewer);
+        let state = &self.viewers[place.cell as usize].states[place.row as usize];
+        if list == UNCAPPED || state.has_place(list) {
+            Some("is not queued and has a place for")
+        } else if lowest.is_some_and(|lowest| class > lowest) {
+            Some("is not queued and has a lower member than")
+        } else {
+            None
+        }
+    }
+}

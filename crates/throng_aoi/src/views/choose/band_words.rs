@@ -1,0 +1,91 @@
+//! Those who compete for places of a list, as words of a row by how near they are.
+
+use crate::priority::BANDS;
+use crate::views::state::bits::bit;
+use crate::views::state::cells::TargetCell;
+use crate::views::state::shared::Shared;
+
+/// The nearest band.
+pub(crate) const NEAREST: usize = BANDS as usize - 1;
+
+/// Those of a word who compete, by how near they count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BandWord {
+    /// Where the word stands in the row.
+    pub(crate) word: u32,
+    /// In which direction, and which word of the cell there.
+    pub(crate) direction: u8,
+    pub(crate) nth: u32,
+    pub(crate) bands: [u64; BANDS as usize],
+}
+
+impl BandWord {
+    pub(crate) const fn new(
+        cell: &TargetCell,
+        direction: usize,
+        nth: usize,
+        bands: [u64; BANDS as usize],
+    ) -> Self {
+        Self {
+            word: cell.first[direction] + nth as u32,
+            direction: direction as u8,
+            nth: nth as u32,
+            bands,
+        }
+    }
+
+    /// Who stands at a place of the word, in a row of this cell.
+    #[inline]
+    pub(crate) fn target(&self, shared: &Shared, cell: &TargetCell, place: usize) -> u32 {
+        let near = &shared.cells[cell.near[usize::from(self.direction)] as usize];
+        near.id(self.nth as usize * 64 + place)
+    }
+}
+
+/// The bits of a word by nearness, from those that are nearer than each end of a band.
+#[inline]
+pub(crate) const fn by_band(word: u64, [first, second, third]: [u64; 3]) -> [u64; BANDS as usize] {
+    [
+        word & !third,
+        word & third & !second,
+        word & second & !first,
+        word & first,
+    ]
+}
+
+/// Goes through members that were sorted, from the farthest band to the nearest, in each from the last word down.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FarthestFirst {
+    nearness: usize,
+    /// So many words of the band were not looked at; `None` before the first of all.
+    words: Option<usize>,
+    /// Those of the word in hand who are left.
+    bits: u64,
+}
+
+impl FarthestFirst {
+    /// The word and the place in it of the next that is farther than a band, and its own band.
+    #[inline]
+    pub(crate) fn next<'a>(
+        &mut self,
+        members: &'a [BandWord],
+        nearness: usize,
+    ) -> Option<(&'a BandWord, usize, usize)> {
+        let mut words = self.words.unwrap_or(members.len());
+        while self.bits == 0 && self.nearness < nearness {
+            if words == 0 {
+                (self.nearness, words) = (self.nearness + 1, members.len());
+            } else {
+                words -= 1;
+                self.bits = members[words].bands[self.nearness];
+            }
+        }
+        self.words = Some(words);
+        if self.nearness >= nearness {
+            return None;
+        }
+        let place = self.bits.checked_ilog2()? as usize;
+        self.bits &= !bit(place);
+        Some((members.get(words)?, place, self.nearness))
+    }
+}

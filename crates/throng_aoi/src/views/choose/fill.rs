@@ -1,0 +1,350 @@
+//! Strangers take the places that are free: arrivals those of who had a place before, and all others whoever came, looks or
+//! lost somebody.
+//!
+//! Who had a place and lost nobody sees everybody that it may; so only arrivals are new to it. Whoever fills places takes
+//! from its own cell first, then from those towards which it stands, so that whom it takes is near and stays for long. A
+//! viewer that looks chooses by distance.
+
+use super::victims::ListedTarget;
+use crate::views::events::ViewEvent;
+use crate::views::state::bits::{bit, ones};
+use crate::views::state::cells::{
+    ORDERS, OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell, quadrant,
+};
+use crate::views::state::object::{NONE, UNCAPPED};
+use crate::views::state::shared::Shared;
+use crate::views::update::pass::CellPass;
+
+/// A viewer that looks around.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Looker {
+    pub(crate) id: u32,
+    /// Where its own slot stands.
+    own_word: usize,
+    own_bit: u64,
+    /// It sees everybody of the ordinary layer.
+    sees_ordinary: bool,
+}
+
+/// A cell as it is, for whoever only reads it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CellView<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) viewers: &'a ViewerCell,
+}
+
+impl CellView<'_> {
+    fn cell(&self) -> &TargetCell {
+        &self.shared.cells[self.viewers.cell as usize]
+    }
+
+    /// What decides over whom a viewer may see.
+    #[inline]
+    pub(crate) fn looker(&self, row: usize) -> Looker {
+        let state = &self.viewers.states[row];
+        let slot = state.slot as usize;
+        Looker {
+            id: self.viewers.id(row),
+            own_word: slot / 64,
+            own_bit: bit(slot),
+            sees_ordinary: self.shared.is_plain() && state.is(RowState::IS_PLAIN),
+        }
+    }
+
+    /// Those of a word of the cell in a direction whom a viewer may see, and does not see yet.
+    #[inline(always)]
+    pub(crate) fn unseen(
+        &self,
+        list: usize,
+        direction: usize,
+        nth: usize,
+        seen: u64,
+        looker: &Looker,
+    ) -> u64 {
+        let near = &self.shared.cells[self.cell().near[direction] as usize];
+        let mut unseen = near.slots[nth].population[list] & !seen;
+        if direction == OWN_CELL && looker.own_word == nth {
+            unseen &= !looker.own_bit;
+        }
+        self.shared.allowed(looker, near, nth, unseen)
+    }
+
+    /// Lists the directions and slots of strangers around who are not seen yet and may have a place too, the nearest cells
+    /// first. It ends with the cell in which there are enough.
+    pub(crate) fn list_open(
+        &self,
+        row: usize,
+        list: usize,
+        enough: usize,
+        mut takes: impl FnMut(u32) -> bool,
+        found: &mut Vec<(u8, u32)>,
+    ) {
+        let shared = self.shared;
+        let looker = self.looker(row);
+        let me = shared.object(looker.id);
+        let (own_list, needs_consent) = (me.list(), me.is_peer());
+        let quadrant = quadrant(&shared.grid, self.cell().at, shared.position(looker.id));
+        for direction in ORDERS[quadrant] {
+            let Some(near) = shared.cells.get(self.cell().near[direction] as usize) else {
+                continue;
+            };
+            let seen = self
+                .viewers
+                .rows
+                .range(row, self.cell().words_in(direction));
+            for (nth, seen) in seen.enumerate() {
+                let unseen = self.unseen(list, direction, nth, seen, &looker);
+                let open = near.slots[nth].open.get(own_list);
+                let open = open
+                    .filter(|_| needs_consent)
+                    .map_or(u64::MAX, |open| *open);
+                for place in ones(unseen & open) {
+                    let slot = nth * 64 + place;
+                    if takes(near.id(slot)) {
+                        found.push((direction as u8, slot as u32));
+                    }
+                }
+            }
+            if found.len() >= enough {
+                return;
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Those of a word of a cell whom a viewer may see.
+    #[inline(always)]
+    fn allowed(&self, looker: &Looker, near: &TargetCell, nth: usize, unseen: u64) -> u64 {
+        let doubtful = if looker.sees_ordinary {
+            unseen & near.slots[nth].odd
+        } else {
+            unseen
+        };
+        if doubtful == 0 {
+            return unseen;
+        }
+        let me = self.object(looker.id);
+        let may_not_see = |&place: &usize| {
+            let other = self.object(near.id(nth * 64 + place));
+            !self.allows(me, other)
+        };
+        let hidden = ones(doubtful).filter(may_not_see);
+        hidden.fold(unseen, |unseen, place| unseen & !(1 << place))
+    }
+}
+
+impl CellPass<'_> {
+    pub(crate) fn view(&self) -> CellView<'_> {
+        CellView {
+            shared: self.shared,
+            viewers: self.viewers,
+        }
+    }
+
+    /// Arrivals take places of those who had one before and lost nobody.
+    pub(crate) fn offer(&mut self) {
+        let is_mutual = self.shared.ranking.mutual;
+        let has_spectators = is_mutual && {
+            let mut states = self.viewers.states.iter();
+            states.any(|state| state.slot == NONE)
+        };
+        // Peers agree with each other elsewhere (mutual.rs).
+        let at = self.cell.at;
+        let is_offered = |arrival: &&TargetArrival| {
+            Shared::is_new_to(arrival, at) && !(is_mutual && arrival.sees && !has_spectators)
+        };
+        let mut is_first = true;
+        for (direction, near) in self.touched_around() {
+            for arrival in near.arrivals.iter().filter(is_offered) {
+                if std::mem::take(&mut is_first) {
+                    self.find_open();
+                    if self.scratch.open.iter().all(|rows| rows[0] == 0) {
+                        return;
+                    }
+                }
+                self.offer_one(direction, near, arrival.slot as usize);
+            }
+        }
+    }
+
+    /// Finds those with a place in any list who lost nobody.
+    fn find_open(&mut self) {
+        const NOT_OFFERED: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::CAPS;
+        let shared = self.shared;
+        let open = &mut self.scratch.open;
+        open.clear();
+        let lists = (0..UNCAPPED).filter(|&list| shared.has_list(list));
+        let lists = lists.fold(0_u8, |lists, list| lists | 1 << list);
+        for states in self.viewers.states.chunks(64) {
+            let (mut rows, mut plain) = (0, 0);
+            for (nth, state) in (0..).zip(states) {
+                let has_place = state.open_lists() & !state.hungry & lists != 0;
+                let is_open = has_place && !state.is(NOT_OFFERED | RowState::WAITS);
+                rows |= u64::from(is_open) << nth;
+                plain |= u64::from(state.is(RowState::IS_PLAIN)) << nth;
+            }
+            open.push([rows, plain]);
+        }
+    }
+
+    fn offer_one(&mut self, direction: usize, near: &TargetCell, slot: usize) {
+        let shared = self.shared;
+        let target = near.id(slot);
+        let object = shared.object(target);
+        let (list, word) = (object.list(), self.cell.word(direction, slot));
+        if !near.has(list, slot) || shared.is_ranked(list) {
+            return;
+        }
+        // Whoever sees all of the ordinary layer need not be looked up.
+        let is_ordinary = !shared.ranking.mutual && shared.is_plain() && !near.is_odd(slot);
+        let entrant = ListedTarget {
+            word,
+            place: slot % 64,
+            target,
+            class: shared.stranger_class(list),
+        };
+        for nth in 0..self.scratch.open.len() {
+            let [open, plain] = self.scratch.open[nth];
+            if open == 0 {
+                continue;
+            }
+            let first = nth * 64;
+            let unseen = open & !self.viewers.rows.with(first, word, slot);
+            for row in ones(unseen).map(|nth| first + nth) {
+                let (viewer, state) = (self.viewers.id(row), &self.viewers.states[row]);
+                let takes = state.has_place(list) && state.hungry >> list & 1 == 0;
+                let may_see = || {
+                    let me = shared.object(viewer);
+                    shared.allows(me, object) && !shared.ranking.is_pair(me, object)
+                };
+                let is_plain = is_ordinary && plain >> (row % 64) & 1 != 0;
+                if takes && viewer != target && viewer != NONE && (is_plain || may_see()) {
+                    self.link(row, list, entrant);
+                }
+            }
+        }
+    }
+
+    /// Fills the places of who came, looks or lost somebody.
+    pub(crate) fn fill(&mut self) {
+        for nth in 0..self.scratch.hungry.len() {
+            let row = self.scratch.hungry[nth] as usize;
+            let state = self.viewers.states[row];
+            if state.is(RowState::WAITS) || self.viewers.id(row) == NONE {
+                continue;
+            }
+            let enters = self.scratch.counters.enters;
+            for list in 0..UNCAPPED {
+                let is_open = state.hungry >> list & 1 != 0 && state.has_place(list);
+                if !is_open || !self.shared.has_list(list) || self.shared.is_ranked(list) {
+                    continue;
+                }
+                if state.is(RowState::CHOOSES) {
+                    self.choose_nearest(row, list);
+                } else {
+                    self.fill_list(row, list);
+                }
+            }
+            let counters = &mut self.scratch.counters;
+            counters.refills += counters.enters - enters;
+        }
+    }
+
+    /// Takes whoever is not seen yet, cell by cell.
+    fn fill_list(&mut self, row: usize, list: usize) {
+        let shared = self.shared;
+        let looker = self.view().looker(row);
+        let class = shared.stranger_class(list);
+        let state = self.viewers.states[row];
+        let places = state.caps[list] - state.count[list];
+        let mut missing = places;
+        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(looker.id));
+        'cells: for direction in ORDERS[quadrant] {
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
+            let first = self.cell.first[direction] as usize;
+            let words = near.population(list).enumerate();
+            for (nth, population) in words.filter(|word| word.1 != 0) {
+                let mut unseen = population & !self.viewers.rows.get(row, first + nth);
+                if direction == OWN_CELL && looker.own_word == nth {
+                    unseen &= !looker.own_bit;
+                }
+                if unseen == 0 {
+                    continue;
+                }
+                let unseen = shared.allowed(&looker, near, nth, unseen);
+                let mut rest = unseen;
+                while rest != 0 && missing > 0 {
+                    let place = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    missing -= 1;
+                    self.scratch.events.push(ViewEvent::Enter {
+                        viewer: looker.id,
+                        target: near.id(nth * 64 + place),
+                        priority: class,
+                        list: list as u8,
+                    });
+                }
+                let taken = unseen & !rest;
+                self.viewers.rows.insert(row, first + nth, taken);
+                if missing == 0 {
+                    break 'cells;
+                }
+            }
+        }
+        let taken = places - missing;
+        let state = &mut self.viewers.states[row];
+        state.count[list] += taken;
+        if taken > 0 {
+            state.low[list] = state.low[list].min(class);
+        }
+        let counters = &mut self.scratch.counters;
+        counters.enters += u64::from(taken);
+        counters.max_list = counters.max_list.max(usize::from(state.count[list]));
+    }
+
+    /// Takes the nearest of all around who are not seen yet.
+    fn choose_nearest(&mut self, row: usize, list: usize) {
+        let shared = self.shared;
+        let looker = self.view().looker(row);
+        let viewer = looker.id;
+        let state = &self.viewers.states[row];
+        let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
+        let mut found = std::mem::take(&mut self.scratch.choices);
+        found.iter_mut().for_each(Vec::clear);
+        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
+        'cells: for direction in ORDERS[quadrant] {
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
+            let first = self.cell.first[direction] as usize;
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, seen) in seen.enumerate() {
+                for place in ones(self.view().unseen(list, direction, nth, seen, &looker)) {
+                    let nearness = shared.nearness(viewer, near.id(nth * 64 + place));
+                    found[usize::from(nearness)].push(((first + nth) * 64 + place) as u32);
+                }
+                // Nobody is nearer, and of those who are as near the first are taken.
+                if found[found.len() - 1].len() >= places {
+                    break 'cells;
+                }
+            }
+        }
+        for &at in found.iter().rev().flatten() {
+            if !self.viewers.states[row].has_place(list) {
+                break;
+            }
+            let (word, place) = (at as usize / 64, at as usize % 64);
+            let entrant = ListedTarget {
+                word,
+                place,
+                target: self.target_at(word, place),
+                class: shared.stranger_class(list),
+            };
+            self.link(row, list, entrant);
+        }
+        self.scratch.choices = found;
+    }
+}

@@ -1,0 +1,366 @@
+//! Those who go before strangers meet: they are let into full lists by eviction, the highest rank first.
+//!
+//! ```text
+//! who came      cells new to it, by columns of ties; of the others who came there at the same time (directed: tied.rs)
+//! who stayed    those who came, by columns of ties
+//! who lost somebody and may have refused somebody: all cells (directed: tied.rs; mutual: in its look)
+//! who looks     all cells, all of whom one may be let in
+//! ```
+//! Where a scene has a ranking of its own anybody may go before anybody, so all are compared.
+//!
+//! A viewer that came finds every arrival in cells that it knew; so arrivals look for those who stayed, and each pair meets
+//! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
+
+use super::victims::ListedTarget;
+use crate::priority::{TEAM, class_of, rank_of};
+use crate::views::events::ViewEvent;
+use crate::views::state::bits::{bit, ones};
+use crate::views::state::cells::{ALL_AROUND, RowState, TargetArrival, TargetCell};
+use crate::views::state::object::{NONE, UNCAPPED};
+use crate::views::state::rows::AROUND;
+use crate::views::state::shared::Shared;
+use crate::views::state::ties::TieQuery;
+use crate::views::update::pass::CellPass;
+
+/// Of those who arrive so many pairs are collected at once.
+pub(crate) const CANDIDATES_MAX: usize = 1 << 16;
+
+/// Somebody who may be let in: the row, the rank with the highest first, the direction of its cell and its slot.
+#[derive(Clone, Copy)]
+struct Candidate(u64);
+
+impl Candidate {
+    const fn new(row: usize, rank: u8, direction: usize, slot: usize) -> Self {
+        Self((row as u64) << 36 | (!rank as u64) << 28 | (direction as u64) << 24 | slot as u64)
+    }
+
+    const fn row(self) -> usize {
+        (self.0 >> 36) as usize
+    }
+
+    const fn rank(self) -> u8 {
+        !((self.0 >> 28) as u8)
+    }
+
+    const fn direction(self) -> usize {
+        (self.0 >> 24 & 15) as usize
+    }
+
+    const fn slot(self) -> usize {
+        (self.0 & ((1 << 24) - 1)) as usize
+    }
+}
+
+impl CellPass<'_> {
+    /// Lets in all who may be let in, each viewer's from the top.
+    pub(crate) fn meet(&mut self) {
+        for nth in 0..self.viewers.asked.len() {
+            self.look_around(self.viewers.asked[nth] as usize);
+            self.admit_all();
+        }
+        for nth in 0..self.scratch.hungry.len() {
+            let row = self.scratch.hungry[nth] as usize;
+            let state = self.viewers.states[row];
+            // Those with tasks had their turn.
+            if state.tasks & !RowState::IS_PLAIN == 0 && self.may_gain(row) {
+                self.let_in_tied(row, ALL_AROUND);
+            }
+        }
+        let mut welcomed = (0, 0);
+        while self.welcome_from(&mut welcomed) {
+            self.admit_all();
+        }
+        self.admit_all();
+    }
+
+    /// Finds those whom a viewer that has a task may let in.
+    pub(crate) fn look_around(&mut self, row: usize) {
+        let state = self.viewers.states[row];
+        if state.is(RowState::WAITS) || self.viewers.id(row) == NONE {
+            return;
+        }
+        let is_mutual = self.shared.ranking.mutual;
+        if state.is(RowState::LOOKS) {
+            if is_mutual {
+                self.seek(row, 0b111);
+                return;
+            }
+            self.let_in_tied(row, ALL_AROUND);
+            if self.ranked_lists() != 0 {
+                self.seek(row, self.ranked_lists());
+            }
+            return;
+        }
+        let (may_gain, came) = (self.may_gain(row), state.is(RowState::ARRIVED));
+        if is_mutual {
+            if may_gain {
+                self.seek(row, !self.ranked_lists());
+            }
+            if came && (!may_gain || self.ranked_lists() != 0) {
+                self.come(row, 0b111);
+            }
+            return;
+        }
+        if may_gain || came {
+            let directions = if may_gain {
+                ALL_AROUND
+            } else {
+                self.new_around(row)
+            };
+            self.let_in_tied(row, directions);
+        }
+        if came && self.ranked_lists() != 0 {
+            self.come(row, self.ranked_lists());
+        }
+    }
+
+    /// Finds whom arrivals meet, from a direction and an arrival on; true if there were so many that the rest is left for
+    /// later.
+    pub(crate) fn welcome_from(&mut self, (direction, arrival): &mut (usize, usize)) -> bool {
+        let shared = self.shared;
+        while *direction < AROUND {
+            let is_touched = self.viewers.touched >> *direction & 1 != 0;
+            let near = is_touched.then(|| &shared.cells[self.cell.near[*direction] as usize]);
+            let arrivals = near.map_or(&[][..], |near| &near.arrivals);
+            if let (Some(near), Some(next)) = (near, arrivals.get(*arrival)) {
+                self.welcome(*direction, near, next);
+                *arrival += 1;
+            } else {
+                (*direction, *arrival) = (*direction + 1, 0);
+            }
+            if self.scratch.candidates.len() > CANDIDATES_MAX {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// A bit for each list of which all have to be compared.
+    fn ranked_lists(&self) -> u8 {
+        let lists = (0..UNCAPPED).filter(|&list| self.shared.is_ranked(list));
+        lists.fold(0, |lists, list| lists | 1 << list)
+    }
+
+    /// Those who were found: the row, the rank, and who it is.
+    pub(crate) fn take_found(&mut self) -> Vec<(usize, u8, u32)> {
+        let found = self.scratch.candidates.drain(..).map(|candidate| {
+            let candidate = Candidate(candidate);
+            let near = &self.shared.cells[self.cell.near[candidate.direction()] as usize];
+            (candidate.row(), candidate.rank(), near.id(candidate.slot()))
+        });
+        found.collect()
+    }
+
+    /// Whether somebody who was refused by a list might be let in now.
+    fn may_gain(&self, row: usize) -> bool {
+        let state = &self.viewers.states[row];
+        (0..UNCAPPED).any(|list| {
+            let is_hungry = state.hungry >> list & 1 != 0;
+            let is_refused = state.refused >> list & 1 != 0 && !self.shared.is_ranked(list);
+            is_hungry && is_refused && self.shared.has_list(list)
+        })
+    }
+
+    /// Collects all around that may go before strangers in these lists.
+    pub(crate) fn seek(&mut self, row: usize, lists: u8) {
+        let shared = self.shared;
+        self.viewers.states[row].refused &= !lists;
+        let query = self.query(row, lists, 0);
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            self.collect(row, direction, near, &query, lists);
+        }
+    }
+
+    /// The same for one that came: in the cells that are new to it, and among the arrivals of the others.
+    fn come(&mut self, row: usize, lists: u8) {
+        let (shared, from) = (self.shared, self.came_from(row));
+        let above = self.lowest_gate(row);
+        if above >= TEAM {
+            // Ties that are no higher are passed over, and so count as refused.
+            self.viewers.states[row].refused = 0b111;
+        }
+        let query = self.query(row, lists, above);
+        let are_compared = lists & self.ranked_lists() != 0;
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            if from.is_none_or(|from| !from.is_near(near.at)) {
+                self.collect(row, direction, near, &query, lists);
+                continue;
+            }
+            for arrival in &near.arrivals {
+                let slot = arrival.slot as usize;
+                let is_sought = lists >> near.list(slot) & 1 != 0;
+                if is_sought && (are_compared || near.ties.is_any(slot, &query)) {
+                    self.consider(row, direction, near, slot);
+                }
+            }
+        }
+    }
+
+    /// Who may be tied to a viewer, and of a higher class than this; nobody where all in the lists are compared anyway.
+    fn query(&self, row: usize, lists: u8, above: u8) -> TieQuery {
+        if lists & !self.ranked_lists() == 0 {
+            return TieQuery::default();
+        }
+        TieQuery::of(&self.shared.object(self.viewers.id(row)).traits, above)
+    }
+
+    /// No list lets in anybody of this class or a lower one.
+    fn lowest_gate(&self, row: usize) -> u8 {
+        let state = &self.viewers.states[row];
+        let lists = (0..UNCAPPED).filter(|&list| self.shared.has_list(list));
+        let gates = lists.map(|list| {
+            if state.has_place(list) || self.shared.is_ranked(list) {
+                0
+            } else {
+                state.low[list]
+            }
+        });
+        gates.min().unwrap_or(0)
+    }
+
+    fn collect(
+        &mut self,
+        row: usize,
+        direction: usize,
+        near: &TargetCell,
+        query: &TieQuery,
+        lists: u8,
+    ) {
+        let mut hits = std::mem::take(&mut self.scratch.hits);
+        hits.clear();
+        let ranked = lists & self.ranked_lists();
+        for list in (0..UNCAPPED).filter(|&list| ranked >> list & 1 != 0) {
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, (population, seen)) in near.population(list).zip(seen).enumerate() {
+                hits.extend(ones(population & !seen).map(|slot| (nth * 64 + slot) as u32));
+            }
+        }
+        near.ties.find(query, |slot| hits.push(slot as u32));
+        for &slot in &hits {
+            self.consider(row, direction, near, slot as usize);
+        }
+        self.scratch.hits = hits;
+    }
+
+    /// An arrival meets those who were here before.
+    fn welcome(&mut self, direction: usize, near: &TargetCell, arrival: &TargetArrival) {
+        const LOOK_THEMSELVES: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::WAITS;
+        if !Shared::is_new_to(arrival, self.cell.at) {
+            return;
+        }
+        let slot = arrival.slot as usize;
+        let object = self.shared.object(near.id(slot));
+        let list = object.list();
+        let is_ranked = self.shared.is_ranked(list);
+        let mut hits = std::mem::take(&mut self.scratch.hits);
+        hits.clear();
+        if is_ranked {
+            hits.extend(0..self.viewers.len() as u32);
+        } else {
+            let query = TieQuery::of(&object.traits, 0);
+            self.viewers.ties.find(&query, |row| hits.push(row as u32));
+        }
+        for &row in &hits {
+            let row = row as usize;
+            if self.viewers.id(row) == NONE || self.viewers.states[row].is(LOOK_THEMSELVES) {
+                continue;
+            }
+            // Of a crowd of mates most are full of others of their class: the columns say so.
+            let is_refused = !is_ranked && !self.shared.ranking.mutual && {
+                let class = self.viewers.ties.class_at(row, &object.traits);
+                !self.takes(row, list, class)
+            };
+            if is_refused {
+                self.viewers.states[row].refused |= 1 << list;
+            } else {
+                self.consider(row, direction, near, slot);
+            }
+        }
+        self.scratch.hits = hits;
+    }
+
+    /// Collects one that is not seen yet, if it may be and goes before strangers.
+    fn consider(&mut self, row: usize, direction: usize, near: &TargetCell, slot: usize) {
+        let shared = self.shared;
+        let (viewer, target) = (self.viewers.id(row), near.id(slot));
+        if target == NONE || viewer == target {
+            return;
+        }
+        let (list, word) = (near.list(slot), self.cell.word(direction, slot));
+        if self.viewers.rows.has(row, word, slot) || !near.has(list, slot) {
+            return;
+        }
+        let (a, b) = (shared.object(viewer), shared.object(target));
+        if !shared.allows(a, b) {
+            return;
+        }
+        let class = shared.ranking.class(a, b);
+        if shared.goes_first(list, class) {
+            let rank = rank_of(class, shared.nearness(viewer, target));
+            let candidate = Candidate::new(row, rank, direction, slot);
+            self.scratch.candidates.push(candidate.0);
+        }
+    }
+
+    fn admit_all(&mut self) {
+        let mut candidates = std::mem::take(&mut self.scratch.candidates);
+        candidates.sort_unstable();
+        candidates.dedup();
+        self.begin_evictions();
+        for &candidate in &candidates {
+            let candidate = Candidate(candidate);
+            let (row, direction, slot) = (candidate.row(), candidate.direction(), candidate.slot());
+            let near = &self.shared.cells[self.cell.near[direction] as usize];
+            let entrant = ListedTarget {
+                word: self.cell.word(direction, slot),
+                place: slot % 64,
+                target: near.id(slot),
+                class: class_of(candidate.rank()),
+            };
+            self.admit(row, entrant);
+        }
+        candidates.clear();
+        self.scratch.candidates = candidates;
+    }
+
+    /// Links an entrant if there is a place for it, or one of a lower class to evict. Of the same row those of higher classes
+    /// come first, from one [`begin_evictions`](Self::begin_evictions) to the next.
+    pub(crate) fn admit(&mut self, row: usize, entrant: ListedTarget) {
+        let list = self.shared.object(entrant.target).list();
+        let state = &self.viewers.states[row];
+        if !state.has_place(list) {
+            let is_beyond = entrant.class <= state.low[list];
+            let victim = if is_beyond {
+                None
+            } else {
+                self.next_victim(row, list)
+            };
+            match victim {
+                Some(victim) if victim.class < entrant.class => self.evict(row, list, victim),
+                _ => {
+                    self.viewers.states[row].refused |= 1 << list;
+                    self.scratch.counters.refused += 1;
+                    return;
+                }
+            }
+        }
+        self.link(row, list, entrant);
+    }
+
+    pub(crate) fn link(&mut self, row: usize, list: usize, entrant: ListedTarget) {
+        let rows = &mut self.viewers.rows;
+        rows.insert(row, entrant.word, bit(entrant.place));
+        let state = &mut self.viewers.states[row];
+        state.count[list] += 1;
+        state.low[list] = state.low[list].min(entrant.class);
+        let longest = &mut self.scratch.counters.max_list;
+        *longest = (*longest).max(usize::from(state.count[list]));
+        self.scratch.counters.enters += 1;
+        self.scratch.events.push(ViewEvent::Enter {
+            viewer: self.viewers.id(row),
+            target: entrant.target,
+            priority: entrant.class,
+            list: list as u8,
+        });
+    }
+}

@@ -1,0 +1,18 @@
+//! Who is let into the lists of a viewer, under its caps.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `meet` | those who go before strangers are let in |
+//! | `tied` | of them those with a tie, where a class has more of them than places |
+//! | `victims` | who has to leave a full list for them |
+//! | `fill` | strangers take the places that are free |
+//! | `rerank`, `band_words` | bands of distance follow those who walk |
+//! | `refill_queue` | who waits for a look |
+
+pub mod band_words;
+pub mod fill;
+pub mod meet;
+pub mod refill_queue;
+pub mod rerank;
+pub mod tied;
+pub mod victims;

@@ -1,0 +1,293 @@
+//! Bands of distance follow those who walk: each update, a fixed share of the viewers looks at them anew.
+//!
+//! Between its turns a viewer prefers the nearer only as it fills free places, cell by cell. In its turn it takes whoever is
+//! in a nearer band instead of a member of its lowest class, with hysteresis. Only a full list has to choose: who has a free
+//! place sees everybody anyway.
+//!
+//! Those who compete are words of bits by band; distances are compared 32 at once, in columns of positions that the update
+//! gathers for the cells around those in which it is somebody's turn (slot_positions.rs).
+//!
+//! Cost: viewers ÷ `rerank_ticks` an update, each the distances of its members, and of those in the cells that are near
+//! enough to have somebody in a nearer band than the farthest member.
+
+use glam::Vec2;
+
+use super::band_words::{BandWord, FarthestFirst, NEAREST, by_band};
+use crate::grid::GridCell;
+use crate::priority::{BANDS, TEAM};
+use crate::views::events::{LeaveReason, ViewEvent};
+use crate::views::state::bits::{bit, ones, ones_down};
+use crate::views::state::cells::{ORDERS, RowState, TargetCell, quadrant};
+use crate::views::state::object::{NONE, UNCAPPED};
+use crate::views::state::shared::Shared;
+use crate::views::state::ties::TieQuery;
+use crate::views::update::pass::CellPass;
+
+/// Who competes for the places of a list that are to be given anew.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Contest {
+    pub(crate) row: usize,
+    pub(crate) list: usize,
+    pub(crate) class: u8,
+    rivals: Rivals,
+}
+
+/// How those who compete are told from others.
+#[derive(Clone, Copy, Debug)]
+enum Rivals {
+    /// All but who goes before strangers, which is among these.
+    Strangers(TieQuery),
+    /// Those of the class, all of whom are among these.
+    Tied(TieQuery),
+    /// Those of the class, whom nothing tells from others.
+    OfClass,
+}
+
+impl CellPass<'_> {
+    /// Re-ranks the viewers whose turn it is.
+    pub(crate) fn rerank(&mut self) {
+        for nth in 0..self.viewers.turns.len() {
+            let row = self.viewers.turns[nth] as usize;
+            let state = self.viewers.states[row];
+            if self.viewers.id(row) == NONE || state.is(RowState::WAITS) {
+                continue;
+            }
+            for list in 0..UNCAPPED {
+                if state.count[list] > 0 && !state.has_place(list) {
+                    self.rerank_list(row, list);
+                }
+            }
+        }
+    }
+
+    fn rerank_list(&mut self, row: usize, list: usize) {
+        if let Some((contest, lowest)) = self.begin_contest(row, list)
+            && lowest < NEAREST
+        {
+            self.find_nearer(&contest, lowest);
+            self.replace(&contest);
+        }
+    }
+
+    /// The lowest class of a list, whose members have to compete, with how near the farthest of them counts.
+    pub(crate) fn begin_contest(&mut self, row: usize, list: usize) -> Option<(Contest, usize)> {
+        let shared = self.shared;
+        let traits = &shared.object(self.viewers.id(row)).traits;
+        if !shared.is_ranked(list) {
+            let contest = Contest {
+                row,
+                list,
+                class: shared.stranger_class(list),
+                rivals: Rivals::Strangers(TieQuery::of(traits, 0)),
+            };
+            if let Some(lowest) = self.sort_members(&contest) {
+                return Some((contest, lowest));
+            }
+        }
+        let class = self.lowest_class(row, list)?;
+        let is_tied = shared.ranking.priority.is_none() && class >= TEAM;
+        let contest = Contest {
+            row,
+            list,
+            class,
+            rivals: if is_tied {
+                Rivals::Tied(TieQuery::of(traits, class - 1))
+            } else {
+                Rivals::OfClass
+            },
+        };
+        self.sort_members(&contest).map(|lowest| (contest, lowest))
+    }
+
+    /// The lowest class of the members of a list.
+    fn lowest_class(&self, row: usize, list: usize) -> Option<u8> {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let mut lowest: Option<u8> = None;
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, (population, seen)) in near.population(list).zip(seen).enumerate() {
+                for place in ones(seen & population) {
+                    let class = shared.class(viewer, near.id(nth * 64 + place));
+                    lowest = Some(lowest.map_or(class, |lowest| lowest.min(class)));
+                }
+            }
+        }
+        lowest
+    }
+
+    /// Those of a word who compete.
+    #[inline]
+    fn competing(&self, contest: &Contest, near: &TargetCell, nth: usize, word: u64) -> u64 {
+        let shared = self.shared;
+        let viewer = self.viewers.id(contest.row);
+        let among = |all: u64, counts: &dyn Fn(u8) -> bool| {
+            let class = |place: usize| shared.class(viewer, near.id(nth * 64 + place));
+            let counted = ones(all).filter(|&place| counts(class(place)));
+            counted.fold(0, |word, place| word | bit(place))
+        };
+        match &contest.rivals {
+            Rivals::Strangers(ties) => {
+                let tied = word & near.ties.mask(nth, ties);
+                word & !among(tied, &|class| shared.goes_first(contest.list, class))
+            }
+            Rivals::Tied(ties) => {
+                let tied = word & near.ties.mask(nth, ties);
+                among(tied, &|class| class == contest.class)
+            }
+            Rivals::OfClass => among(word, &|class| class == contest.class),
+        }
+    }
+
+    /// Sorts the members that compete by how near they count; gives how near the farthest is, if there is any.
+    fn sort_members(&mut self, contest: &Contest) -> Option<usize> {
+        let (shared, row) = (self.shared, contest.row);
+        let here = shared.position(self.viewers.id(row));
+        let ends_m2 = shared.ranking.bands.member_ends_m2();
+        let mut members = std::mem::take(&mut self.scratch.members);
+        members.clear();
+        let mut all = [0; BANDS as usize];
+        for (direction, near) in shared.around(self.viewers.cell as usize) {
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            let population = near.population(contest.list);
+            for (nth, (population, seen)) in population.zip(seen).enumerate() {
+                let listed = seen & population;
+                if listed == 0 {
+                    continue;
+                }
+                let listed = self.competing(contest, near, nth, listed);
+                if listed != 0 {
+                    let index = self.cell.near[direction];
+                    let nearer = shared.slot_positions.nearer(index, nth, here, ends_m2);
+                    let bands = by_band(listed, nearer);
+                    all.iter_mut()
+                        .zip(&bands)
+                        .for_each(|(all, bits)| *all |= bits);
+                    members.push(BandWord::new(self.cell, direction, nth, bands));
+                }
+            }
+        }
+        self.scratch.members = members;
+        all.iter().position(|&any| any != 0)
+    }
+
+    /// Collects those of the same class who are in a nearer band than the farthest member.
+    pub(crate) fn find_nearer(&mut self, contest: &Contest, lowest: usize) {
+        let (shared, row, list) = (self.shared, contest.row, contest.list);
+        let looker = self.view().looker(row);
+        let here = shared.position(looker.id);
+        let ends_m2 = shared.ranking.bands.ends_m2();
+        let count = |bits: u64| bits.count_ones();
+        let members = self.scratch.members.iter();
+        let replaceable: u32 = members
+            .map(|word| count(word.bands[0] | word.bands[1] | word.bands[2]))
+            .sum();
+        let mut found = std::mem::take(&mut self.scratch.outsiders);
+        found.clear();
+        let mut nearest = 0;
+        for direction in ORDERS[quadrant(&shared.grid, self.cell.at, here)] {
+            let index = self.cell.near[direction];
+            let Some(near) = shared.cells.get(index as usize) else {
+                continue;
+            };
+            if usize::from(shared.nearness_of_cell(here, near.at)) <= lowest {
+                continue;
+            }
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, seen) in seen.enumerate() {
+                let unseen = self.view().unseen(list, direction, nth, seen, &looker);
+                if unseen == 0 {
+                    continue;
+                }
+                let nearer = shared.slot_positions.nearer(index, nth, here, ends_m2);
+                // Those who are nearer than the farthest member.
+                let unseen = unseen & nearer[NEAREST - 1 - lowest];
+                if unseen == 0 {
+                    continue;
+                }
+                let unseen = self.competing(contest, near, nth, unseen);
+                if unseen != 0 {
+                    let bands = by_band(unseen, nearer);
+                    nearest += count(bands[NEAREST]);
+                    found.push(BandWord::new(self.cell, direction, nth, bands));
+                }
+            }
+            // Where somebody else has to agree, not all of them will.
+            if nearest >= replaceable && !shared.ranking.mutual {
+                break;
+            }
+        }
+        self.scratch.outsiders = found;
+    }
+
+    /// Lets in the nearest, each instead of a member that counts as farther, the farthest first.
+    fn replace(&mut self, contest: &Contest) {
+        let &Contest {
+            row, list, class, ..
+        } = contest;
+        let viewer = self.viewers.id(row);
+        let list = list as u8;
+        let mut leavers = FarthestFirst::default();
+        let mut count = 0;
+        'enters: for nearness in (1..BANDS as usize).rev() {
+            for outsiders in self.scratch.outsiders.iter().rev() {
+                for place in ones_down(outsiders.bands[nearness]) {
+                    let next = leavers.next(&self.scratch.members, nearness);
+                    let Some((member, leaves, _)) = next else {
+                        break 'enters;
+                    };
+                    let rows = &mut self.viewers.rows;
+                    rows.remove(row, member.word as usize, bit(leaves));
+                    rows.insert(row, outsiders.word as usize, bit(place));
+                    let leave = ViewEvent::Leave {
+                        viewer,
+                        target: member.target(self.shared, self.cell, leaves),
+                        reason: LeaveReason::Evicted,
+                        list,
+                    };
+                    let enter = ViewEvent::Enter {
+                        viewer,
+                        target: outsiders.target(self.shared, self.cell, place),
+                        priority: class,
+                        list,
+                    };
+                    self.scratch.events.extend([leave, enter]);
+                    count += 1;
+                }
+            }
+        }
+        let goes_first = count > 0 && self.shared.goes_first(list.into(), class);
+        self.viewers.states[row].refused |= u8::from(goes_first) << list;
+        let counters = &mut self.scratch.counters;
+        counters.leaves += count;
+        counters.evictions += count;
+        counters.enters += count;
+    }
+}
+
+impl Shared {
+    /// The nearest band in which somebody in a cell could be.
+    fn nearness_of_cell(&self, here: Vec2, cell: GridCell) -> u8 {
+        let nearest = self.nearest_in_cell(here, cell);
+        self.ranking.bands.nearness(here, nearest)
+    }
+
+    /// The nearest place at which somebody in a cell could be.
+    pub(crate) fn nearest_in_cell(&self, here: Vec2, cell: GridCell) -> Vec2 {
+        // Members may stray from their cell by the margin, and beyond the borders of the scene.
+        let (columns, rows) = self.grid.size();
+        let axis = |p: f32, cell: u16, count: u16| {
+            let (size, margin) = (self.grid.cell_m(), self.grid.margin_m());
+            let low = f32::from(cell) * size - margin;
+            let high = f32::from(cell) * size + size + margin;
+            let low = if cell == 0 { f32::NEG_INFINITY } else { low };
+            let high = if cell + 1 == count {
+                f32::INFINITY
+            } else {
+                high
+            };
+            p.clamp(low, high)
+        };
+        Vec2::new(axis(here.x, cell.x, columns), axis(here.y, cell.y, rows))
+    }
+}

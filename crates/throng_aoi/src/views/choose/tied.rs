@@ -1,0 +1,198 @@
+//! Directed sight: those with a tie are let in class by class, from the highest, until no list has anything to gain.
+//!
+//! ```text
+//! who lost somebody and may have refused somebody   all cells
+//! who came                                          cells new to it; of the others those where somebody came, too
+//! ```
+//! Of a class that has more members around than there are places, those of the viewer's own cell go first, then those
+//! towards which it stands, as among strangers (fill.rs). So a list that is full of mates looks at no more of them than it
+//! takes, however many there are: what is left is columns (ties.rs), which are compared eight at once or, in a crowd, indexed.
+//!
+//! Lists of which all have to be compared are left to looks (meet.rs).
+
+use super::victims::ListedTarget;
+use crate::priority::{OWN, TEAM};
+use crate::views::state::bits::{bit, ones};
+use crate::views::state::cells::{ALL_AROUND, ORDERS, TargetCell, quadrant};
+use crate::views::state::object::UNCAPPED;
+use crate::views::state::ties::TieQuery;
+use crate::views::update::pass::CellPass;
+
+/// So few arrivals in a cell that was known before are compared one by one.
+const FEW_ARRIVALS: usize = 8;
+
+impl CellPass<'_> {
+    /// The directions in which one that came may find somebody new.
+    pub(crate) fn new_around(&self, row: usize) -> u16 {
+        let Some(from) = self.came_from(row) else {
+            return ALL_AROUND;
+        };
+        let around = self.shared.around(self.viewers.cell as usize);
+        let is_new = |near: &TargetCell| !from.is_near(near.at) || !near.arrivals.is_empty();
+        around
+            .filter(|(_, near)| is_new(near))
+            .fold(0, |all, (direction, _)| all | 1 << direction)
+    }
+
+    /// Lets in those with a tie to a viewer who stand in these directions and are not seen yet.
+    pub(crate) fn let_in_tied(&mut self, row: usize, directions: u16) {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let traits = &shared.object(viewer).traits;
+        let lists = self.unranked_lists();
+        if directions == ALL_AROUND {
+            self.viewers.states[row].refused &= !lists;
+        }
+        self.begin_evictions();
+        let from = self.came_from(row);
+        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
+        for class in (TEAM..=OWN).rev() {
+            if !self.takes_any(row, lists, class) {
+                // They are passed over, and so count as refused.
+                self.viewers.states[row].refused |= lists;
+                return;
+            }
+            let query = TieQuery::of_class(traits, class);
+            if query.is_empty() {
+                continue;
+            }
+            for direction in ORDERS[quadrant] {
+                let near = shared.cells.get(self.cell.near[direction] as usize);
+                let is_asked = |near: &&TargetCell| {
+                    directions >> direction & 1 != 0 && near.ties.may_have(&query)
+                };
+                if let Some(near) = near.filter(is_asked) {
+                    let was_known = from.is_some_and(|from| from.is_near(near.at));
+                    let few = was_known
+                        && near.arrivals.len() <= FEW_ARRIVALS
+                        && directions != ALL_AROUND;
+                    let takes_more = if few {
+                        self.let_in_arrived(row, direction, near, (lists, class), &query)
+                    } else {
+                        self.let_in_all(row, direction, near, (lists, class), &query)
+                    };
+                    if !takes_more {
+                        self.viewers.states[row].refused |= lists;
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets in those of a class among the few who arrived in a cell; false once no list takes any more of it.
+    fn let_in_arrived(
+        &mut self,
+        row: usize,
+        direction: usize,
+        near: &TargetCell,
+        sought: (u8, u8),
+        query: &TieQuery,
+    ) -> bool {
+        near.arrivals.iter().all(|arrival| {
+            let slot = arrival.slot as usize;
+            let (word, place) = (self.cell.word(direction, slot), slot % 64);
+            let is_unseen = !self.viewers.rows.has(row, word, place);
+            let is_found = is_unseen && near.ties.is_any(slot, query);
+            !is_found || self.let_in_word(row, word, near, slot / 64, sought, bit(slot))
+        })
+    }
+
+    /// Lets in those of a class in a cell; false once no list takes any more of it.
+    fn let_in_all(
+        &mut self,
+        row: usize,
+        direction: usize,
+        near: &TargetCell,
+        sought: (u8, u8),
+        query: &TieQuery,
+    ) -> bool {
+        let mut from = 0;
+        while let Some((nth, unseen)) = self.next_unseen(row, direction, near, query, from) {
+            let word = self.cell.word(direction, nth * 64);
+            if !self.let_in_word(row, word, near, nth, sought, unseen) {
+                return false;
+            }
+            from = nth + 1;
+        }
+        true
+    }
+
+    /// The next word of a cell in which somebody with a tie is not seen yet, and who.
+    #[inline]
+    fn next_unseen(
+        &self,
+        row: usize,
+        direction: usize,
+        near: &TargetCell,
+        query: &TieQuery,
+        from: usize,
+    ) -> Option<(usize, u64)> {
+        let words = self.cell.words_in(direction);
+        // Mostly nobody here has a tie.
+        let (mut seen, mut next) = (None, from);
+        near.ties.words(query, from).find_map(|(nth, tied)| {
+            let rows = &self.viewers.rows;
+            let seen = seen.get_or_insert_with(|| rows.range(row, words.start + from..words.end));
+            let unseen = tied & !seen.nth(nth - next).unwrap_or(0);
+            next = nth + 1;
+            (unseen != 0).then_some((nth, unseen))
+        })
+    }
+
+    /// Lets in those of a word who are of a class and not seen yet; false once no list takes any more of it.
+    fn let_in_word(
+        &mut self,
+        row: usize,
+        word: usize,
+        near: &TargetCell,
+        nth: usize,
+        (lists, class): (u8, u8),
+        unseen: u64,
+    ) -> bool {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        for place in ones(unseen) {
+            let slot = nth * 64 + place;
+            let (target, list) = (near.id(slot), near.list(slot));
+            if lists >> list & 1 == 0 || !near.has(list, slot) || target == viewer {
+                continue;
+            }
+            if !self.takes_any(row, lists, class) {
+                return false;
+            }
+            if !self.takes(row, list, class) {
+                self.viewers.states[row].refused |= 1 << list;
+                continue;
+            }
+            let (a, b) = (shared.object(viewer), shared.object(target));
+            if shared.allows(a, b) {
+                let entrant = ListedTarget {
+                    word,
+                    place,
+                    target,
+                    class: shared.ranking.class(a, b),
+                };
+                self.admit(row, entrant);
+            }
+        }
+        true
+    }
+
+    /// A bit for each list in which strangers are equal, and go after whoever has a tie.
+    fn unranked_lists(&self) -> u8 {
+        let shared = self.shared;
+        let lists = (0..UNCAPPED).filter(|&list| shared.has_list(list) && !shared.is_ranked(list));
+        lists.fold(0, |lists, list| lists | 1 << list)
+    }
+
+    /// Whether a list may take somebody of a class: it has a place, or perhaps a member of a lower class.
+    pub(crate) fn takes(&self, row: usize, list: usize, class: u8) -> bool {
+        let state = &self.viewers.states[row];
+        state.has_place(list) || state.low[list] < class
+    }
+
+    fn takes_any(&self, row: usize, lists: u8, class: u8) -> bool {
+        (0..UNCAPPED).any(|list| lists >> list & 1 != 0 && self.takes(row, list, class))
+    }
+}

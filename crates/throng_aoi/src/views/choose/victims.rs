@@ -1,0 +1,176 @@
+//! Who has to leave a full list for somebody of a higher class: one of the lowest class, the farthest cell's first.
+//!
+//! Mostly that is a stranger, so a search from the farthest cell inwards ends with the first stranger that it meets. Where many
+//! are let into the same list, the next search goes on from where the last one ended: whoever was passed over is no stranger,
+//! and nobody who is let in by eviction is one.
+
+use crate::priority::{CLASS_MAX, rank_of};
+use crate::views::events::{LeaveReason, ViewEvent};
+use crate::views::state::bits::{bit, ones};
+use crate::views::state::cells::{ORDERS, quadrant};
+use crate::views::state::object::UNCAPPED;
+use crate::views::state::rows::AROUND;
+use crate::views::update::pass::{CellPass, EvictionCursor};
+
+/// A member of a list: its word and place in the row, who it is, and its class.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListedTarget {
+    pub(crate) word: usize,
+    pub(crate) place: usize,
+    pub(crate) target: u32,
+    pub(crate) class: u8,
+}
+
+impl CellPass<'_> {
+    /// Nothing is known of who can be evicted: rows may have changed since.
+    pub(crate) fn begin_evictions(&mut self) {
+        self.scratch.search_ends = [None; UNCAPPED];
+    }
+
+    /// The same as [`lowest`](Self::lowest), without another look at those that were passed over since evictions began.
+    pub(crate) fn next_victim(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
+        let end = self.scratch.search_ends[list].filter(|end| end.row == row as u32);
+        let stranger = end.and_then(|end| self.search(row, list, Some(end)));
+        match stranger.filter(|stranger| stranger.class <= self.floor(list)) {
+            Some(stranger) => Some(stranger),
+            None => self.lowest(row, list),
+        }
+    }
+
+    /// The one to evict first: of the lowest class, in the farthest cell. What it learns of the lowest class it remembers.
+    pub(crate) fn lowest(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
+        let lowest = self.search(row, list, None);
+        let class = lowest.map_or(CLASS_MAX, |lowest| lowest.class);
+        self.viewers.states[row].low[list] = class;
+        lowest
+    }
+
+    /// No class in a list is lower.
+    fn floor(&self, list: usize) -> u8 {
+        if self.shared.is_ranked(list) {
+            0
+        } else {
+            self.shared.stranger_class(list)
+        }
+    }
+
+    /// The first of the lowest class from where a search ended, or from the farthest cell.
+    fn search(
+        &mut self,
+        row: usize,
+        list: usize,
+        from: Option<EvictionCursor>,
+    ) -> Option<ListedTarget> {
+        let (shared, floor) = (self.shared, self.floor(list));
+        let viewer = self.viewers.id(row);
+        let mut lowest: Option<ListedTarget> = None;
+        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
+        let skipped = from.map_or(0, |end| usize::from(end.cells));
+        for cells in skipped..AROUND {
+            let direction = ORDERS[quadrant][AROUND - 1 - cells];
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
+            let first = self.cell.first[direction] as usize;
+            let resumed = from.filter(|_| cells == skipped);
+            let words = resumed.map_or(near.words, |end| end.word as usize + 1);
+            let seen = self.viewers.rows.range(row, first..first + words).rev();
+            let population = near.population(list).enumerate().take(words).rev();
+            for ((nth, population), seen) in population.zip(seen) {
+                let mut members = seen & population;
+                if let Some(end) = resumed.filter(|end| end.word as usize == nth) {
+                    members &= end.places;
+                }
+                while members != 0 {
+                    let place = 63 - members.leading_zeros() as usize;
+                    members &= !(1 << place);
+                    let target = near.id(nth * 64 + place);
+                    let class = shared.class(viewer, target);
+                    if lowest.is_none_or(|lowest| class < lowest.class) {
+                        lowest = Some(ListedTarget {
+                            word: first + nth,
+                            place,
+                            target,
+                            class,
+                        });
+                    }
+                    if class <= floor {
+                        self.scratch.search_ends[list] = Some(EvictionCursor {
+                            row: row as u32,
+                            cells: cells as u8,
+                            word: nth as u32,
+                            places: members,
+                        });
+                        return lowest;
+                    }
+                }
+            }
+        }
+        lowest
+    }
+
+    /// A member of the lowest rank, bands included, with its rank; or the first whose rank is as low as it is known that one
+    /// may be, since mostly several are in the farthest band.
+    pub(crate) fn lowest_rank(&self, row: usize, list: usize) -> Option<(u8, ListedTarget)> {
+        let shared = self.shared;
+        let viewer = self.viewers.id(row);
+        let here = shared.position(viewer);
+        // No class is lower, so whoever is no farther than the lowest need not be asked for its own.
+        let state = &self.viewers.states[row];
+        let low = state.low[list];
+        let enough = rank_of(low, 0).max(state.lowest[list]);
+        let mut lowest: Option<(u8, ListedTarget)> = None;
+        let quadrant = quadrant(&shared.grid, self.cell.at, here);
+        'cells: for &direction in ORDERS[quadrant].iter().rev() {
+            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+                continue;
+            };
+            let first = self.cell.first[direction] as usize;
+            let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
+            for (nth, (population, seen)) in near.population(list).zip(seen).enumerate() {
+                for place in ones(seen & population) {
+                    let target = near.id(nth * 64 + place);
+                    let there = shared.position(target);
+                    let nearness = shared.ranking.bands.nearness_of_member(here, there);
+                    let is_lower = |rank| lowest.is_none_or(|lowest| rank < lowest.0);
+                    if !is_lower(rank_of(low, nearness)) {
+                        continue;
+                    }
+                    let class = shared.class(viewer, target);
+                    let rank = rank_of(class, nearness);
+                    if is_lower(rank) {
+                        let word = first + nth;
+                        let member = ListedTarget {
+                            word,
+                            place,
+                            target,
+                            class,
+                        };
+                        lowest = Some((rank, member));
+                        if rank <= enough {
+                            break 'cells;
+                        }
+                    }
+                }
+            }
+        }
+        lowest
+    }
+
+    pub(crate) fn evict(&mut self, row: usize, list: usize, victim: ListedTarget) {
+        self.viewers
+            .rows
+            .remove(row, victim.word, bit(victim.place));
+        let state = &mut self.viewers.states[row];
+        state.count[list] -= 1;
+        state.refused |= u8::from(self.shared.goes_first(list, victim.class)) << list;
+        self.scratch.counters.leaves += 1;
+        self.scratch.counters.evictions += 1;
+        self.scratch.events.push(ViewEvent::Leave {
+            viewer: self.viewers.id(row),
+            target: victim.target,
+            reason: LeaveReason::Evicted,
+            list: list as u8,
+        });
+    }
+}

@@ -1,0 +1,431 @@
+//! Single situations, each with what must come of it.
+
+use super::*;
+use crate::priority::{OTHER, TEAM};
+
+/// A crowd of players with this team each, all in one spot; the first is the only viewer.
+fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
+    let (_, mut views) = scene(Sight::Directed);
+    for (id, &team) in teams.iter().enumerate() {
+        let traits = ViewTraits {
+            team,
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            traits,
+            viewable: true,
+        };
+        let caps = (id == 0).then(|| ViewCaps::all(cap));
+        views
+            .insert(id as u32, vec2(35.0, 25.0), profile, caps)
+            .expect("a free id");
+    }
+    views
+}
+
+/// What an update told: viewer, target, and the class it entered with or why it left.
+fn step(views: &mut SceneViews, looks: u32) -> Vec<(u32, u32, Result<u8, LeaveReason>)> {
+    let mut events = Vec::new();
+    views.update(looks, &mut events);
+    assert_eq!(views.validate(), Ok(()));
+    let told = events.iter().map(|event| {
+        let (viewer, target) = event.pair();
+        let what = match *event {
+            ViewEvent::Enter { priority, .. } => Ok(priority),
+            ViewEvent::Leave { reason, .. } => Err(reason),
+        };
+        (viewer, target, what)
+    });
+    told.collect()
+}
+
+fn seen(views: &SceneViews) -> Vec<u32> {
+    let mut seen: Vec<u32> = views.seen_by(0).map(|(target, _)| target).collect();
+    seen.sort_unstable();
+    seen
+}
+
+#[test]
+fn entrants_are_served_from_the_top_class_then_by_id() {
+    let mut views = crowd(3, &[1, 2, 2, 1, 2, 1]);
+    assert_eq!(
+        step(&mut views, 0),
+        [(0, 3, Ok(TEAM)), (0, 5, Ok(TEAM)), (0, 1, Ok(OTHER))]
+    );
+}
+
+#[test]
+fn a_full_list_evicts_its_lowest_class_and_of_these_the_largest_id() {
+    let mut views = crowd(3, &[1, 2, 2, 2, 2]);
+    step(&mut views, 0);
+    views.set_traits(
+        4,
+        ViewTraits {
+            team: 1,
+            ..ViewTraits::default()
+        },
+    );
+    let events = step(&mut views, 0);
+    assert_eq!(
+        events,
+        [(0, 3, Err(LeaveReason::Evicted)), (0, 4, Ok(TEAM)),]
+    );
+}
+
+#[test]
+fn equals_do_not_evict_each_other() {
+    let mut views = crowd(2, &[1, 2, 2, 2]);
+    step(&mut views, 0);
+    let before = seen(&views);
+    views.remove(3, Removal::Despawn);
+    views.teleport(2, vec2(34.0, 24.0));
+    assert!(step(&mut views, 9).is_empty());
+    assert_eq!(seen(&views), before);
+}
+
+#[test]
+fn a_free_place_goes_to_somebody_who_was_left_out_in_the_same_tick() {
+    let mut views = crowd(2, &[1, 2, 2, 2]);
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [1, 2]);
+    views.remove(1, Removal::Despawn);
+    step(&mut views, 0);
+    assert_eq!((seen(&views), views.queue_len()), (vec![2, 3], 0));
+    assert_eq!(views.counters().refills, 3, "two when it came, one now");
+}
+
+#[test]
+fn a_free_place_goes_to_a_friend_who_was_refused_before_strangers() {
+    let mut views = crowd(2, &[1, 2, 2, 1, 1, 1]);
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [3, 4]);
+    assert_eq!(views.counters().refused, 1);
+    views.remove(3, Removal::Despawn);
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [4, 5]);
+}
+
+#[test]
+fn a_lowered_cap_drops_the_lowest_and_a_raised_one_brings_them_back() {
+    let mut views = crowd(4, &[1, 2, 2, 1, 2]);
+    step(&mut views, 0);
+    views.set_caps(0, Some(ViewCaps::all(2)));
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [1, 3]);
+    views.set_caps(0, Some(ViewCaps::all(4)));
+    step(&mut views, 1);
+    assert_eq!(seen(&views), [1, 2, 3, 4]);
+}
+
+#[test]
+fn whoever_walks_along_a_border_does_not_flicker() {
+    let mut views = crowd(9, &[1, 2]);
+    views.teleport(1, vec2(49.0, 25.0));
+    assert_eq!(step(&mut views, 9).len(), 1);
+    for x in [50.0, 49.0, 52.4, 47.6, 50.0] {
+        views.locate(1, vec2(x, 25.0));
+        assert!(step(&mut views, 9).is_empty(), "at {x}");
+    }
+    views.locate(1, vec2(52.5, 25.0));
+    assert_eq!(step(&mut views, 9), [(0, 1, Err(LeaveReason::Range))]);
+}
+
+#[test]
+fn two_who_cross_a_border_together_keep_seeing_each_other() {
+    let mut views = crowd(9, &[1, 2]);
+    views.teleport(1, vec2(49.0, 25.0));
+    step(&mut views, 9);
+    views.locate(0, vec2(45.0, 25.0));
+    views.locate(1, vec2(55.0, 25.0));
+    assert!(step(&mut views, 9).is_empty());
+}
+
+#[test]
+fn two_who_step_towards_each_other_meet() {
+    let mut views = crowd(9, &[1, 2]);
+    views.teleport(0, vec2(5.0, 25.0));
+    views.teleport(1, vec2(25.0, 25.0));
+    assert!(step(&mut views, 9).is_empty());
+    views.locate(0, vec2(15.0, 25.0));
+    views.locate(1, vec2(15.0, 25.0));
+    assert_eq!(step(&mut views, 9), [(0, 1, Ok(OTHER))]);
+}
+
+#[test]
+fn a_viewer_that_moves_and_changes_its_ties_needs_no_look() {
+    let mut views = crowd(2, &[1, 2, 2, 3]);
+    step(&mut views, 0);
+    assert_eq!(seen(&views), [1, 2]);
+    views.set_traits(
+        0,
+        ViewTraits {
+            team: 3,
+            ..ViewTraits::default()
+        },
+    );
+    views.teleport(0, vec2(25.0, 25.0));
+    step(&mut views, 0);
+    assert_eq!((seen(&views), views.queue_len()), (vec![1, 3], 0));
+}
+
+#[test]
+fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
+    let mut views = crowd(9, &[1, 2]);
+    step(&mut views, 9);
+    let profile = Profile {
+        class: KindClass::Npc,
+        visibility: Visibility::Scene,
+        traits: ViewTraits::default(),
+        viewable: true,
+    };
+    assert!(views.remove(1, Removal::Scene));
+    views
+        .insert(1, vec2(1.0, 1.0), profile, None)
+        .expect("a free id");
+    assert_eq!(
+        step(&mut views, 9),
+        [(0, 1, Err(LeaveReason::Scene)), (0, 1, Ok(OTHER)),]
+    );
+    assert_eq!(views.uncapped_len(0), 1);
+}
+
+#[test]
+fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
+    let mut views = crowd(9, &[1]);
+    let profile = Profile {
+        class: KindClass::Npc,
+        visibility: Visibility::Near,
+        traits: ViewTraits::default(),
+        viewable: true,
+    };
+    let inserted = views.insert(IDS, Vec2::ZERO, profile, None);
+    assert_eq!(
+        inserted,
+        Err(InsertError::IdBeyondLimit {
+            id: IDS,
+            limit: IDS
+        })
+    );
+    assert!(!views.remove(u32::MAX, Removal::Despawn));
+    views.locate(u32::MAX, Vec2::ZERO);
+    views.teleport(9, Vec2::ZERO);
+    views.set_hidden(9, true);
+    views.set_caps(9, None);
+    assert!(step(&mut views, 9).is_empty() && !views.contains(9));
+}
+
+#[test]
+fn the_check_finds_a_forgotten_refusal() {
+    let mut views = crowd(1, &[1, 1, 1]);
+    step(&mut views, 9);
+    views.viewers[0].states[0].refused = 0;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("forgotten"), "{fault}");
+}
+
+#[test]
+fn the_check_finds_a_bit_that_nobody_counted_and_a_place_that_nobody_filled() {
+    let mut views = crowd(2, &[1, 2, 2, 2]);
+    step(&mut views, 9);
+    let whole = views.clone();
+    views.viewers[0].rows.insert(0, 0, 1 << 3);
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("its cap is 2"), "{fault}");
+    let mut views = whole;
+    views.viewers[0].rows.remove(0, 0, 1 << 2);
+    views.viewers[0].states[0].count[0] -= 1;
+    views.counters.leaves += 1;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("has a place for"), "{fault}");
+}
+
+#[test]
+fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
+    let (_, mut views) = scene(Sight::Directed);
+    views.set_sweeps_max(2);
+    for id in 0..9 {
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            traits: ViewTraits::default(),
+            viewable: true,
+        };
+        let inserted = views.insert(id, vec2(35.0, 25.0), profile, Some(ViewCaps::all(20)));
+        inserted.expect("a free id");
+    }
+    assert_eq!(step(&mut views, 0).len(), 2 * 8, "two look around");
+    assert!(views.queued().eq(2..9));
+    assert_eq!(step(&mut views, 3).len(), 3 * 8);
+    assert_eq!(step(&mut views, u32::MAX).len(), 4 * 8);
+    (0..9).for_each(|id| views.teleport(id, vec2(5.0, 45.0)));
+    assert!(step(&mut views, 0).is_empty(), "they stay together");
+    assert!(views.queued().eq(2..9));
+    step(&mut views, u32::MAX);
+    assert_eq!(views.queue_len(), 0);
+    views.teleport(0, vec2(65.0, 5.0));
+    assert_eq!(step(&mut views, 0).len(), 2 * 8, "leaving is never put off");
+}
+
+#[test]
+fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
+    let size_m = (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M);
+    let views = SceneViews::with_size(size_m, CELL_M, MARGIN_M, 64);
+    let mut views = views.expect("a legal scene").with_sight(Sight::Mutual);
+    views.set_rules(
+        None,
+        Some(|a, b| if a.tag[0].max(b.tag[0]) == 1 { 10 } else { 1 }),
+    );
+    let insert = |views: &mut SceneViews, id: u32, at: Vec2, tag: u32, cap: u16| {
+        let traits = ViewTraits {
+            tag: [tag, 0],
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            traits,
+            viewable: true,
+        };
+        let caps = Some(ViewCaps::all(cap));
+        views.insert(id, at, profile, caps).expect("a free id");
+    };
+    let (here, beside) = (vec2(35.0, 25.0), vec2(35.0 + CELL_M, 25.0));
+    (1..60).for_each(|id| insert(&mut views, id, here, 0, 200));
+    insert(&mut views, 60, beside, 1, 200);
+    step(&mut views, 1_000);
+    insert(&mut views, 61, here, 0, 10);
+    step(&mut views, 1_000);
+    let seen: Vec<u32> = views.seen_by(61).map(|(target, _)| target).collect();
+    assert!(seen.contains(&60) && seen.len() == 10, "{seen:?}");
+}
+
+#[test]
+fn who_aims_at_an_id_beyond_all_is_tied_to_nobody() {
+    let mut views = crowd(1, &[1, 2, 2]);
+    let target = u32::MAX;
+    let traits = ViewTraits {
+        target,
+        ..ViewTraits::default()
+    };
+    views.set_traits(0, traits);
+    views.set_rerank_ticks(1);
+    step(&mut views, 9);
+    step(&mut views, 9);
+    assert_eq!(seen(&views), [1]);
+}
+
+#[test]
+fn who_aims_at_an_id_beyond_all_looks_no_farther_than_rows_go() {
+    // From 113 on the columns of a cell are longer than its rows.
+    let size_m = (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M);
+    let views = SceneViews::with_size(size_m, CELL_M, MARGIN_M, 128);
+    let mut views = views.expect("a legal scene");
+    views.set_rerank_ticks(1);
+    for id in 0..120 {
+        let target = if id == 0 { u32::MAX } else { 0 };
+        let traits = ViewTraits {
+            team: 1 + id % 2,
+            target,
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            traits,
+            viewable: true,
+        };
+        let caps = (id == 0).then(|| ViewCaps::all(2));
+        let inserted = views.insert(id, vec2(35.0, 25.0), profile, caps);
+        inserted.expect("a free id");
+    }
+    step(&mut views, 1_000);
+    step(&mut views, 1_000);
+    assert_eq!(seen(&views).len(), 2);
+}
+
+#[test]
+fn the_check_finds_a_bit_of_a_slot_that_nobody_has() {
+    let mut views = crowd(2, &[1, 2]);
+    step(&mut views, 9);
+    views.viewers[0].rows.insert(0, 0, 1 << 9);
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("that nobody has"), "{fault}");
+}
+
+/// A scene in which sight is mutual, with one of each of these classes and caps, as scenery or not.
+fn peers(cast: &[(KindClass, Option<ViewCaps>, bool)]) -> SceneViews {
+    let (_, mut views) = scene(Sight::Mutual);
+    for (id, &(class, caps, scenery)) in (0..).zip(cast) {
+        let traits = ViewTraits {
+            scenery,
+            team: 1,
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class,
+            visibility: Visibility::Near,
+            traits,
+            viewable: true,
+        };
+        views
+            .insert(id, vec2(35.0, 25.0), profile, caps)
+            .expect("a free id");
+        step(&mut views, 9);
+    }
+    views
+}
+
+#[test]
+fn the_check_finds_a_refusal_that_the_end_which_refused_has_forgotten() {
+    let one = (KindClass::Player, Some(ViewCaps::all(1)), false);
+    let mut views = peers(&[one; 3]);
+    assert!(views.visible(0, 1) && !views.visible(2, 0));
+    views.viewers[0].states[0].refused = 0;
+    let fault = views.validate().unwrap_err();
+    assert!(fault.to_string().contains("forgotten"), "{fault}");
+}
+
+#[test]
+fn a_freed_end_of_a_pair_asks_those_who_would_give_up_scenery_for_it() {
+    let caps = Some(ViewCaps::all(1));
+    let of_npcs = Some(ViewCaps {
+        players: 0,
+        ..ViewCaps::all(1)
+    });
+    let (player, npc) = (KindClass::Player, KindClass::Npc);
+    let mut views = peers(&[
+        (player, caps, false),
+        (npc, caps, false),
+        (npc, None, true),
+        (player, of_npcs, false),
+    ]);
+    // Nobody is tied to anybody.
+    for id in 0..4 {
+        let traits = views.traits(id).expect("it was inserted");
+        views.set_traits(id, ViewTraits { team: 0, ..traits });
+    }
+    step(&mut views, 9);
+    assert!(views.visible(0, 1) && views.visible(3, 2) && !views.visible(3, 1));
+    views.remove(0, Removal::Despawn);
+    step(&mut views, 9);
+    assert!(views.visible(3, 1) && views.visible(1, 3) && !views.visible(3, 2));
+}
+
+/// Where all are compared, who lost somebody waits for its look: so many looks a tick, however many saw the one that left.
+#[test]
+fn places_of_a_ranking_of_ones_own_are_filled_by_looks() {
+    let mut views = crowd(2, &[1; 9]);
+    let caps = Some(ViewCaps::all(2));
+    (1..8).for_each(|id| views.set_caps(id, caps));
+    views.set_rules(None, Some(|_, b| if b.id == 8 { 9 } else { 1 }));
+    step(&mut views, 0);
+    assert_eq!(views.watchers_len(8), 8);
+    views.remove(8, Removal::Despawn);
+    assert_eq!(step(&mut views, 9).len(), 8, "all lose it");
+    assert!(views.queued().eq(0..8));
+    assert_eq!(step(&mut views, 3).len(), 3);
+    assert_eq!(step(&mut views, 9).len(), 5);
+    assert_eq!(views.queue_len(), 0);
+}

@@ -1,0 +1,406 @@
+//! Mutual sight, crowds in one square, and long runs.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+use crate::{reference::PooledViews, sets::SetViews, workload};
+
+/// Everybody sees and is seen, near, as a player.
+fn add(views: &mut SceneViews, id: u32, at: Vec2, traits: ViewTraits, cap: u16) {
+    let profile = Profile {
+        class: KindClass::Player,
+        visibility: Visibility::Near,
+        traits,
+        viewable: true,
+    };
+    let inserted = views.insert(id, at, profile, Some(ViewCaps::all(cap)));
+    inserted.expect("a free id");
+}
+
+fn seen(views: &SceneViews, viewer: u32) -> Vec<u32> {
+    let mut seen: Vec<u32> = views.seen_by(viewer).map(|(target, _)| target).collect();
+    seen.sort_unstable();
+    seen
+}
+
+fn small(sight: Sight, caps: &[u16]) -> SceneViews {
+    let (_, mut views) = scene(sight);
+    for (id, &cap) in (0..).zip(caps) {
+        add(&mut views, id, vec2(35.0, 25.0), ViewTraits::default(), cap);
+    }
+    views.update(u32::MAX, &mut Vec::new());
+    assert_eq!(views.validate(), Ok(()));
+    views
+}
+
+#[test]
+fn a_newcomer_among_full_pairs_sees_nobody_until_somebody_leaves() {
+    let mut views = small(Sight::Mutual, &[1, 1, 1]);
+    assert_eq!(
+        [0, 1, 2].map(|id| seen(&views, id)),
+        [vec![1], vec![0], vec![]]
+    );
+    assert!(views.visible(0, 1) && views.visible(1, 0) && !views.visible(2, 0));
+    assert_eq!(views.watchers(0).collect::<Vec<_>>(), [1]);
+    views.remove(1, Removal::Despawn);
+    views.update(1, &mut Vec::new());
+    assert_eq!([0, 2].map(|id| seen(&views, id)), [vec![2], vec![0]]);
+    let directed = small(Sight::Directed, &[1, 1, 1]);
+    assert_eq!(
+        [0, 1, 2].map(|id| seen(&directed, id)),
+        [vec![1], vec![0], vec![0]]
+    );
+}
+
+#[test]
+fn a_pair_counts_as_the_higher_of_its_classes_and_both_ends_must_accept() {
+    let mut views = small(Sight::Mutual, &[2, 1, 1, 0]);
+    assert_eq!(seen(&views, 0), [1, 2]);
+    // 2 has picked 1 for its target: for 1 too this goes before seeing 0.
+    let aimed = ViewTraits {
+        target: 1,
+        ..ViewTraits::default()
+    };
+    views.set_traits(2, aimed);
+    let mut events = Vec::new();
+    views.update(u32::MAX, &mut events);
+    assert_eq!(
+        [0, 1, 2].map(|id| seen(&views, id)),
+        [vec![], vec![2], vec![1]]
+    );
+    assert_eq!(views.counters().evictions, 2, "{events:?}");
+    // 3 takes nobody, so nobody is evicted for it.
+    views.set_traits(3, aimed);
+    events.clear();
+    views.update(u32::MAX, &mut events);
+    assert_eq!(events, []);
+    assert_eq!(views.validate(), Ok(()));
+}
+
+/// A scene at rest in which two may begin, or cease, to see each other, and nothing else changes.
+#[test]
+fn one_change_among_pairs_at_rest_evicts_at_most_two_a_class() {
+    let (mut evictions_max, mut links_max) = (0, 0);
+    for seed in 0..4_000 {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let (_, mut views) = scene(Sight::Mutual);
+        let count = random.random_range(3..16u32);
+        for id in 0..count {
+            let traits = ViewTraits {
+                team: random.random_range(0..3),
+                party: random.random_range(0..3),
+                guild: random.random_range(0..3),
+                target: random.random_range(0..count + 5),
+                // The first and the second share no layer; all others share one with everybody.
+                layers: [0b001, 0b010].get(id as usize).copied().unwrap_or(0b111),
+                sees: [0b101, 0b110].get(id as usize).copied().unwrap_or(0b111),
+                ..ViewTraits::default()
+            };
+            add(
+                &mut views,
+                id,
+                vec2(35.0, 25.0),
+                traits,
+                random.random_range(0..5),
+            );
+        }
+        views.update(u32::MAX, &mut Vec::new());
+        let first = views.traits(0).expect("the first is there");
+        for sees in [0b111, 0b101] {
+            let other = views.traits(1).expect("the second is there");
+            let sees_back = if sees == 0b111 { 0b111 } else { 0b110 };
+            views.set_traits(
+                1,
+                ViewTraits {
+                    sees: sees_back,
+                    ..other
+                },
+            );
+            views.set_traits(0, ViewTraits { sees, ..first });
+            let before = views.counters();
+            views.update(u32::MAX, &mut Vec::new());
+            assert_eq!(views.validate(), Ok(()), "seed {seed}");
+            assert_eq!(views.queue_len(), 0);
+            let after = views.counters();
+            evictions_max = evictions_max.max(after.evictions - before.evictions);
+            links_max = links_max.max((after.enters - before.enters) / 2);
+        }
+    }
+    // Classes from somebody without a tie to the own target.
+    let classes = 6;
+    assert!(
+        evictions_max <= 2 * (classes - 1),
+        "{evictions_max} evictions"
+    );
+    assert!(links_max <= 2 * classes + 1, "{links_max} pairs");
+    assert!(
+        evictions_max >= 2,
+        "nothing was evicted, so nothing was tested"
+    );
+}
+
+/// How many a viewer's list has from each band, the nearest last, and how many there are.
+fn bands_of(views: &SceneViews, viewer: u32, count: u32) -> [[usize; 4]; 2] {
+    let bands = Bands::new(views.grid().cell_m());
+    let place = |id| views.position(id).unwrap_or_default();
+    let nearness = |id| usize::from(bands.nearness(place(viewer), place(id)));
+    let (mut listed, mut all) = ([0; 4], [0; 4]);
+    views
+        .seen_by(viewer)
+        .for_each(|(id, _)| listed[nearness(id)] += usize::from(id < count));
+    (0..count)
+        .filter(|&id| id != viewer)
+        .for_each(|id| all[nearness(id)] += 1);
+    [listed, all]
+}
+
+#[test]
+fn of_five_thousand_in_one_square_each_sees_its_nearest_band_and_all_see_the_boss() {
+    let count = 5_000;
+    let mut random = Pcg64Mcg::seed_from_u64(5);
+    let views = SceneViews::with_size((1_000.0, 1_000.0), 50.0, 5.0, count + 1);
+    let mut views = views.expect("a legal scene");
+    let spot = |random: &mut Pcg64Mcg| {
+        vec2(
+            random.random_range(150.0..200.0),
+            random.random_range(150.0..200.0),
+        )
+    };
+    for id in 0..count {
+        add(
+            &mut views,
+            id,
+            spot(&mut random),
+            ViewTraits::default(),
+            100,
+        );
+    }
+    let boss = Profile {
+        class: KindClass::Npc,
+        visibility: Visibility::Scene,
+        traits: ViewTraits::default(),
+        viewable: true,
+    };
+    views
+        .insert(count, vec2(999.0, 1.0), boss, None)
+        .expect("a free id");
+    views.set_rerank_ticks(0);
+    views.update(u32::MAX, &mut Vec::new());
+    assert_eq!(views.watchers_len(count), count as usize);
+    let check = |views: &SceneViews| {
+        for viewer in (0..count).step_by(7) {
+            let [listed, all] = bands_of(views, viewer, count);
+            assert_eq!(listed.iter().sum::<usize>(), 100);
+            assert_eq!(
+                listed[3],
+                all[3].min(100),
+                "{viewer} has {listed:?} of {all:?}"
+            );
+        }
+    };
+    check(&views);
+    // All change places; a share of a quarter has seen to it four updates later.
+    for id in 0..count {
+        views.locate(id, spot(&mut random));
+    }
+    views.set_rerank_ticks(4);
+    (0..4).for_each(|_| views.update(count, &mut Vec::new()));
+    for viewer in (0..count).step_by(7) {
+        let [listed, all] = bands_of(&views, viewer, count);
+        // Members that went no farther than the hysteresis beyond the nearest band may stay.
+        let place = |id| views.position(id).unwrap_or_default();
+        let far = |id: u32| place(id).distance(place(viewer)) > 25.0 + 50.0 * Bands::HYSTERESIS;
+        let farther = views
+            .seen_by(viewer)
+            .filter(|&(id, _)| id < count && far(id))
+            .count();
+        assert!(
+            all[3] >= 100 && farther == 0,
+            "{viewer} has {listed:?} of {all:?}, {farther} far"
+        );
+    }
+}
+
+#[test]
+fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
+    for sight in [Sight::Directed, Sight::Mutual] {
+        let mut random = Pcg64Mcg::seed_from_u64(6);
+        let count = 200;
+        let views = SceneViews::with_size((70.0, 50.0), CELL_M, 0.0, count);
+        let mut views = views.expect("a legal scene").with_sight(sight);
+        let spot = |random: &mut Pcg64Mcg| {
+            vec2(
+                random.random_range(0.0..70.0),
+                random.random_range(0.0..50.0),
+            )
+        };
+        for id in 0..count {
+            let traits = ViewTraits {
+                team: id % 9,
+                ..ViewTraits::default()
+            };
+            add(&mut views, id, spot(&mut random), traits, 8);
+        }
+        let (mut changes, mut events, mut warm) = (0, Vec::new(), usize::MAX);
+        while changes < 1_000_000 {
+            for _ in 0..100 {
+                let id = random.random_range(0..count);
+                let before = views.cell(id);
+                views.locate(id, spot(&mut random));
+                changes += u32::from(views.cell(id) != before);
+            }
+            events.clear();
+            views.update(64, &mut events);
+            if changes > 100_000 && warm == usize::MAX {
+                warm = views.allocated_bytes();
+            }
+        }
+        assert_eq!(views.validate(), Ok(()));
+        let bytes = views.allocated_bytes();
+        assert!(bytes <= warm + warm / 4, "{warm} bytes became {bytes}");
+        assert!(views.queue_len() <= count as usize);
+    }
+}
+
+/// The walkers of the benches, in all four ways: the same lists where caps do not bite, the same classes where they do.
+#[test]
+fn the_designs_that_are_measured_beside_see_the_same() {
+    let count = 300;
+    let traits: Vec<ViewTraits> = (0..count)
+        .map(|id| ViewTraits {
+            team: id % 9 + 1,
+            ..workload::traits(id)
+        })
+        .collect();
+    for cap in [u16::MAX, 7] {
+        let mut walkers = workload::Walkers::new(count, 400.0, 2.5);
+        let mut ours = [Sight::Directed, Sight::Mutual].map(|sight| walkers.views(sight, cap));
+        for views in &mut ours {
+            (0..count).for_each(|id| views.set_traits(id, traits[id as usize]));
+        }
+        let cell_m = workload::CELL_M;
+        let mut pooled = PooledViews::new(400.0, cell_m, u32::from(cap), traits.clone());
+        let mut sets = SetViews::new(400.0, cell_m, usize::from(cap), traits.clone());
+        let mut evicted = 0;
+        for _ in 0..200 {
+            walkers.walk();
+            for views in &mut ours {
+                walkers.locate(views);
+                views.update(u32::MAX, &mut Vec::new());
+            }
+            pooled.update(&walkers.positions);
+            sets.update(&walkers.positions);
+            for viewer in 0..count {
+                let mut expected: Vec<u32> = sets.seen_by(viewer).iter().copied().collect();
+                expected.sort_unstable();
+                let mut in_pool: Vec<u32> = pooled.seen_by(viewer).collect();
+                in_pool.sort_unstable();
+                assert!(in_pool.iter().all(|&other| pooled.sees(other, viewer)));
+                assert!(in_pool.len() <= usize::from(cap));
+                if cap == u16::MAX {
+                    assert_eq!(in_pool, expected);
+                    assert!(ours.iter().all(|views| seen(views, viewer) == expected));
+                    continue;
+                }
+                let mut classes: Vec<u8> = ours[0].seen_by(viewer).map(|seen| seen.1).collect();
+                let mut in_set: Vec<u8> = expected
+                    .iter()
+                    .map(|&target| sets.class(viewer, target))
+                    .collect();
+                classes.sort_unstable();
+                in_set.sort_unstable();
+                assert_eq!(classes, in_set, "{viewer}");
+            }
+            evicted = ours[1].counters().evictions;
+        }
+        assert!(pooled.event_count > 0 && sets.event_count > 0);
+        assert!(cap == u16::MAX || evicted > 0, "caps bite");
+    }
+}
+
+/// Lists that are full of strangers and friends, of whom many change sides at once, while others come and go: whoever gains
+/// then does so by eviction, and no list is ever over its cap.
+#[test]
+fn many_who_change_sides_at_once_leave_all_lists_within_their_caps() {
+    for seed in 0..60 {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut views =
+            SceneViews::with_size((90.0, 90.0), 30.0, 3.0, 64).expect("a grid of nine cells");
+        let of_team = |team| ViewTraits {
+            team,
+            ..ViewTraits::default()
+        };
+        for id in 0..60 {
+            let at = vec2(
+                random.random_range(0.0..90.0),
+                random.random_range(0.0..90.0),
+            );
+            let cap = random.random_range(3..12);
+            add(&mut views, id, at, of_team(random.random_range(1..4)), cap);
+        }
+        for _ in 0..30 {
+            for _ in 0..random.random_range(0..40) {
+                let id = random.random_range(0..60);
+                match random.random_range(0..3) {
+                    0 => views.set_traits(id, of_team(random.random_range(1..4))),
+                    1 => views.locate(id, vec2(random.random_range(0.0..90.0), 50.0)),
+                    _ => views.teleport(id, vec2(random.random_range(0.0..90.0), 20.0)),
+                }
+            }
+            views.update(random.random_range(0..20), &mut Vec::new());
+            assert_eq!(views.validate(), Ok(()), "seed {seed}");
+        }
+    }
+}
+
+/// Mates in one cell, far more than a list holds, and one who stands beside them.
+fn mates(count: u32) -> SceneViews {
+    let (size_m, cell_m) = ((70.0, 50.0), CELL_M);
+    let mut views = SceneViews::with_size(size_m, cell_m, 0.0, count).expect("a legal scene");
+    let mate = |party| ViewTraits {
+        team: 1,
+        party,
+        ..ViewTraits::default()
+    };
+    for id in 0..count {
+        let at = vec2(21.0 + (id % 8) as f32, 21.0 + (id / 8 % 8) as f32);
+        add(&mut views, id, at, mate(0), 10);
+    }
+    views.update(u32::MAX, &mut Vec::new());
+    views
+}
+
+#[test]
+fn a_place_among_mates_that_falls_free_is_filled_without_asking_all_of_them() {
+    let count = 400;
+    let mut views = mates(count);
+    let before = views.counters();
+    let watchers = views.watchers_len(1) as u64;
+    views.remove(1, Removal::Despawn);
+    views.update(0, &mut Vec::new());
+    assert_eq!(views.validate(), Ok(()));
+    let after = views.counters();
+    assert!(watchers > 100, "{watchers} saw it");
+    assert_eq!(after.enters - before.enters, watchers);
+    let refused = after.refused - before.refused;
+    assert!(refused <= watchers, "{refused} were asked in vain");
+}
+
+#[test]
+fn mates_who_step_into_the_next_cell_together_do_not_all_ask_each_other() {
+    let count = 400;
+    let mut views = mates(count);
+    let before = views.counters();
+    for id in 0..count / 2 {
+        let at = views.position(id).expect("it is here");
+        views.locate(id, at + vec2(10.0, 0.0));
+    }
+    views.update(0, &mut Vec::new());
+    assert_eq!(views.validate(), Ok(()));
+    let refused = views.counters().refused - before.refused;
+    assert!(
+        refused <= u64::from(count) * 2,
+        "{refused} were asked in vain"
+    );
+}

@@ -1,0 +1,308 @@
+//! Cells with many words of slots, that come, go and walk: rows are laid out anew, slots and rows change hands.
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+use crate::views::state::cells::{TargetCell, ViewerCell};
+use crate::views::update::room::ROOM_TICKS;
+use crate::workload;
+
+/// A crowd that comes, walks, teleports, goes and comes back, a part of it at a time.
+struct Dense {
+    random: Pcg64Mcg,
+    size_m: Vec2,
+    views: SceneViews,
+    present: Vec<u32>,
+    absent: Vec<u32>,
+    /// What the events told.
+    links: BTreeSet<(u32, u32)>,
+    words_max: usize,
+}
+
+impl Dense {
+    fn new(sight: Sight, (columns, rows): (u16, u16), count: u32, seed: u64) -> Self {
+        let size_m = vec2(f32::from(columns), f32::from(rows)) * CELL_M;
+        let views = SceneViews::with_size(size_m.into(), CELL_M, MARGIN_M, count);
+        let mut views = views.expect("a legal scene").with_sight(sight);
+        views.set_rerank_ticks(16);
+        Self {
+            random: Pcg64Mcg::seed_from_u64(seed),
+            size_m,
+            views,
+            present: Vec::new(),
+            absent: (0..count).collect(),
+            links: BTreeSet::new(),
+            words_max: 0,
+        }
+    }
+
+    /// Most of them in one cell.
+    fn spot(&mut self) -> Vec2 {
+        let (x, y) = (self.random.random(), self.random.random());
+        if self.random.random_bool(0.6) {
+            vec2(x, y) * CELL_M + self.size_m * 0.5 - CELL_M * 0.5
+        } else {
+            vec2(x, y) * self.size_m
+        }
+    }
+
+    fn somebody(&mut self) -> Option<u32> {
+        let nth = self.random.random_range(0..self.present.len().max(1));
+        self.present.get(nth).copied()
+    }
+
+    fn insert(&mut self) {
+        let at = self.spot();
+        let random = &mut self.random;
+        let nth = random.random_range(0..self.absent.len());
+        let id = self.absent.swap_remove(nth);
+        let class = if random.random_bool(0.8) {
+            KindClass::Player
+        } else {
+            KindClass::Npc
+        };
+        let traits = ViewTraits {
+            team: random.random_range(0..9),
+            party: random.random_range(0..50),
+            ..ViewTraits::default()
+        };
+        let profile = Profile {
+            class,
+            visibility: if random.random_bool(0.95) {
+                Visibility::Near
+            } else {
+                Visibility::Far(2)
+            },
+            traits,
+            viewable: random.random_bool(0.95),
+        };
+        let is_viewer = random.random_bool(0.9);
+        let cap = random.random_range(0..40);
+        let caps = is_viewer.then(|| ViewCaps::all(cap));
+        let inserted = self.views.insert(id, at, profile, caps);
+        inserted.expect("a free id");
+        self.present.push(id);
+    }
+
+    fn remove(&mut self) {
+        let nth = self.random.random_range(0..self.present.len());
+        let id = self.present.swap_remove(nth);
+        assert!(self.views.remove(id, Removal::Despawn));
+        self.absent.push(id);
+    }
+
+    /// Rules of the scene for a while, a ranking of its own among them, and how many may look around in an update.
+    fn change_rules(&mut self) {
+        let filter: Option<ViewFilter> = Some(|a, b| (a.id ^ b.id) % 16 != 3);
+        let priority: Option<ViewPriority> =
+            Some(|a, b| (b.id % 3 + u32::from(a.team == b.team)) as u8);
+        let filter = filter.filter(|_| self.random.random_bool(0.4));
+        let priority = priority.filter(|_| self.random.random_bool(0.2));
+        self.views.set_rules(filter, priority);
+    }
+
+    /// Something happens to somebody, mostly a step.
+    fn disturb(&mut self, id: u32) {
+        let step = vec2(self.random.random(), self.random.random()) * 8.0 - 4.0;
+        let from = self.views.position(id).expect("it is present");
+        match self.random.random_range(0..40) {
+            0 => {
+                let to = self.spot();
+                self.views.teleport(id, to);
+            }
+            1 => {
+                let traits = self.views.traits(id).expect("it is present");
+                let team = self.random.random_range(0..9);
+                self.views.set_traits(id, ViewTraits { team, ..traits });
+            }
+            2 => self.views.set_hidden(id, self.random.random_bool(0.3)),
+            4 => {
+                let cap = self.random.random_range(0..40);
+                self.views.set_caps(id, Some(ViewCaps::all(cap)));
+            }
+            5 => {
+                let traits = self.views.traits(id).expect("it is present");
+                let (layers, sees) = (
+                    self.random.random_range(1..4),
+                    1 | self.random.random_range(0..4),
+                );
+                let layers = if self.random.random_bool(0.7) {
+                    1
+                } else {
+                    layers
+                };
+                self.views.set_traits(
+                    id,
+                    ViewTraits {
+                        layers,
+                        sees,
+                        ..traits
+                    },
+                );
+            }
+            // Gone and back between two ticks.
+            3 if !self.absent.is_empty() => {
+                self.remove();
+                self.insert();
+            }
+            _ => self.views.locate(id, from + step),
+        }
+    }
+
+    /// One tick, after which there are nearer to so many.
+    fn tick(&mut self, goal: usize) {
+        for _ in 0..self.random.random_range(0..24) {
+            if self.present.len() < goal && !self.absent.is_empty() {
+                self.insert();
+            } else if self.present.len() > goal {
+                self.remove();
+            }
+        }
+        for _ in 0..self.present.len() / 8 {
+            let Some(id) = self.somebody() else {
+                break;
+            };
+            self.disturb(id);
+        }
+        if self.random.random_bool(0.1) {
+            self.change_rules();
+        }
+        let sweeps = self.random.random_range(0..90);
+        self.views
+            .set_sweeps_max(if sweeps < 50 { sweeps } else { u32::MAX });
+        let looks = self.random.random_range(0..60);
+        let mut events = Vec::new();
+        self.views.update(looks, &mut events);
+        for event in events {
+            let changed = match event {
+                ViewEvent::Enter { .. } => self.links.insert(event.pair()),
+                ViewEvent::Leave { .. } => self.links.remove(&event.pair()),
+            };
+            assert!(changed, "{event:?}");
+        }
+        assert_eq!(self.views.validate(), Ok(()));
+        let links = self
+            .views
+            .links()
+            .map(|(viewer, target, _)| (viewer, target));
+        assert!(links.collect::<BTreeSet<_>>() == self.links);
+        let words = self.views.shared.cells.iter().map(|cell| cell.words);
+        self.words_max = words.max().unwrap_or(0);
+    }
+}
+
+fn crowds_of_many_words_are_exact(sight: Sight, cells: (u16, u16), count: u32) {
+    let mut dense = Dense::new(sight, cells, count, u64::from(count));
+    let full = count as usize - 10;
+    (0..50).for_each(|_| dense.tick(full));
+    let most = dense.words_max;
+    assert!(most >= 3, "{most} words");
+    // Long enough for all cells to be looked at.
+    (0..90).for_each(|_| dense.tick(40));
+    assert!(
+        dense.words_max < most,
+        "{most} words, {} then",
+        dense.words_max
+    );
+    (0..30).for_each(|_| dense.tick(full));
+}
+
+#[test]
+fn directed_crowds_of_many_words_are_exact_whoever_comes_and_goes() {
+    crowds_of_many_words_are_exact(Sight::Directed, (3, 3), 330);
+    crowds_of_many_words_are_exact(Sight::Directed, (5, 3), 400);
+}
+
+#[test]
+fn mutual_crowds_of_many_words_are_exact_whoever_comes_and_goes() {
+    crowds_of_many_words_are_exact(Sight::Mutual, (3, 3), 330);
+    crowds_of_many_words_are_exact(Sight::Mutual, (5, 3), 400);
+}
+
+/// What is held follows who is there, not who ever was.
+#[test]
+fn a_crowd_that_walks_leaves_no_room_behind() {
+    let (count, cell_m) = (2_000, workload::CELL_M);
+    let size_m = (40.0 * cell_m, 3.0 * cell_m);
+    let mut random = Pcg64Mcg::seed_from_u64(3);
+    let mut spots: Vec<Vec2> = (0..count)
+        .map(|_| vec2(random.random(), random.random()) * vec2(2.0, 3.0) * cell_m)
+        .collect();
+    let build = |spots: &[Vec2]| {
+        let views = SceneViews::with_size(size_m, cell_m, 0.0, count);
+        let mut views = views.expect("a legal scene");
+        for (id, &at) in (0..).zip(spots) {
+            let profile = Profile {
+                class: KindClass::Player,
+                visibility: Visibility::Near,
+                traits: workload::traits(id),
+                viewable: true,
+            };
+            let inserted = views.insert(id, at, profile, Some(ViewCaps::all(50)));
+            inserted.expect("a free id");
+        }
+        views.update(u32::MAX, &mut Vec::new());
+        views
+    };
+    let mut views = build(&spots);
+    let steps = [12.0, -12.0].map(|step| [step; 125]);
+    for (tick, step) in (1..).zip(steps.concat()) {
+        for (id, at) in (0..).zip(&mut spots) {
+            at.x += step;
+            views.locate(id, *at);
+        }
+        views.update(u32::MAX, &mut Vec::new());
+        if tick % 25 == 0 {
+            let mut afresh = build(&spots);
+            // Until what a login needed is given back.
+            (0..ROOM_TICKS).for_each(|_| afresh.update(0, &mut Vec::new()));
+            let (held, fresh) = (views.allocated_bytes(), afresh.allocated_bytes());
+            assert!(
+                held <= 3 * fresh,
+                "{held} bytes after {tick} ticks, {fresh} afresh"
+            );
+        }
+    }
+    assert_eq!(views.validate(), Ok(()));
+}
+
+#[test]
+fn a_cell_that_is_left_holds_nothing_and_neither_does_the_buffer_of_a_mass_move() {
+    let count = 300;
+    let views = SceneViews::with_size((20.0 * CELL_M, 20.0 * CELL_M), CELL_M, 0.0, count);
+    let mut views = views.expect("a legal scene");
+    for id in 0..count {
+        let profile = Profile {
+            class: KindClass::Player,
+            visibility: Visibility::Near,
+            traits: ViewTraits::default(),
+            viewable: true,
+        };
+        let at = vec2((id % 20) as f32, (id / 20) as f32) * CELL_M + 1.0;
+        let inserted = views.insert(id, at, profile, Some(ViewCaps::all(20)));
+        inserted.expect("a free id");
+    }
+    let wait = |views: &mut SceneViews| {
+        (0..=ROOM_TICKS).for_each(|_| views.update(u32::MAX, &mut Vec::new()));
+        assert_eq!(views.validate(), Ok(()));
+    };
+    wait(&mut views);
+    let thin = views.allocated_bytes();
+    (0..count).for_each(|id| views.teleport(id, vec2(1.0, 1.0)));
+    wait(&mut views);
+    let cells = views.shared.cells.iter().zip(&views.viewers);
+    let held = |(target, viewers): (&TargetCell, &ViewerCell)| {
+        target.allocated_bytes() + viewers.allocated_bytes()
+    };
+    let empty = size_of::<TargetCell>() + size_of::<ViewerCell>();
+    assert!(cells.skip(1).all(|cell| held(cell) == empty));
+    for id in 0..count {
+        let at = vec2((id % 20) as f32, (id / 20) as f32) * CELL_M + 1.0;
+        views.teleport(id, at);
+    }
+    views.update(u32::MAX, &mut Vec::new());
+    wait(&mut views);
+    let held = views.allocated_bytes();
+    assert!(held <= thin + thin / 4, "{held} bytes, {thin} before");
+}

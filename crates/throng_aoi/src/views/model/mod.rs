@@ -1,0 +1,550 @@
+//! The views against a model that looks at every pair on every tick, over random scripts.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+
+use glam::{Vec2, vec2};
+use proptest::prelude::*;
+use throng_core::kinds::{KindClass, Visibility};
+use throng_core::parallel::Threads;
+
+use super::{
+    InsertError, LeaveReason, Profile, Removal, SceneViews, Sight, ViewCaps, ViewCounters,
+    ViewEvent, ViewException,
+};
+use crate::grid::GridCell;
+use crate::priority::{
+    BANDS, Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship,
+};
+use script::{Op, change, insert, op, place, sight};
+
+const IDS: u32 = 24;
+const CELL_M: f32 = 10.0;
+const MARGIN_M: f32 = 2.5;
+const COLUMNS: i64 = 7;
+const ROWS: i64 = 5;
+
+#[derive(Clone, Debug)]
+struct ModelObject {
+    position: Vec2,
+    cell: (i64, i64),
+    class: KindClass,
+    visibility: Visibility,
+    traits: ViewTraits,
+    viewable: bool,
+    caps: Option<[u16; 3]>,
+}
+
+/// What should be: objects with their sticky cells, and the links that the events told of.
+#[derive(Default)]
+struct Model {
+    sight: Sight,
+    objects: BTreeMap<u32, ModelObject>,
+    links: BTreeSet<(u32, u32)>,
+    /// What a consumer keeps beside the lists of each viewer: here the targets themselves.
+    beside: BTreeMap<(u32, u8), BTreeSet<u32>>,
+    removed: BTreeMap<u32, Removal>,
+    /// The rules of the scene.
+    filter: Option<ViewFilter>,
+    priority: Option<ViewPriority>,
+    exceptions: BTreeMap<(u32, u32), ViewException>,
+    /// Whether those of whom the script says so are scenery.
+    has_scenery: bool,
+    /// Who began or ceased to be a viewer since the last tick.
+    roles: BTreeSet<u32>,
+}
+
+fn metres((x, y): (i16, i16)) -> Vec2 {
+    vec2(f32::from(x), f32::from(y)) / 2.0
+}
+
+fn floor_cell(p: Vec2) -> (i64, i64) {
+    let axis = |p: f32, count: i64| ((p / CELL_M).floor() as i64).clamp(0, count - 1);
+    (axis(p.x, COLUMNS), axis(p.y, ROWS))
+}
+
+fn sticky_cell(cell: (i64, i64), p: Vec2) -> (i64, i64) {
+    let axis = |cell: i64, p: f32, floor: i64| {
+        let low = cell as f32 * CELL_M;
+        if p < low - MARGIN_M || p >= low + CELL_M + MARGIN_M {
+            floor
+        } else {
+            cell
+        }
+    };
+    let floor = floor_cell(p);
+    (axis(cell.0, p.x, floor.0), axis(cell.1, p.y, floor.1))
+}
+
+impl Model {
+    fn in_range(&self, viewer: u32, target: u32) -> bool {
+        let (a, b) = (&self.objects[&viewer], &self.objects[&target]);
+        let scale = match b.visibility {
+            Visibility::Near => 1,
+            Visibility::Far(cells) => i64::from(cells.max(1)),
+            Visibility::Scene => return true,
+        };
+        let near = |a: i64, b: i64| (a / scale - b / scale).abs() <= 1;
+        near(a.cell.0, b.cell.0) && near(a.cell.1, b.cell.1)
+    }
+
+    /// Whether two can only see each other, or not at all.
+    fn is_pair(&self, a: u32, b: u32) -> bool {
+        let is_peer = |object: &ModelObject| {
+            object.caps.is_some() && object.viewable && object.visibility == Visibility::Near
+        };
+        self.sight == Sight::Mutual && is_peer(&self.objects[&a]) && is_peer(&self.objects[&b])
+    }
+
+    fn could_see(&self, viewer: u32, target: u32) -> bool {
+        let (a, b) = (&self.objects[&viewer], &self.objects[&target]);
+        let shows = |a: &ViewTraits, b: &ViewTraits| {
+            let by_rules = a.sees & b.layers != 0 && self.filter.is_none_or(|filter| filter(a, b));
+            let exception = self.exceptions.get(&(a.id, b.id));
+            let shown = exception.map_or(by_rules, |&e| e == ViewException::Show);
+            !b.hidden && shown
+        };
+        viewer != target
+            && a.caps.is_some()
+            && b.viewable
+            && shows(&a.traits, &b.traits)
+            && (!self.is_pair(viewer, target) || shows(&b.traits, &a.traits))
+            && self.in_range(viewer, target)
+    }
+
+    fn class(&self, viewer: u32, target: u32) -> u8 {
+        let (a, b) = (&self.objects[&viewer].traits, &self.objects[&target].traits);
+        let of = self.priority.unwrap_or(by_relationship);
+        let back = self.is_pair(viewer, target).then(|| of(b, a));
+        of(a, b).max(back.unwrap_or(0)).min(CLASS_MAX)
+    }
+
+    fn tick(&mut self, views: &mut SceneViews, looks: u32) {
+        let mut events = Vec::new();
+        let looked = views.counters().looks;
+        views.update(looks, &mut events);
+        assert!(views.counters().looks - looked <= u64::from(looks));
+        self.replay(&events);
+        self.check(views);
+        assert_eq!(views.validate(), Ok(()));
+        self.removed.clear();
+        self.roles.clear();
+    }
+
+    /// Events must alternate for each pair and have the right reason; only an eviction may undo an enter of the same
+    /// tick, or be undone.
+    fn replay(&mut self, events: &[ViewEvent]) {
+        let (mut touched, mut evicted) = (BTreeSet::new(), BTreeSet::new());
+        for &event in events {
+            match event {
+                ViewEvent::Enter {
+                    viewer,
+                    target,
+                    priority,
+                    list,
+                } => {
+                    let beside = self.beside.entry((viewer, list)).or_default();
+                    assert!(beside.insert(target), "{event:?} in the list already");
+                    assert!(self.links.insert((viewer, target)), "{event:?} twice");
+                    assert!(self.could_see(viewer, target), "{event:?}");
+                    assert_eq!(priority, self.class(viewer, target), "{event:?}");
+                    let reused = [viewer, target]
+                        .iter()
+                        .any(|id| self.removed.contains_key(id) || self.roles.contains(id));
+                    assert!(
+                        touched.insert((viewer, target))
+                            || reused
+                            || evicted.contains(&(viewer, target)),
+                        "{event:?} in the tick of its leave"
+                    );
+                }
+                ViewEvent::Leave {
+                    viewer,
+                    target,
+                    reason,
+                    list,
+                } => {
+                    let beside = self.beside.entry((viewer, list)).or_default();
+                    assert!(beside.remove(&target), "{event:?} from another list");
+                    assert!(
+                        self.links.remove(&(viewer, target)),
+                        "{event:?} without enter"
+                    );
+                    assert!(
+                        touched.insert((viewer, target)) || reason == LeaveReason::Evicted,
+                        "{event:?} in the tick of its enter"
+                    );
+                    if reason == LeaveReason::Evicted {
+                        evicted.insert((viewer, target));
+                    }
+                    let removed = |removal| {
+                        [viewer, target]
+                            .iter()
+                            .any(|id| self.removed.get(id) == Some(&removal))
+                    };
+                    let holds = match reason {
+                        LeaveReason::Range => !self.in_range(viewer, target),
+                        LeaveReason::Hidden => {
+                            self.in_range(viewer, target) && !self.could_see(viewer, target)
+                        }
+                        LeaveReason::Evicted => self.could_see(viewer, target),
+                        LeaveReason::Despawn => {
+                            removed(Removal::Despawn)
+                                || self.roles.contains(&viewer)
+                                || self.roles.contains(&target)
+                        }
+                        LeaveReason::Scene => removed(Removal::Scene),
+                    };
+                    assert!(holds, "{event:?}");
+                }
+            }
+        }
+    }
+
+    fn check(&self, views: &SceneViews) {
+        let links: BTreeSet<_> = views
+            .links()
+            .map(|(viewer, target, _)| (viewer, target))
+            .collect();
+        assert_eq!(
+            links, self.links,
+            "the events tell another story than the links"
+        );
+        assert_eq!(links.len(), views.link_count());
+        for (&(viewer, list), beside) in &self.beside {
+            let listed = views.list(viewer, usize::from(list)).map(|seen| seen.0);
+            assert_eq!(
+                listed.collect::<BTreeSet<u32>>(),
+                *beside,
+                "beside list {list} of {viewer}"
+            );
+        }
+        let queued: BTreeSet<u32> = views.queued().collect();
+        assert_eq!(queued.len(), views.queue_len());
+        for (&viewer, a) in &self.objects {
+            let cell = GridCell {
+                x: a.cell.0 as u16,
+                y: a.cell.1 as u16,
+            };
+            assert_eq!(views.cell(viewer), Some(cell), "cell of {viewer}");
+            for (&target, b) in &self.objects {
+                let linked = self.links.contains(&(viewer, target));
+                assert_eq!(
+                    views.visible(viewer, target),
+                    linked,
+                    "{viewer} sees {target}"
+                );
+                assert!(
+                    !linked || self.could_see(viewer, target),
+                    "{viewer} sees {target} and cannot"
+                );
+                assert_eq!(
+                    views.watchers(target).any(|watcher| watcher == viewer),
+                    linked
+                );
+                if self.is_pair(viewer, target) {
+                    assert_eq!(linked, self.links.contains(&(target, viewer)));
+                }
+                if b.visibility != Visibility::Near && !queued.contains(&viewer) {
+                    assert_eq!(
+                        linked,
+                        self.could_see(viewer, target),
+                        "{viewer} sees {target}, outside caps"
+                    );
+                }
+            }
+            for class in KindClass::ALL {
+                self.check_list(views, viewer, class, &queued);
+            }
+        }
+        assert!(queued.iter().all(|id| {
+            self.objects
+                .get(id)
+                .is_some_and(|object| object.caps.is_some())
+        }));
+    }
+
+    fn check_list(
+        &self,
+        views: &SceneViews,
+        viewer: u32,
+        class: KindClass,
+        queued: &BTreeSet<u32>,
+    ) {
+        let cap = self.objects[&viewer]
+            .caps
+            .map_or(0, |caps| usize::from(caps[class.index()]));
+        let counts = |target: u32| {
+            let other = &self.objects[&target];
+            other.class == class && other.visibility == Visibility::Near
+        };
+        let (seen, unseen): (Vec<u32>, Vec<u32>) = self
+            .objects
+            .keys()
+            .filter(|&&target| counts(target) && self.could_see(viewer, target))
+            .partition(|&&target| self.links.contains(&(viewer, target)));
+        assert!(
+            seen.len() <= cap,
+            "{viewer} sees {} of {class:?}, its cap is {cap}",
+            seen.len()
+        );
+        assert_eq!(views.list_len(viewer, class), seen.len());
+        for &target in &unseen {
+            let class = self.class(viewer, target);
+            let gains = self.gains(views, viewer, target, class);
+            let back = !self.is_pair(viewer, target) || self.gains(views, target, viewer, class);
+            let waits = queued.contains(&viewer)
+                || self.is_pair(viewer, target) && queued.contains(&target);
+            assert!(
+                waits || !(gains && back),
+                "{viewer} would see {target}, of class {class}, and does not wait"
+            );
+        }
+    }
+
+    /// Whether a viewer has a place for a target that it does not see, or a member of a lower class.
+    fn gains(&self, views: &SceneViews, viewer: u32, target: u32, class: u8) -> bool {
+        let list = self.objects[&target].class;
+        let cap = self.objects[&viewer]
+            .caps
+            .map_or(0, |caps| usize::from(caps[list.index()]));
+        let mut members = self.members(viewer, list);
+        views.list_len(viewer, list) < cap
+            || members.any(|member| self.class(viewer, member) < class)
+    }
+
+    /// Whom a viewer sees in the list of a class.
+    fn members(&self, viewer: u32, list: KindClass) -> impl Iterator<Item = u32> + '_ {
+        let seen = self.links.range((viewer, 0)..=(viewer, u32::MAX));
+        seen.map(|&(_, target)| target).filter(move |target| {
+            let other = &self.objects[target];
+            other.class == list && other.visibility == Visibility::Near
+        })
+    }
+
+    /// Nobody of a class stays unseen in a nearer band than a member of that class, hysteresis apart.
+    fn check_bands(&self) {
+        let bands = Bands::new(CELL_M);
+        let distance = |a: u32, b: u32| {
+            self.objects[&a]
+                .position
+                .distance(self.objects[&b].position)
+        };
+        let keeps_farther = |viewer: u32, target: u32| {
+            let (me, other) = (&self.objects[&viewer], &self.objects[&target]);
+            let nearness = bands.nearness(me.position, other.position);
+            let end_cells = 0.5 * f32::from(BANDS - nearness) + Bands::HYSTERESIS;
+            let class = self.class(viewer, target);
+            nearness > 0
+                && self.members(viewer, other.class).any(|member| {
+                    self.class(viewer, member) == class
+                        && distance(viewer, member) > end_cells * CELL_M + 1e-3
+                })
+        };
+        for &viewer in self.objects.keys() {
+            for (&target, other) in &self.objects {
+                let counts = other.visibility == Visibility::Near
+                    && viewer != target
+                    && self.could_see(viewer, target)
+                    && !self.links.contains(&(viewer, target));
+                assert!(
+                    !(counts
+                        && keeps_farther(viewer, target)
+                        && (!self.is_pair(viewer, target) || keeps_farther(target, viewer))),
+                    "{viewer} sees somebody farther than {target}"
+                );
+            }
+        }
+    }
+
+    /// At rest the queue is worked off in the promised number of ticks, and nothing is left to gain.
+    fn come_to_rest(&mut self, views: &mut SceneViews, looks: u32, rerank_ticks: u32) {
+        self.tick(views, 0);
+        // Directed sight evicts nobody else, so nobody else comes to wait.
+        let mut rounds = 0;
+        while views.queue_len() > 0 {
+            let ticks = views.queue_len().div_ceil(looks as usize);
+            (0..ticks).for_each(|_| self.tick(views, looks));
+            rounds += 1;
+            let rounds_max = match self.sight {
+                Sight::Directed => 1,
+                Sight::Mutual => 50,
+            };
+            assert!(rounds <= rounds_max, "{} still wait", views.queue_len());
+        }
+        if rerank_ticks > 0 {
+            views.set_rerank_ticks(rerank_ticks);
+            // Between pairs, who goes instead of one who counts as farther for hysteresis comes back in a turn.
+            let turns = match self.sight {
+                Sight::Directed => 2,
+                Sight::Mutual => 8,
+            };
+            for _ in 0..turns * rerank_ticks {
+                self.tick(views, IDS);
+            }
+            self.check_bands();
+        }
+        let counted = |views: &SceneViews| {
+            let ViewCounters { enters, leaves, .. } = views.counters();
+            (enters, leaves, views.queue_len())
+        };
+        let before = counted(views);
+        for _ in 0..=rerank_ticks {
+            self.tick(views, IDS);
+        }
+        assert_eq!(counted(views), before, "at rest nothing happens");
+    }
+}
+
+fn view_caps([players, npcs, things]: [u16; 3]) -> ViewCaps {
+    ViewCaps {
+        players,
+        npcs,
+        things,
+    }
+}
+
+fn scene(sight: Sight) -> (Model, SceneViews) {
+    let mut views = SceneViews::with_size(
+        (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M),
+        CELL_M,
+        MARGIN_M,
+        IDS,
+    )
+    .expect("a legal scene")
+    .with_sight(sight);
+    views.set_rerank_ticks(0);
+    let model = Model {
+        sight,
+        ..Model::default()
+    };
+    (model, views)
+}
+
+fn digest(views: &SceneViews) -> Vec<u64> {
+    let mut words = Vec::new();
+    views.digest(&mut |word| words.push(word));
+    words
+}
+
+proptest! {
+    #![proptest_config(draws!(512))]
+
+    #[test]
+    fn views_are_exact_on_every_tick(
+        cast in prop::collection::vec(insert(), 0..40),
+        script in prop::collection::vec(op(), 0..120),
+        looks in 1u32..4,
+        sight in sight(),
+        rerank_ticks in 0u32..5,
+        sweeps_max in prop_oneof![Just(u32::MAX), 0u32..4],
+        has_scenery in prop::bool::weighted(0.3),
+    ) {
+        let (mut model, mut views) = scene(sight);
+        model.has_scenery = has_scenery;
+        views.set_sweeps_max(sweeps_max);
+        views.set_rerank_ticks(rerank_ticks);
+        for op in cast.iter().chain(&script) {
+            model.apply(&mut views, op);
+        }
+        views.set_rerank_ticks(0);
+        model.come_to_rest(&mut views, looks, rerank_ticks);
+    }
+
+    /// Everything but a removal is noted by id, so it does not matter who reports first.
+    #[test]
+    fn the_order_of_calls_within_a_tick_does_not_matter(
+        cast in prop::collection::vec(insert(), 10..40),
+        ticks in prop::collection::vec(prop::collection::vec(change(), 0..12), 1..8),
+        looks in 0u32..4,
+        sight in sight(),
+    ) {
+        let (mut forward, mut backward) = (scene(sight), scene(sight));
+        cast.iter().for_each(|op| forward.0.apply(&mut forward.1, op));
+        cast.iter().for_each(|op| backward.0.apply(&mut backward.1, op));
+        for changes in &ticks {
+            // A viewer that ceases to be one loses its links at once, as by a removal; where sight is mutual, so
+            // does who becomes one.
+            let ceases = |op: &&Op| match op {
+                Op::Caps { caps, .. } => caps.is_none() || sight == Sight::Mutual,
+                _ => false,
+            };
+            let mut reordered: Vec<&Op> = changes.iter().filter(|op| !ceases(op)).collect();
+            reordered.iter().for_each(|op| forward.0.apply(&mut forward.1, op));
+            // A stable sort keeps the order of what one object does.
+            reordered.sort_by_key(|op| match op {
+                Op::Walk { id, .. } | Op::Teleport { id, .. } | Op::Join { id, .. } => u32::MAX - id,
+                Op::Layers { id, .. } | Op::Hide { id, .. } | Op::Caps { id, .. } | Op::Aim { id, .. } => u32::MAX - id,
+                Op::Tag { id, .. } | Op::Except { id, .. } => u32::MAX - id,
+                _ => 0,
+            });
+            reordered.iter().for_each(|op| backward.0.apply(&mut backward.1, op));
+            let mut events = [Vec::new(), Vec::new()];
+            forward.1.update(looks, &mut events[0]);
+            backward.1.update(looks, &mut events[1]);
+            prop_assert_eq!(&events[0], &events[1]);
+            prop_assert_eq!(digest(&forward.1), digest(&backward.1));
+        }
+    }
+
+    #[test]
+    fn workers_change_nothing(
+        cast in prop::collection::vec(insert(), 10..40),
+        script in prop::collection::vec(op(), 0..120),
+        sight in sight(),
+        rerank_ticks in 0u32..5,
+        sweeps_max in prop_oneof![Just(u32::MAX), 0u32..4],
+    ) {
+        let mut sides = [1, 2, 8].map(|count| (Threads::new(count), scene(sight)));
+        for (_, (_, views)) in &mut sides {
+            views.set_rerank_ticks(rerank_ticks);
+            views.set_sweeps_max(sweeps_max);
+        }
+        for op in cast.iter().chain(&script) {
+            let Op::Tick { looks } = *op else {
+                sides.iter_mut().for_each(|(_, (model, views))| model.apply(views, op));
+                continue;
+            };
+            let told = sides.each_mut().map(|(workers, (model, views))| {
+                let mut events = Vec::new();
+                views.update_with(*workers, looks, &mut events);
+                model.removed.clear();
+                assert_eq!(views.validate(), Ok(()));
+                (events, digest(views), views.counters())
+            });
+            prop_assert_eq!(&told[0], &told[1]);
+            prop_assert_eq!(&told[0], &told[2]);
+        }
+    }
+
+    #[test]
+    fn nearby_finds_exactly_those_within_the_radius_and_nearest_the_first_of_them(
+        cast in prop::collection::vec(insert(), 0..40),
+        walks in prop::collection::vec(change(), 0..40),
+        (x, y) in place(),
+        radius_m in 0f32..60.0,
+        classes in 0u8..8,
+    ) {
+        let (mut model, mut views) = scene(Sight::Directed);
+        cast.iter().chain(&walks).for_each(|op| model.apply(&mut views, op));
+        model.tick(&mut views, 8);
+        let centre = metres((x, y));
+        let mut found = vec![7];
+        views.nearby(centre, radius_m, classes, &mut found);
+        let expected: Vec<u32> = model.objects.iter()
+            .filter(|(_, object)| object.viewable && classes >> object.class.index() & 1 != 0)
+            .filter(|(_, object)| object.position.distance_squared(centre) <= radius_m * radius_m)
+            .map(|(&id, _)| id)
+            .collect();
+        prop_assert_eq!(&found, &expected);
+        // The nearest of those.
+        let distance = |id: &u32| model.objects[id].position.distance_squared(centre);
+        let expected = expected.into_iter().min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let is_wanted = |id: u32| classes >> model.objects[&id].class.index() & 1 != 0;
+        prop_assert_eq!(views.nearest(centre, radius_m, is_wanted), expected);
+    }
+}
+
+mod cases;
+mod crowds;
+mod dense;
+mod script;

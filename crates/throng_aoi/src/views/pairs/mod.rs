@@ -1,0 +1,518 @@
+//! Mutual sight: pairs that both ends must accept.
+//!
+//! ```text
+//! cells side by side: who is out of range or hidden leaves, at both ends by itself (pass.rs)
+//! then in turn:
+//!   ties      those who go before strangers ──▶ proposals ──sort by rank, then ids──▶ both accept? evict, evict, link
+//!   strangers arrivals that see nobody, to who has a place; who came, with those who have a place too
+//!   bands     whose turn it is, with those for whom both ends would give up somebody farther
+//!   queue     who had a full list and lost somebody looks around, the first first
+//! ```
+//! Both ends are asked before anybody is evicted, and only lower classes are evicted. What is evicted frees another's place,
+//! which queues that one; its look may evict again, but only of lower classes: so a change among viewers at rest ends after
+//! at most two evictions a class.
+//!
+//! Invariant: of a pair that could be linked and is not, an end that refuses it is full of those who go before it and has
+//! noted that it refused somebody (or it is a stranger), or waits in the queue.
+//!
+//! | file | holds |
+//! |---|---|
+//! | here | ties, strangers and the queue |
+//! | `proposal` | links that might be made, in the order in which they are |
+//! | `rerank_pairs` | bands of distance |
+
+pub mod proposal;
+mod rerank_pairs;
+
+use crate::priority::{class_of, rank_of};
+use crate::views::choose::fill::CellView;
+use crate::views::choose::victims::ListedTarget;
+use crate::views::events::{LeaveReason, ViewEvent};
+use crate::views::scene_views::SceneViews;
+use crate::views::state::bits::bit;
+use crate::views::state::cells::RowState;
+use crate::views::state::object::{NONE, Place, UNCAPPED};
+use crate::views::state::rows::AROUND;
+use crate::views::update::pass::CellPass;
+use proposal::MutualProposal;
+
+/// Of those who may be let in so many pairs are collected before they are asked.
+const PROPOSALS_MAX: usize = 1 << 18;
+
+impl SceneViews {
+    /// All that needs the consent of both ends.
+    pub(super) fn meet_in_pairs(&mut self, looks_max: u32) {
+        // Those that pairs stir further on have nothing of their own to do.
+        let count = self.active.len();
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
+            self.open_places(cell);
+            self.trim_pairs(cell);
+        }
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
+            self.with_pass(cell, |pass| {
+                pass.scratch.hungry.clear();
+                pass.note_hungry();
+            });
+            for nth in 0..self.viewers[cell].asked.len() {
+                let row = self.viewers[cell].asked[nth] as usize;
+                self.with_pass(cell, |pass| pass.look_around(row));
+                self.propose_found(cell);
+            }
+            let mut welcomed = (0, 0);
+            while self.with_pass(cell, |pass| pass.welcome_from(&mut welcomed)) {
+                self.propose_found(cell);
+            }
+            self.propose_found(cell);
+        }
+        self.commit();
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
+            self.with_pass(cell, |pass| pass.offer());
+            for nth in 0..self.viewers[cell].asked.len() {
+                let row = self.viewers[cell].asked[nth] as usize;
+                let state = self.viewers[cell].states[row];
+                if state.hungry != 0 && !state.is(RowState::WAITS) {
+                    self.propose_strangers(cell, row);
+                }
+                self.viewers[cell].states[row].hungry = 0;
+            }
+        }
+        self.commit_strangers();
+        for nth in 0..count {
+            let cell = self.active[nth] as usize;
+            for nth in 0..self.viewers[cell].turns.len() {
+                let row = self.viewers[cell].turns[nth] as usize;
+                self.rerank_pairs(cell, row);
+            }
+        }
+        self.work_queue(looks_max);
+    }
+
+    /// Others may ask those of a cell who may have a place by now; who had none and was freed will be queued.
+    fn open_places(&mut self, cell: usize) {
+        for nth in 0..self.viewers[cell].asked.len() {
+            let id = self.viewers[cell].id(self.viewers[cell].asked[nth] as usize);
+            if id != NONE {
+                self.open(id);
+            }
+        }
+        for nth in 0..self.viewers[cell].freed.len() {
+            self.open(self.viewers[cell].freed[nth]);
+        }
+        self.freed.append(&mut self.viewers[cell].freed);
+    }
+
+    /// Works on one cell with all that its pass has.
+    pub(super) fn with_pass<R>(&mut self, cell: usize, work: impl FnOnce(&mut CellPass) -> R) -> R {
+        self.stir(cell as u32);
+        let Self {
+            shared,
+            viewers,
+            scratch,
+            ..
+        } = self;
+        work(&mut CellPass::new(
+            shared,
+            &mut viewers[cell],
+            &mut scratch[0],
+        ))
+    }
+
+    /// Evicts from lists that are above their cap.
+    fn trim_pairs(&mut self, cell: usize) {
+        for nth in 0..self.viewers[cell].asked.len() {
+            let row = self.viewers[cell].asked[nth] as usize;
+            for list in 0..UNCAPPED {
+                while {
+                    let state = &self.viewers[cell].states[row];
+                    state.is(RowState::CAPS) && state.count[list] > state.caps[list]
+                } {
+                    let victim = self.with_pass(cell, |pass| pass.lowest(row, list));
+                    let Some(victim) = victim else {
+                        break;
+                    };
+                    self.evict_pair(cell, row, list, victim);
+                }
+            }
+        }
+    }
+
+    /// Makes proposals of the candidates that a cell found.
+    fn propose_found(&mut self, cell: usize) {
+        if self.scratch[0].candidates.is_empty() {
+            return;
+        }
+        let found = self.with_pass(cell, |pass| pass.take_found());
+        for (row, rank, target) in found {
+            let viewer = self.viewers[cell].id(row);
+            self.propose(viewer, target, rank);
+        }
+        if self.proposals.len() > PROPOSALS_MAX {
+            self.commit();
+        }
+    }
+
+    fn propose(&mut self, viewer: u32, target: u32, rank: u8) {
+        let (a, b) = (self.shared.object(viewer), self.shared.object(target));
+        self.proposals.push(if self.shared.ranking.is_pair(a, b) {
+            MutualProposal::pair(rank, viewer, target)
+        } else {
+            MutualProposal::one_way(rank, viewer, target)
+        });
+    }
+
+    /// Proposes to the nearest strangers who have a place too, as many as there are places.
+    fn propose_strangers(&mut self, cell: usize, row: usize) {
+        let viewer = self.viewers[cell].id(row);
+        for list in 0..UNCAPPED {
+            let state = &self.viewers[cell].states[row];
+            let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
+            let is_open = places > 0 && self.shared.has_list(list) && !self.shared.is_ranked(list);
+            if viewer == NONE || !is_open {
+                continue;
+            }
+            let mut found = std::mem::take(&mut self.scratch[0].strangers);
+            let mut full = std::mem::take(&mut self.full);
+            let view = CellView {
+                shared: &self.shared,
+                viewers: &self.viewers[cell],
+            };
+            view.list_open(
+                row,
+                list,
+                places,
+                |target| {
+                    let takes = self.takes_stranger(viewer, target);
+                    if !takes {
+                        full.push(target);
+                    }
+                    takes
+                },
+                &mut found,
+            );
+            let own_list = self.shared.object(viewer).list();
+            if found.len() <= places && !self.shared.is_ranked(own_list) {
+                // There is a place for all of them, at both ends.
+                for &(direction, slot) in &found {
+                    self.link_stranger(cell, row, direction.into(), slot as usize);
+                }
+            } else {
+                self.propose_nearest(cell, row, list, &mut found);
+            }
+            found.clear();
+            for target in full.drain(..) {
+                if !self.shared.is_ranked(own_list) {
+                    self.close(target, own_list);
+                }
+            }
+            self.scratch[0].strangers = found;
+            self.full = full;
+        }
+    }
+
+    /// Proposes to the nearest of those that were found, as many as there are places.
+    fn propose_nearest(
+        &mut self,
+        cell: usize,
+        row: usize,
+        list: usize,
+        found: &mut Vec<(u8, u32)>,
+    ) {
+        let viewer = self.viewers[cell].id(row);
+        let state = &self.viewers[cell].states[row];
+        let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
+        for (direction, slot) in found.iter_mut() {
+            let near = self.shared.cells[cell].near[usize::from(*direction)];
+            let target = self.shared.cells[near as usize].id(*slot as usize);
+            (*direction, *slot) = (!self.shared.nearness(viewer, target), target);
+        }
+        found.sort_unstable();
+        if found.len() >= places {
+            found.truncate(places);
+            // If some of these refuse, it asks the others.
+            self.unsated.push((viewer, list as u8));
+        }
+        for &(farness, target) in found.iter() {
+            let class = self.shared.class(viewer, target);
+            self.propose(viewer, target, rank_of(class, !farness));
+        }
+    }
+
+    /// Links a viewer with somebody near; both have a place, or the other need not agree.
+    fn link_stranger(&mut self, cell: usize, row: usize, direction: usize, slot: usize) {
+        let viewer = self.viewers[cell].id(row);
+        let near = self.shared.cells[cell].near[direction] as usize;
+        let target = self.shared.cells[near].id(slot);
+        let (a, b) = (self.shared.object(viewer), self.shared.object(target));
+        let class = self.shared.ranking.class(a, b);
+        let (is_pair, lists) = (self.shared.ranking.is_pair(a, b), (b.list(), a.list()));
+        self.enter(cell, row, lists.0, (direction, slot), class);
+        if is_pair {
+            let own_slot = self.viewers[cell].states[row].slot as usize;
+            let back = (AROUND - 1 - direction, own_slot);
+            let row = self.shared.place(target).row as usize;
+            self.enter(near, row, lists.1, back, class);
+        }
+    }
+
+    /// A viewer sees whoever is in a slot in a direction from now on.
+    fn enter(
+        &mut self,
+        cell: usize,
+        row: usize,
+        list: usize,
+        (direction, slot): (usize, usize),
+        class: u8,
+    ) {
+        self.stir(cell as u32);
+        let at = &self.shared.cells[cell];
+        let target = self.shared.cells[at.near[direction] as usize].id(slot);
+        let viewers = &mut self.viewers[cell];
+        viewers
+            .rows
+            .insert(row, at.word(direction, slot), bit(slot));
+        let state = &mut viewers.states[row];
+        state.count[list] += 1;
+        state.low[list] = state.low[list].min(class);
+        // As if it were as far as can be: no member has a lower rank.
+        state.lowest[list] = state.lowest[list].min(rank_of(class, 0));
+        let (counters, count) = (&mut self.scratch[0].counters, state.count[list]);
+        counters.max_list = counters.max_list.max(usize::from(count));
+        counters.enters += 1;
+        self.scratch[0].events.push(ViewEvent::Enter {
+            viewer: viewers.id(row),
+            target,
+            priority: class,
+            list: list as u8,
+        });
+    }
+
+    /// Nobody in this list of others need ask a target until it has a place again.
+    fn close(&mut self, target: u32, list: usize) {
+        let Place { cell, slot, .. } = self.shared.place(target);
+        let word = &mut self.shared.cells[cell as usize].slots[slot as usize / 64];
+        if let Some(mask) = word.open.get_mut(list) {
+            *mask &= !bit(slot as usize);
+        }
+    }
+
+    /// Others may ask an object again.
+    fn open(&mut self, id: u32) {
+        let Place { cell, slot, .. } = self.shared.place(id);
+        if slot != NONE {
+            let word = &mut self.shared.cells[cell as usize].slots[slot as usize / 64];
+            word.set_open(slot as usize);
+        }
+    }
+
+    /// Whether a target may take a stranger that sees it, or need not: it has a place, or may have somebody of a lower class.
+    fn takes_stranger(&self, viewer: u32, target: u32) -> bool {
+        let (a, b) = (self.shared.object(viewer), self.shared.object(target));
+        let Place { cell, row, .. } = self.shared.place(target);
+        if !self.shared.ranking.is_pair(a, b) {
+            return true;
+        }
+        let state = &self.viewers[cell as usize].states[row as usize];
+        let list = a.list();
+        state.has_place(list)
+            || self.shared.is_ranked(list) && state.low[list] < self.shared.class(viewer, target)
+    }
+
+    fn commit_strangers(&mut self) {
+        self.commit();
+        let mut unsated = std::mem::take(&mut self.unsated);
+        for (viewer, list) in unsated.drain(..) {
+            let Place { cell, row, .. } = self.shared.place(viewer);
+            let state = &self.viewers[cell as usize].states[row as usize];
+            if state.has_place(usize::from(list)) {
+                self.freed.push(viewer);
+            }
+        }
+        self.unsated = unsated;
+    }
+
+    /// Links whom both ends accept, from the top.
+    fn commit(&mut self) {
+        let mut proposals = std::mem::take(&mut self.proposals);
+        proposals.sort_unstable();
+        // Both ends of a pair may have proposed it.
+        proposals.dedup();
+        for proposal in proposals.drain(..) {
+            let ((a, b), rank) = (proposal.ids(), proposal.rank());
+            let ends = [(a, b), (b, a)];
+            let asked = if proposal.is_pair() {
+                &ends[..]
+            } else {
+                &ends[..1]
+            };
+            if self.visible(a, b) {
+                continue;
+            }
+            let mut victims = [None; 2];
+            let accepted = asked
+                .iter()
+                .zip(&mut victims)
+                .all(|(&(id, other), victim)| {
+                    let accepted = self.accepts(id, other, class_of(rank));
+                    *victim = accepted.flatten();
+                    accepted.is_some()
+                });
+            if !accepted {
+                continue;
+            }
+            for (&(id, other), victim) in asked.iter().zip(victims) {
+                let Place { cell, row, .. } = self.shared.place(id);
+                let list = self.shared.object(other).list();
+                if let Some(victim) = victim {
+                    self.evict_pair(cell as usize, row as usize, list, victim);
+                }
+            }
+            for &(id, other) in asked {
+                self.link_end(id, other, rank);
+            }
+        }
+        self.proposals = proposals;
+    }
+
+    /// Whether an end takes a link of this class, and whom of a lower one it would evict for it. One that refuses remembers it.
+    fn accepts(&mut self, id: u32, other: u32, class: u8) -> Option<Option<ListedTarget>> {
+        let Place { cell, row, .. } = self.shared.place(id);
+        let (cell, row) = (cell as usize, row as usize);
+        let list = self.shared.object(other).list();
+        let state = self.viewers[cell].states[row];
+        if state.has_place(list) {
+            return Some(None);
+        }
+        let lowest = if class <= state.low[list] {
+            None
+        } else {
+            self.with_pass(cell, |pass| pass.lowest(row, list))
+        };
+        let victim = lowest.filter(|lowest| lowest.class < class);
+        if victim.is_none() {
+            self.note_refused(cell, row, list, class);
+        }
+        victim.map(Some)
+    }
+
+    /// A full list refused somebody of this class.
+    pub(super) fn note_refused(&mut self, cell: usize, row: usize, list: usize, class: u8) {
+        let goes_first = self.shared.goes_first(list, class);
+        self.viewers[cell].states[row].refused |= u8::from(goes_first) << list;
+        self.counters.refused += 1;
+    }
+
+    /// One end sees the other from now on.
+    pub(super) fn link_end(&mut self, id: u32, other: u32, rank: u8) {
+        let Place { cell, row, .. } = self.shared.place(id);
+        let list = self.shared.object(other).list();
+        let at = &self.shared.cells[cell as usize];
+        if let Some((word, place)) = self.shared.bit_of(at, other) {
+            let lowest = &mut self.viewers[cell as usize].states[row as usize].lowest[list];
+            *lowest = rank.min(*lowest);
+            let entrant = ListedTarget {
+                word,
+                place,
+                target: other,
+                class: class_of(rank),
+            };
+            self.with_pass(cell as usize, |pass| pass.link(row as usize, list, entrant));
+        }
+    }
+
+    /// Evicts a member; a partner loses the viewer, and has a place for another.
+    pub(super) fn evict_pair(
+        &mut self,
+        cell: usize,
+        row: usize,
+        list: usize,
+        victim: ListedTarget,
+    ) {
+        let viewer = self.viewers[cell].id(row);
+        self.with_pass(cell, |pass| pass.evict(row, list, victim));
+        let target = victim.target;
+        let (a, b) = (self.shared.object(viewer), self.shared.object(target));
+        if !self.shared.ranking.is_pair(a, b) {
+            return;
+        }
+        let list = a.list();
+        let Place { cell, row, .. } = self.shared.place(target);
+        let at = &self.shared.cells[cell as usize];
+        let Some((word, place)) = self.shared.bit_of(at, viewer) else {
+            return;
+        };
+        self.stir(cell);
+        let viewers = &mut self.viewers[cell as usize];
+        viewers.rows.remove(row as usize, word, bit(place));
+        let state = &mut viewers.states[row as usize];
+        let was_full = !state.has_place(list);
+        state.count[list] -= 1;
+        self.scratch[0].events.push(ViewEvent::Leave {
+            viewer: target,
+            target: viewer,
+            reason: LeaveReason::Evicted,
+            list: list as u8,
+        });
+        self.counters.leaves += 1;
+        if was_full {
+            self.freed.push(target);
+            self.open(target);
+        }
+    }
+
+    /// Queues who can gain, and serves the queue from its head.
+    fn work_queue(&mut self, looks_max: u32) {
+        let mut looks = 0;
+        loop {
+            // A look may free others.
+            self.enqueue_freed();
+            let Some(viewer) = self.queue.first() else {
+                break;
+            };
+            let Place { cell, row, .. } = self.shared.place(viewer);
+            let state = self.viewers[cell as usize].states[row as usize];
+            let can_gain = state.is(RowState::WAITS)
+                || state.refused != 0
+                || (0..UNCAPPED).any(|list| state.has_place(list) && self.shared.has_list(list));
+            if can_gain && looks == looks_max {
+                break;
+            }
+            self.queue.pop();
+            if can_gain {
+                looks += 1;
+                self.look(cell as usize, row as usize);
+            }
+        }
+        self.counters.looks += u64::from(looks);
+    }
+
+    /// A viewer of the queue looks around. It may end what another hopes for, so looks are committed one by one.
+    fn look(&mut self, cell: usize, row: usize) {
+        let enters = self.scratch[0].counters.enters;
+        self.stir(cell as u32);
+        let viewers = &mut self.viewers[cell];
+        let waited = viewers.states[row].is(RowState::WAITS);
+        viewers.states[row].tasks &= !RowState::WAITS;
+        if waited {
+            viewers.ask(row as u32, RowState::LOOKS);
+        }
+        let is_ranked = (0..UNCAPPED).any(|list| self.shared.is_ranked(list));
+        if waited || is_ranked || self.viewers[cell].states[row].refused != 0 {
+            self.with_pass(cell, |pass| {
+                pass.scratch.candidates.clear();
+                pass.seek(row, 0b111);
+                if waited {
+                    pass.enter_far(row);
+                }
+            });
+            self.propose_found(cell);
+            self.commit();
+        }
+        self.propose_strangers(cell, row);
+        self.commit_strangers();
+        let counters = &mut self.scratch[0].counters;
+        counters.refills += counters.enters - enters;
+    }
+}

@@ -1,0 +1,114 @@
+//! Links that end at once, outside an update: of who is removed, and of who ceases or begins to see. The next update tells
+//! of them.
+
+use super::events::{LeaveReason, ViewEvent};
+use super::scene_views::SceneViews;
+use super::state::bits::bit;
+use super::state::cells::RowState;
+use super::state::object::{NONE, Place, UNCAPPED};
+
+impl SceneViews {
+    /// A viewer sees nobody from now on, and has no row.
+    pub(super) fn cease_viewing(&mut self, id: u32, reason: LeaveReason) {
+        if !self.shared.objects[id as usize].viewer {
+            return;
+        }
+        let seen: Vec<u32> = self.seen_near(id).collect();
+        for target in seen {
+            self.part(id, target, reason);
+            let (me, other) = (self.shared.object(id), self.shared.object(target));
+            if self.shared.ranking.is_pair(me, other) {
+                self.part(target, id, reason);
+            }
+        }
+        let Place { cell, row, .. } = self.shared.place(id);
+        if row != NONE {
+            let (_, far) = self.viewers[cell as usize].free(row);
+            for target in far {
+                self.note_parted(id, target, reason, UNCAPPED);
+            }
+        }
+        self.shared.places[id as usize].row = NONE;
+        self.queue.remove(id);
+        let is_mutual = self.shared.ranking.mutual;
+        let object = &mut self.shared.objects[id as usize];
+        object.viewer = false;
+        object.pending.viewer = false;
+        object.pending.caps = false;
+        // Its partners may see it one-way from now on.
+        object.pending.traits |= is_mutual;
+    }
+
+    /// Whoever saw an object one-way must agree with it from now on, where sight is mutual.
+    pub(super) fn part_from_peers(&mut self, id: u32) {
+        if !self.shared.ranking.mutual || !self.shared.objects[id as usize].is_peer() {
+            return;
+        }
+        let watchers: Vec<u32> = self.watchers(id).collect();
+        for watcher in watchers {
+            if self.shared.object(watcher).is_peer() {
+                self.part(watcher, id, LeaveReason::Despawn);
+            }
+        }
+    }
+
+    /// Nobody sees an object from now on, which has no slot any more.
+    pub(super) fn cease_showing(&mut self, id: u32, reason: LeaveReason) {
+        let object = self.shared.objects[id as usize];
+        let watchers: Vec<u32> = self.watchers(id).collect();
+        for watcher in watchers {
+            if object.uncapped {
+                let Place { cell, row, .. } = self.shared.place(watcher);
+                let far = self.viewers[cell as usize].far_mut(row as usize);
+                far.retain(|&target| target != id);
+                self.note_parted(watcher, id, reason, UNCAPPED);
+            } else {
+                self.part(watcher, id, reason);
+            }
+        }
+        let place = self.shared.place(id);
+        if object.uncapped {
+            let grid = &self.shared.grid;
+            let coarse = grid.coarse(usize::from(object.layer), grid.home(id));
+            self.shared.far.remove(object.layer, coarse, id);
+        } else if place.slot != NONE {
+            let cell = &mut self.shared.cells[place.cell as usize];
+            cell.clear(place.slot as usize, object.list());
+        }
+    }
+
+    /// Ends a link with somebody near.
+    fn part(&mut self, viewer: u32, target: u32, reason: LeaveReason) {
+        let Place { cell, row, .. } = self.shared.place(viewer);
+        let Some(index) = self.shared.cells.get(cell as usize) else {
+            return;
+        };
+        let Some((word, place)) = self.shared.bit_of(index, target) else {
+            return;
+        };
+        let viewers = &mut self.viewers[cell as usize];
+        if !viewers.rows.has(row as usize, word, place) {
+            return;
+        }
+        viewers.rows.remove(row as usize, word, bit(place));
+        let list = self.shared.objects[target as usize].list();
+        let state = &mut viewers.states[row as usize];
+        let was_full = !state.has_place(list);
+        state.count[list] -= 1;
+        if was_full {
+            state.hunger(list, self.shared.is_ranked(list));
+            viewers.ask(row, RowState::FREED);
+            self.stir(cell);
+        }
+        self.note_parted(viewer, target, reason, list);
+    }
+
+    fn note_parted(&mut self, viewer: u32, target: u32, reason: LeaveReason, list: usize) {
+        self.parted.push(ViewEvent::Leave {
+            viewer,
+            target,
+            reason,
+            list: list as u8,
+        });
+    }
+}

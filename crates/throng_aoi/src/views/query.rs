@@ -1,0 +1,414 @@
+//! What can be asked of views, and what of them is state.
+
+use glam::Vec2;
+use smallvec::SmallVec;
+use throng_core::kinds::KindClass;
+use throng_core::memory::MemoryUse;
+
+use super::events::{ViewCounters, ViewEvent};
+use super::scene_views::{SceneViews, ViewCaps};
+use super::state::bits::ones;
+use super::state::cells::{TargetCell, ViewerCell};
+use super::state::exceptions::ViewException;
+use super::state::far_index::FarChange;
+use super::state::object::{NONE, Place, TrackedObject, UNCAPPED};
+use super::state::rows::AROUND;
+use super::state::shared::{MovedRow, Shared};
+use super::update::pass::CellScratch;
+use crate::grid::{GridCell, SceneGrid};
+use crate::priority::ViewTraits;
+
+impl SceneViews {
+    /// Whether there is an object of this id.
+    #[must_use]
+    pub fn contains(&self, id: u32) -> bool {
+        self.object(id).is_some()
+    }
+
+    /// The reported cell of an object.
+    #[must_use]
+    pub fn cell(&self, id: u32) -> Option<GridCell> {
+        self.object(id).map(|_| self.shared.grid.cell(id))
+    }
+
+    /// The last reported position of an object, in metres.
+    #[must_use]
+    #[inline]
+    pub fn position(&self, id: u32) -> Option<Vec2> {
+        self.object(id).map(|_| self.shared.position(id))
+    }
+
+    /// What ranks and hides an object.
+    #[must_use]
+    pub fn traits(&self, id: u32) -> Option<ViewTraits> {
+        self.object(id).map(|object| object.traits)
+    }
+
+    /// The exceptions that hold for a viewer, by ascending target.
+    pub fn exceptions(&self, viewer: u32) -> impl Iterator<Item = (u32, ViewException)> + '_ {
+        self.shared.exceptions.of(viewer)
+    }
+
+    /// The viewers that have an exception for a target, ascending.
+    pub fn excepting(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
+        self.shared.exceptions.viewers_of(target)
+    }
+
+    /// The caps of a viewer; `None` if it is no viewer.
+    #[must_use]
+    pub fn caps(&self, id: u32) -> Option<ViewCaps> {
+        let object = self.object(id).filter(|object| object.viewer)?;
+        let [players, npcs, things] = object.caps;
+        Some(ViewCaps {
+            players,
+            npcs,
+            things,
+        })
+    }
+
+    /// Whether two can only see each other, or not at all: see [`Sight::Mutual`](super::Sight::Mutual).
+    #[must_use]
+    pub fn is_pair(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (self.object(a), self.object(b));
+        a.zip(b)
+            .is_some_and(|(a, b)| self.shared.ranking.is_pair(a, b))
+    }
+
+    /// The cell of a viewer, its rows, and which of them is its own.
+    fn row_of(&self, viewer: u32) -> Option<(&TargetCell, &ViewerCell, usize)> {
+        let &Place { cell, row, .. } = self.shared.places.get(viewer as usize)?;
+        let (target, viewers) = (
+            self.shared.cells.get(cell as usize)?,
+            self.viewers.get(cell as usize)?,
+        );
+        (row != NONE).then_some((target, viewers, row as usize))
+    }
+
+    /// Whom a viewer sees near, cell by cell, by slot.
+    pub(super) fn seen_near(&self, viewer: u32) -> impl Iterator<Item = u32> + '_ {
+        self.row_of(viewer)
+            .into_iter()
+            .flat_map(move |(cell, viewers, row)| {
+                (0..AROUND).flat_map(move |direction| {
+                    let near = self.shared.cells.get(cell.near[direction] as usize);
+                    near.into_iter().flat_map(move |near| {
+                        let words = viewers.rows.range(row, cell.words_in(direction));
+                        words.enumerate().flat_map(move |(nth, word)| {
+                            ones(word).map(move |place| near.id(nth * 64 + place))
+                        })
+                    })
+                })
+            })
+    }
+
+    fn seen_far(&self, viewer: u32) -> &[u32] {
+        let row = self.row_of(viewer);
+        row.map_or(&[], |(_, viewers, row)| viewers.far(row))
+    }
+
+    fn with_class(&self, viewer: u32, target: u32) -> (u32, u8) {
+        (target, self.shared.class(viewer, target))
+    }
+
+    /// Those that a viewer sees in one of its lists: (target, class), in a fixed order. The list is that of a
+    /// [`KindClass::index`], or [`UNCAPPED`].
+    pub fn list(&self, viewer: u32, list: usize) -> impl Iterator<Item = (u32, u8)> + '_ {
+        let seen = self.seen_by(viewer);
+        seen.filter(move |&(target, _)| self.shared.object(target).list() == list)
+    }
+
+    /// Those that a viewer sees: (target, class), in a fixed order: cell by cell, by slot, then those outside caps.
+    pub fn seen_by(&self, viewer: u32) -> impl Iterator<Item = (u32, u8)> + '_ {
+        let seen = self
+            .seen_near(viewer)
+            .chain(self.seen_far(viewer).iter().copied());
+        seen.map(move |target| self.with_class(viewer, target))
+    }
+
+    /// Those who see a target, cell by cell, by row. O(viewers in the nine cells around it); of a far target, of all from
+    /// where it is seen.
+    pub fn watchers(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
+        let near = self.watchers_near(target);
+        near.chain(self.watchers_far(target))
+    }
+
+    fn watchers_near(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
+        let place = self.shared.places.get(target as usize).copied();
+        let place = place.filter(|place| place.slot != NONE);
+        place.into_iter().flat_map(move |place| {
+            let around = self.shared.around(place.cell as usize);
+            around.flat_map(move |(direction, cell)| {
+                let word = cell.word(AROUND - 1 - direction, place.slot as usize);
+                let index = self.shared.cells[place.cell as usize].near[direction];
+                let viewers = &self.viewers[index as usize];
+                (0..viewers.len())
+                    .filter(move |&row| viewers.rows.has(row, word, place.slot as usize))
+                    .map(|row| viewers.id(row))
+            })
+        })
+    }
+
+    fn watchers_far(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
+        let object = self.object(target).filter(|object| object.uncapped);
+        let cells = object.map_or(&[][..], |_| &self.viewers);
+        let layer = object.map_or(0, |object| usize::from(object.layer));
+        let grid = &self.shared.grid;
+        let in_range = move |viewers: &&ViewerCell| {
+            let at = self.shared.cells[viewers.cell as usize].at;
+            grid.in_range(layer, at, grid.home(target))
+        };
+        cells.iter().filter(in_range).flat_map(move |viewers| {
+            (0..viewers.len())
+                .filter(move |&row| viewers.far(row).binary_search(&target).is_ok())
+                .map(|row| viewers.id(row))
+        })
+    }
+
+    /// How many see a target. It costs what [`watchers`](Self::watchers) costs.
+    #[must_use]
+    pub fn watchers_len(&self, target: u32) -> usize {
+        self.watchers(target).count()
+    }
+
+    /// Whether a viewer sees a target. O(1), in a crowd O(log seen); O(log far targets) of one outside caps.
+    #[must_use]
+    pub fn visible(&self, viewer: u32, target: u32) -> bool {
+        let (Some((cell, viewers, row)), Some(object)) = (self.row_of(viewer), self.object(target))
+        else {
+            return false;
+        };
+        if object.uncapped {
+            return viewers.far(row).binary_search(&target).is_ok();
+        }
+        let bit = self.shared.bit_of(cell, target);
+        bit.is_some_and(|(word, place)| viewers.rows.has(row, word, place))
+    }
+
+    /// How many a viewer sees in the list of a class, those outside caps not counted.
+    #[must_use]
+    pub fn list_len(&self, viewer: u32, class: KindClass) -> usize {
+        let row = self.row_of(viewer);
+        row.map_or(0, |(_, viewers, row)| {
+            usize::from(viewers.states[row].count[class.index()])
+        })
+    }
+
+    /// How many a viewer sees outside caps.
+    #[must_use]
+    pub fn uncapped_len(&self, viewer: u32) -> usize {
+        self.seen_far(viewer).len()
+    }
+
+    /// How many links there are; "A sees B" is one.
+    #[must_use]
+    pub const fn link_count(&self) -> usize {
+        // Those who parted since the last update are not counted as leaves yet.
+        (self.counters.enters - self.counters.leaves) as usize - self.parted.len()
+    }
+
+    /// All links in a fixed order: (viewer, target, class), by viewer.
+    pub fn links(&self) -> impl Iterator<Item = (u32, u32, u8)> + '_ {
+        (0..self.shared.objects.len() as u32).flat_map(move |viewer| {
+            self.seen_by(viewer)
+                .map(move |(target, class)| (viewer, target, class))
+        })
+    }
+
+    /// The viewers that wait for a look, the first to be served first.
+    pub fn queued(&self) -> impl Iterator<Item = u32> + '_ {
+        self.queue.iter()
+    }
+
+    /// How many viewers wait for a look.
+    #[must_use]
+    pub const fn queue_len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// What was counted since the scene opened.
+    #[must_use]
+    pub const fn counters(&self) -> ViewCounters {
+        self.counters
+    }
+
+    /// The interest grid.
+    #[must_use]
+    pub const fn grid(&self) -> &SceneGrid {
+        &self.shared.grid
+    }
+
+    /// Collects the viewable objects of the chosen classes (one bit for each [`KindClass::index`]) within a
+    /// radius by exact distance, sorted by id, hidden ones included. It knows last reported positions and the
+    /// cells of the last update: whoever was inserted or teleported since may be missing. `out` is cleared
+    /// first.
+    pub fn nearby(&self, position: Vec2, radius_m: f32, classes: u8, out: &mut Vec<u32>) {
+        out.clear();
+        if radius_m.is_nan() || radius_m < 0.0 || position.is_nan() {
+            return;
+        }
+        let Shared {
+            grid,
+            cells,
+            objects,
+            far,
+            ..
+        } = &self.shared;
+        let (low, high) = grid.corners(position, radius_m);
+        let touched =
+            (low.y..=high.y).flat_map(|y| (low.x..=high.x).map(move |x| GridCell { x, y }));
+        let touched = touched.filter_map(|cell| Some(&cells[self.shared.index_of(cell)?]));
+        let near = touched.flat_map(|cell| cell.ties.ids().iter().copied());
+        out.extend(near.chain(far.iter()).filter(|&id| {
+            let Some(object) = objects.get(id as usize) else {
+                return false;
+            };
+            classes >> object.traits.class.index() & 1 != 0
+                && self.shared.position(id).distance_squared(position) <= radius_m * radius_m
+        }));
+        out.sort_unstable();
+    }
+
+    /// The nearest viewable object within a radius that is wanted, of those equally near the one of the lowest id. It knows
+    /// the same of the world as [`nearby`](Self::nearby), and asks `is_wanted` of few: of those that are nearer than all
+    /// wanted ones before.
+    ///
+    /// Cost: the distances of all in those cells that are nearer than the one that is found.
+    #[must_use]
+    pub fn nearest(
+        &self,
+        position: Vec2,
+        radius_m: f32,
+        mut is_wanted: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
+        if radius_m.is_nan() || radius_m < 0.0 || position.is_nan() {
+            return None;
+        }
+        let shared = &self.shared;
+        let (low, high) = shared.grid.corners(position, radius_m);
+        let touched =
+            (low.y..=high.y).flat_map(|y| (low.x..=high.x).map(move |x| GridCell { x, y }));
+        let mut touched: SmallVec<[(f32, usize); 16]> = touched
+            .filter_map(|at| {
+                let nearest_m = shared.nearest_in_cell(position, at).distance(position);
+                // Rounding may add a hair to where a cell ends.
+                let from_m = (nearest_m - shared.grid.cell_m() * 1e-3).max(0.0);
+                Some((from_m, shared.index_of(at)?))
+            })
+            .collect();
+        touched.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut best = (radius_m * radius_m, NONE);
+        let mut visit = |id: u32, best: &mut (f32, u32)| {
+            let Some(&at) = shared.positions.get(id as usize) else {
+                return;
+            };
+            let found = (at.distance_squared(position), id);
+            if found < *best && is_wanted(id) {
+                *best = found;
+            }
+        };
+        shared.far.iter().for_each(|id| visit(id, &mut best));
+        for (from_m, cell) in touched {
+            if from_m * from_m > best.0 {
+                break;
+            }
+            let ids = shared.cells[cell].ties.ids();
+            ids.iter().for_each(|&id| visit(id, &mut best));
+        }
+        (best.1 != NONE).then_some(best.1)
+    }
+
+    /// Feeds all state that later updates depend on to a hash, in a fixed order: cells, slots and rows, caps, what was
+    /// refused, links, the queue. Positions and traits belong to the world, which hashes them itself.
+    pub fn digest(&self, fold: &mut impl FnMut(u64)) {
+        let pack = |numbers: &[u16]| numbers.iter().fold(0, |bits, &n| bits << 16 | u64::from(n));
+        let ids = 0..self.shared.objects.len() as u32;
+        for id in ids.filter(|&id| self.contains(id)) {
+            let (cell, place) = (self.shared.grid.cell(id), self.shared.place(id));
+            fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
+            fold(u64::from(place.cell));
+            fold(u64::from(place.slot) << 32 | u64::from(place.row));
+            let Some((_, viewers, row)) = self.row_of(id) else {
+                continue;
+            };
+            let state = viewers.states[row];
+            fold(pack(&state.caps) << 16 | u64::from(state.refused) << 8 | u64::from(state.tasks));
+            fold(pack(&state.count) << 16 | u64::from(state.hungry));
+            let classes = state.low.into_iter().chain(state.lowest);
+            fold(classes.fold(0, |bits, class| bits << 8 | u64::from(class)));
+            self.seen_near(id)
+                .for_each(|target| fold(u64::from(target)));
+            let far = self.seen_far(id);
+            far.iter().for_each(|&target| fold(u64::from(target)));
+        }
+        for (cell, viewers) in self.shared.cells.iter().zip(&self.viewers) {
+            fold(u64::from(cell.at.x) << 48 | u64::from(cell.at.y) << 32 | cell.words as u64);
+            fold((viewers.len() as u64) << 32 | viewers.free_rows().len() as u64);
+            let free = viewers.free_rows().iter();
+            free.for_each(|&row| fold(u64::from(row)));
+        }
+        for list in 0..UNCAPPED {
+            // What they were first counts only as long as all are alike.
+            let is_ranked = self.shared.is_ranked(list);
+            let class = self.shared.strangers[list].class.filter(|_| !is_ranked);
+            fold(u64::from(is_ranked) << 8 | class.map_or(0xff, u64::from));
+        }
+        fold(u64::from(self.turn));
+        fold(self.queue.len() as u64);
+        self.queue.iter().for_each(|id| fold(u64::from(id)));
+    }
+
+    /// The bytes held, slack included, also of the buffers of updates, which are given back every 64 updates.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        let Shared {
+            grid,
+            objects,
+            cells,
+            in_use,
+            far,
+            exceptions,
+            moved,
+            moved_words,
+            moved_bits,
+            far_changes,
+            slot_positions,
+            ..
+        } = &self.shared;
+        // The queue has two numbers for each id.
+        let object = size_of::<TrackedObject>()
+            + size_of::<Place>()
+            + size_of::<Vec2>()
+            + 2 * size_of::<u32>();
+        let spare_cells = cells.capacity() - cells.len();
+        let cells = cells.iter().map(TargetCell::allocated_bytes).sum::<usize>()
+            + spare_cells * size_of::<TargetCell>();
+        let scratch = self.scratch.iter().map(CellScratch::allocated_bytes);
+        let buffers = (self.settling.capacity()
+            + moved_words.capacity()
+            + self.freed.capacity()
+            + self.full.capacity()
+            + self.touched.capacity()
+            + self.active.capacity())
+            * size_of::<u32>()
+            + self.unsated.capacity() * size_of::<(u32, u8)>()
+            + (moved_bits.capacity() + self.proposals.capacity()) * size_of::<u64>()
+            + self.parted.capacity() * size_of::<ViewEvent>()
+            + moved.capacity() * size_of::<MovedRow>()
+            + far_changes.capacity() * size_of::<FarChange>()
+            + slot_positions.allocated_bytes()
+            + scratch.sum::<usize>();
+        let spare_viewers = self.viewers.capacity() - self.viewers.len();
+        let viewers = self.viewers.iter().map(ViewerCell::allocated_bytes);
+        grid.allocated_bytes()
+            + exceptions.allocated_bytes()
+            + far.allocated_bytes()
+            + in_use.capacity() * size_of::<u32>()
+            + cells
+            + viewers.sum::<usize>()
+            + spare_viewers * size_of::<ViewerCell>()
+            + self.changed.heap_bytes()
+            + self.ties.heap_bytes()
+            + buffers
+            + objects.capacity() * object
+    }
+}

@@ -1,0 +1,27 @@
+//! Places as bits of words of 64.
+
+/// The bit of a place in its word.
+#[inline]
+pub(crate) const fn bit(place: usize) -> u64 {
+    1 << (place % 64)
+}
+
+/// The places of the bits that are set in a word.
+#[inline]
+pub(crate) fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (place < 64).then_some(place)
+    })
+}
+
+/// The same from the highest down.
+#[inline]
+pub(crate) fn ones_down(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = word.checked_ilog2()? as usize;
+        word &= !(1 << place);
+        Some(place)
+    })
+}

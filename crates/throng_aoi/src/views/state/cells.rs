@@ -1,0 +1,543 @@
+//! The cells of a scene in use: who is in them to be seen, and to see, and who sees whom.
+//!
+//! ```text
+//! TargetCell   slots  0 1 2 … 63 │ 64 …      ids and ties by slot; masks: population by class, vacated, arrived
+//! ViewerCell   rows   ┌ words of the first cell around │ of the second │ … │ of the ninth ┐
+//!                row 0│ 0110…                          │ 0100…         │   │              │  a bit for each slot:
+//!                row 1│ 1010…                          │               │   │              │  "is seen"
+//! ```
+//! An object that can be seen near has a slot of its cell, one that sees has a row. While cells work side by side each
+//! writes its own rows, and reads the slots of the nine cells around it, which nobody writes then.
+//!
+//! Nobody notes who watches a slot: whoever asks goes through its bit in the rows of nine cells.
+//!
+//! Cells are made when first used and stay; slots and rows that nobody needs are given back (room.rs).
+//! Invariant: a row's bit is set only at a slot that is taken; a slot vacated in an update is not taken again in it.
+//! Cost: a row has as many bits as nine cells have slots, 72 bytes where no cell has more than 64. Above 2 kB they keep words with a
+//! bit only (rows.rs), 1.2 kB for each of 50,000 viewers in nine cells who see a hundred. 100 to 120 bytes an object beside them.
+
+use std::ops::Range;
+
+use glam::Vec2;
+
+use super::bits::bit;
+use super::object::{LISTS, NONE, UNCAPPED};
+use super::rows::{AROUND, RowLayout, ViewRows};
+use super::slot_word::SlotWord;
+use super::ties::TieColumns;
+use crate::grid::{GridCell, SceneGrid};
+use crate::priority::ViewTraits;
+
+/// A cell's buffer of the update is given back when it has more bytes than these.
+const CELL_BUFFER_BYTES: usize = 1 << 10;
+
+/// Gives back an empty buffer that is larger than it may be.
+pub(crate) fn drop_if_large<T>(buffer: &mut Vec<T>, bytes_max: usize) {
+    if buffer.capacity() * size_of::<T>() > bytes_max {
+        *buffer = Vec::new();
+    }
+}
+
+/// A bit for each direction in which a cell may be.
+pub(crate) const ALL_AROUND: u16 = (1 << AROUND) - 1;
+
+/// The place of a cell among those around it.
+pub(crate) const OWN_CELL: usize = 4;
+
+/// The cells around one by the quarter of it in which a viewer stands, the nearest first: its own, the two beside the
+/// quarter, the one at its corner, the others.
+pub(crate) const ORDERS: [[usize; AROUND]; 4] = orders();
+
+const fn orders() -> [[usize; AROUND]; 4] {
+    let mut orders = [[0; AROUND]; 4];
+    let mut quarter = 0;
+    while quarter < 4 {
+        // Towards the quarter, and away from it.
+        let x: i32 = if quarter & 1 == 0 { -1 } else { 1 };
+        let y: i32 = if quarter & 2 == 0 { -1 } else { 1 };
+        let steps = [
+            (0, 0),
+            (x, 0),
+            (0, y),
+            (x, y),
+            (-x, 0),
+            (0, -y),
+            (-x, y),
+            (x, -y),
+            (-x, -y),
+        ];
+        let mut nth = 0;
+        while nth < AROUND {
+            let (dx, dy) = steps[nth];
+            orders[quarter][nth] = ((dy + 1) * 3 + dx + 1) as usize;
+            nth += 1;
+        }
+        quarter += 1;
+    }
+    orders
+}
+
+/// In which quarter of a cell a position lies.
+#[inline]
+pub(crate) fn quadrant(grid: &SceneGrid, cell: GridCell, position: Vec2) -> usize {
+    let half = |p: f32, cell: u16| usize::from(p >= (f32::from(cell) + 0.5) * grid.cell_m());
+    half(position.x, cell.x) | half(position.y, cell.y) << 1
+}
+
+/// A target that is new to those around it, or counts differently.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TargetArrival {
+    pub(crate) slot: u32,
+    /// Where it was.
+    pub(crate) from: GridCell,
+    /// It is new to everybody, or all pairs with it are judged anew.
+    pub(crate) everywhere: bool,
+    /// Somebody may see it already and must not any more, or in another class.
+    pub(crate) is_revised: bool,
+    /// It is a viewer as well.
+    pub(crate) sees: bool,
+}
+
+/// A target that left a slot: which, and where it is now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TargetLeave {
+    pub(crate) slot: u32,
+    pub(crate) to: GridCell,
+    pub(crate) to_slot: u32,
+}
+
+/// Who is in a cell to be seen.
+#[derive(Clone, Debug)]
+pub(crate) struct TargetCell {
+    pub(crate) at: GridCell,
+    /// The cells around it that are in use, by direction.
+    pub(crate) near: [u32; AROUND],
+    /// Where the words of each begin in the rows of this cell, and how many there are.
+    pub(crate) first: RowLayout,
+    pub(crate) words: usize,
+    pub(crate) ties: TieColumns,
+    pub(crate) slots: Vec<SlotWord>,
+    /// Who left in this update, by slot once all are settled.
+    pub(crate) left: Vec<TargetLeave>,
+    pub(crate) arrivals: Vec<TargetArrival>,
+    /// How many will come in this update.
+    pub(crate) coming: u32,
+}
+
+impl TargetCell {
+    pub(crate) fn new(at: GridCell) -> Self {
+        Self {
+            at,
+            near: [NONE; AROUND],
+            first: [0; AROUND + 1],
+            words: 0,
+            ties: TieColumns::with_index(),
+            slots: Vec::new(),
+            left: Vec::new(),
+            arrivals: Vec::new(),
+            coming: 0,
+        }
+    }
+
+    /// The word of a row in which a slot of the cell in a direction stands.
+    #[inline]
+    pub(crate) const fn word(&self, direction: usize, slot: usize) -> usize {
+        self.first[direction] as usize + slot / 64
+    }
+
+    /// The words of a row in which those in the cell in a direction stand.
+    #[inline]
+    pub(crate) const fn words_in(&self, direction: usize) -> Range<usize> {
+        self.first[direction] as usize..self.first[direction + 1] as usize
+    }
+
+    pub(crate) fn is_touched(&self) -> bool {
+        !self.left.is_empty() || !self.arrivals.is_empty()
+    }
+
+    /// The id in a slot.
+    #[inline]
+    pub(crate) fn id(&self, slot: usize) -> u32 {
+        self.ties.ids()[slot]
+    }
+
+    /// The list in which whoever is in a slot stands, or stood.
+    #[inline]
+    pub(crate) fn list(&self, slot: usize) -> usize {
+        self.slots[slot / 64].list(slot)
+    }
+
+    /// Who of each 64 slots may be seen, by the list in which they would stand.
+    #[inline]
+    pub(crate) fn population(
+        &self,
+        list: usize,
+    ) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + '_ {
+        self.slots.iter().map(move |word| word.population[list])
+    }
+
+    /// Whether somebody in a slot may be seen, by the list in which it would stand.
+    #[inline]
+    pub(crate) fn has(&self, list: usize, slot: usize) -> bool {
+        let word = self.slots.get(slot / 64);
+        word.is_some_and(|word| word.population[list] & bit(slot) != 0)
+    }
+
+    /// Whether somebody in a slot has to be asked whether it may be seen.
+    #[inline]
+    pub(crate) fn is_odd(&self, slot: usize) -> bool {
+        self.slots[slot / 64].odd & bit(slot) != 0
+    }
+
+    /// How many slots somebody has.
+    pub(crate) fn taken_slots(&self) -> u32 {
+        self.slots.iter().map(|word| word.taken.count_ones()).sum()
+    }
+
+    /// Gives the cell so many words of slots.
+    pub(crate) fn resize(&mut self, words: usize) {
+        self.words = words;
+        self.ties.shrink(words * 64);
+        self.slots.truncate(words);
+        self.slots.reserve_exact(words - self.slots.len());
+        self.slots.resize(words, SlotWord::default());
+        self.slots.shrink_to_fit();
+    }
+
+    /// Gives those beyond so many words of slots lower ones, for whom there is room, and notes from where to where each goes.
+    pub(crate) fn compact(&mut self, words: usize, moves: &mut Vec<(u32, u32)>) {
+        for word in words..self.words {
+            for place in self.slots[word].taken_slots() {
+                let (from, to) = (word * 64 + place, self.lowest_free());
+                self.ties.relocate(from, to);
+                let taken = self.slots[word].take_out(from);
+                self.slots[to / 64].put(to, taken);
+                moves.push((from as u32, to as u32));
+            }
+        }
+        self.resize(words);
+    }
+
+    fn lowest_free(&self) -> usize {
+        let word = self.slots.iter().position(|word| word.taken != u64::MAX);
+        let word = word.expect("cells grow before slots are taken");
+        word * 64 + self.slots[word].taken.trailing_ones() as usize
+    }
+
+    /// The lowest slot that is free; the cell has grown enough.
+    pub(crate) fn take(&mut self, list: usize, traits: &ViewTraits, is_odd: bool) -> u32 {
+        let slot = self.lowest_free();
+        if slot >= self.ties.ids().len() {
+            self.ties.grow(slot + 1 + slot / 4);
+        }
+        self.write(slot, list, traits, is_odd);
+        slot as u32
+    }
+
+    /// What is in a slot counts as these traits say.
+    pub(crate) fn write(&mut self, slot: usize, list: usize, traits: &ViewTraits, is_odd: bool) {
+        self.ties.write(slot, traits);
+        self.slots[slot / 64].write(slot, list, !traits.hidden, is_odd);
+    }
+
+    /// Who is in a slot leaves it; its id stays until [`end_update`](Self::end_update).
+    pub(crate) fn vacate(&mut self, leave: TargetLeave, list: usize) {
+        let slot = leave.slot as usize;
+        self.ties.untie(slot);
+        let word = &mut self.slots[slot / 64];
+        word.hide(slot, list);
+        word.vacated |= bit(slot);
+        self.left.push(leave);
+    }
+
+    /// Slots that were vacated are free from now on.
+    pub(crate) fn end_update(&mut self) {
+        self.arrivals.clear();
+        let mut left = std::mem::take(&mut self.left);
+        for leave in left.drain(..) {
+            self.free(leave.slot as usize);
+        }
+        self.left = left;
+    }
+
+    /// Gives back large buffers of an update, which are empty between updates; where nobody is all of them.
+    pub(crate) fn drop_buffers(&mut self) {
+        let bytes_max = if self.taken_slots() == 0 {
+            0
+        } else {
+            CELL_BUFFER_BYTES
+        };
+        drop_if_large(&mut self.left, bytes_max);
+        drop_if_large(&mut self.arrivals, bytes_max);
+    }
+
+    fn free(&mut self, slot: usize) {
+        self.slots[slot / 64].free(slot);
+        self.ties.free(slot);
+    }
+
+    /// Who is in a slot is gone, also its id. Its bits in all rows are clear.
+    pub(crate) fn clear(&mut self, slot: usize, list: usize) {
+        self.slots[slot / 64].hide(slot, list);
+        self.free(slot);
+    }
+
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        let slots = self.slots.capacity() * size_of::<SlotWord>();
+        let lists = self.left.capacity() * size_of::<TargetLeave>()
+            + self.arrivals.capacity() * size_of::<TargetArrival>();
+        size_of::<Self>() + self.ties.allocated_bytes() + lists + slots
+    }
+}
+
+/// What is known of a viewer beside its row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RowState {
+    pub(crate) caps: [u16; UNCAPPED],
+    pub(crate) count: [u16; UNCAPPED],
+    /// No member of a list is of a lower class.
+    pub(crate) low: [u8; UNCAPPED],
+    /// A bit for each list that may have refused somebody who goes before strangers, or evicted it.
+    pub(crate) refused: u8,
+    /// A bit for each list with a place that fell free in this update, or that is to be filled; 4 bits higher, for each of these
+    /// of which all have to be compared.
+    pub(crate) hungry: u8,
+    pub(crate) tasks: u8,
+    /// Where sight is mutual: no member of a list was of a lower rank in the viewer's last turn, nor came since.
+    pub(crate) lowest: [u8; UNCAPPED],
+    /// Its own slot, if it can be seen.
+    pub(crate) slot: u32,
+}
+
+impl RowState {
+    /// It came into this cell in this update.
+    pub(crate) const ARRIVED: u8 = 1;
+    /// Its members are judged anew.
+    pub(crate) const REVISED: u8 = 2;
+    /// It looks at everybody in range.
+    pub(crate) const LOOKS: u8 = 4;
+    /// It chooses the nearest where it has a choice.
+    pub(crate) const CHOOSES: u8 = 8;
+    pub(crate) const CAPS: u8 = 16;
+    /// It lost somebody since the last update.
+    pub(crate) const FREED: u8 = 64;
+    /// It sees nobody new until its look. This stays from update to update.
+    pub(crate) const WAITS: u8 = 32;
+    /// It sees the ordinary layer and has no exceptions. This stays, too.
+    pub(crate) const IS_PLAIN: u8 = 128;
+    /// What is not forgotten after an update.
+    pub(crate) const KEPT: u8 = Self::WAITS | Self::IS_PLAIN;
+
+    #[inline]
+    pub(crate) const fn is(&self, task: u8) -> bool {
+        self.tasks & task != 0
+    }
+
+    #[inline]
+    pub(crate) const fn has_place(&self, list: usize) -> bool {
+        self.count[list] < self.caps[list]
+    }
+
+    /// A bit for each list with a place.
+    #[inline]
+    pub(crate) fn open_lists(&self) -> u8 {
+        let places = self
+            .count
+            .iter()
+            .zip(&self.caps)
+            .map(|(count, cap)| count < cap);
+        places.enumerate().fold(0, |lists, (list, is_open)| {
+            lists | u8::from(is_open) << list
+        })
+    }
+
+    /// Somebody may take a place of a list now who could not before.
+    #[inline]
+    pub(crate) const fn hunger(&mut self, list: usize, is_ranked: bool) {
+        self.hungry |= (1 | (is_ranked as u8) << 4) << list;
+    }
+
+    /// Whether it has to look at all who are in a list of which all have to be compared.
+    #[inline]
+    pub(crate) const fn owes_look(&self) -> bool {
+        self.hungry >> 4 != 0 && !self.is(Self::LOOKS)
+    }
+}
+
+/// Who is in a cell to see, and whom.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ViewerCell {
+    /// The index of the cell.
+    pub(crate) cell: u32,
+    pub(crate) rows: ViewRows,
+    pub(crate) ties: TieColumns,
+    pub(crate) states: Vec<RowState>,
+    /// Whom each sees outside caps, ascending, up to the last who sees anybody.
+    far: Vec<Vec<u32>>,
+    free: Vec<u32>,
+    pub(crate) used: usize,
+    /// Whether there was anything to do in this update.
+    pub(crate) is_active: bool,
+    /// A bit for each direction in which somebody took or left a slot in this update.
+    pub(crate) touched: u16,
+    /// The rows with tasks in this update, and for each that arrived how.
+    pub(crate) asked: Vec<u32>,
+    pub(crate) movers: Vec<(u32, u32)>,
+    /// The rows that are re-ranked in this update.
+    pub(crate) turns: Vec<u32>,
+    /// Who had a full list and has a place now, where somebody else has to agree.
+    pub(crate) freed: Vec<u32>,
+}
+
+impl ViewerCell {
+    pub(crate) fn new(cell: u32, words: usize) -> Self {
+        Self {
+            cell,
+            rows: ViewRows::of_words(words),
+            ..Self::default()
+        }
+    }
+
+    /// How many rows there are, those that are free among them.
+    pub(crate) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    /// Who has a row; [`NONE`] for one that is free.
+    #[inline]
+    pub(crate) fn id(&self, row: usize) -> u32 {
+        self.ties.ids()[row]
+    }
+
+    /// Whom a viewer sees outside caps, ascending.
+    #[inline]
+    pub(crate) fn far(&self, row: usize) -> &[u32] {
+        self.far.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    pub(crate) fn far_mut(&mut self, row: usize) -> &mut Vec<u32> {
+        if row >= self.far.len() {
+            self.far.resize_with(row + 1, Vec::new);
+        }
+        &mut self.far[row]
+    }
+
+    /// A row without a bit.
+    pub(crate) fn take(&mut self, traits: &ViewTraits, state: RowState, far: Vec<u32>) -> u32 {
+        let row = self.free.pop().unwrap_or(self.states.len() as u32);
+        let place = row as usize;
+        if place == self.states.len() {
+            if place == self.states.capacity() {
+                self.states.reserve_exact(1 + place / 4);
+            }
+            self.states.push(RowState::default());
+            self.rows.push();
+            if place >= self.ties.ids().len() {
+                self.ties.grow(place + 1 + place / 4);
+            }
+        }
+        self.ties.write(place, traits);
+        let was_asked = self.states[place].tasks & RowState::FREED;
+        self.states[place] = state;
+        self.states[place].tasks |= was_asked;
+        if !far.is_empty() {
+            *self.far_mut(place) = far;
+        }
+        self.used += 1;
+        row
+    }
+
+    /// Frees a row, whose bits are gone; gives what was known of its viewer.
+    pub(crate) fn free(&mut self, row: u32) -> (RowState, Vec<u32>) {
+        let place = row as usize;
+        self.rows.clear(place);
+        self.ties.free(place);
+        self.free.push(row);
+        self.used -= 1;
+        let mut state = std::mem::take(&mut self.states[place]);
+        // It stays among those that were asked, which whoever takes it next has to know.
+        if state.tasks & !RowState::KEPT != 0 {
+            self.states[place].tasks = RowState::FREED;
+        }
+        state.tasks &= RowState::KEPT;
+        let far = self.far.get_mut(place);
+        (state, far.map_or_else(Vec::new, std::mem::take))
+    }
+
+    /// The rows that are free, the next to be taken last.
+    pub(crate) fn free_rows(&self) -> &[u32] {
+        &self.free
+    }
+
+    /// Gives those in the last rows the free ones before them, so that no row is free, and tells who is where.
+    pub(crate) fn compact(&mut self, mut told: impl FnMut(u32, u32)) {
+        debug_assert!(self.asked.is_empty());
+        let used = self.used;
+        let mut free = std::mem::take(&mut self.free);
+        free.sort_unstable();
+        let beyond = (used..self.len()).filter(|&row| self.ties.ids()[row] != NONE);
+        for (from, &to) in beyond.collect::<Vec<_>>().into_iter().zip(&free) {
+            let to = to as usize;
+            told(self.id(from), to as u32);
+            self.ties.relocate(from, to);
+            self.states[to] = self.states[from];
+            if from < self.far.len() {
+                self.far.swap(from, to);
+            }
+            self.rows.relocate(from, to);
+        }
+        self.states.truncate(used);
+        self.far.truncate(used);
+        self.rows.truncate(used);
+        self.states.shrink_to_fit();
+        self.far.shrink_to_fit();
+        self.ties.shrink(used);
+    }
+
+    /// Gives back large buffers of an update, which are empty between updates; where nobody is all of them.
+    pub(crate) fn drop_buffers(&mut self) {
+        let bytes_max = if self.used == 0 { 0 } else { CELL_BUFFER_BYTES };
+        drop_if_large(&mut self.asked, bytes_max);
+        drop_if_large(&mut self.movers, bytes_max);
+        drop_if_large(&mut self.turns, bytes_max);
+        drop_if_large(&mut self.freed, bytes_max);
+    }
+
+    /// Gives a row a task for this update.
+    pub(crate) fn ask(&mut self, row: u32, tasks: u8) {
+        let state = &mut self.states[row as usize];
+        if state.tasks & !RowState::KEPT == 0 {
+            self.asked.push(row);
+        }
+        state.tasks |= tasks;
+    }
+
+    /// What was told is told, and what was asked for done.
+    pub(crate) fn end_update(&mut self) {
+        for row in self.asked.drain(..) {
+            self.states[row as usize].tasks &= RowState::KEPT;
+        }
+        self.movers.clear();
+        self.turns.clear();
+        self.is_active = false;
+        self.touched = 0;
+    }
+
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        let far = self.far.iter().map(Vec::capacity).sum::<usize>() * size_of::<u32>();
+        let numbers = self.free.capacity()
+            + self.asked.capacity()
+            + 2 * self.movers.capacity()
+            + self.turns.capacity()
+            + self.freed.capacity();
+        size_of::<Self>()
+            + numbers * size_of::<u32>()
+            + self.rows.allocated_bytes()
+            + self.ties.allocated_bytes()
+            + self.states.capacity() * size_of::<RowState>()
+            + self.far.capacity() * size_of::<Vec<u32>>()
+            + far
+    }
+}
+
+const _: () = assert!(LISTS == UNCAPPED + 1 && size_of::<RowState>() <= 28);

@@ -1,0 +1,170 @@
+//! What the views store of each object, and how a pair of objects is ranked.
+
+use serde::{Deserialize, Serialize};
+use throng_core::kinds::KindClass;
+
+use crate::priority::{Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship};
+
+/// Whose lists a link must find a place in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub enum Sight {
+    /// Each viewer has its own top list, under its own cap; watchers of an object are not capped. So an
+    /// eviction frees nobody else's place, and evictions do not cascade.
+    #[default]
+    Directed,
+    /// Of two that are both viewers and viewable, of kinds that are seen near, A sees B when B sees A: a pair
+    /// is linked only if both may see each other and both ends accept, and its class is the higher of the
+    /// two. Links with all others are as in `Directed`.
+    ///
+    /// A side effect: in a crowd of full equals a newcomer sees nobody until somebody leaves (closed
+    /// cliques), which is why this is not the default.
+    Mutual,
+}
+
+/// Ids must lie below this, so that two of them and a rank fit in eight bytes.
+pub const IDS_MAX: u32 = 1 << 23;
+
+/// The lists a viewer has: one for each [`KindClass`], and [`UNCAPPED`].
+pub const LISTS: usize = 4;
+
+/// The list of those that lie outside caps (`Visibility::Far`, `Visibility::Scene`).
+pub const UNCAPPED: usize = 3;
+
+const _: () = assert!(KindClass::ALL.len() == UNCAPPED && UNCAPPED < LISTS);
+
+/// No cell, no slot, no row.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Where an object stands: in a cell that is in use, in a slot of it to be seen, in a row of it to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) cell: u32,
+    pub(crate) slot: u32,
+    pub(crate) row: u32,
+}
+
+impl Place {
+    pub(crate) const NOWHERE: Self = Self {
+        cell: NONE,
+        slot: NONE,
+        row: NONE,
+    };
+}
+
+/// What is known of each object, a cache line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TrackedObject {
+    pub(crate) traits: ViewTraits,
+    pub(crate) caps: [u16; UNCAPPED],
+    /// The grid layer in which it is a target.
+    pub(crate) layer: u8,
+    /// Whether it lies outside caps.
+    pub(crate) uncapped: bool,
+    pub(crate) alive: bool,
+    pub(crate) viewable: bool,
+    pub(crate) viewer: bool,
+    /// Whether somebody is shown to it, or hidden from it, against the rules.
+    pub(crate) has_exceptions: bool,
+    /// What changed since the last update.
+    pub(crate) pending: PendingChanges,
+}
+
+/// What changed about an object since the last update.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PendingChanges {
+    /// It has no slot yet.
+    pub(crate) target: bool,
+    /// It has no row yet.
+    pub(crate) viewer: bool,
+    pub(crate) traits: bool,
+    pub(crate) caps: bool,
+}
+
+impl TrackedObject {
+    pub(crate) const ABSENT: Self = Self {
+        traits: ViewTraits {
+            id: 0,
+            owner: 0,
+            target: 0,
+            tag: [0; 2],
+            team: 0,
+            party: 0,
+            guild: 0,
+            layers: 0,
+            sees: 0,
+            class: KindClass::Thing,
+            hidden: true,
+            scenery: false,
+        },
+        caps: [0; UNCAPPED],
+        layer: 0,
+        uncapped: false,
+        alive: false,
+        viewable: false,
+        viewer: false,
+        has_exceptions: false,
+        pending: PendingChanges {
+            target: false,
+            viewer: false,
+            traits: false,
+            caps: false,
+        },
+    };
+
+    /// The list of its viewers in which it stands.
+    pub(crate) const fn list(&self) -> usize {
+        if self.uncapped {
+            UNCAPPED
+        } else {
+            self.traits.class.index()
+        }
+    }
+
+    /// Whether it sees the ordinary layer and has no exceptions.
+    pub(crate) const fn sees_plainly(&self) -> bool {
+        self.traits.sees & ViewTraits::ORDINARY_LAYER != 0 && !self.has_exceptions
+    }
+
+    /// Whether it takes part in mutual pairs, where there are any.
+    pub(crate) const fn is_peer(&self) -> bool {
+        self.viewer && self.viewable && !self.uncapped
+    }
+}
+
+const _: () = assert!(size_of::<TrackedObject>() <= 64);
+
+/// What ranks a pair.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ranking {
+    /// An embedder's own; `None` for all whom layers let see each other.
+    pub(crate) filter: Option<ViewFilter>,
+    /// An embedder's own; `None` for [`by_relationship`], of which is known whom it prefers.
+    pub(crate) priority: Option<ViewPriority>,
+    pub(crate) bands: Bands,
+    pub(crate) mutual: bool,
+}
+
+impl Ranking {
+    /// Whether two can only see each other, or not at all.
+    #[inline]
+    pub(crate) const fn is_pair(&self, a: &TrackedObject, b: &TrackedObject) -> bool {
+        self.mutual && a.is_peer() && b.is_peer()
+    }
+
+    /// The class of a pair.
+    #[inline]
+    pub(crate) fn class(&self, viewer: &TrackedObject, target: &TrackedObject) -> u8 {
+        let of = |a: &TrackedObject, b: &TrackedObject| match self.priority {
+            Some(priority) => priority(&a.traits, &b.traits),
+            None => by_relationship(&a.traits, &b.traits),
+        };
+        let class = of(viewer, target);
+        let class = if self.is_pair(viewer, target) {
+            class.max(of(target, viewer))
+        } else {
+            class
+        };
+        class.min(CLASS_MAX)
+    }
+}

@@ -1,0 +1,191 @@
+//! What all cells of a scene read while they are worked side by side, and nobody writes then.
+
+use glam::Vec2;
+
+use super::cells::{TargetArrival, TargetCell};
+use super::exceptions::{ExceptionIndex, ViewException};
+use super::far_index::{FarChange, FarIndex};
+use super::object::{NONE, Place, Ranking, TrackedObject, UNCAPPED};
+use super::rows::AROUND;
+use super::slot_positions::SlotPositions;
+use crate::grid::{GridCell, SceneGrid};
+use crate::priority::{OTHER, SCENERY};
+
+/// A viewer that changed its cell: where it was, and where the row that it had there lies.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MovedRow {
+    pub(crate) from: GridCell,
+    pub(crate) cell: u32,
+    /// Where its words begin in [`Shared::moved_bits`], and where they end.
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// How those without a tie to their viewers are ranked in a list.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Strangers {
+    /// Their class; `None` while nobody was ever in the list.
+    pub(crate) class: Option<u8>,
+    /// There were some of two classes.
+    pub(crate) are_mixed: bool,
+}
+
+/// What all cells of a scene read.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) grid: SceneGrid,
+    pub(crate) objects: Vec<TrackedObject>,
+    pub(crate) positions: Vec<Vec2>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) ranking: Ranking,
+    pub(crate) exceptions: ExceptionIndex,
+    /// The cells in use.
+    pub(crate) cells: Vec<TargetCell>,
+    /// The index of each grid cell among those in use.
+    pub(crate) in_use: Vec<u32>,
+    pub(crate) far: FarIndex,
+    pub(crate) strangers: [Strangers; UNCAPPED],
+    /// Who moved in this update, and the words of the rows that they had in which there was a bit, with their places: so
+    /// what is laid aside is bounded by links, however long rows are.
+    pub(crate) moved: Vec<MovedRow>,
+    pub(crate) moved_words: Vec<u32>,
+    pub(crate) moved_bits: Vec<u64>,
+    pub(crate) far_changes: Vec<FarChange>,
+    /// Of the cells around those in which somebody is re-ranked in this update.
+    pub(crate) slot_positions: SlotPositions,
+    /// Somebody who may be seen already counts differently from this update on.
+    pub(crate) has_revised: bool,
+}
+
+impl Shared {
+    /// Whether hiding, exceptions, layers and rules allow a link, range apart.
+    #[inline]
+    pub(crate) fn allows(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        self.may_see(viewer, target)
+            && (!self.ranking.is_pair(viewer, target) || self.may_see(target, viewer))
+    }
+
+    #[inline]
+    fn may_see(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        if viewer.has_exceptions || self.ranking.filter.is_some() {
+            self.may_see_by_rules(viewer, target)
+        } else {
+            viewer.traits.can_see(&target.traits)
+        }
+    }
+
+    fn may_see_by_rules(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
+        let (a, b) = (&viewer.traits, &target.traits);
+        if b.hidden {
+            return false;
+        }
+        let exception = viewer
+            .has_exceptions
+            .then(|| self.exceptions.get(a.id, b.id));
+        match exception.flatten() {
+            Some(ViewException::Show) => true,
+            Some(ViewException::Hide) => false,
+            None => a.can_see(b) && self.ranking.filter.is_none_or(|allows| allows(a, b)),
+        }
+    }
+
+    /// Whether whoever sees the ordinary layer sees everybody there who does not hide, exceptions apart, so that nobody need
+    /// be asked.
+    #[inline]
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.ranking.filter.is_none()
+    }
+
+    #[inline]
+    pub(crate) fn object(&self, id: u32) -> &TrackedObject {
+        &self.objects[id as usize]
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, id: u32) -> Place {
+        self.places[id as usize]
+    }
+
+    #[inline]
+    pub(crate) fn position(&self, id: u32) -> Vec2 {
+        self.positions[id as usize]
+    }
+
+    /// How near a target is to a viewer.
+    #[inline]
+    pub(crate) fn nearness(&self, viewer: u32, target: u32) -> u8 {
+        let (a, b) = (self.position(viewer), self.position(target));
+        self.ranking.bands.nearness(a, b)
+    }
+
+    /// The class of a pair.
+    #[inline]
+    pub(crate) fn class(&self, viewer: u32, target: u32) -> u8 {
+        let (a, b) = (self.object(viewer), self.object(target));
+        self.ranking.class(a, b)
+    }
+
+    /// Whether there ever was anybody in a list.
+    #[inline]
+    pub(crate) const fn has_list(&self, list: usize) -> bool {
+        self.strangers[list].class.is_some()
+    }
+
+    /// Whether those in a list have to be asked for their class one by one: any two may differ in it.
+    #[inline]
+    pub(crate) const fn is_ranked(&self, list: usize) -> bool {
+        list < UNCAPPED && (self.ranking.priority.is_some() || self.strangers[list].are_mixed)
+    }
+
+    /// The class of strangers in a list in which all of them are equal.
+    #[inline]
+    pub(crate) fn stranger_class(&self, list: usize) -> u8 {
+        self.strangers[list].class.unwrap_or(OTHER)
+    }
+
+    /// Whether a class goes before strangers, or has to be compared with theirs.
+    #[inline]
+    pub(crate) fn goes_first(&self, list: usize, class: u8) -> bool {
+        self.is_ranked(list) || class > self.stranger_class(list)
+    }
+
+    /// The class of an object to those without a tie to it, under the default ranking.
+    pub(crate) const fn class_to_strangers(object: &TrackedObject) -> u8 {
+        if object.traits.scenery {
+            SCENERY
+        } else {
+            OTHER
+        }
+    }
+
+    /// The index of a cell that is in use.
+    pub(crate) fn index_of(&self, cell: GridCell) -> Option<usize> {
+        let index = *self.in_use.get(self.grid.number(cell))?;
+        (index != NONE).then_some(index as usize)
+    }
+
+    /// The cells in use around one of them, with their directions.
+    pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = (usize, &TargetCell)> {
+        let near = self.cells[index].near;
+        (0..AROUND)
+            .filter(move |&direction| near[direction] != NONE)
+            .map(move |direction| (direction, &self.cells[near[direction] as usize]))
+    }
+
+    /// The word and the place of the bit by which a row of a cell sees a target, if the target stands near it.
+    #[inline]
+    pub(crate) fn bit_of(&self, cell: &TargetCell, target: u32) -> Option<(usize, usize)> {
+        let slot = self.place(target).slot;
+        if slot == NONE {
+            return None;
+        }
+        let direction = cell.at.direction_of(self.grid.home(target))?;
+        Some((cell.word(direction, slot as usize), slot as usize % 64))
+    }
+
+    /// Whether an arrival is new to those who were in a cell before.
+    #[inline]
+    pub(crate) fn is_new_to(arrival: &TargetArrival, cell: GridCell) -> bool {
+        arrival.everywhere || !arrival.from.is_near(cell)
+    }
+}

@@ -1,0 +1,149 @@
+//! Who is seen from afar, outside caps: plain lists, ascending by id, beside the bit rows.
+//!
+//! Nobody has to make place for them, so a list is exactly who is allowed and in range. A viewer that crosses into another
+//! cell of a layer compares lists of cells, and a far target that comes, goes, changes or crosses one asks every viewer in
+//! range.
+//!
+//! Cost: 4 bytes a link; a change of a far target is a look at every viewer of the scene. There should be few of them.
+
+use super::pass::CellPass;
+use crate::views::events::{LeaveReason, ViewEvent};
+use crate::views::state::cells::RowState;
+use crate::views::state::far_index::FarChange;
+use crate::views::state::object::{NONE, UNCAPPED};
+
+impl CellPass<'_> {
+    /// Far lists follow viewers that moved or were revised, and targets that changed.
+    pub(crate) fn follow_far(&mut self) {
+        if self.shared.far.is_empty() && self.shared.far_changes.is_empty() {
+            return;
+        }
+        for nth in 0..self.viewers.asked.len() {
+            let row = self.viewers.asked[nth] as usize;
+            if self.viewers.states[row].is(RowState::ARRIVED | RowState::REVISED | RowState::LOOKS)
+            {
+                self.leave_far(row);
+                self.enter_far(row);
+            }
+        }
+        for change in &self.shared.far_changes {
+            for row in 0..self.viewers.len() {
+                self.follow_far_change(row, *change);
+            }
+        }
+    }
+
+    fn leave_far(&mut self, row: usize) {
+        let viewer = self.viewers.id(row);
+        if self.viewers.far(row).is_empty() {
+            return;
+        }
+        let mut seen = std::mem::take(self.viewers.far_mut(row));
+        let is_revised = self.viewers.states[row].is(RowState::REVISED);
+        seen.retain(|&target| match self.far_fault(viewer, target, is_revised) {
+            Some(reason) => {
+                self.tell_far_leave(viewer, target, reason);
+                false
+            }
+            None => true,
+        });
+        *self.viewers.far_mut(row) = seen;
+    }
+
+    pub(crate) fn enter_far(&mut self, row: usize) {
+        let state = self.viewers.states[row];
+        if state.is(RowState::WAITS) {
+            return;
+        }
+        let viewer = self.viewers.id(row);
+        let shared = self.shared;
+        let is_look = state.is(RowState::LOOKS | RowState::REVISED);
+        let from = if is_look { None } else { self.came_from(row) };
+        for layer in 0..shared.grid.layer_count() {
+            let to = shared.grid.coarse(layer, self.cell.at);
+            let from = from.map(|from| shared.grid.coarse(layer, from));
+            if from == Some(to) {
+                continue;
+            }
+            for coarse in shared.grid.around(layer, to) {
+                if from.is_some_and(|from| from.is_near(coarse)) {
+                    continue;
+                }
+                for &target in shared.far.at(layer as u8, coarse) {
+                    self.meet_far(row, viewer, target);
+                }
+            }
+        }
+    }
+
+    fn follow_far_change(&mut self, row: usize, change: FarChange) {
+        let viewer = self.viewers.id(row);
+        if viewer == NONE || viewer == change.id {
+            return;
+        }
+        match self.viewers.far(row).binary_search(&change.id) {
+            Ok(place) => {
+                if let Some(reason) = self.far_fault(viewer, change.id, change.traits) {
+                    self.viewers.far_mut(row).remove(place);
+                    self.tell_far_leave(viewer, change.id, reason);
+                }
+            }
+            Err(_) if self.viewers.states[row].is(RowState::WAITS) => {}
+            Err(_) => {
+                let layer = usize::from(self.shared.object(change.id).layer);
+                let home = self.shared.grid.home(change.id);
+                if self.shared.grid.in_range(layer, self.cell.at, home) {
+                    self.meet_far(row, viewer, change.id);
+                }
+            }
+        }
+    }
+
+    /// Why a far target cannot be seen any more.
+    fn far_fault(&self, viewer: u32, target: u32, is_revised: bool) -> Option<LeaveReason> {
+        let shared = self.shared;
+        let (a, b) = (shared.object(viewer), shared.object(target));
+        let home = shared.grid.home(target);
+        if !shared
+            .grid
+            .in_range(usize::from(b.layer), self.cell.at, home)
+        {
+            Some(LeaveReason::Range)
+        } else if is_revised && !shared.allows(a, b) {
+            Some(LeaveReason::Hidden)
+        } else {
+            None
+        }
+    }
+
+    /// A viewer sees a far target in range, if it may and does not yet.
+    fn meet_far(&mut self, row: usize, viewer: u32, target: u32) {
+        let shared = self.shared;
+        let Err(place) = self.viewers.far(row).binary_search(&target) else {
+            return;
+        };
+        if viewer != target && shared.allows(shared.object(viewer), shared.object(target)) {
+            self.viewers.far_mut(row).insert(place, target);
+            self.scratch.counters.enters += 1;
+            let count = self.viewers.far(row).len();
+            let longest = &mut self.scratch.counters.max_list;
+            *longest = count.max(*longest);
+            self.scratch.events.push(ViewEvent::Enter {
+                viewer,
+                target,
+                priority: shared.class(viewer, target),
+                list: UNCAPPED as u8,
+            });
+        }
+    }
+
+    fn tell_far_leave(&mut self, viewer: u32, target: u32, reason: LeaveReason) {
+        self.scratch.counters.leaves += 1;
+        self.scratch.events.push(ViewEvent::Leave {
+            viewer,
+            target,
+            reason,
+            list: UNCAPPED as u8,
+        });
+    }
+}

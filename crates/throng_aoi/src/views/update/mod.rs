@@ -1,0 +1,495 @@
+//! The View step: brings the links up to date with all that was noted since the last one.
+//!
+//! ```text
+//! settle   by id: cells grow, slots and rows are taken and left, the rows of who moved are laid aside
+//! serve    the first of the queue get their look
+//! cells    side by side: pass.rs
+//! pairs    where sight is mutual: mutual.rs
+//! end      slots that were left are free, events are handed out cell by cell, room that nobody needs is given back: room.rs
+//! ```
+//! Settling is worked in turn and in the order of ids; cells write only to themselves. So links and events are the same for
+//! any number of threads. Cells grow before any row is laid aside, since a row is read by the layout of its cell.
+//!
+//! Of those who came or moved, and of those whose traits changed, at most so many look around in the same update as
+//! [`set_sweeps_max`](SceneViews::set_sweeps_max) said. The others lose whom they left, see nobody new, and wait in a
+//! first-in-first-out queue for their look.
+//!
+//! | file | holds |
+//! |---|---|
+//! | here | the step itself, and settling |
+//! | `pass`, `departures` | the pass over one cell: who leaves; it goes on in `choose/` |
+//! | `far` | who is seen from afar, outside caps |
+//! | `room` | cells are made, grow, and give back what nobody needs |
+
+pub mod departures;
+mod far;
+pub mod pass;
+pub mod room;
+
+use throng_core::parallel::{Inline, Spread};
+
+use crate::grid::GridCell;
+use crate::priority::ViewTraits;
+use crate::views::events::ViewEvent;
+use crate::views::scene_views::SceneViews;
+use crate::views::state::cells::{RowState, TargetArrival, TargetLeave, ViewerCell};
+use crate::views::state::far_index::FarChange;
+use crate::views::state::object::{NONE, PendingChanges, Place, TrackedObject, UNCAPPED};
+use crate::views::state::rows::AROUND;
+use crate::views::state::shared::{MovedRow, Shared};
+use pass::{CellPass, CellScratch};
+use room::ROOM_TICKS;
+
+/// Into so many pieces of about the same work the cells are cut at most, so that a hot spot is not one piece.
+const PIECES_MAX: usize = 16;
+
+/// Less work is not worth a piece of its own: a cell counts one, and so does a viewer; one with a task counts more.
+const PIECE_MIN: usize = if cfg!(test) { 8 } else { 512 };
+const TASK_WORK: usize = 16;
+
+/// Cells that one worker works on, one after the other.
+struct Piece<'a, 'b> {
+    cells: &'a mut [&'b mut ViewerCell],
+    scratch: &'a mut CellScratch,
+}
+
+impl SceneViews {
+    /// The View step. Appends to `events` all that changed, cell by cell and then, where sight is mutual, as pairs
+    /// agreed, of each viewer in the order in which it happened; serves at most `looks_max` viewers of the queue. Of those that moved, at most so many look around at
+    /// once as [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
+    pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
+        self.update_with(Inline, looks_max, events);
+    }
+
+    /// The same with cells worked side by side. How many workers there are changes nothing but the time.
+    pub fn update_with(
+        &mut self,
+        spread: impl Spread,
+        looks_max: u32,
+        events: &mut Vec<ViewEvent>,
+    ) {
+        self.tell_parted(events);
+        // What is told goes where it is wanted, so that nothing of it is held here between updates.
+        std::mem::swap(events, &mut self.scratch[0].events);
+        self.turn = self.turn.wrapping_add(1);
+        self.settle();
+        let is_mutual = self.shared.ranking.mutual;
+        if !is_mutual {
+            self.serve(looks_max);
+        }
+        self.give_turns();
+        self.list_active();
+        self.work_cells(spread);
+        self.join_events();
+        if is_mutual {
+            self.meet_in_pairs(looks_max);
+        }
+        std::mem::swap(events, &mut self.scratch[0].events);
+        self.end_update();
+    }
+
+    /// Brings the rows of all cells up to date, side by side.
+    fn work_cells(&mut self, spread: impl Spread) {
+        let shared = &self.shared;
+        if spread.hands() == 1 {
+            for &cell in &self.active {
+                let viewers = &mut self.viewers[cell as usize];
+                CellPass::new(shared, viewers, &mut self.scratch[0]).run();
+            }
+            return;
+        }
+        let work = |viewers: &ViewerCell| {
+            1 + viewers.used + (viewers.asked.len() + viewers.turns.len()) * TASK_WORK
+        };
+        let mut in_order = self.active.clone();
+        in_order.sort_unstable();
+        let (mut active, mut rest, mut first) = (Vec::new(), &mut self.viewers[..], 0);
+        for &cell in &in_order {
+            let (_, from) = std::mem::take(&mut rest).split_at_mut(cell as usize - first);
+            let Some((viewers, beyond)) = from.split_first_mut() else {
+                break;
+            };
+            active.push(viewers);
+            (rest, first) = (beyond, cell as usize + 1);
+        }
+        let number =
+            |viewers: &ViewerCell| shared.grid.number(shared.cells[viewers.cell as usize].at);
+        active.sort_by_cached_key(|viewers| number(viewers));
+        let total: usize = active.iter().map(|viewers| work(viewers)).sum();
+        let count = (total / PIECE_MIN).clamp(1, PIECES_MAX);
+        if self.scratch.len() < count {
+            self.scratch.resize_with(count, CellScratch::default);
+        }
+        let mut rest = &mut active[..];
+        let mut pieces = Vec::with_capacity(count);
+        for (nth, scratch) in self.scratch.iter_mut().take(count).enumerate() {
+            let (share, mut cut, mut found) = (total / count, 0, 0);
+            while cut < rest.len() && (found < share || nth + 1 == count) {
+                found += work(rest[cut]);
+                cut += 1;
+            }
+            let (cells, others) = std::mem::take(&mut rest).split_at_mut(cut);
+            rest = others;
+            pieces.push(Piece { cells, scratch });
+        }
+        spread.for_each_in_turn(&mut pieces, |Piece { cells, scratch }| {
+            // Scratch of pieces lies side by side, and is written to all the time.
+            let mut own = std::mem::take(*scratch);
+            for viewers in cells.iter_mut() {
+                CellPass::new(shared, viewers, &mut own).run();
+            }
+            **scratch = own;
+        });
+    }
+
+    /// A cell has something to do in this update.
+    #[inline]
+    pub(super) fn stir(&mut self, cell: u32) {
+        let viewers = &mut self.viewers[cell as usize];
+        if !viewers.is_active {
+            viewers.is_active = true;
+            self.active.push(cell);
+        }
+    }
+
+    /// Lists the cells that have anything to do, row by row of the grid: so whoever stands in one of them is looked at by
+    /// all around it within a short time.
+    fn list_active(&mut self) {
+        for nth in 0..self.touched.len() {
+            let around = self.shared.cells[self.touched[nth] as usize].near;
+            for (direction, near) in around.into_iter().enumerate() {
+                if near != NONE {
+                    self.stir(near);
+                    self.viewers[near as usize].touched |= 1 << (AROUND - 1 - direction);
+                }
+            }
+        }
+        if !self.shared.far_changes.is_empty() {
+            (0..self.viewers.len() as u32).for_each(|cell| self.stir(cell));
+        }
+        let Shared {
+            grid,
+            cells,
+            in_use,
+            ..
+        } = &self.shared;
+        for cell in &mut self.active {
+            *cell = grid.number(cells[*cell as usize].at) as u32;
+        }
+        self.active.sort_unstable();
+        for cell in &mut self.active {
+            *cell = in_use[*cell as usize];
+        }
+    }
+
+    /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
+    fn tell_parted(&mut self, events: &mut Vec<ViewEvent>) {
+        self.parted.sort_by_key(|event| event.pair().0);
+        self.counters.leaves += self.parted.len() as u64;
+        events.append(&mut self.parted);
+    }
+
+    /// Whoever has pending changes stands where it should from here on.
+    fn settle(&mut self) {
+        let mut changed = std::mem::take(&mut self.settling);
+        let ids = self.changed.ones().map(|id| id as u32);
+        changed.extend(ids.filter(|&id| self.shared.objects[id as usize].alive));
+        self.changed.clear();
+        self.make_room(&changed);
+        let mut looks_left = self.sweeps_max;
+        for &id in &changed {
+            self.settle_object(id, &mut looks_left);
+        }
+        for &cell in &self.touched {
+            let target = &mut self.shared.cells[cell as usize];
+            target.left.sort_unstable_by_key(|leave| leave.slot);
+            target.ties.refresh_index();
+        }
+        changed.clear();
+        self.settling = changed;
+    }
+
+    fn settle_object(&mut self, id: u32, looks_left: &mut u32) {
+        let object = self.shared.objects[id as usize];
+        let (from, to) = (self.shared.grid.home(id), self.shared.grid.cell(id));
+        let is_new = self.shared.place(id).cell == NONE;
+        let moved = !is_new && from != to;
+        let cell = self.use_cell(to);
+        self.shared.grid.settle(id);
+        if object.viewable && object.uncapped {
+            self.settle_far(&object, moved.then_some(from));
+        } else if object.viewable {
+            self.settle_slot(&object, cell, moved.then_some(from));
+        }
+        if object.viewer {
+            self.settle_row(&object, cell, moved.then_some(from), looks_left);
+        }
+        self.shared.places[id as usize].cell = cell;
+        self.shared.objects[id as usize].pending = PendingChanges::default();
+    }
+
+    fn settle_slot(&mut self, object: &TrackedObject, cell: u32, from: Option<GridCell>) {
+        let (id, pending, list) = (object.traits.id, object.pending, object.list());
+        let everywhere = pending.target || pending.traits;
+        // Where sight is mutual it counts whether it sees, too.
+        let is_role = pending.viewer && self.shared.ranking.mutual;
+        if !everywhere && from.is_none() && !is_role {
+            return;
+        }
+        let is_mutual = self.shared.ranking.mutual;
+        let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
+        let is_odd = !has_layer || is_mutual && object.viewer && !object.sees_plainly();
+        let place = &mut self.shared.places[id as usize];
+        let cells = &mut self.shared.cells;
+        let target = &mut cells[cell as usize];
+        let to = target.at;
+        if !target.is_touched() {
+            self.touched.push(cell);
+        }
+        let left = (from.is_some() && place.slot != NONE).then_some(place.slot);
+        if place.slot == NONE || left.is_some() {
+            place.slot = target.take(list, &object.traits, is_odd);
+        } else {
+            target.write(place.slot as usize, list, &object.traits, is_odd);
+        }
+        target.arrivals.push(TargetArrival {
+            slot: place.slot,
+            from: from.unwrap_or(to),
+            everywhere,
+            is_revised: pending.traits && !pending.target,
+            sees: object.viewer,
+        });
+        if let Some(slot) = left {
+            let left = &mut cells[place.cell as usize];
+            if !left.is_touched() {
+                self.touched.push(place.cell);
+            }
+            let to_slot = place.slot;
+            left.vacate(TargetLeave { slot, to, to_slot }, list);
+        }
+        self.shared.has_revised |= pending.traits && !pending.target;
+    }
+
+    fn settle_far(&mut self, object: &TrackedObject, from: Option<GridCell>) {
+        let (id, layer, pending) = (object.traits.id, object.layer, object.pending);
+        let Shared {
+            grid,
+            far,
+            far_changes,
+            ..
+        } = &mut self.shared;
+        let to = grid.coarse(usize::from(layer), grid.home(id));
+        let from = from.map(|from| grid.coarse(usize::from(layer), from));
+        let crossed = from.filter(|&from| from != to);
+        if let Some(from) = crossed {
+            far.remove(layer, from, id);
+        }
+        if pending.target || crossed.is_some() {
+            far.insert(layer, to, id);
+        }
+        if pending.target || crossed.is_some() || pending.traits {
+            let traits = pending.traits;
+            far_changes.push(FarChange { id, traits });
+        }
+    }
+
+    fn settle_row(
+        &mut self,
+        object: &TrackedObject,
+        cell: u32,
+        from: Option<GridCell>,
+        looks_left: &mut u32,
+    ) {
+        let (id, pending) = (object.traits.id, object.pending);
+        let old = self.shared.place(id);
+        let mut tasks = 0;
+        if old.row == NONE {
+            let state = RowState {
+                caps: object.caps,
+                ..RowState::default()
+            };
+            let viewers = &mut self.viewers[cell as usize];
+            self.shared.places[id as usize].row = viewers.take(&object.traits, state, Vec::new());
+            tasks |= RowState::LOOKS | RowState::CHOOSES;
+        } else if let Some(from) = from {
+            self.move_row(object, cell, from);
+            tasks |= RowState::ARRIVED;
+            if !from.is_near(self.shared.grid.home(id)) {
+                tasks |= RowState::LOOKS | RowState::CHOOSES;
+            }
+        }
+        let Place { row, slot, .. } = self.shared.place(id);
+        let viewers = &mut self.viewers[cell as usize];
+        let state = &mut viewers.states[row as usize];
+        state.slot = slot;
+        if pending.viewer || pending.traits {
+            // Where sight is mutual others must be able to see it in the same way.
+            let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
+            let is_seen = has_layer && !object.traits.hidden || !self.shared.ranking.mutual;
+            let is_plain = object.sees_plainly() && is_seen;
+            state.tasks &= !RowState::IS_PLAIN;
+            if is_plain {
+                state.tasks |= RowState::IS_PLAIN;
+            }
+        }
+        if pending.traits {
+            viewers.ties.write(row as usize, &object.traits);
+            tasks |= RowState::REVISED | RowState::LOOKS;
+        }
+        if pending.caps {
+            viewers.states[row as usize].caps = object.caps;
+            tasks |= RowState::CAPS;
+        }
+        if tasks & !RowState::CAPS != 0 {
+            let state = &mut viewers.states[row as usize];
+            if *looks_left == 0 {
+                state.tasks |= RowState::WAITS;
+                self.queue.push(id);
+            } else {
+                *looks_left -= 1;
+                if state.is(RowState::WAITS) {
+                    state.tasks &= !RowState::WAITS;
+                    self.queue.remove(id);
+                    tasks |= RowState::LOOKS | RowState::CHOOSES;
+                }
+            }
+        }
+        if tasks != 0 {
+            viewers.ask(row, tasks);
+            self.stir(cell);
+        }
+    }
+
+    /// Lays the row of a viewer aside and gives it one in the cell where it is now.
+    fn move_row(&mut self, object: &TrackedObject, cell: u32, from: GridCell) {
+        let id = object.traits.id;
+        let old = self.shared.place(id);
+        let viewers = &mut self.viewers[old.cell as usize];
+        let start = self.shared.moved_bits.len();
+        for (place, word) in viewers.rows.set_words(old.row as usize) {
+            self.shared.moved_words.push(place as u32);
+            self.shared.moved_bits.push(word);
+        }
+        let end = self.shared.moved_bits.len();
+        let (state, far) = viewers.free(old.row);
+        self.stir(old.cell);
+        let viewers = &mut self.viewers[cell as usize];
+        let row = viewers.take(&object.traits, state, far);
+        if state.hungry != 0 {
+            viewers.ask(row, RowState::FREED);
+        }
+        viewers.movers.push((row, self.shared.moved.len() as u32));
+        self.shared.moved.push(MovedRow {
+            from,
+            cell: old.cell,
+            start,
+            end,
+        });
+        self.shared.places[id as usize].row = row;
+    }
+
+    /// The first of the queue get their look in this update.
+    fn serve(&mut self, looks_max: u32) {
+        for _ in 0..looks_max {
+            let Some(id) = self.queue.pop() else {
+                break;
+            };
+            self.counters.looks += 1;
+            let place = self.shared.place(id);
+            let viewers = &mut self.viewers[place.cell as usize];
+            viewers.states[place.row as usize].tasks &= !RowState::WAITS;
+            viewers.ask(place.row, RowState::LOOKS | RowState::CHOOSES);
+            self.stir(place.cell);
+        }
+    }
+
+    /// Says who is re-ranked in this update.
+    fn give_turns(&mut self) {
+        if self.rerank_ticks == 0 {
+            return;
+        }
+        let ids = self.shared.objects.len() as u32;
+        let first = self.turn % self.rerank_ticks;
+        for id in (first..ids).step_by(self.rerank_ticks as usize) {
+            let place = self.shared.place(id);
+            if place.row == NONE {
+                continue;
+            }
+            let viewers = &mut self.viewers[place.cell as usize];
+            // Who has a place sees everybody anyway; who has none may lose somebody in this update still.
+            let state = &viewers.states[place.row as usize];
+            if (0..UNCAPPED).any(|list| state.count[list] > 0 && !state.has_place(list)) {
+                viewers.turns.push(place.row);
+                if viewers.turns.len() == 1 {
+                    self.gather_around(place.cell);
+                }
+                self.stir(place.cell);
+            }
+        }
+    }
+
+    /// Gathers where those are who stand around a cell.
+    fn gather_around(&mut self, cell: u32) {
+        let Shared {
+            cells,
+            positions,
+            slot_positions,
+            ..
+        } = &mut self.shared;
+        for near in cells[cell as usize].near {
+            if let Some(target) = cells.get(near as usize) {
+                slot_positions.gather(near, target.ties.ids(), positions);
+            }
+        }
+    }
+
+    /// Joins what changed, piece by piece.
+    fn join_events(&mut self) {
+        if let Some((first, others)) = self.scratch.split_first_mut() {
+            for scratch in others {
+                first.events.append(&mut scratch.events);
+            }
+        }
+    }
+
+    fn end_update(&mut self) {
+        for scratch in &mut self.scratch {
+            self.counters = self.counters.plus(std::mem::take(&mut scratch.counters));
+        }
+        let mut active = std::mem::take(&mut self.active);
+        // Pairs may have stirred others.
+        active.sort_unstable();
+        for &cell in &active {
+            let viewers = &mut self.viewers[cell as usize];
+            self.freed.append(&mut viewers.freed);
+            viewers.end_update();
+        }
+        for cell in self.touched.drain(..) {
+            self.shared.cells[cell as usize].end_update();
+        }
+        for cell in active.drain(..) {
+            self.fit_room(cell as usize);
+        }
+        self.active = active;
+        let first = (self.turn % ROOM_TICKS) as usize;
+        for cell in (first..self.viewers.len()).step_by(ROOM_TICKS as usize) {
+            self.fit_room(cell);
+        }
+        self.shared.has_revised = false;
+        self.enqueue_freed();
+        self.drop_moved();
+        self.shared.far_changes.clear();
+        self.shared.slot_positions.clear();
+        if self.turn.is_multiple_of(ROOM_TICKS) {
+            self.drop_buffers();
+        }
+    }
+
+    /// Queues who may gain something that only a look finds.
+    pub(super) fn enqueue_freed(&mut self) {
+        self.freed.sort_unstable();
+        for viewer in self.freed.drain(..) {
+            self.queue.push(viewer);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The room of cells: made, grown before anybody comes, and given back.
+//!
+//! Slots come by words of 64, at least a quarter more than there were, and the rows around all cells that grow are laid out
+//! anew once. So a crowd that comes costs a few copies of the rows around it.
+//!
+//! A cell that nobody stands in gives its slots and rows back at once if it had more than a word of them. Beyond that, each
+//! cell is looked at every [`ROOM_TICKS`] updates, and halved at least if half of it would do with a quarter to spare; who
+//! stands in the last slots and rows gets lower ones. So what is held follows who is there, not who ever was.
+//!
+//! Large buffers of the update live for so many updates as well, and those of a mass move for that update only; small ones
+//! stay where somebody is, so that a crowd at rest allocates nothing.
+
+use super::pass::CellScratch;
+use crate::grid::GridCell;
+use crate::views::scene_views::SceneViews;
+use crate::views::state::bits::bit;
+use crate::views::state::cells::{TargetCell, ViewerCell, drop_if_large};
+use crate::views::state::object::NONE;
+use crate::views::state::rows::AROUND;
+use crate::views::state::shared::Shared;
+use crate::views::state::slot_positions::SlotPositions;
+
+/// After how many updates a cell is looked at for room that nobody needs.
+pub(crate) const ROOM_TICKS: u32 = 64;
+
+/// A buffer of the scene's update is given back when it has more bytes than these.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// What a pass over cells works with is given back when it has more bytes than these: there may be dozens.
+const SCRATCH_BYTES: usize = 1 << 16;
+
+/// Buffers of rows that were laid aside are given back after the update when they have more bytes than these: so much a crowd
+/// of 50,000 that walks does not need.
+const MASS_BYTES: usize = 16 << 20;
+
+/// What is enough for so many, with a quarter to spare.
+const fn enough(count: usize) -> usize {
+    count + count / 4
+}
+
+impl SceneViews {
+    /// Makes the cells that are needed, with slots for all who will come.
+    pub(crate) fn make_room(&mut self, changed: &[u32]) {
+        let mut crowded = Vec::new();
+        for &id in changed {
+            let object = self.shared.objects[id as usize];
+            let place = self.shared.place(id);
+            let (from, to) = (self.shared.grid.home(id), self.shared.grid.cell(id));
+            if place.cell != NONE && from == to {
+                continue;
+            }
+            let cell = self.use_cell(to);
+            if object.viewable && !object.uncapped {
+                let target = &mut self.shared.cells[cell as usize];
+                target.coming += 1;
+                let slots = target.words as u32 * 64;
+                if target.taken_slots() + target.coming == slots + 1 {
+                    crowded.push(cell);
+                }
+            }
+        }
+        for &cell in &crowded {
+            let target = &mut self.shared.cells[cell as usize];
+            let needed = (target.taken_slots() + target.coming).div_ceil(64) as usize;
+            target.resize(needed.max(enough(target.words)));
+        }
+        self.lay_out_around(&crowded);
+        for &id in changed {
+            if let Some(cell) = self.shared.index_of(self.shared.grid.cell(id)) {
+                self.shared.cells[cell].coming = 0;
+            }
+        }
+    }
+
+    /// The index of a cell, which is in use from now on.
+    pub(crate) fn use_cell(&mut self, at: GridCell) -> u32 {
+        let Shared {
+            grid,
+            cells,
+            in_use,
+            ..
+        } = &mut self.shared;
+        if in_use.is_empty() {
+            let (columns, rows) = grid.size();
+            in_use.resize(usize::from(columns) * usize::from(rows), NONE);
+        }
+        let number = grid.number(at);
+        if in_use[number] != NONE {
+            return in_use[number];
+        }
+        let index = cells.len() as u32;
+        in_use[number] = index;
+        let mut cell = TargetCell::new(at);
+        let mut words = 0;
+        for direction in 0..AROUND {
+            cell.first[direction] = words;
+            let Some(near) = at.neighbour(direction, grid.size()) else {
+                continue;
+            };
+            let near = in_use[grid.number(near)];
+            cell.near[direction] = near;
+            if let Some(near) = cells.get_mut(near as usize) {
+                // It has no words yet, so the rows around it stay as they are.
+                near.near[AROUND - 1 - direction] = index;
+                words += near.words as u32;
+            }
+        }
+        cell.first[AROUND] = words;
+        let viewers = ViewerCell::new(index, words as usize);
+        cells.push(cell);
+        self.viewers.push(viewers);
+        index
+    }
+
+    /// Lays out anew the rows around cells that have another number of words now.
+    fn lay_out_around(&mut self, cells: &[u32]) {
+        let around = cells
+            .iter()
+            .flat_map(|&cell| self.shared.cells[cell as usize].near);
+        let mut around: Vec<u32> = around.filter(|&near| near != NONE).collect();
+        around.sort_unstable();
+        around.dedup();
+        for cell in around {
+            let cells = &self.shared.cells;
+            let target = &cells[cell as usize];
+            let old = target.first;
+            let mut new = [0; AROUND + 1];
+            for direction in 0..AROUND {
+                let words = cells.get(target.near[direction] as usize);
+                let words = words.map_or(0, |near| near.words as u32);
+                new[direction + 1] = new[direction] + words;
+            }
+            self.shared.cells[cell as usize].first = new;
+            self.viewers[cell as usize].rows.lay_out(&old, &new);
+        }
+    }
+
+    /// Gives back the room of a cell that nobody needs, between updates.
+    pub(crate) fn fit_room(&mut self, cell: usize) {
+        let is_due = cell as u32 % ROOM_TICKS == self.turn % ROOM_TICKS;
+        let (target, viewers) = (&mut self.shared.cells[cell], &mut self.viewers[cell]);
+        if is_due {
+            target.drop_buffers();
+            viewers.drop_buffers();
+        }
+        let rows = viewers.len();
+        let is_empty = viewers.used == 0 && rows > if is_due { 0 } else { 64 };
+        if is_empty || is_due && rows >= 8 && enough(viewers.used) * 2 <= rows {
+            let places = &mut self.shared.places;
+            viewers.compact(|id, row| places[id as usize].row = row);
+        }
+        let words = target.words;
+        if words < 2 && !is_due {
+            return;
+        }
+        let taken = target.taken_slots() as usize;
+        let wanted = enough(taken).div_ceil(64);
+        if taken == 0 && words > 0 || is_due && wanted * 2 <= words && words > 0 {
+            self.compact_slots(cell, wanted);
+        }
+    }
+
+    /// Leaves so many words of slots to a cell; who stands in another gets one of them, in all rows around too.
+    fn compact_slots(&mut self, cell: usize, words: usize) {
+        let mut moves = Vec::new();
+        self.shared.cells[cell].compact(words, &mut moves);
+        for &(_, to) in &moves {
+            let id = self.shared.cells[cell].id(to as usize);
+            let place = &mut self.shared.places[id as usize];
+            place.slot = to;
+            if let Some(viewers) = self.viewers.get_mut(place.cell as usize)
+                && let Some(state) = viewers.states.get_mut(place.row as usize)
+            {
+                state.slot = to;
+            }
+        }
+        let near = self.shared.cells[cell].near;
+        for (direction, &index) in near.iter().enumerate() {
+            let Some(target) = self.shared.cells.get(index as usize) else {
+                continue;
+            };
+            // Where the cell lies as seen from there.
+            let first = target.first[AROUND - 1 - direction] as usize;
+            let viewers = &mut self.viewers[index as usize];
+            for row in 0..viewers.len() {
+                for &(from, to) in &moves {
+                    let (from, to) = (from as usize, to as usize);
+                    if viewers.rows.has(row, first + from / 64, from) {
+                        viewers.rows.remove(row, first + from / 64, bit(from));
+                        viewers.rows.insert(row, first + to / 64, bit(to));
+                    }
+                }
+            }
+        }
+        self.lay_out_around(&[cell as u32]);
+    }
+
+    /// Forgets the rows that were laid aside. After a mass move their room is given back at once.
+    pub(crate) fn drop_moved(&mut self) {
+        self.shared.moved.clear();
+        self.shared.moved_words.clear();
+        self.shared.moved_bits.clear();
+        drop_if_large(&mut self.shared.moved, MASS_BYTES);
+        drop_if_large(&mut self.shared.moved_words, MASS_BYTES);
+        drop_if_large(&mut self.shared.moved_bits, MASS_BYTES);
+    }
+
+    /// Gives back large buffers of updates, which are empty between them.
+    pub(crate) fn drop_buffers(&mut self) {
+        drop_if_large(&mut self.shared.moved, BUFFER_BYTES);
+        drop_if_large(&mut self.shared.moved_words, BUFFER_BYTES);
+        drop_if_large(&mut self.shared.moved_bits, BUFFER_BYTES);
+        drop_if_large(&mut self.shared.far_changes, BUFFER_BYTES);
+        if self.shared.slot_positions.allocated_bytes() > BUFFER_BYTES {
+            self.shared.slot_positions = SlotPositions::default();
+        }
+        drop_if_large(&mut self.settling, BUFFER_BYTES);
+        drop_if_large(&mut self.parted, BUFFER_BYTES);
+        drop_if_large(&mut self.proposals, BUFFER_BYTES);
+        drop_if_large(&mut self.unsated, BUFFER_BYTES);
+        drop_if_large(&mut self.freed, BUFFER_BYTES);
+        drop_if_large(&mut self.touched, BUFFER_BYTES);
+        drop_if_large(&mut self.active, BUFFER_BYTES);
+        drop_if_large(&mut self.full, BUFFER_BYTES);
+        for scratch in &mut self.scratch {
+            if scratch.allocated_bytes() > SCRATCH_BYTES {
+                *scratch = CellScratch::default();
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! What interest management is measured with: one place for `cargo bench` and `throng bench aoi`, so that both
+//! measure the same.
+//!
+//! Everybody walks straight on, turns at random every second (20 ticks, phased by id) and bounces off the
+//! borders, in cells of 50 m without a margin, so that peers without one have the same cells; a hundred teams,
+//! at most a hundred in view.
+
+use glam::Vec2;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use throng_core::kinds::{KindClass, Visibility};
+
+use super::priority::ViewTraits;
+use crate::views::{Profile, SceneViews, Sight, ViewCaps};
+
+/// The side of a cell, in metres.
+pub const CELL_M: f32 = 50.0;
+/// How many a viewer sees at most.
+pub const CAP: u16 = 100;
+/// How many teams there are.
+pub const TEAMS: u32 = 100;
+/// Ticks from one turn of a walker to the next.
+const TURN_TICKS: u32 = 20;
+
+/// What ranks the walker of this id.
+#[must_use]
+pub fn traits(id: u32) -> ViewTraits {
+    ViewTraits {
+        id,
+        team: id % TEAMS + 1,
+        ..ViewTraits::default()
+    }
+}
+
+/// People who walk about in a square.
+#[derive(Clone, Debug)]
+pub struct Walkers {
+    /// Where each is, in metres.
+    pub positions: Vec<Vec2>,
+    steps: Vec<Vec2>,
+    random: Pcg64Mcg,
+    side_m: f32,
+    step_m: f32,
+    tick: u32,
+}
+
+impl Walkers {
+    /// This many, in a square of this side, with steps of this length, all in metres.
+    #[must_use]
+    pub fn new(count: u32, side_m: f32, step_m: f32) -> Self {
+        let mut random = Pcg64Mcg::seed_from_u64(1);
+        let mut axis = || random.random_range(0.0..side_m);
+        let positions = (0..count).map(|_| Vec2::new(axis(), axis())).collect();
+        let mut walkers = Self {
+            positions,
+            steps: vec![Vec2::ZERO; count as usize],
+            random,
+            side_m,
+            step_m,
+            tick: 0,
+        };
+        (0..count as usize).for_each(|id| walkers.turn(id));
+        walkers
+    }
+
+    fn turn(&mut self, id: usize) {
+        let angle = self.random.random_range(0.0..core::f32::consts::TAU);
+        let (sin, cos) = libm::sincosf(angle);
+        self.steps[id] = Vec2::new(cos, sin) * self.step_m;
+    }
+
+    /// One tick's step of everybody.
+    pub fn walk(&mut self) {
+        self.tick += 1;
+        let first = self.tick % TURN_TICKS;
+        for id in (first as usize..self.steps.len()).step_by(TURN_TICKS as usize) {
+            self.turn(id);
+        }
+        for (position, step) in self.positions.iter_mut().zip(&mut self.steps) {
+            let next = *position + *step;
+            if next.x < 0.0 || next.x >= self.side_m {
+                step.x = -step.x;
+            }
+            if next.y < 0.0 || next.y >= self.side_m {
+                step.y = -step.y;
+            }
+            *position += *step;
+        }
+    }
+
+    /// Views of them all, not updated yet.
+    #[must_use]
+    pub fn views(&self, sight: Sight, cap: u16) -> SceneViews {
+        let count = self.positions.len() as u32;
+        let side = (self.side_m, self.side_m);
+        let mut views = SceneViews::with_size(side, CELL_M, 0.0, count)
+            .expect("the workload's grid is valid")
+            .with_sight(sight);
+        for (id, &position) in (0..count).zip(&self.positions) {
+            let profile = Profile {
+                class: KindClass::Player,
+                visibility: Visibility::Near,
+                traits: traits(id),
+                viewable: true,
+            };
+            views
+                .insert(id, position, profile, Some(ViewCaps::all(cap)))
+                .expect("the id is free");
+        }
+        views
+    }
+
+    /// Tells the views where everybody is.
+    pub fn locate(&self, views: &mut SceneViews) {
+        for (id, &position) in (0..).zip(&self.positions) {
+            views.locate(id, position);
+        }
+    }
+}
+
+/// A crowd in the nine cells around one: all move within their cells, and a share crosses a border each tick.
+#[derive(Clone, Debug)]
+pub struct HotSpot {
+    walkers: Walkers,
+    crossing: usize,
+    next: usize,
+}
+
+impl HotSpot {
+    /// This many, of whom `crossing` change their cell each tick.
+    #[must_use]
+    pub fn new(count: u32, crossing: usize) -> Self {
+        let mut walkers = Walkers::new(count, 3.0 * CELL_M, 0.0);
+        for position in &mut walkers.positions {
+            // Well inside their cells, so that the small steps stay there.
+            *position = (*position / CELL_M).floor() * CELL_M + (*position % CELL_M) * 0.9 + 2.0;
+        }
+        Self {
+            walkers,
+            crossing,
+            next: 0,
+        }
+    }
+
+    /// Views of them all, not updated yet.
+    #[must_use]
+    pub fn views(&self, sight: Sight) -> SceneViews {
+        self.walkers.views(sight, CAP)
+    }
+
+    /// One tick's step of everybody.
+    pub fn walk(&mut self) {
+        let sway = if self.next.is_multiple_of(2) {
+            0.2
+        } else {
+            -0.2
+        };
+        for position in &mut self.walkers.positions {
+            position.x += sway;
+        }
+        let count = self.walkers.positions.len();
+        for nth in 0..self.crossing {
+            let position = &mut self.walkers.positions[(self.next * self.crossing + nth) % count];
+            position.x = (position.x + CELL_M) % (3.0 * CELL_M);
+        }
+        self.next += 1;
+    }
+
+    /// Tells the views where everybody is.
+    pub fn locate(&self, views: &mut SceneViews) {
+        self.walkers.locate(views);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a heartbeat finds: matches, and where they are written.
+//!
+//! Invariant: match ids count up from 0 over all modes, in the order in which the matches are made.
+
+use throng_core::memory::{MemoryUse, each};
+
+use super::quality::Quality;
+use super::ticket::{ModeId, Ticket, TicketPlayer};
+
+/// Two groups that are to fight each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Match {
+    /// Counts up from 0 over all modes.
+    pub id: u64,
+    /// The mode in which the tickets of both groups waited.
+    pub mode: ModeId,
+    /// The tickets of both groups, longest-waiting first; the longest-waiting of all is in the first group.
+    pub groups: [Vec<Ticket>; 2],
+    /// The groups' power.
+    pub power: [u64; 2],
+    /// How good the match is.
+    pub quality: Quality,
+    /// Players who watch it; none but in rooms.
+    pub spectators: Vec<TicketPlayer>,
+}
+
+/// What a heartbeat did.
+#[derive(Clone, Debug, Default)]
+pub struct HeartbeatOutcome {
+    /// Matches that are on.
+    pub matches: Vec<Match>,
+    /// Matches whose players are asked from now on.
+    pub proposed: Vec<Match>,
+    /// Tickets that waited too long, or whose players did not answer in time.
+    pub expired: Vec<Ticket>,
+}
+
+/// Where the matches of a heartbeat go.
+pub(super) struct MatchWriter<'a> {
+    pub now_tick: u64,
+    pub next_match: &'a mut u64,
+    pub matches: &'a mut Vec<Match>,
+    /// No further match is made at this length.
+    pub full_at: usize,
+}
+
+impl MatchWriter<'_> {
+    /// Whether no further match may be made.
+    pub const fn is_full(&self) -> bool {
+        self.matches.len() >= self.full_at
+    }
+
+    /// Makes a match of parties that wait no more.
+    pub fn make(
+        &mut self,
+        mode: ModeId,
+        groups: [Vec<Ticket>; 2],
+        quality: Quality,
+        spectators: Vec<TicketPlayer>,
+    ) {
+        let power = std::array::from_fn(|side: usize| {
+            groups[side]
+                .iter()
+                .map(|ticket| u64::from(ticket.power))
+                .sum()
+        });
+        self.matches.push(Match {
+            id: *self.next_match,
+            mode,
+            quality,
+            groups,
+            power,
+            spectators,
+        });
+        *self.next_match += 1;
+    }
+}
+
+impl MemoryUse for Match {
+    fn heap_bytes(&self) -> usize {
+        let groups = self.groups.iter();
+        let groups = groups.map(|group| group.heap_bytes() + each(group));
+        groups.sum::<usize>() + self.spectators.heap_bytes()
+    }
+}

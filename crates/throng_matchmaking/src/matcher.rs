@@ -1,0 +1,505 @@
+//! All modes together: who is queued where, who is asked to accept, and one heartbeat over all of it.
+//!
+//! ```text
+//! queue · cancel · remove_player ──▶ index of parties and players ──▶ one queue a mode
+//! run(now) ──▶ each mode in order ──▶ matches ──▶ proposals ──▶ accept by all ──▶ on
+//!                                                     └▶ declined, left, too late ──▶ back into the queue
+//! ```
+//! Invariants: a party and a player are in at most one ticket, over all modes, waiting or in a proposal; what is
+//! refused leaves nothing changed; the same calls give the same matches. The maps from ids to places are looked
+//! up, never walked. Whoever declines, leaves or does not answer in time takes the own party out, whose players may
+//! not queue for a while; the other parties of the match wait on where they were in line, with the time of the
+//! proposal on top.
+//!
+//! Cost: O(log n) a request; a heartbeat as in `groups.rs` and `rooms.rs`.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+use throng_core::memory::{MemoryUse, each};
+
+use super::found::{HeartbeatOutcome, Match};
+use super::mode::ModeError;
+use super::open_mode::OpenMode;
+use super::pack::backfill::Backfill;
+use super::pack::wait_reason::WaitReason;
+use super::penalties::Penalties;
+use super::proposals::Proposals;
+use super::queue_mode::QueueMode;
+use super::stats::ModeStats;
+use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
+
+/// The waiting parties of all modes.
+#[derive(Clone, Debug)]
+pub struct Matcher {
+    names: Vec<String>,
+    modes: Vec<OpenMode>,
+    parties: HashMap<TicketParty, TicketLocation, FixedState>,
+    players: HashMap<TicketPlayer, TicketParty, FixedState>,
+    proposals: Proposals,
+    penalties: Penalties,
+    /// The tick of the latest heartbeat or acceptance.
+    now_tick: u64,
+    next_match: u64,
+}
+
+/// Where a party's ticket is.
+#[derive(Clone, Copy, Debug)]
+enum TicketLocation {
+    Waiting { mode: ModeId, slot: u32 },
+    Proposed { id: u64 },
+}
+
+impl Matcher {
+    /// Opens the modes, in this order; their ids count from 0. A tick lasts `1 / tick_hz` seconds.
+    ///
+    /// # Errors
+    /// [`ModeError`] when a mode's settings are out of range or two have the same name.
+    pub fn new(modes: &[QueueMode], tick_hz: f64) -> Result<Self, ModeError> {
+        if modes.len() > usize::from(u16::MAX) + 1 {
+            return Err(ModeError::TooMany(modes.len()));
+        }
+        let mut names: Vec<String> = Vec::new();
+        let mut opened = Vec::new();
+        for (id, mode) in modes.iter().enumerate() {
+            opened.push(OpenMode::new(ModeId(id as u16), mode, tick_hz)?);
+            if names.iter().any(|known| known == mode.name()) {
+                return Err(ModeError::NameTwice(mode.name().to_owned()));
+            }
+            names.push(mode.name().to_owned());
+        }
+        Ok(Self {
+            names,
+            modes: opened,
+            parties: HashMap::default(),
+            players: HashMap::default(),
+            proposals: Proposals::default(),
+            penalties: Penalties::default(),
+            now_tick: 0,
+            next_match: 0,
+        })
+    }
+
+    /// The mode of this name. O(modes).
+    #[must_use]
+    pub fn mode_named(&self, name: &str) -> Option<ModeId> {
+        self.names
+            .iter()
+            .position(|known| known == name)
+            .map(|at| ModeId(at as u16))
+    }
+
+    /// The modes' names, by id.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The modes at work, by id.
+    #[must_use]
+    pub fn modes(&self) -> &[OpenMode] {
+        &self.modes
+    }
+
+    /// What a mode has done so far. O(1).
+    #[must_use]
+    pub fn stats(&self, mode: ModeId) -> Option<&ModeStats> {
+        self.modes.get(usize::from(mode.0)).map(OpenMode::stats)
+    }
+
+    /// Parties that wait, those in proposals included, over all modes. O(1).
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.parties.len()
+    }
+
+    /// Players who wait, those in proposals included, over all modes. O(1).
+    #[must_use]
+    pub fn waiting_players(&self) -> usize {
+        self.players.len()
+    }
+
+    /// The ticket with which a party waits. O(1), or O(parties) in a proposal.
+    #[must_use]
+    pub fn ticket(&self, party: impl Into<TicketParty>) -> Option<&Ticket> {
+        let party = party.into();
+        match *self.parties.get(&party)? {
+            TicketLocation::Waiting { mode, slot } => {
+                self.modes.get(usize::from(mode.0))?.queue().ticket(slot)
+            }
+            TicketLocation::Proposed { id } => {
+                let groups = &self.proposals.get(id)?.found.groups;
+                groups.iter().flatten().find(|ticket| ticket.party == party)
+            }
+        }
+    }
+
+    /// The party with which a player waits. O(1).
+    #[must_use]
+    pub fn party_of(&self, player: impl Into<TicketPlayer>) -> Option<TicketParty> {
+        let player = player.into();
+        self.players.get(&player).copied()
+    }
+
+    /// The match that is proposed to a player. O(1).
+    #[must_use]
+    pub fn proposed_to(&self, player: impl Into<TicketPlayer>) -> Option<&Match> {
+        let player = player.into();
+        let TicketLocation::Proposed { id } = *self.parties.get(&self.party_of(player)?)? else {
+            return None;
+        };
+        self.proposals.get(id).map(|proposal| &proposal.found)
+    }
+
+    /// Queues a party; whoever of it watched a room does so no more. O(size · modes + log n).
+    ///
+    /// # Errors
+    /// [`TicketError`] when the ticket is not valid for its mode, the party or a member waits already, or the
+    /// mode's queue is full. Nothing is changed then.
+    pub fn queue(&mut self, ticket: Ticket) -> Result<(), TicketError> {
+        let (party, id, modes) = (ticket.party, ticket.mode, self.modes.len());
+        let mode = self.modes.get_mut(usize::from(id.0));
+        let mode = mode.ok_or(TicketError::UnknownMode {
+            party,
+            mode: id,
+            modes,
+        })?;
+        ticket.check(mode.rules().party_size_max)?;
+        if self.parties.contains_key(&party) {
+            return Err(TicketError::PartyQueued { party });
+        }
+        for &player in &ticket.members {
+            if let Some(&queued_in) = self.players.get(&player) {
+                return Err(TicketError::PlayerQueued {
+                    party,
+                    player,
+                    queued_in,
+                });
+            }
+            if let Some(until_tick) = self.penalties.until(player) {
+                return Err(TicketError::Barred {
+                    party,
+                    player,
+                    until_tick,
+                });
+            }
+        }
+        let tickets_max = mode.rules().tickets_max;
+        if mode.queue().len() as u64 + mode.stats().proposed >= u64::from(tickets_max) {
+            mode.stats_mut().refused += 1;
+            return Err(TicketError::QueueFull { party, tickets_max });
+        }
+        for &player in &ticket.members {
+            self.unwatch(player);
+        }
+        let mode = &mut self.modes[usize::from(id.0)];
+        self.players
+            .extend(ticket.members.iter().map(|&player| (player, party)));
+        let slot = mode.insert(ticket);
+        self.parties
+            .insert(party, TicketLocation::Waiting { mode: id, slot });
+        mode.stats_mut().queued += 1;
+        Ok(())
+    }
+
+    /// Takes a party out of its queue or its proposed match, whoever asks. O(log n), or O(players of the match).
+    ///
+    /// # Errors
+    /// [`TicketError::NotQueued`].
+    pub fn cancel(&mut self, party: impl Into<TicketParty>) -> Result<Ticket, TicketError> {
+        let party = party.into();
+        let missing = TicketError::NotQueued { party };
+        let ticket = match self.parties.get(&party) {
+            Some(&TicketLocation::Waiting { mode, slot }) => {
+                self.modes[usize::from(mode.0)].remove(slot)
+            }
+            Some(&TicketLocation::Proposed { id }) => {
+                let gone = self.dissolve(id, |ticket| ticket.party == party);
+                gone.into_iter().next()
+            }
+            None => None,
+        };
+        let ticket = ticket.ok_or(missing)?;
+        self.modes[usize::from(ticket.mode.0)].stats_mut().cancelled += 1;
+        self.forget(&ticket);
+        Ok(ticket)
+    }
+
+    /// Takes a party out because `player` asks, who must be a member. Cost as in [`cancel`](Self::cancel).
+    ///
+    /// # Errors
+    /// [`TicketError::NotQueued`], [`TicketError::NotAMember`].
+    pub fn cancel_by(
+        &mut self,
+        party: impl Into<TicketParty>,
+        player: impl Into<TicketPlayer>,
+    ) -> Result<Ticket, TicketError> {
+        let (party, player) = (party.into(), player.into());
+        let ticket = self.ticket(party).ok_or(TicketError::NotQueued { party })?;
+        if !ticket.members.contains(&player) {
+            return Err(TicketError::NotAMember { party, player });
+        }
+        self.cancel(party)
+    }
+
+    /// Voids the ticket of a player who leaves, since a party never splits, and returns it; a seat as a spectator is
+    /// free again. Cost as in [`cancel`](Self::cancel).
+    pub fn remove_player(&mut self, player: impl Into<TicketPlayer>) -> Option<Ticket> {
+        let player = player.into();
+        self.unwatch(player);
+        let party = self.party_of(player)?;
+        self.cancel(party).ok()
+    }
+
+    /// A player accepts the match that is proposed. Returns the match if it is on by that, at `now_tick`.
+    /// O(players of the match).
+    ///
+    /// # Errors
+    /// [`TicketError::NothingProposed`].
+    pub fn accept(
+        &mut self,
+        player: impl Into<TicketPlayer>,
+        now_tick: u64,
+    ) -> Result<Option<Match>, TicketError> {
+        let player = player.into();
+        let nothing = TicketError::NothingProposed { player };
+        let id = self.proposed_to(player).ok_or(nothing)?.id;
+        self.now_tick = self.now_tick.max(now_tick);
+        let found = self.proposals.accept(id, player);
+        if let Some(found) = &found {
+            self.form(found, now_tick);
+        }
+        Ok(found)
+    }
+
+    /// A player declines the match that is proposed, which voids the own party's ticket; it is returned, and its
+    /// players are barred for a while, counted from the latest heartbeat or acceptance. The other parties wait on as
+    /// if nothing had been proposed. O(players of the match · log n).
+    ///
+    /// # Errors
+    /// [`TicketError::NothingProposed`].
+    pub fn decline(&mut self, player: impl Into<TicketPlayer>) -> Result<Ticket, TicketError> {
+        let player = player.into();
+        let nothing = TicketError::NothingProposed { player };
+        self.proposed_to(player).ok_or(nothing.clone())?;
+        self.remove_player(player).ok_or(nothing)
+    }
+
+    /// Lets a player watch the room of a party, which may change until its match is on, and no other room.
+    ///
+    /// # Errors
+    /// [`TicketError::NotQueued`], [`TicketError::PlayerQueued`] when the player waits too,
+    /// [`TicketError::NoSeat`] when four watch already or the party is in no room (yet).
+    pub fn watch(
+        &mut self,
+        party: impl Into<TicketParty>,
+        player: impl Into<TicketPlayer>,
+    ) -> Result<(), TicketError> {
+        let (party, player) = (party.into(), player.into());
+        if let Some(queued_in) = self.party_of(player) {
+            return Err(TicketError::PlayerQueued {
+                party,
+                player,
+                queued_in,
+            });
+        }
+        let (at, slot) = match self.parties.get(&party) {
+            None => return Err(TicketError::NotQueued { party }),
+            Some(&TicketLocation::Waiting { mode, slot }) => (usize::from(mode.0), slot),
+            Some(TicketLocation::Proposed { .. }) => return Err(TicketError::NoSeat { party }),
+        };
+        match &mut self.modes[at] {
+            OpenMode::Rooms(rooms) => rooms.watch(party, slot, player)?,
+            OpenMode::Groups(_) => return Err(TicketError::NoSeat { party }),
+        }
+        self.proposals.unwatch(player);
+        for (other, mode) in self.modes.iter_mut().enumerate() {
+            if other != at {
+                mode.unwatch(player);
+            }
+        }
+        Ok(())
+    }
+
+    /// A player watches no more; whether it did. O(modes).
+    pub fn unwatch(&mut self, player: impl Into<TicketPlayer>) -> bool {
+        let player = player.into();
+        let proposed = self.proposals.unwatch(player);
+        let modes = self.modes.iter_mut();
+        modes.fold(proposed, |seated, mode| mode.unwatch(player) || seated)
+    }
+
+    /// Parties that join a running match of a mode of groups, at `now_tick`: exactly as many players as are missing,
+    /// near it in skill. They wait no more. None when there are none. Cost as in `backfill.rs`.
+    pub fn backfill(&mut self, mode: ModeId, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
+        let Some(OpenMode::Groups(groups)) = self.modes.get_mut(usize::from(mode.0)) else {
+            return Vec::new();
+        };
+        let joined = groups.backfill(wanted, now_tick);
+        joined.iter().for_each(|ticket| self.forget(ticket));
+        joined
+    }
+
+    /// One heartbeat over all modes: appends what it did to `outcome`. Cost as in `groups.rs` and `rooms.rs`.
+    pub fn run(&mut self, now_tick: u64, outcome: &mut HeartbeatOutcome) {
+        self.now_tick = self.now_tick.max(now_tick);
+        self.penalties.lift(self.now_tick);
+        self.end_proposals(now_tick, &mut outcome.expired);
+        let mut found = Vec::new();
+        for at in 0..self.modes.len() {
+            let expired = outcome.expired.len();
+            self.modes[at].run(
+                now_tick,
+                &mut self.next_match,
+                &mut found,
+                &mut outcome.expired,
+            );
+            for ticket in &outcome.expired[expired..] {
+                self.parties.remove(&ticket.party);
+                for player in &ticket.members {
+                    self.players.remove(player);
+                }
+            }
+            let accept_within_ticks = self.modes[at].rules().accept_within_ticks;
+            for found in found.drain(..) {
+                if accept_within_ticks == 0 {
+                    self.form(&found, now_tick);
+                    outcome.matches.push(found);
+                } else {
+                    outcome.proposed.push(found.clone());
+                    self.propose(found, now_tick.saturating_add(accept_within_ticks));
+                }
+            }
+        }
+    }
+
+    /// Why a party has no match yet, as of the latest heartbeat; `None` when it does not wait. O(n) in the parties of its mode.
+    #[must_use]
+    pub fn wait_reason(&self, party: impl Into<TicketParty>) -> Option<WaitReason> {
+        let party = party.into();
+        match *self.parties.get(&party)? {
+            TicketLocation::Waiting { mode, slot } => self
+                .modes
+                .get(usize::from(mode.0))?
+                .wait_reason(slot, self.now_tick),
+            TicketLocation::Proposed { id } => {
+                let missing = self.proposals.get(id)?.missing.len();
+                Some(WaitReason::Proposed { id, missing })
+            }
+        }
+    }
+
+    /// Feeds all that can influence later matches or counts, in a fixed order, to a hash. O(n).
+    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+        feed(self.next_match);
+        if !self.modes.is_empty() {
+            feed(self.now_tick);
+            self.penalties.digest(feed);
+        }
+        feed(self.modes.len() as u64);
+        for mode in &self.modes {
+            mode.digest(feed);
+        }
+        for proposal in self.proposals.iter() {
+            feed(proposal.found.id);
+            feed(proposal.until_tick);
+            proposal
+                .missing
+                .iter()
+                .for_each(|player| player.digest(feed));
+            let spectators = proposal.found.spectators.iter();
+            spectators.for_each(|player| player.digest(feed));
+            for group in &proposal.found.groups {
+                group.iter().for_each(|ticket| ticket.digest(feed));
+            }
+        }
+    }
+
+    /// Asks the players of a match.
+    fn propose(&mut self, found: Match, until_tick: u64) {
+        let id = found.id;
+        for ticket in found.groups.iter().flatten() {
+            self.parties
+                .insert(ticket.party, TicketLocation::Proposed { id });
+            self.modes[usize::from(ticket.mode.0)].stats_mut().proposed += 1;
+        }
+        self.proposals.propose(found, until_tick);
+    }
+
+    /// Ends a proposal: its parties wait on, but for those that are `out`, which are returned.
+    fn dissolve(&mut self, id: u64, out: impl Fn(&Ticket) -> bool) -> Vec<Ticket> {
+        let mut gone = Vec::new();
+        let Some(proposal) = self.proposals.take(id) else {
+            return gone;
+        };
+        let mode = &mut self.modes[usize::from(proposal.found.mode.0)];
+        mode.stats_mut().dissolved += 1;
+        mode.stats_mut().spectators_dropped += proposal.found.spectators.len() as u64;
+        let bar_ticks = mode.rules().bar_after_decline_ticks;
+        let until_tick = self.now_tick.saturating_add(bar_ticks);
+        for ticket in proposal.found.groups.into_iter().flatten() {
+            mode.stats_mut().proposed -= 1;
+            if out(&ticket) {
+                let barred = ticket.members.iter().filter(|_| bar_ticks > 0);
+                barred.for_each(|&player| self.penalties.bar(player, until_tick));
+                gone.push(ticket);
+                continue;
+            }
+            let (party, id) = (ticket.party, ticket.mode);
+            let slot = mode.insert(ticket);
+            self.parties
+                .insert(party, TicketLocation::Waiting { mode: id, slot });
+        }
+        gone
+    }
+
+    /// Ends the proposals whose time is over: who has not answered waits no more.
+    fn end_proposals(&mut self, now_tick: u64, expired: &mut Vec<Ticket>) {
+        for id in self.proposals.due(now_tick) {
+            let missing = self
+                .proposals
+                .get(id)
+                .map(|proposal| proposal.missing.clone());
+            let missing = missing.unwrap_or_default();
+            let silent =
+                |ticket: &Ticket| ticket.members.iter().any(|player| missing.contains(player));
+            for ticket in self.dissolve(id, silent) {
+                self.modes[usize::from(ticket.mode.0)].stats_mut().expired += 1;
+                self.forget(&ticket);
+                expired.push(ticket);
+            }
+        }
+    }
+
+    /// A match is on: its parties wait no more.
+    fn form(&mut self, found: &Match, now_tick: u64) {
+        for ticket in found.groups.iter().flatten() {
+            let stats = self.modes[usize::from(ticket.mode.0)].stats_mut();
+            if let Some(TicketLocation::Proposed { .. }) = self.parties.get(&ticket.party) {
+                stats.proposed -= 1;
+            }
+            self.forget(ticket);
+        }
+        self.modes[usize::from(found.mode.0)].formed(found, now_tick);
+    }
+
+    fn forget(&mut self, ticket: &Ticket) {
+        self.parties.remove(&ticket.party);
+        for player in &ticket.members {
+            self.players.remove(player);
+        }
+    }
+}
+
+impl MemoryUse for Matcher {
+    fn heap_bytes(&self) -> usize {
+        each(&self.names)
+            + each(&self.modes)
+            + self.names.heap_bytes()
+            + self.modes.heap_bytes()
+            + self.parties.heap_bytes()
+            + self.players.heap_bytes()
+            + self.proposals.heap_bytes()
+            + self.penalties.heap_bytes()
+    }
+}

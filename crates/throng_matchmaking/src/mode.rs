@@ -1,0 +1,406 @@
+//! The modes in which parties can queue, and how their limits widen with waiting.
+//!
+//! Settings are in seconds, as a scenario writes them; [`ModeRules`] are the same in ticks, so that nothing
+//! but integers reaches a decision.
+//!
+//! ```text
+//! limit(w) = start + widen_per_s · w   while w < open_after        (skill window, level band, power gap)
+//!            no limit                  from then on; avoid lists of and against the party end, too
+//!            first in line             from first_after on
+//! ```
+//! Invariant: a limit never narrows while a party waits.
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::ticket::{PARTY_SIZE_MAX, ROLES};
+
+/// The largest group: players.
+pub const GROUP_SIZE_MAX: u8 = 50;
+
+/// The longest time that a setting may hold: seconds.
+pub const SECONDS_MAX: f64 = 1e9;
+
+/// The limit that is none: any spread and any gap is within it.
+pub const OPEN: u32 = u32::MAX;
+
+/// How parties are gathered into groups.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub enum Packing {
+    /// Parties of close skill together, inside windows that widen with waiting.
+    #[default]
+    Windows,
+    /// Parties as they arrived, whatever their skill (the reference design); the skill window does not apply.
+    Arrival,
+}
+
+/// Settings of a mode that makes battles between two groups of exactly K players.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub struct ModeSettings {
+    /// The mode's name, by which scenarios and statistics know it; unique.
+    pub name: String,
+    /// K: players in a group, 1–50.
+    pub group_size: u8,
+    /// How parties are gathered into groups.
+    pub packing: Packing,
+    /// A party leaves the queue unmatched after this many seconds; 0 means never.
+    pub expire_after_s: f64,
+    /// From this waiting time on (seconds) a party's window, level band and gap limit are open, and what it
+    /// would avoid is no matter.
+    pub open_after_s: f64,
+    /// From this waiting time on (seconds), but not before its limits are open, a party is served before all
+    /// others, oldest first, whatever that costs them: the wait bound.
+    pub first_after_s: f64,
+    /// How long the players of a match have to accept it (seconds); 0 means that they are not asked.
+    pub accept_within_s: f64,
+    /// For how long (seconds) the players of a party that lets a proposed match fail may not queue; 0 means that
+    /// they may at once.
+    pub bar_after_decline_s: f64,
+    /// For how long (seconds) two players do not meet as opponents again; 0 means that they may at once.
+    pub rematch_after_s: f64,
+    /// The largest party let in: players.
+    pub party_size_max: u8,
+    /// Players of each role that a group has at least.
+    pub roles: [u8; ROLES],
+    /// The skill spread that a match may have while its oldest party has just come: skill points.
+    pub skill_window_start: u32,
+    /// By how much that spread widens a second: skill points.
+    pub skill_window_widen_per_s: u32,
+    /// The difference in level that a match may have while its oldest party has just come.
+    pub level_band_start: u32,
+    /// By how much that difference widens a second.
+    pub level_band_widen_per_s: u32,
+    /// The gap in power between the groups that a match may have while its oldest party has just come.
+    pub power_gap_start: u32,
+    /// By how much that gap widens a second.
+    pub power_gap_widen_per_s: u32,
+    /// Matches a heartbeat; those of the longest waiting come first, the rest wait for the next heartbeat.
+    pub matches_per_heartbeat_max: u32,
+    /// Parties looked at a heartbeat while partners are sought for those first in line, and again as many for
+    /// those left over; the rest wait for the next heartbeat.
+    pub looks_per_heartbeat_max: u32,
+    /// Tickets that may wait at a time; further ones are refused.
+    pub tickets_max: u32,
+}
+
+impl Default for ModeSettings {
+    fn default() -> Self {
+        Self {
+            name: "arena".to_owned(),
+            group_size: 5,
+            packing: Packing::default(),
+            expire_after_s: 600.0,
+            open_after_s: 60.0,
+            first_after_s: 75.0,
+            accept_within_s: 0.0,
+            bar_after_decline_s: 30.0,
+            rematch_after_s: 0.0,
+            party_size_max: PARTY_SIZE_MAX,
+            roles: [0; ROLES],
+            skill_window_start: 100,
+            skill_window_widen_per_s: 10,
+            level_band_start: 10,
+            level_band_widen_per_s: 1,
+            power_gap_start: 500,
+            power_gap_widen_per_s: 100,
+            matches_per_heartbeat_max: 500,
+            looks_per_heartbeat_max: 200_000,
+            tickets_max: 1 << 20,
+        }
+    }
+}
+
+impl ModeSettings {
+    /// Converts seconds into ticks of `1 / tick_hz` seconds. O(1).
+    ///
+    /// # Errors
+    /// [`ModeError`] when a value is out of its range.
+    pub fn rules(&self, tick_hz: f64) -> Result<ModeRules, ModeError> {
+        self.check_ranges(tick_hz)?;
+        let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
+        Ok(ModeRules {
+            group_size: self.group_size,
+            packing: self.packing,
+            expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
+            open_after_ticks: ticks(self.open_after_s),
+            first_after_ticks: ticks(self.first_after_s.max(self.open_after_s)),
+            accept_within_ticks: ticks(self.accept_within_s),
+            bar_after_decline_ticks: ticks(self.bar_after_decline_s),
+            rematch_after_ticks: ticks(self.rematch_after_s),
+            party_size_max: self.party_size_max.min(self.group_size),
+            roles: self.roles,
+            skill_window: Widening {
+                start: self.skill_window_start,
+                per_s: self.skill_window_widen_per_s,
+            },
+            level_band: Widening {
+                start: self.level_band_start,
+                per_s: self.level_band_widen_per_s,
+            },
+            power_gap: Widening {
+                start: self.power_gap_start,
+                per_s: self.power_gap_widen_per_s,
+            },
+            tick_mhz: (tick_hz * 1000.0).ceil() as u64,
+            matches_max: self.matches_per_heartbeat_max as usize,
+            looks_max: u64::from(self.looks_per_heartbeat_max),
+            tickets_max: self.tickets_max,
+        })
+    }
+
+    /// Whether each value is within its range.
+    fn check_ranges(&self, tick_hz: f64) -> Result<(), ModeError> {
+        let range = |field, value: f64, low, high| {
+            let inside = value >= low && value <= high;
+            let mode = || self.name.clone();
+            if inside {
+                Ok(())
+            } else {
+                Err(ModeError::Range {
+                    mode: mode(),
+                    field,
+                    low,
+                    high,
+                    found: value,
+                })
+            }
+        };
+        if self.name.is_empty() {
+            return Err(ModeError::NoName);
+        }
+        range("tick_hz", tick_hz, 0.001, 1e6)?;
+        range(
+            "group_size",
+            f64::from(self.group_size),
+            1.0,
+            f64::from(GROUP_SIZE_MAX),
+        )?;
+        for (field, seconds) in [
+            ("expire_after_s", self.expire_after_s),
+            ("open_after_s", self.open_after_s),
+            ("first_after_s", self.first_after_s),
+            ("accept_within_s", self.accept_within_s),
+            ("bar_after_decline_s", self.bar_after_decline_s),
+            ("rematch_after_s", self.rematch_after_s),
+        ] {
+            range(field, seconds, 0.0, SECONDS_MAX)?;
+        }
+        let party_size_max = f64::from(self.party_size_max);
+        range(
+            "party_size_max",
+            party_size_max,
+            1.0,
+            f64::from(PARTY_SIZE_MAX),
+        )?;
+        let roles: f64 = self.roles.iter().copied().map(f64::from).sum();
+        range("roles", roles, 0.0, f64::from(self.group_size))?;
+        range(
+            "matches_per_heartbeat_max",
+            f64::from(self.matches_per_heartbeat_max),
+            1.0,
+            f64::from(u32::MAX),
+        )?;
+        range(
+            "looks_per_heartbeat_max",
+            f64::from(self.looks_per_heartbeat_max),
+            1.0,
+            f64::from(u32::MAX),
+        )
+    }
+}
+
+/// A mode's settings in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModeRules {
+    /// K: players in a group, 1–50.
+    pub group_size: u8,
+    /// How parties are gathered into groups.
+    pub packing: Packing,
+    /// A party that has waited this long leaves; `None` means never.
+    pub expire_after_ticks: Option<u64>,
+    /// A party that has waited this long has no limits.
+    pub open_after_ticks: u64,
+    /// A party that has waited this long comes first.
+    pub first_after_ticks: u64,
+    /// A proposed match that is not accepted for this long is off; 0 when nobody is asked.
+    pub accept_within_ticks: u64,
+    /// Players of a party that lets a proposed match fail may not queue for this long.
+    pub bar_after_decline_ticks: u64,
+    /// Players do not meet as opponents again for this long.
+    pub rematch_after_ticks: u64,
+    /// The largest party let in.
+    pub party_size_max: u8,
+    /// Players of each role that a group has at least.
+    pub roles: [u8; ROLES],
+    /// The skill spread that a match may have.
+    pub skill_window: Widening,
+    /// The difference in level that a match may have.
+    pub level_band: Widening,
+    /// The power gap that a match may have.
+    pub power_gap: Widening,
+    /// Ticks in a thousand seconds.
+    pub tick_mhz: u64,
+    /// Matches a heartbeat.
+    pub matches_max: usize,
+    /// Parties looked at a heartbeat while partners for left-over parties are sought.
+    pub looks_max: u64,
+    /// Tickets that may wait at a time.
+    pub tickets_max: u32,
+}
+
+impl ModeRules {
+    /// The largest skill spread of a match whose longest-waiting party has waited `waited_ticks`; [`OPEN`] for
+    /// [`Packing::Arrival`] and for a party past the wait bound. O(1).
+    #[must_use]
+    pub fn window_at(&self, waited_ticks: u64) -> u32 {
+        if self.packing == Packing::Arrival {
+            OPEN
+        } else {
+            self.limit_at(self.skill_window, waited_ticks)
+        }
+    }
+
+    /// The largest difference in level of a match whose longest-waiting party has waited `waited_ticks`. O(1).
+    #[must_use]
+    pub fn level_band_at(&self, waited_ticks: u64) -> u32 {
+        self.limit_at(self.level_band, waited_ticks)
+    }
+
+    /// The largest power gap of a match whose longest-waiting party has waited `waited_ticks`; [`OPEN`] for a
+    /// party past the wait bound. O(1).
+    #[must_use]
+    pub fn power_gap_at(&self, waited_ticks: u64) -> u32 {
+        self.limit_at(self.power_gap, waited_ticks)
+    }
+
+    fn limit_at(&self, widening: Widening, waited_ticks: u64) -> u32 {
+        if waited_ticks >= self.open_after_ticks {
+            return OPEN;
+        }
+        widening.at(waited_ticks, self.tick_mhz)
+    }
+}
+
+/// A limit that grows evenly with waiting time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widening {
+    /// The limit at first.
+    pub start: u32,
+    /// How much it grows a second.
+    pub per_s: u32,
+}
+
+impl Widening {
+    /// The limit after this wait. O(1).
+    #[must_use]
+    pub fn at(self, waited_ticks: u64, tick_mhz: u64) -> u32 {
+        let millis = u128::from(waited_ticks) * 1000;
+        let widened = u128::from(self.per_s) * millis / u128::from(tick_mhz.max(1));
+        u32::try_from(u128::from(self.start) + widened).unwrap_or(OPEN)
+    }
+}
+
+/// What is wrong with a list of modes.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ModeError {
+    /// A mode's name is empty.
+    #[error("expected a name for each queue, found an empty one")]
+    NoName,
+    /// Two modes have one name.
+    #[error("expected different names for the queues, found `{0}` twice")]
+    NameTwice(String),
+    /// More modes than ids.
+    #[error("expected at most 65536 queues, found {0}")]
+    TooMany(usize),
+    /// A value is outside its range.
+    #[error("queue `{mode}`: expected `{field}` between {low} and {high}, found {found}")]
+    Range {
+        /// The mode's name.
+        mode: String,
+        /// The name of the setting that is out of range.
+        field: &'static str,
+        /// The least value.
+        low: f64,
+        /// The greatest value.
+        high: f64,
+        /// What was found.
+        found: f64,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_widen_evenly_and_then_open() {
+        let settings = ModeSettings {
+            skill_window_start: 50,
+            skill_window_widen_per_s: 20,
+            open_after_s: 30.0,
+            ..Default::default()
+        };
+        let rules = settings.rules(20.0).unwrap();
+        assert_eq!(rules.window_at(0), 50);
+        assert_eq!(rules.window_at(10), 60);
+        assert_eq!(rules.window_at(599), 50 + 599);
+        assert_eq!(rules.window_at(600), OPEN);
+        assert_eq!(rules.power_gap_at(u64::MAX), OPEN);
+    }
+
+    #[test]
+    fn huge_values_saturate() {
+        let settings = ModeSettings {
+            skill_window_start: u32::MAX,
+            skill_window_widen_per_s: u32::MAX,
+            open_after_s: SECONDS_MAX,
+            ..Default::default()
+        };
+        assert_eq!(
+            settings.rules(1000.0).unwrap().window_at(999_999_999_999),
+            OPEN
+        );
+    }
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        let error = ModeSettings {
+            group_size: 51,
+            ..Default::default()
+        }
+        .rules(20.0)
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "queue `arena`: expected `group_size` between 1 and 50, found 51"
+        );
+        assert!(
+            ModeSettings {
+                expire_after_s: f64::NAN,
+                ..Default::default()
+            }
+            .rules(20.0)
+            .is_err()
+        );
+        assert!(
+            ModeSettings {
+                open_after_s: -1.0,
+                ..Default::default()
+            }
+            .rules(20.0)
+            .is_err()
+        );
+        assert!(ModeSettings::default().rules(0.0).is_err());
+        assert!(
+            ModeSettings {
+                looks_per_heartbeat_max: 0,
+                ..Default::default()
+            }
+            .rules(20.0)
+            .is_err()
+        );
+    }
+}

@@ -1,0 +1,166 @@
+//! A mode at work, of whichever kind.
+
+use throng_core::memory::MemoryUse;
+
+use super::found::Match;
+use super::mode::{ModeError, ModeRules};
+use super::pack::groups::Groups;
+use super::pack::wait_reason::WaitReason;
+use super::queue::ticket_queue::TicketQueue;
+use super::queue_mode::QueueMode;
+use super::rooms::gather::Rooms;
+use super::stats::ModeStats;
+use super::ticket::{ModeId, Ticket, TicketPlayer};
+
+/// A mode at work.
+#[derive(Clone, Debug)]
+pub enum OpenMode {
+    /// Battles between two groups of exactly K players.
+    Groups(Box<Groups>),
+    /// Rooms of 1v1, 2v2 or 3v3 in which parties gather over time.
+    Rooms(Box<Rooms>),
+}
+
+impl OpenMode {
+    /// An empty mode.
+    ///
+    /// # Errors
+    /// [`ModeError`] when a setting is out of its range.
+    pub fn new(id: ModeId, mode: &QueueMode, tick_hz: f64) -> Result<Self, ModeError> {
+        Ok(match mode {
+            QueueMode::Groups(settings) => {
+                Self::Groups(Box::new(Groups::new(id, settings.rules(tick_hz)?)))
+            }
+            QueueMode::Rooms(settings) => {
+                Self::Rooms(Box::new(Rooms::new(id, settings.rules(tick_hz)?)))
+            }
+        })
+    }
+
+    /// The parties that wait, longest-waiting first; those in proposed matches are not among them.
+    #[must_use]
+    pub fn queue(&self) -> &TicketQueue {
+        match self {
+            Self::Groups(groups) => groups.queue(),
+            Self::Rooms(rooms) => rooms.queue(),
+        }
+    }
+
+    /// What the mode has done so far.
+    #[must_use]
+    pub fn stats(&self) -> &ModeStats {
+        match self {
+            Self::Groups(groups) => groups.stats(),
+            Self::Rooms(rooms) => rooms.stats(),
+        }
+    }
+
+    /// Whether the books are right: queued = matched + cancelled + expired + waiting, counted in parties. O(1).
+    #[must_use]
+    pub fn conserved(&self) -> bool {
+        let stats = self.stats();
+        let gone = stats.matched_parties + stats.cancelled + stats.expired;
+        stats.queued == gone + self.waiting()
+    }
+
+    /// Parties that wait, those in proposed matches included. O(1).
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.queue().len() as u64 + self.stats().proposed
+    }
+
+    /// The rules that both kinds share; in rooms the window is on the leaders' strength.
+    #[must_use]
+    pub fn rules(&self) -> &ModeRules {
+        match self {
+            Self::Groups(groups) => groups.rules(),
+            Self::Rooms(rooms) => &rooms.rules().mode,
+        }
+    }
+
+    pub(super) fn stats_mut(&mut self) -> &mut ModeStats {
+        match self {
+            Self::Groups(groups) => &mut groups.stats,
+            Self::Rooms(rooms) => &mut rooms.stats,
+        }
+    }
+
+    pub(super) fn insert(&mut self, ticket: Ticket) -> u32 {
+        match self {
+            Self::Groups(groups) => groups.insert(ticket),
+            Self::Rooms(rooms) => rooms.insert(ticket),
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) -> Option<Ticket> {
+        match self {
+            Self::Groups(groups) => groups.remove(slot),
+            Self::Rooms(rooms) => rooms.remove(slot),
+        }
+    }
+
+    /// A player watches no room of the mode any more; whether it did.
+    pub(super) fn unwatch(&mut self, player: TicketPlayer) -> bool {
+        match self {
+            Self::Groups(_) => false,
+            Self::Rooms(rooms) => rooms.unwatch(player),
+        }
+    }
+
+    pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
+        match self {
+            Self::Groups(groups) => groups.formed(found, now_tick),
+            Self::Rooms(rooms) => rooms.formed(found, now_tick),
+        }
+    }
+
+    pub(super) fn run(
+        &mut self,
+        now_tick: u64,
+        next_match: &mut u64,
+        matches: &mut Vec<Match>,
+        expired: &mut Vec<Ticket>,
+    ) {
+        match self {
+            Self::Groups(groups) => groups.run(now_tick, next_match, matches, expired),
+            Self::Rooms(rooms) => rooms.run(now_tick, next_match, matches, expired),
+        }
+    }
+
+    pub(super) fn wait_reason(&self, slot: u32, now_tick: u64) -> Option<WaitReason> {
+        match self {
+            Self::Groups(groups) => groups.wait_reason(slot, now_tick),
+            Self::Rooms(rooms) => rooms.wait_reason(slot),
+        }
+    }
+
+    /// Feeds all that can influence later matches or counts to a hash. O(n).
+    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+        let stats = self.stats();
+        let counters = [
+            stats.queued,
+            stats.refused,
+            stats.cancelled,
+            stats.expired,
+            stats.matched_parties,
+        ];
+        counters.into_iter().for_each(&mut *feed);
+        feed(self.queue().len() as u64);
+        for (_, ticket) in self.queue().iter() {
+            ticket.digest(feed);
+        }
+        match self {
+            Self::Groups(groups) => groups.digest(feed),
+            Self::Rooms(rooms) => rooms.digest(feed),
+        }
+    }
+}
+
+impl MemoryUse for OpenMode {
+    fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Groups(groups) => size_of_val(&**groups) + groups.heap_bytes(),
+            Self::Rooms(rooms) => size_of_val(&**rooms) + rooms.heap_bytes(),
+        }
+    }
+}

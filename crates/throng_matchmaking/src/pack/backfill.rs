@@ -1,0 +1,217 @@
+//! Parties for a running match in which players are missing.
+//!
+//! ```text
+//! nearest in skill ──▶ those that may be in the match ──▶ subsets of exactly what is missing ──▶ nearest in power
+//! ```
+//! Each party that joins is within its own window and level band of the match; all of them share a region with it;
+//! none avoids, is avoided by, or of late fought against anybody it now meets; together they play the roles that are
+//! missing. Of the first [`SETS_MAX`] such sets, made of the nearest parties first, the one whose power is nearest to
+//! what the side lacks joins.
+//!
+//! The wait bound goes first: of those who have waited less than `first_after_s`, nobody joins who could be in a
+//! match with one of the [`FIRST_MAX`] longest-waiting parties that are first in line.
+//!
+//! Cost: O([`LOOKS_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.
+
+use super::terms::Terms;
+use crate::queue::by_skill::SkillEntry;
+use crate::queue::compositions::{CompositionTable, only};
+use crate::ticket::{ROLES, Ticket, TicketPlayer, add_roles, regions, roles};
+
+/// Parties looked at for one match.
+pub const LOOKS_MAX: usize = 256;
+
+/// Steps of the search for a set of parties.
+pub const STEPS_MAX: u32 = 8_192;
+
+/// Sets among which the one of the nearest power is chosen.
+pub const SETS_MAX: u32 = 64;
+
+/// Parties first in line whose partners are left to them.
+pub const FIRST_MAX: usize = 64;
+
+/// A running match in which players are missing on one side.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backfill {
+    /// Players that are missing, up to a group of the mode.
+    pub missing: u8,
+    /// The skill that the match is played at.
+    pub skill: i32,
+    /// The level that the match is played at.
+    pub level: u16,
+    /// Where it is played, a bit a region; 0 means anywhere.
+    pub regions: u32,
+    /// The players in the match.
+    pub players: Vec<TicketPlayer>,
+    /// Those of them who play against the side that lacks players.
+    pub opponents: Vec<TicketPlayer>,
+    /// Players whom those in the match would avoid.
+    pub avoid: Vec<TicketPlayer>,
+    /// Players of each role that the side lacks at least.
+    pub roles: [u8; ROLES],
+    /// The power that the side lacks; `None` when it is no matter.
+    pub power: Option<u64>,
+}
+
+/// The parties that join; `None` when none make up exactly what is missing.
+pub(crate) fn join(
+    terms: &Terms,
+    table: &mut CompositionTable,
+    wanted: &Backfill,
+) -> Option<Vec<SkillEntry>> {
+    if wanted.missing == 0 || wanted.missing > terms.rules.group_size {
+        return None;
+    }
+    let candidates = candidates(terms, table, wanted);
+    let mut reach = vec![1u64; candidates.len() + 1];
+    for (at, entry) in candidates.iter().enumerate().rev() {
+        reach[at] = reach[at + 1] | reach[at + 1] << entry.size;
+    }
+    let mut search = BackfillSearch {
+        terms,
+        wanted,
+        candidates: &candidates,
+        reach: &reach,
+        chosen: Vec::new(),
+        best: None,
+        sets: 0,
+        steps: 0,
+    };
+    let place = everywhere(wanted.regions);
+    search.from(0, wanted.missing, place);
+    search.best.map(|(_, set)| set)
+}
+
+/// No regions mean all of them.
+fn everywhere(regions: u32) -> u32 {
+    if regions == 0 { u32::MAX } else { regions }
+}
+
+/// The parties that may be in the match, nearest in skill first.
+fn candidates(terms: &Terms, table: &mut CompositionTable, wanted: &Backfill) -> Vec<SkillEntry> {
+    let order = terms.pool.by_skill();
+    let queue = terms.pool.queue().iter();
+    let first_after_ticks = terms.rules.first_after_ticks;
+    let is_first = |ticket: &Ticket| ticket.waited_ticks(terms.now_tick) >= first_after_ticks;
+    let first: Vec<&Ticket> = queue
+        .map(|(_, ticket)| ticket)
+        .take(FIRST_MAX)
+        .take_while(|ticket| is_first(ticket))
+        .collect();
+    let (mut low, mut high) = order.around(wanted.skill);
+    let mut found = Vec::new();
+    for _ in 0..LOOKS_MAX {
+        let distance = |place| order.at(place).skill().abs_diff(wanted.skill);
+        let (place, below) = match (low, high) {
+            (Some(below), Some(above)) if distance(below) < distance(above) => (below, true),
+            (_, Some(above)) => (above, false),
+            (Some(below), None) => (below, true),
+            (None, None) => break,
+        };
+        let entry = order.at(place);
+        if below {
+            low = order.previous(place);
+        } else {
+            high = order.next(place);
+        }
+        let Some(ticket) = terms.ticket(entry.slot) else {
+            continue;
+        };
+        let mut is_needed = |other: &&Ticket| {
+            let mut both = only(ticket.size);
+            both[usize::from(other.size) - 1] += 1;
+            regions(ticket) & regions(other) != 0 && table.fits(&both, &[u32::MAX; 5])
+        };
+        if may_join(terms, wanted, &entry, ticket)
+            && (is_first(ticket) || !first.iter().any(&mut is_needed))
+        {
+            found.push(entry);
+        }
+    }
+    found
+}
+
+/// Whether a party may be in the match.
+fn may_join(terms: &Terms, wanted: &Backfill, entry: &SkillEntry, ticket: &Ticket) -> bool {
+    let limits = terms.limits(entry.slot);
+    let met = |&one: &TicketPlayer| {
+        let opponents = wanted.opponents.iter();
+        opponents
+            .copied()
+            .any(|other| terms.rematches.were_opponents(one, other))
+    };
+    entry.size <= wanted.missing
+        && entry.skill().abs_diff(wanted.skill) <= limits.window
+        && u32::from(entry.level.abs_diff(wanted.level)) <= limits.level_band
+        && regions(ticket) & everywhere(wanted.regions) != 0
+        && !terms.avoids_any(ticket, &wanted.players)
+        && !ticket
+            .members
+            .iter()
+            .any(|player| wanted.avoid.contains(player))
+        && !ticket.members.iter().any(met)
+}
+
+/// The search for a set that makes up what is missing, depth first, nearest parties first.
+struct BackfillSearch<'a> {
+    terms: &'a Terms<'a>,
+    wanted: &'a Backfill,
+    candidates: &'a [SkillEntry],
+    /// Bit s of entry i: some of the candidates from i on make up s players.
+    reach: &'a [u64],
+    chosen: Vec<SkillEntry>,
+    /// How far the power is from what is wanted, and the set.
+    best: Option<(u64, Vec<SkillEntry>)>,
+    sets: u32,
+    steps: u32,
+}
+
+impl BackfillSearch<'_> {
+    fn from(&mut self, at: usize, missing: u8, place: u32) {
+        self.steps += 1;
+        let done = self.steps > STEPS_MAX || self.sets >= SETS_MAX;
+        if done || self.reach[at] >> missing & 1 == 0 {
+            return;
+        }
+        if missing == 0 {
+            self.offer();
+            return;
+        }
+        let Some(&entry) = self.candidates.get(at) else {
+            return;
+        };
+        let Some(ticket) = self.terms.ticket(entry.slot) else {
+            return;
+        };
+        let here = place & regions(ticket);
+        let gets_on = |other: &SkillEntry| self.terms.together(other, &entry, u32::MAX);
+        if entry.size <= missing && here != 0 && self.chosen.iter().all(gets_on) {
+            self.chosen.push(entry);
+            self.from(at + 1, missing - entry.size, here);
+            self.chosen.pop();
+        }
+        self.from(at + 1, missing, place);
+    }
+
+    /// A set of exactly what is missing.
+    fn offer(&mut self) {
+        let tickets = || {
+            self.chosen
+                .iter()
+                .filter_map(|entry| self.terms.ticket(entry.slot))
+        };
+        let plays = tickets().fold([0; ROLES], |filled, ticket| {
+            add_roles(filled, &roles(ticket))
+        });
+        let mut lacks = plays.iter().zip(self.wanted.roles);
+        if lacks.any(|(&has, needs)| has < u32::from(needs)) {
+            return;
+        }
+        self.sets += 1;
+        let power: u64 = tickets().map(|ticket| u64::from(ticket.power)).sum();
+        let off = self.wanted.power.map_or(0, |wanted| power.abs_diff(wanted));
+        if self.best.as_ref().is_none_or(|best| off < best.0) {
+            self.best = Some((off, self.chosen.clone()));
+        }
+    }
+}

@@ -1,0 +1,660 @@
+//! A match for one party out of all that wait: for those past the wait bound, for those left over after
+//! packing, and for all when more wait than a heartbeat can pack.
+//!
+//! ```text
+//! anchor ──▶ grow outwards in skill until a composition fits ──▶ the tightest window that holds one
+//!                                                                     │
+//!            parties of the match  ◀── longest-waiting first, as long as a composition remains
+//!                    │ avoid lists, regions, levels, roles, rematches, the power gap
+//!                    └─ none refuses it ─▶ found;  else ─▶ search of the subsets of the window, nearest first
+//! ```
+//! A match of the anchor is a composition of parties, the anchor among them, that its limits and the
+//! [`Terms`] allow. Invariant: if there is one, one is found, unless the looks run out or it takes parties beyond
+//! the [`SEARCHED_MIN`] nearest of their size (twice as many as two groups hold, where that is more). Where nobody
+//! has wishes and the gap is within its limit, the match is in a window of the smallest spread; of the lowest
+//! parties of each size in it, [`CHOICE_MAX`] times as many as two groups hold, the second longest-waiting that can
+//! be in a match with the first is in it, and so on.
+//!
+//! Cost: everything that is done is counted in looks: a party looked at, a step of the search, eight splits of a
+//! set. The way to a match takes O(parties in twice the spread found), where buckets of 256 parties, all of sizes
+//! of which there are enough, are passed over; a composition is asked for only when a count changes that matters.
+
+use std::cell::Cell;
+
+use throng_core::memory::MemoryUse;
+
+use super::balance::GroupSplit;
+use super::terms::{Limits, Terms};
+use crate::mode::OPEN;
+use crate::queue::by_skill::{SkillEntry, SkillPlace};
+use crate::queue::compositions::{CompositionTable, Counts, only, players};
+use crate::ticket::{ROLES, add_roles, roles};
+
+/// Parties of a size that are considered in a window, in the numbers that two groups hold.
+pub const CHOICE_MAX: u32 = 4;
+
+/// Parties of each size that the search of subsets considers at least: those nearest to the anchor.
+pub const SEARCHED_MIN: u32 = 48;
+
+/// Parties that are looked at before it is asked whether the whole window can hold a match.
+const LOOKS_BEFORE_COUNTING: u64 = 64;
+
+/// Finds matches party by party; keeps its buffers and counts its work.
+#[derive(Clone, Debug, Default)]
+pub struct Seeker {
+    chosen: Vec<SkillEntry>,
+    nearby: Vec<SkillEntry>,
+    lows: Vec<SkillPlace>,
+    looks: u64,
+    uneven: u64,
+}
+
+/// The sizes of which fewer are counted than `times` as many as two groups hold, and than `least`.
+fn wanted(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> [bool; 5] {
+    let total = times * 2 * u32::from(table.group_size());
+    std::array::from_fn(|at| counts[at] < (total / (at as u32 + 1)).max(least))
+}
+
+/// The anchor of a search and what it asks of a match.
+struct Anchor<'a> {
+    terms: &'a Terms<'a>,
+    entry: SkillEntry,
+    place: SkillPlace,
+    limits: Limits,
+    /// The search ends at this many looks.
+    looks_max: u64,
+    /// Sets refused for their gap alone.
+    uneven: Cell<u64>,
+}
+
+impl Anchor<'_> {
+    fn distance(&self, entry: &SkillEntry) -> u32 {
+        entry.skill().abs_diff(self.entry.skill())
+    }
+
+    fn may_join(&self, entry: &SkillEntry) -> bool {
+        self.terms
+            .together(&self.entry, entry, self.limits.level_band)
+    }
+
+    /// The most even split of a set, if the set and the gap are allowed. Orders the set by size.
+    fn split(
+        &self,
+        table: &mut CompositionTable,
+        set: &mut [SkillEntry],
+        looks: &mut u64,
+    ) -> Option<GroupSplit> {
+        let terms = self.terms;
+        *looks += set.len() as u64;
+        if !terms.all_together(set, self.limits.level_band) {
+            return None;
+        }
+        set.sort_unstable_by_key(|entry| (entry.size, terms.pool.age(entry.slot)));
+        let limit = self.limits.power_gap;
+        let split = terms.split(table, set, looks)?;
+        if limit != OPEN && split.gap() > u64::from(limit) {
+            self.uneven.set(self.uneven.get() + 1);
+            return None;
+        }
+        Some(split)
+    }
+}
+
+impl Seeker {
+    /// Looks since [`reset_looks`](Self::reset_looks).
+    #[must_use]
+    pub const fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    /// Starts counting looks anew.
+    pub const fn reset_looks(&mut self) {
+        self.looks = 0;
+    }
+
+    /// Counts a look.
+    pub const fn look(&mut self) {
+        self.looks += 1;
+    }
+
+    /// Sets that were refused for their gap alone, since the seeker was made.
+    #[must_use]
+    pub const fn uneven(&self) -> u64 {
+        self.uneven
+    }
+
+    /// The parties of the match found last, sorted by size.
+    #[must_use]
+    pub fn chosen(&self) -> &[SkillEntry] {
+        &self.chosen
+    }
+
+    /// Finds a match that holds the party in `slot`, within these limits, and returns the most even split of its
+    /// parties, which are [`chosen`](Self::chosen); `None` when there is none or the looks are used up: then
+    /// [`looks`](Self::looks) has risen by `share` or more.
+    pub fn seek(
+        &mut self,
+        terms: &Terms,
+        table: &mut CompositionTable,
+        slot: u32,
+        limits: Limits,
+        share: u64,
+    ) -> Option<GroupSplit> {
+        let entry = terms.pool.entry(slot)?;
+        let anchor = Anchor {
+            terms,
+            entry,
+            place: terms.pool.by_skill().find(&entry)?,
+            limits,
+            looks_max: self.looks.saturating_add(share),
+            uneven: Cell::new(0),
+        };
+        self.chosen.clear();
+        self.looks += 1;
+        if !terms
+            .pool
+            .could_match(terms.ticket(slot)?, terms.rules.roles, table)
+        {
+            return None;
+        }
+        let radius = self.grow(&anchor, table)?;
+        let (low, high) = self.tightest(&anchor, table, radius)?;
+        if !self.choose(&anchor, table, low, high) {
+            return None;
+        }
+        let mut split = anchor.split(table, &mut self.chosen, &mut self.looks);
+        if split.is_none() {
+            split = self.search(&anchor, table);
+        }
+        self.uneven += anchor.uneven.get();
+        split
+    }
+
+    /// The smallest distance in skill from the anchor within which a composition fits, up to its window.
+    fn grow(&mut self, anchor: &Anchor, table: &mut CompositionTable) -> Option<u32> {
+        let order = anchor.terms.pool.by_skill();
+        let must = only(anchor.entry.size);
+        let mut counts = [0; 5];
+        let (mut low, mut high) = (order.previous(anchor.place), order.next(anchor.place));
+        let distance = |place: Option<SkillPlace>| {
+            let entry = order.at(place?);
+            Some((anchor.distance(&entry), entry.party(), entry))
+        };
+        let mut nearby = 0;
+        if table.fits(&must, &counts) {
+            return Some(0);
+        }
+        while self.looks < anchor.looks_max {
+            let (below, above) = (distance(low), distance(high));
+            let is_below = match (&below, &above) {
+                (Some(below), Some(above)) => (below.0, below.1) < (above.0, above.1),
+                _ => below.is_some(),
+            };
+            let (nearest, _, entry) = if is_below { below } else { above }?;
+            if nearest > anchor.limits.window {
+                return None;
+            }
+            let wanted = wanted(table, &counts, 1, 0);
+            if is_below {
+                low = low.and_then(|place| order.previous_wanted(place, wanted));
+            } else {
+                high = high.and_then(|place| order.next_wanted(place, wanted));
+            }
+            nearby += 1;
+            if nearby == LOOKS_BEFORE_COUNTING {
+                let all = order.counts_within(anchor.entry.skill(), anchor.limits.window);
+                let others = std::array::from_fn(|size| all[size] - must[size]);
+                if !table.fits(&must, &others) {
+                    return None;
+                }
+            }
+            if self.add(anchor, table, &mut counts, &entry) && table.fits(&must, &counts) {
+                return Some(nearest);
+            }
+        }
+        None
+    }
+
+    /// The places of a window of the smallest spread that holds the anchor and a composition with it, the spread
+    /// at most the anchor's window. What fits within `radius` on both sides fits within twice that spread.
+    fn tightest(
+        &mut self,
+        anchor: &Anchor,
+        table: &mut CompositionTable,
+        radius: u32,
+    ) -> Option<(SkillPlace, SkillPlace)> {
+        let order = anchor.terms.pool.by_skill();
+        let must = only(anchor.entry.size);
+        let reach = anchor.limits.window.min(radius.saturating_mul(2));
+        // Each side is counted by itself, so that enough of a size are counted on a side before its buckets are
+        // passed over: while the window moves up, they stay enough as long as any that were passed are in it.
+        let (mut below, mut above) = ([0; 5], [0; 5]);
+        let mut low = anchor.place;
+        self.lows.clear();
+        while let Some(lower) = order.previous_wanted(low, wanted(table, &below, 1, 0)) {
+            let entry = order.at(lower);
+            if anchor.distance(&entry) > reach || self.looks >= anchor.looks_max {
+                break;
+            }
+            self.lows.push(low);
+            low = lower;
+            self.add(anchor, table, &mut below, &entry);
+        }
+        let mut high = anchor.place;
+        let mut best: Option<(u32, SkillPlace, SkillPlace)> = None;
+        while self.looks < anchor.looks_max {
+            let lowest = order.at(low);
+            let mut fits = table.fits(&must, &sum(&below, &above));
+            while !fits && self.looks < anchor.looks_max {
+                let Some(higher) = order.next_wanted(high, wanted(table, &above, 1, 0)) else {
+                    break;
+                };
+                let entry = order.at(higher);
+                if entry.skill().abs_diff(lowest.skill()) > reach {
+                    break;
+                }
+                high = higher;
+                fits = self.add(anchor, table, &mut above, &entry)
+                    && table.fits(&must, &sum(&below, &above));
+            }
+            let spread = order.at(high).skill().abs_diff(lowest.skill());
+            if fits && best.is_none_or(|best| spread < best.0) {
+                best = Some((spread, low, high));
+            }
+            // No window is tighter than the distance to its farther end.
+            let Some(next) = self.lows.pop() else { break };
+            if best.is_some_and(|best| best.0 == radius) {
+                break;
+            }
+            self.looks += 1;
+            if anchor.may_join(&lowest) {
+                below[usize::from(lowest.size) - 1] -= 1;
+            }
+            low = next;
+        }
+        best.map(|(_, low, high)| (low, high))
+    }
+
+    /// Chooses the parties of the match among those from `low` to `high`, longest-waiting first; whether it could
+    /// before the looks ran out.
+    fn choose(
+        &mut self,
+        anchor: &Anchor,
+        table: &mut CompositionTable,
+        low: SkillPlace,
+        high: SkillPlace,
+    ) -> bool {
+        let pool = anchor.terms.pool;
+        let order = pool.by_skill();
+        let group_size = usize::from(table.group_size());
+        let top = order.at(high).skill();
+        let mut counts = [0; 5];
+        self.nearby.clear();
+        let mut place = Some(low);
+        while let Some(here) = place {
+            let entry = order.at(here);
+            if here > high && (entry.skill() != top || self.looks >= anchor.looks_max) {
+                break;
+            }
+            if self.looks >= anchor.looks_max {
+                return false;
+            }
+            self.looks += 1;
+            let wanted = wanted(table, &counts, CHOICE_MAX, 0);
+            let size = usize::from(entry.size) - 1;
+            if wanted[size] && here != anchor.place && anchor.may_join(&entry) {
+                counts[size] += 1;
+                self.nearby.push(entry);
+            }
+            place = order.next_wanted(here, wanted);
+        }
+        self.nearby.sort_by_cached_key(|entry| pool.age(entry.slot));
+        let size_of = |entry: &SkillEntry| usize::from(entry.size) - 1;
+        let mut may = counts;
+        let mut must = only(anchor.entry.size);
+        let mut refused = [false; 5];
+        self.chosen.push(anchor.entry);
+        for entry in &self.nearby {
+            if players(&must) == 2 * group_size as u64 {
+                break;
+            }
+            let size = size_of(entry);
+            may[size] -= 1;
+            if refused[size] {
+                continue;
+            }
+            must[size] += 1;
+            if table.fits(&must, &may) {
+                self.chosen.push(*entry);
+            } else {
+                // One more of this size never fits again: what must be there only grows, the rest shrinks.
+                must[size] -= 1;
+                refused[size] = true;
+            }
+        }
+        let full = players(&must) == 2 * group_size as u64;
+        debug_assert!(full, "a window that fits holds a match");
+        full
+    }
+
+    /// Tries the subsets of the parties in the anchor's window, nearest first, until one is allowed, and leaves it in
+    /// `chosen`.
+    fn search(&mut self, anchor: &Anchor, table: &mut CompositionTable) -> Option<GroupSplit> {
+        let terms = anchor.terms;
+        let order = terms.pool.by_skill();
+        self.nearby.clear();
+        let mut counts = [0; 5];
+        let mut low = order.previous(anchor.place);
+        let mut high = order.next(anchor.place);
+        while self.looks < anchor.looks_max {
+            let below = low.map(|place| anchor.distance(&order.at(place)));
+            let above = high.map(|place| anchor.distance(&order.at(place)));
+            let wanted = wanted(table, &counts, 2, SEARCHED_MIN);
+            let is_below = match (below, above) {
+                (Some(below), Some(above)) => below < above,
+                _ => below.is_some(),
+            };
+            let Some(place) = (if is_below { low } else { high }) else {
+                break;
+            };
+            let entry = order.at(place);
+            if anchor.distance(&entry) > anchor.limits.window {
+                break;
+            }
+            if is_below {
+                low = order.previous_wanted(place, wanted);
+            } else {
+                high = order.next_wanted(place, wanted);
+            }
+            self.looks += 1;
+            let size = usize::from(entry.size) - 1;
+            if wanted[size] && anchor.may_join(&entry) {
+                counts[size] += 1;
+                self.nearby.push(entry);
+            }
+        }
+        let plays = |entry: &SkillEntry| terms.ticket(entry.slot).map_or([0; ROLES], roles);
+        let mut rest = vec![([0; 5], [0; ROLES]); self.nearby.len() + 1];
+        for (at, entry) in self.nearby.iter().enumerate().rev() {
+            let (mut sizes, filled) = rest[at + 1];
+            sizes[usize::from(entry.size) - 1] += 1;
+            rest[at] = (sizes, add_roles(filled, &plays(entry)));
+        }
+        let mut search = SubsetSearch {
+            anchor,
+            table,
+            candidates: &self.nearby,
+            rest: &rest,
+            chosen: vec![anchor.entry],
+            counts: only(anchor.entry.size),
+            filled: add_roles([0; ROLES], &plays(&anchor.entry)),
+            looks: self.looks,
+        };
+        let found = search.from(0, anchor.entry.skill(), anchor.entry.skill());
+        self.looks = search.looks;
+        self.chosen = search.chosen;
+        found
+    }
+
+    /// Counts a party in; whether that can change what fits.
+    fn add(
+        &mut self,
+        anchor: &Anchor,
+        table: &CompositionTable,
+        counts: &mut Counts,
+        entry: &SkillEntry,
+    ) -> bool {
+        self.looks += 1;
+        if !anchor.may_join(entry) {
+            return false;
+        }
+        let count = &mut counts[usize::from(entry.size) - 1];
+        *count += 1;
+        *count <= 2 * u32::from(table.group_size()) / u32::from(entry.size)
+    }
+}
+
+/// The counts of both.
+fn sum(one: &Counts, other: &Counts) -> Counts {
+    std::array::from_fn(|at| one[at] + other[at])
+}
+
+/// The search of subsets, depth first.
+struct SubsetSearch<'a> {
+    anchor: &'a Anchor<'a>,
+    table: &'a mut CompositionTable,
+    candidates: &'a [SkillEntry],
+    /// The counts of the candidates from each place on, and how many of their players play each role.
+    rest: &'a [(Counts, [u32; ROLES])],
+    chosen: Vec<SkillEntry>,
+    counts: Counts,
+    filled: [u32; ROLES],
+    looks: u64,
+}
+
+impl SubsetSearch<'_> {
+    /// Decides on the candidates from `at` on; `chosen` holds the match when one is found.
+    fn from(&mut self, at: usize, low: i32, high: i32) -> Option<GroupSplit> {
+        let (terms, limits) = (self.anchor.terms, &self.anchor.limits);
+        self.looks += 1 + self.chosen.len() as u64 / 8;
+        let (sizes, filled) = &self.rest[at];
+        let filled = std::array::from_fn(|role| self.filled[role].saturating_add(filled[role]));
+        if self.looks > self.anchor.looks_max
+            || !terms.roles_suffice(&filled)
+            || !self.table.fits(&self.counts, sizes)
+        {
+            return None;
+        }
+        if players(&self.counts) == 2 * u64::from(self.table.group_size()) {
+            let mut set = self.chosen.clone();
+            let split = self.anchor.split(self.table, &mut set, &mut self.looks);
+            if split.is_some() {
+                self.chosen = set;
+            }
+            return split;
+        }
+        let entry = *self.candidates.get(at)?;
+        let (lower, higher) = (low.min(entry.skill()), high.max(entry.skill()));
+        let agrees = |other: &SkillEntry| terms.together(other, &entry, limits.level_band);
+        if higher.abs_diff(lower) <= limits.window && self.chosen.iter().all(agrees) {
+            let size = usize::from(entry.size) - 1;
+            let before = self.filled;
+            if terms.rules.roles != [0; ROLES] {
+                let plays = terms.ticket(entry.slot).map_or([0; ROLES], roles);
+                self.filled = add_roles(before, &plays);
+            }
+            self.counts[size] += 1;
+            self.chosen.push(entry);
+            let found = self.from(at + 1, lower, higher);
+            if found.is_some() {
+                return found;
+            }
+            self.chosen.pop();
+            self.counts[size] -= 1;
+            self.filled = before;
+        }
+        self.from(at + 1, low, high)
+    }
+}
+
+impl MemoryUse for Seeker {
+    fn heap_bytes(&self) -> usize {
+        self.chosen.heap_bytes() + self.nearby.heap_bytes() + self.lows.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::{ModeRules, ModeSettings};
+    use crate::queue::pool::{Measure, Pool};
+    use crate::rematch::Rematches;
+    use crate::tests::{mode, ticket};
+    use crate::ticket::{Ticket, Wishes};
+    use proptest::prelude::*;
+
+    const OPEN_TICK: u64 = 1_000_000;
+
+    fn rules(group_size: u8, window: u32) -> ModeRules {
+        let settings = ModeSettings {
+            skill_window_start: window,
+            skill_window_widen_per_s: 0,
+            power_gap_widen_per_s: 0,
+            open_after_s: 1e9,
+            ..mode(group_size)
+        };
+        settings.rules(20.0).unwrap()
+    }
+
+    /// A pool of (size, skill), oldest first; ids count from 0.
+    fn pool_of(parties: &[(u8, i32)]) -> Pool {
+        let mut pool = Pool::new(Measure::Skill);
+        for (party, &(size, skill)) in (0..).zip(parties) {
+            pool.insert(ticket(party, size, skill, u64::from(party)));
+        }
+        pool
+    }
+
+    /// The ids of the match of the party that came first.
+    fn chosen(pool: &Pool, rules: &ModeRules, looks_max: u64) -> Vec<u32> {
+        let rematches = Rematches::default();
+        let terms = Terms::new(pool, rules, &rematches, OPEN_TICK);
+        let mut seeker = Seeker::default();
+        let mut table = CompositionTable::new(rules.group_size);
+        let slot = pool.queue().first().unwrap();
+        let found = seeker.seek(&terms, &mut table, slot, terms.limits(slot), looks_max);
+        let chosen = seeker.chosen().iter().map(SkillEntry::party);
+        let mut ids: Vec<u32> = chosen.filter(|_| found.is_some()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// The smallest spread of a match that holds party 0, by trying every subset.
+    fn smallest_spread(parties: &[(u8, i32)], window: u32, group_size: u8) -> Option<u32> {
+        let mut table = CompositionTable::new(group_size);
+        let mut best = None;
+        for mask in (1u32..1 << parties.len()).step_by(2) {
+            let members = || {
+                (0..parties.len())
+                    .filter(|at| mask >> at & 1 == 1)
+                    .map(|at| parties[at])
+            };
+            let mut counts = [0; 5];
+            members().for_each(|party| counts[usize::from(party.0) - 1] += 1);
+            let (low, high) = (
+                members().map(|p| p.1).min().unwrap(),
+                members().map(|p| p.1).max().unwrap(),
+            );
+            let spread = high.abs_diff(low);
+            if table.fits(&counts, &[0; 5])
+                && spread <= window
+                && best.is_none_or(|best| spread < best)
+            {
+                best = Some(spread);
+            }
+        }
+        best
+    }
+
+    #[test]
+    fn a_party_of_five_finds_single_players() {
+        let mut parties = vec![(5, 100)];
+        parties.extend((0..9).map(|at| (1, at * 1000)));
+        let found = chosen(&pool_of(&parties), &rules(5, u32::MAX), u64::MAX);
+        assert_eq!(found, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn longest_waiting_parties_go_first_among_equals() {
+        let parties = [2, 2, 4, 1, 2, 3, 1, 1].map(|size| (size, 0));
+        // 2 + 2 + 1 against 4 + 1: with the 2 of id 4 no split into fives would remain.
+        let found = chosen(&pool_of(&parties), &rules(5, u32::MAX), u64::MAX);
+        assert_eq!(found, [0, 1, 2, 3, 6]);
+    }
+
+    #[test]
+    fn without_looks_nothing_is_found() {
+        let pool = pool_of(&[(1, 0), (1, 0)]);
+        assert!(chosen(&pool, &rules(1, u32::MAX), 0).is_empty());
+    }
+
+    #[test]
+    fn a_window_that_passed_over_buckets_moves_back_up() {
+        // A four far below the longest-waiting one, thousands of others between them and two single players.
+        let mut parties = vec![(4, 0)];
+        parties.extend((1..=6_000).map(|at| (4, -at)));
+        parties.extend([(1, -5_990), (1, 6_000)]);
+        let found = chosen(&pool_of(&parties), &rules(5, u32::MAX), u64::MAX);
+        assert_eq!(found.len(), 4);
+        assert!(found.contains(&0) && found.contains(&6_001) && found.contains(&6_002));
+    }
+
+    #[test]
+    fn sizes_that_are_rare_are_searched_among_many_others() {
+        // The gap of the nearest pair of fours is above the limit; the farther one comes behind a hundred twos.
+        let mut pool = Pool::new(Measure::Skill);
+        let mut parties = vec![(4, 0, 4_000), (4, 1, 9_000), (1, 0, 10), (1, 0, 10)];
+        parties.extend((0..100).map(|at| (2, at, 20)));
+        parties.push((4, 200, 4_000));
+        for (party, (size, skill, power)) in (0..).zip(parties) {
+            pool.insert(Ticket {
+                power,
+                ..ticket(party, size, skill, u64::from(party))
+            });
+        }
+        let mut rules = rules(5, u32::MAX);
+        rules.power_gap.start = 500;
+        let found = chosen(&pool, &rules, u64::MAX);
+        assert!(
+            found.contains(&0) && !found.contains(&1) && !found.is_empty(),
+            "{found:?}"
+        );
+        rules.power_gap.start = 0;
+        assert_eq!(chosen(&pool, &rules, u64::MAX), [0, 2, 3, 104]);
+    }
+
+    #[test]
+    fn whom_a_party_avoids_others_can_replace() {
+        let mut pool = Pool::new(Measure::Skill);
+        for party in 0..5 {
+            // 0 and 1 have no quarrel with each other; 1 would avoid 2.
+            let avoid = (party == 1).then(|| {
+                Box::new(Wishes {
+                    avoid: [20u64].into_iter().map(Into::into).collect(),
+                    ..Wishes::default()
+                })
+            });
+            let party = Ticket {
+                wishes: avoid,
+                ..ticket(party, 1, party as i32, u64::from(party))
+            };
+            pool.insert(party);
+        }
+        let rules = rules(2, u32::MAX);
+        assert_eq!(chosen(&pool, &rules, u64::MAX), [0, 1, 3, 4]);
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn a_match_is_found_exactly_when_there_is_one_and_no_window_is_tighter(
+            group_size in 1u8..=6,
+            window in 0u32..30,
+            parties in prop::collection::vec((1u8..=5, -12i32..12), 1..11),
+        ) {
+            let parties: Vec<_> = parties.into_iter().filter(|party| party.0 <= group_size).collect();
+            prop_assume!(!parties.is_empty());
+            let found = chosen(&pool_of(&parties), &rules(group_size, window), u64::MAX);
+            let skills = || found.iter().map(|&id| parties[id as usize].1);
+            let spread = skills().max().zip(skills().min()).map(|(high, low)| high.abs_diff(low));
+            let smallest = smallest_spread(&parties, window, group_size);
+            prop_assert_eq!(spread.is_some(), smallest.is_some());
+            if let (Some(found), Some(smallest)) = (spread, smallest) {
+                prop_assert!(found <= smallest, "{} instead of {}", found, smallest);
+            }
+            let players: u32 = found.iter().map(|&id| u32::from(parties[id as usize].0)).sum();
+            prop_assert!(found.is_empty() || players == 2 * u32::from(group_size));
+        }
+    }
+}

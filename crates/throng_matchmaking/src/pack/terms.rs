@@ -1,0 +1,232 @@
+//! What a match must keep to beside its sizes: the limits of its longest-waiting party, wishes, roles, rematches.
+//!
+//! ```text
+//! of the set   skills within the window, levels within the band, one region for all, nobody avoided
+//! of the split each role filled on both sides, no opponents of late, the gap within its limit
+//! ```
+//! Whom a party would avoid is a wish that waiting ends: it is no matter between two parties once the limits of
+//! either are open, and no matter at all in the match of a party past the wait bound that has no other
+//! ([`without_lists`](Terms::without_lists)).
+//!
+//! Invariant: what is refused of a party can only become allowed by waiting, never the other way round, and a
+//! set that is refused for a pair in it stays refused with more parties.
+
+use super::balance::{GroupSplit, Weight, balance_where};
+use crate::mode::ModeRules;
+use crate::queue::by_skill::SkillEntry;
+use crate::queue::compositions::CompositionTable;
+use crate::queue::pool::Pool;
+use crate::rematch::Rematches;
+use crate::ticket::{ROLES, Ticket, TicketPlayer, add_roles, regions, roles};
+
+/// The limits of a party at a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The largest spread of skill.
+    pub window: u32,
+    /// The largest difference in level.
+    pub level_band: u32,
+    /// The largest gap in power.
+    pub power_gap: u32,
+}
+
+/// What decides whether parties of a pool may meet at a tick.
+#[derive(Clone, Copy)]
+pub struct Terms<'a> {
+    /// The waiting parties of the mode, by age and by skill.
+    pub pool: &'a Pool,
+    /// The mode's rules.
+    pub rules: &'a ModeRules,
+    /// Who fought against whom of late.
+    pub rematches: &'a Rematches,
+    /// The tick of this heartbeat, against which waiting is counted.
+    pub now_tick: u64,
+    /// Whether it matters whom a party would avoid.
+    pub lists: bool,
+}
+
+impl<'a> Terms<'a> {
+    /// The terms of a mode at a tick.
+    #[must_use]
+    pub const fn new(
+        pool: &'a Pool,
+        rules: &'a ModeRules,
+        rematches: &'a Rematches,
+        now_tick: u64,
+    ) -> Self {
+        Self {
+            pool,
+            rules,
+            rematches,
+            now_tick,
+            lists: true,
+        }
+    }
+
+    /// The same terms, but that nobody is avoided.
+    #[must_use]
+    pub const fn without_lists(self) -> Self {
+        Self {
+            lists: false,
+            ..self
+        }
+    }
+
+    /// The limits that a party sets to a match of which it is the oldest. O(1).
+    #[must_use]
+    pub fn limits(&self, slot: u32) -> Limits {
+        let waited = self.waited_ticks(slot);
+        Limits {
+            window: self.rules.window_at(waited),
+            level_band: self.rules.level_band_at(waited),
+            power_gap: self.rules.power_gap_at(waited),
+        }
+    }
+
+    /// Ticks that the party in `slot` has waited.
+    #[must_use]
+    pub fn waited_ticks(&self, slot: u32) -> u64 {
+        self.ticket(slot)
+            .map_or(0, |ticket| ticket.waited_ticks(self.now_tick))
+    }
+
+    /// Whether two parties may be in one match, skills and split aside. O(1).
+    #[must_use]
+    pub fn together(&self, one: &SkillEntry, other: &SkillEntry, level_band: u32) -> bool {
+        if u32::from(one.level.abs_diff(other.level)) > level_band {
+            return false;
+        }
+        if !one.wishes && !other.wishes {
+            return true;
+        }
+        let (Some(one), Some(other)) = (self.ticket(one.slot), self.ticket(other.slot)) else {
+            return false;
+        };
+        regions(one) & regions(other) != 0 && !self.avoids(one, other) && !self.avoids(other, one)
+    }
+
+    /// Whether these parties may be in one match, skills and split aside. O(parties²).
+    #[must_use]
+    pub fn all_together(&self, entries: &[SkillEntry], level_band: u32) -> bool {
+        let levels = || entries.iter().map(|entry| entry.level);
+        let low = levels().min().unwrap_or(0);
+        if levels().any(|level| u32::from(level - low) > level_band) {
+            return false;
+        }
+        if entries.iter().all(|entry| !entry.wishes) {
+            return true;
+        }
+        let tickets = || entries.iter().filter_map(|entry| self.ticket(entry.slot));
+        let shared = tickets().fold(u32::MAX, |shared, ticket| shared & regions(ticket));
+        shared != 0
+            && (0..entries.len()).all(|at| {
+                let rest = &entries[at + 1..];
+                rest.iter()
+                    .all(|other| self.together(&entries[at], other, level_band))
+            })
+    }
+
+    /// The most even split of these parties, sorted by size, into two groups that roles and rematches allow. Adds
+    /// to `looks` what it tried. Cost as in `balance.rs`.
+    #[must_use]
+    pub fn split(
+        &self,
+        table: &mut CompositionTable,
+        entries: &[SkillEntry],
+        looks: &mut u64,
+    ) -> Option<GroupSplit> {
+        let power = |entry: &SkillEntry| self.ticket(entry.slot).map_or(0, |ticket| ticket.power);
+        self.split_by(table, entries, power, looks)
+    }
+
+    /// [`split`](Self::split) with another measure of power.
+    #[must_use]
+    pub fn split_by(
+        &self,
+        table: &mut CompositionTable,
+        entries: &[SkillEntry],
+        power: impl Fn(&SkillEntry) -> u32,
+        looks: &mut u64,
+    ) -> Option<GroupSplit> {
+        let weights = entries.iter().map(|entry| (entry.size, power(entry)));
+        let weights: Vec<Weight> = weights.collect();
+        if self.rematches.is_empty() && self.rules.roles == [0; ROLES] {
+            return balance_where(table, &weights, |_| true, looks);
+        }
+        let tickets = entries.iter().filter_map(|entry| self.ticket(entry.slot));
+        let tickets: Vec<&Ticket> = tickets.collect();
+        let plays: Vec<[u8; ROLES]> = tickets.iter().map(|ticket| roles(ticket)).collect();
+        if !self.roles_suffice(&plays.iter().fold([0; ROLES], add_roles)) {
+            return None;
+        }
+        let opponents = self.rematches.opponents(&tickets);
+        let allowed =
+            |first: u128| self.roles_filled(&plays, first) && !is_rematch(&opponents, first);
+        balance_where(table, &weights, allowed, looks)
+    }
+
+    /// Two parties against each other, whatever their sizes, unless they met of late; by the strength of their leaders.
+    #[must_use]
+    pub fn duel(&self, entries: &[SkillEntry]) -> Option<GroupSplit> {
+        let tickets = entries.iter().filter_map(|entry| self.ticket(entry.slot));
+        let tickets: Vec<&Ticket> = tickets.collect();
+        let &[one, other] = entries else {
+            return None;
+        };
+        let met = is_rematch(&self.rematches.opponents(&tickets), 0b01);
+        (!met).then_some(GroupSplit {
+            first: 0b01,
+            power: [one, other].map(|entry| u64::from(entry.skill().unsigned_abs())),
+        })
+    }
+
+    /// Whether so many players of each role can fill both groups. O(1).
+    #[must_use]
+    pub fn roles_suffice(&self, filled: &[u32; ROLES]) -> bool {
+        let needed = self.rules.roles.iter().map(|&role| 2 * u32::from(role));
+        filled.iter().zip(needed).all(|(&has, needs)| has >= needs)
+    }
+
+    /// The ticket in `slot`.
+    #[must_use]
+    pub fn ticket(&self, slot: u32) -> Option<&'a Ticket> {
+        self.pool.queue().ticket(slot)
+    }
+
+    /// Whether one wishes not to meet a player of the other, which counts until the limits of either are open.
+    fn avoids(&self, one: &Ticket, other: &Ticket) -> bool {
+        other.waited_ticks(self.now_tick) < self.rules.open_after_ticks
+            && self.avoids_any(one, &other.members)
+    }
+
+    /// Whether a party wishes not to meet one of these players, which counts until its limits are open.
+    #[must_use]
+    pub fn avoids_any(&self, ticket: &Ticket, players: &[TicketPlayer]) -> bool {
+        let Some(wishes) = &ticket.wishes else {
+            return false;
+        };
+        let avoided = |player: &TicketPlayer| wishes.avoid.contains(player);
+        self.lists
+            && ticket.waited_ticks(self.now_tick) < self.rules.open_after_ticks
+            && players.iter().any(avoided)
+    }
+
+    fn roles_filled(&self, plays: &[[u8; ROLES]], first: u128) -> bool {
+        let mut filled = [[0u32; ROLES]; 2];
+        for (at, plays) in plays.iter().enumerate() {
+            let side = &mut filled[usize::from(first >> at & 1 == 0)];
+            *side = add_roles(*side, plays);
+        }
+        let needed = self.rules.roles.map(u32::from);
+        let enough = |has: &[u32; ROLES]| has.iter().zip(needed).all(|(&has, needs)| has >= needs);
+        filled.iter().all(enough)
+    }
+}
+
+/// Whether parties of the two groups were opponents, which are bits.
+fn is_rematch(opponents: &[u128], first: u128) -> bool {
+    let in_first = |at: &usize| first >> at & 1 == 1;
+    (0..opponents.len())
+        .filter(in_first)
+        .any(|at| opponents[at] & !first != 0)
+}

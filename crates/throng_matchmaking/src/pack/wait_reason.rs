@@ -1,0 +1,178 @@
+//! Why a party is not matched yet.
+
+use super::seek::Seeker;
+use super::terms::{Limits, Terms};
+use crate::mode::OPEN;
+use crate::queue::compositions::{CompositionTable, Counts, only};
+use crate::ticket::regions;
+
+/// Looks that an answer may take, twice; when they are used up, no match is known.
+const LOOKS_MAX: u64 = 50_000;
+
+/// Why a party has no match yet, as far as its own limits go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// Fewer players wait than a match takes.
+    TooFewPlayers {
+        /// Players who wait, its own included.
+        waiting: u64,
+        /// Players in a match.
+        needed: u64,
+    },
+    /// Enough players wait, but the sizes of their parties make no two full groups with this one.
+    SizesDoNotFit,
+    /// The parties that share a region with it are too few, or their sizes do not fit.
+    OutsideRegions,
+    /// There are matches for it, but outside its level band.
+    OutsideLevels {
+        /// Its band now.
+        band: u32,
+        /// Ticks until it has no limits any more.
+        opens_in_ticks: u64,
+    },
+    /// There are matches for it, but outside its skill window.
+    OutsideWindow {
+        /// Its window now: skill points.
+        window: u32,
+        /// Ticks until it has no limits any more.
+        opens_in_ticks: u64,
+    },
+    /// The parties within its limits avoid each other, met of late, or lack a role, as far as a bounded search
+    /// can tell.
+    WishesDisagree {
+        /// Ticks until nobody whom it avoids is kept from it.
+        opens_in_ticks: u64,
+    },
+    /// The match within its limits is too uneven.
+    PowerGap {
+        /// The gap in power.
+        gap: u64,
+        /// Its limit now.
+        limit: u32,
+        /// Ticks until it has no limits any more.
+        opens_in_ticks: u64,
+    },
+    /// Its room is not full, or was filled after the last match that a heartbeat may make.
+    InRoom {
+        /// Players in its room.
+        players: u8,
+        /// Players that are missing.
+        missing: u8,
+    },
+    /// Its match is found, and not all of its players have accepted yet.
+    Proposed {
+        /// The number of the match.
+        id: u64,
+        /// Players whose answer is missing.
+        missing: usize,
+    },
+    /// It has a match that is allowed: it came since the last heartbeat, or longer-waiting parties used up what
+    /// a heartbeat may do.
+    NextHeartbeat,
+}
+
+impl WaitReason {
+    /// Why the party in `slot` has no match yet; `None` when nobody is there. O(n) and a bounded search.
+    pub(crate) fn of(terms: &Terms, slot: u32) -> Option<Self> {
+        let ticket = terms.ticket(slot)?;
+        let entry = terms.pool.entry(slot)?;
+        let limits = terms.limits(slot);
+        let mut table = CompositionTable::new(terms.rules.group_size);
+        let (waiting, needed) = (
+            terms.pool.queue().players(),
+            2 * u64::from(terms.rules.group_size),
+        );
+        if waiting < needed {
+            return Some(Self::TooFewPlayers { waiting, needed });
+        }
+        let opens_in_ticks = terms
+            .rules
+            .open_after_ticks
+            .saturating_sub(terms.waited_ticks(slot));
+        let me = only(entry.size);
+        // The counts of the others, with one limit after the other.
+        let (mut all, mut region, mut level, mut window): (Counts, Counts, Counts, Counts) =
+            Default::default();
+        for (other, found) in terms.pool.queue().iter() {
+            let at = usize::from(found.size) - 1;
+            let skill = terms.pool.entry(other).map_or(0, |other| other.skill());
+            let here = regions(ticket) & regions(found) != 0;
+            let peers = here && u32::from(ticket.level.abs_diff(found.level)) <= limits.level_band;
+            let near = peers && skill.abs_diff(entry.skill()) <= limits.window;
+            let others = u32::from(other != slot);
+            all[at] += others;
+            region[at] += others * u32::from(here);
+            level[at] += others * u32::from(peers);
+            window[at] += others * u32::from(near);
+        }
+        if !table.fits(&me, &all) {
+            return Some(Self::SizesDoNotFit);
+        }
+        if !table.fits(&me, &region) {
+            return Some(Self::OutsideRegions);
+        }
+        if !table.fits(&me, &level) {
+            let band = limits.level_band;
+            return Some(Self::OutsideLevels {
+                band,
+                opens_in_ticks,
+            });
+        }
+        let outside = Self::OutsideWindow {
+            window: limits.window,
+            opens_in_ticks,
+        };
+        if !table.fits(&me, &window) {
+            return Some(outside);
+        }
+        Some(Self::within(
+            terms,
+            &mut table,
+            slot,
+            outside,
+            opens_in_ticks,
+        ))
+    }
+
+    /// Why a party has no match though enough others are within its limits: `outside`, unless wishes or the gap are
+    /// in the way.
+    fn within(
+        terms: &Terms,
+        table: &mut CompositionTable,
+        slot: u32,
+        outside: Self,
+        opens_in_ticks: u64,
+    ) -> Self {
+        let limits = terms.limits(slot);
+        let plain = terms.pool.by_skill().iter().all(|other| !other.wishes);
+        let mut seeker = Seeker::default();
+        let terms = if terms.waited_ticks(slot) < terms.rules.first_after_ticks {
+            *terms
+        } else {
+            terms.without_lists()
+        };
+        let mut found = |limits| seeker.seek(&terms, table, slot, limits, LOOKS_MAX);
+        if found(limits).is_some() {
+            return Self::NextHeartbeat;
+        }
+        let limit = limits.power_gap;
+        let power_gap = OPEN;
+        let split = found(Limits {
+            power_gap,
+            ..limits
+        });
+        let free = plain && terms.rematches.is_empty() && terms.rules.roles == [0; _];
+        match split {
+            Some(split) if limit != OPEN => {
+                let gap = split.gap();
+                Self::PowerGap {
+                    gap,
+                    limit,
+                    opens_in_ticks,
+                }
+            }
+            _ if free => outside,
+            _ => Self::WishesDisagree { opens_in_ticks },
+        }
+    }
+}

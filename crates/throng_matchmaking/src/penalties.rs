@@ -1,0 +1,93 @@
+//! Players who let a proposed match fail, and may not queue for a while: else they would be paired with its other
+//! players again and again.
+//!
+//! Invariant: a player is barred until the tick of the latest bar, or until [`BARRED_MAX`] others are barred for
+//! longer. Cost: O(log n).
+
+use std::collections::{BTreeSet, HashMap};
+
+use foldhash::fast::FixedState;
+use throng_core::memory::MemoryUse;
+
+use super::ticket::TicketPlayer;
+
+/// Players barred at a time; the one whose bar ends first makes room.
+pub const BARRED_MAX: usize = 1 << 20;
+
+/// Who may not queue.
+#[derive(Clone, Debug, Default)]
+pub struct Penalties {
+    until: HashMap<TicketPlayer, u64, FixedState>,
+    by_end: BTreeSet<(u64, TicketPlayer)>,
+}
+
+impl Penalties {
+    /// Bars a player until a tick, or for longer if that is so already.
+    pub fn bar(&mut self, player: TicketPlayer, until_tick: u64) {
+        let until = self.until.entry(player).or_insert(until_tick);
+        self.by_end.remove(&(*until, player));
+        *until = until_tick.max(*until);
+        self.by_end.insert((*until, player));
+        if self.by_end.len() > BARRED_MAX
+            && let Some((_, first)) = self.by_end.pop_first()
+        {
+            self.until.remove(&first);
+        }
+    }
+
+    /// Lifts the bars that are over at a tick. O(bars lifted · log n).
+    pub fn lift(&mut self, now_tick: u64) {
+        while self.by_end.first().is_some_and(|bar| bar.0 <= now_tick) {
+            if let Some((_, player)) = self.by_end.pop_first() {
+                self.until.remove(&player);
+            }
+        }
+    }
+
+    /// Until when a player is barred.
+    #[must_use]
+    pub fn until(&self, player: TicketPlayer) -> Option<u64> {
+        self.until.get(&player).copied()
+    }
+
+    /// Feeds all bars to a hash, in order of their end. O(n).
+    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+        for &(until_tick, player) in &self.by_end {
+            feed(until_tick);
+            player.digest(feed);
+        }
+    }
+}
+
+impl MemoryUse for Penalties {
+    fn heap_bytes(&self) -> usize {
+        self.until.heap_bytes() + self.by_end.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_end_counts_and_bars_are_lifted() {
+        let mut penalties = Penalties::default();
+        for (player, until_tick) in [(1, 10), (2, 30), (1, 20), (2, 5)] {
+            penalties.bar(player.into(), until_tick);
+        }
+        penalties.lift(19);
+        assert_eq!(
+            [
+                penalties.until(1.into()),
+                penalties.until(2.into()),
+                penalties.until(3.into())
+            ],
+            [Some(20), Some(30), None]
+        );
+        penalties.lift(20);
+        assert_eq!(
+            [penalties.until(1.into()), penalties.until(2.into())],
+            [None, Some(30)]
+        );
+    }
+}

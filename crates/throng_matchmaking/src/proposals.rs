@@ -1,0 +1,112 @@
+//! Matches whose players are asked whether they accept.
+//!
+//! Invariant: each player of a proposal either has accepted or is `missing`; a proposal without anybody missing
+//! is no longer here. Cost: O(players of the match) an answer, O(all proposals) a heartbeat.
+
+use std::collections::{BTreeMap, HashMap};
+
+use foldhash::fast::FixedState;
+use throng_core::memory::MemoryUse;
+
+use super::found::Match;
+use super::ticket::TicketPlayer;
+
+/// A match whose players are asked.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// The match that is on once all have accepted.
+    pub found: Match,
+    /// It is off at this tick.
+    pub until_tick: u64,
+    /// Players who have not answered yet.
+    pub missing: Vec<TicketPlayer>,
+}
+
+/// All matches whose players are asked, by match id.
+#[derive(Clone, Debug, Default)]
+pub struct Proposals {
+    open: BTreeMap<u64, Proposal>,
+    /// The proposal that a player watches; looked up, never walked.
+    watched: HashMap<TicketPlayer, u64, FixedState>,
+}
+
+impl Proposals {
+    /// Asks the players of a match until `until_tick`.
+    pub fn propose(&mut self, found: Match, until_tick: u64) {
+        let members = found
+            .groups
+            .iter()
+            .flatten()
+            .flat_map(|ticket| &ticket.members);
+        let missing = members.copied().collect();
+        let proposal = Proposal {
+            missing,
+            until_tick,
+            found,
+        };
+        let (id, spectators) = (proposal.found.id, &proposal.found.spectators);
+        self.watched
+            .extend(spectators.iter().map(|&player| (player, id)));
+        self.open.insert(id, proposal);
+    }
+
+    /// A player's acceptance: the match, if it was the last one missing. To accept twice changes nothing.
+    pub fn accept(&mut self, id: u64, player: TicketPlayer) -> Option<Match> {
+        let proposal = self.open.get_mut(&id)?;
+        proposal.missing.retain(|&missing| missing != player);
+        if proposal.missing.is_empty() {
+            self.take(id).map(|proposal| proposal.found)
+        } else {
+            None
+        }
+    }
+
+    /// The proposal of a match.
+    #[must_use]
+    pub fn get(&self, id: u64) -> Option<&Proposal> {
+        self.open.get(&id)
+    }
+
+    /// Ends a proposal.
+    pub fn take(&mut self, id: u64) -> Option<Proposal> {
+        let proposal = self.open.remove(&id)?;
+        for player in &proposal.found.spectators {
+            self.watched.remove(player);
+        }
+        Some(proposal)
+    }
+
+    /// A player watches no proposed match any more; whether it did.
+    pub fn unwatch(&mut self, player: TicketPlayer) -> bool {
+        let proposal = self.watched.remove(&player);
+        let proposal = proposal.and_then(|id| self.open.get_mut(&id));
+        proposal.is_some_and(|proposal| {
+            let spectators = &mut proposal.found.spectators;
+            spectators.retain(|&seated| seated != player);
+            true
+        })
+    }
+
+    /// The ids of those that are off at `now_tick`. O(proposals).
+    #[must_use]
+    pub fn due(&self, now_tick: u64) -> Vec<u64> {
+        let due = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.until_tick <= now_tick);
+        due.map(|(&id, _)| id).collect()
+    }
+
+    /// All proposals, by match id.
+    pub fn iter(&self) -> impl Iterator<Item = &Proposal> {
+        self.open.values()
+    }
+}
+
+impl MemoryUse for Proposals {
+    fn heap_bytes(&self) -> usize {
+        let open = self.open.values();
+        let open = open.map(|open| open.found.heap_bytes() + open.missing.heap_bytes());
+        open.sum::<usize>() + self.open.heap_bytes() + self.watched.heap_bytes()
+    }
+}

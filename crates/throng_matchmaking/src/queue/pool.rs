@@ -1,0 +1,183 @@
+//! Who waits in one mode, by age and by skill at once.
+//!
+//! Parties are counted by region and role as well, so that one that nobody can join is known without a search.
+//!
+//! Invariant: the [`TicketQueue`] and the order [`BySkill`] hold the same parties. Both follow the requests, so that
+//! a heartbeat finds its parties in order and sorts nothing.
+//!
+//! Cost: O(log n) a request.
+
+use throng_core::memory::MemoryUse;
+
+use super::by_skill::{BySkill, SkillEntry};
+use super::compositions::{CompositionTable, Counts, only};
+use super::ticket_queue::{Age, TicketQueue};
+use crate::ticket::{ROLES, Ticket, regions, roles};
+
+/// What the order of skill goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// The skill of the party.
+    Skill,
+    /// Nothing: all count as equal.
+    None,
+    /// The strength of its leader, each rank (the party's level) adding this many percent.
+    Leader {
+        /// Percent a rank.
+        rank_weight_percent: u32,
+    },
+}
+
+/// The parties that wait in one mode.
+#[derive(Clone, Debug)]
+pub struct Pool {
+    queue: TicketQueue,
+    by_skill: BySkill,
+    measure: Measure,
+    /// Parties that can play anywhere, and those that can play in each region.
+    anywhere: Counts,
+    of_region: [Counts; 32],
+    /// Parties that can play in some regions only.
+    bound: u32,
+    /// Players of each role.
+    roles: [u64; ROLES],
+    /// Parties that would avoid somebody.
+    avoiders: u32,
+}
+
+impl Pool {
+    /// An empty pool.
+    #[must_use]
+    pub fn new(measure: Measure) -> Self {
+        Self {
+            queue: TicketQueue::default(),
+            by_skill: BySkill::default(),
+            measure,
+            anywhere: [0; 5],
+            of_region: [[0; 5]; 32],
+            bound: 0,
+            roles: [0; ROLES],
+            avoiders: 0,
+        }
+    }
+
+    /// The parties by age.
+    #[must_use]
+    pub const fn queue(&self) -> &TicketQueue {
+        &self.queue
+    }
+
+    /// The parties by skill.
+    #[must_use]
+    pub const fn by_skill(&self) -> &BySkill {
+        &self.by_skill
+    }
+
+    /// Lets a party wait and returns its slot.
+    pub fn insert(&mut self, ticket: Ticket) -> u32 {
+        let mut entry = self.entry_of(&ticket, 0);
+        self.count(&ticket, 1);
+        entry.slot = self.queue.insert(ticket);
+        self.by_skill.insert(entry);
+        entry.slot
+    }
+
+    /// Takes the party in `slot` out, if one is there.
+    pub fn remove(&mut self, slot: u32) -> Option<Ticket> {
+        let ticket = self.queue.remove(slot)?;
+        let known = self.by_skill.remove(&self.entry_of(&ticket, slot));
+        debug_assert!(known, "who waits has a place by skill");
+        self.count(&ticket, -1);
+        Some(ticket)
+    }
+
+    /// The party in `slot`, as it stands in the order of skill.
+    #[must_use]
+    pub fn entry(&self, slot: u32) -> Option<SkillEntry> {
+        let ticket = self.queue.ticket(slot)?;
+        Some(self.entry_of(ticket, slot))
+    }
+
+    /// How long the party in `slot` has waited, to be compared.
+    #[must_use]
+    pub fn age(&self, slot: u32) -> Age {
+        self.queue.age(slot)
+    }
+
+    /// Whether somebody would avoid others. O(1).
+    #[must_use]
+    pub const fn has_lists(&self) -> bool {
+        self.avoiders > 0
+    }
+
+    /// Whether the parties that could share one region with this party make a composition with it, and all that
+    /// wait play as many roles as two groups need. If not, it has no match. O(regions) answers of the table.
+    pub fn could_match(
+        &self,
+        ticket: &Ticket,
+        needed: [u8; ROLES],
+        table: &mut CompositionTable,
+    ) -> bool {
+        let lacks = |(&has, needs): (&u64, u8)| has < 2 * u64::from(needs);
+        if self.roles.iter().zip(needed).any(lacks) {
+            return false;
+        }
+        let me = only(ticket.size);
+        let mut fits = |here: &Counts| {
+            let with = |at: usize| self.anywhere[at].saturating_add(here[at]);
+            table.fits(
+                &me,
+                &std::array::from_fn(|at| with(at).saturating_sub(me[at])),
+            )
+        };
+        let place = regions(ticket);
+        let mut open = (0..32).filter(|region| place >> region & 1 == 1);
+        if self.bound == 0 {
+            return fits(&[0; 5]);
+        }
+        open.any(|region| fits(&self.of_region[region]))
+    }
+
+    fn count(&mut self, ticket: &Ticket, by: i32) {
+        let size = usize::from(ticket.size.clamp(1, 5)) - 1;
+        let add = |count: &mut u32| *count = count.wrapping_add_signed(by);
+        match regions(ticket) {
+            u32::MAX => add(&mut self.anywhere[size]),
+            place => {
+                add(&mut self.bound);
+                let open = (0..32).filter(|region| place >> region & 1 == 1);
+                open.for_each(|region| add(&mut self.of_region[region][size]));
+            }
+        }
+        for (count, plays) in self.roles.iter_mut().zip(roles(ticket)) {
+            *count = count.wrapping_add_signed(i64::from(by) * i64::from(plays));
+        }
+        let lists = ticket.wishes.as_ref();
+        if lists.is_some_and(|wishes| !wishes.avoid.is_empty()) {
+            add(&mut self.avoiders);
+        }
+    }
+
+    fn entry_of(&self, ticket: &Ticket, slot: u32) -> SkillEntry {
+        let skill = match self.measure {
+            Measure::Skill => ticket.skill,
+            Measure::None => 0,
+            Measure::Leader {
+                rank_weight_percent,
+            } => {
+                let percent = 100 + u64::from(ticket.level) * u64::from(rank_weight_percent);
+                let weighted = u128::from(ticket.leader_strength) * u128::from(percent) / 100;
+                i32::try_from(weighted).unwrap_or(i32::MAX)
+            }
+        };
+        let mut entry = SkillEntry::new(skill, ticket.party.number(), slot, ticket.size);
+        (entry.wishes, entry.level) = (ticket.wishes.is_some(), ticket.level);
+        entry
+    }
+}
+
+impl MemoryUse for Pool {
+    fn heap_bytes(&self) -> usize {
+        self.queue.heap_bytes() + self.by_skill.heap_bytes()
+    }
+}

@@ -1,0 +1,147 @@
+//! Parties whose search for a match used up its share of looks, so that they do not use up those of all others
+//! again and again.
+//!
+//! ```text
+//! failed in a row     0     1     2     3     4    5 and more
+//! share of looks    1/32  1/16   1/8   1/4   1/2      1/2
+//! then it pauses      1     4    16    64   256     1,024    heartbeats
+//! ```
+//! So a party that needs many looks gets them in the end. Where all looks of a heartbeat are used up, those tried
+//! count as tried at the next ones, until the last in line had its turn. Whoever failed or counts as tried shares
+//! half of the looks, the longest-waiting first, so that the others always have the other half. Where more than
+//! [`PAUSED_MAX`] pause, no more are remembered.
+//!
+//! Cost: O(log n) a question, O(parties that pause) a heartbeat.
+
+use std::collections::BTreeMap;
+
+use throng_core::memory::MemoryUse;
+
+use super::ticket_queue::{Age, TicketQueue};
+
+/// Parties that are remembered.
+pub const PAUSED_MAX: usize = 4_096;
+
+/// The smallest share of looks.
+pub const SHARE_MIN: u64 = 256;
+
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    slot: u32,
+    failed: u32,
+    until_heartbeat: u64,
+}
+
+/// Parties that pause, by age.
+#[derive(Clone, Debug, Default)]
+pub struct SearchBackoff {
+    paused: BTreeMap<Age, Pause>,
+    /// Up to which party all were tried when the looks were used up; of those left over, of those first in line.
+    stopped_at: [Option<Age>; 2],
+    heartbeat: u64,
+}
+
+impl SearchBackoff {
+    /// The next heartbeat; who waits no more is forgotten.
+    pub fn next_beat(&mut self, queue: &TicketQueue) {
+        self.heartbeat += 1;
+        self.paused
+            .retain(|&age, pause| queue.age(pause.slot) == age);
+    }
+
+    /// Whether a party is not to be tried at this heartbeat.
+    #[must_use]
+    pub fn is_paused(&self, age: Age) -> bool {
+        let pause = self.paused.get(&age);
+        pause.is_some_and(|pause| self.heartbeat < pause.until_heartbeat)
+    }
+
+    /// Whether a party has failed before, or had its turn when the looks were used up.
+    #[must_use]
+    pub fn is_tried(&self, first: bool, age: Age) -> bool {
+        let stopped_at = self.stopped_at[usize::from(first)];
+        stopped_at.is_some_and(|stopped_at| age < stopped_at) || self.paused.contains_key(&age)
+    }
+
+    /// The looks are used up at the turn of this party, or all had their turn.
+    pub const fn stop(&mut self, first: bool, at: Option<Age>) {
+        self.stopped_at[first as usize] = at;
+    }
+
+    /// The looks that a party may use of `looks_max`.
+    #[must_use]
+    pub fn share(&self, age: Age, looks_max: u64) -> u64 {
+        let failed = self.paused.get(&age).map_or(0, |pause| pause.failed);
+        (looks_max >> (5 - failed.min(4)))
+            .max(SHARE_MIN)
+            .min(looks_max / 2)
+            .max(1)
+    }
+
+    /// A party has used up its share without a match.
+    pub fn pause(&mut self, age: Age, slot: u32) {
+        let failed = self.paused.get(&age).map_or(0, |pause| pause.failed);
+        if failed == 0 && self.paused.len() >= PAUSED_MAX {
+            return;
+        }
+        let until_heartbeat = self.heartbeat + 1 + (1 << (2 * failed.min(5)));
+        let failed = failed + 1;
+        self.paused.insert(
+            age,
+            Pause {
+                slot,
+                failed,
+                until_heartbeat,
+            },
+        );
+    }
+
+    /// Feeds who pauses to a hash. O(parties that pause).
+    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+        feed(self.heartbeat);
+        for stopped_at in self.stopped_at {
+            feed(stopped_at.map_or(u64::MAX, |age| age.since_tick()));
+        }
+        for pause in self.paused.values() {
+            feed(u64::from(pause.slot) << 32 | u64::from(pause.failed));
+            feed(pause.until_heartbeat);
+        }
+    }
+}
+
+impl MemoryUse for SearchBackoff {
+    fn heap_bytes(&self) -> usize {
+        self.paused.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::ticket;
+
+    #[test]
+    fn shares_grow_with_the_pauses_and_who_is_gone_is_forgotten() {
+        let (mut queue, mut backoff) = (TicketQueue::default(), SearchBackoff::default());
+        let slot = queue.insert(ticket(1, 1, 0, 0));
+        let age = queue.age(slot);
+        for (share, heartbeats) in [(1 << 15, 1), (1 << 16, 4), (1 << 17, 16), (1 << 18, 64)] {
+            assert_eq!(backoff.share(age, 1 << 20), share);
+            backoff.pause(age, slot);
+            let paused = (0..heartbeats).all(|_| {
+                backoff.next_beat(&queue);
+                backoff.is_paused(age)
+            });
+            backoff.next_beat(&queue);
+            assert!(paused && !backoff.is_paused(age));
+        }
+        for _ in 0..10 {
+            backoff.pause(age, slot);
+        }
+        assert_eq!(backoff.share(age, 1 << 20), 1 << 19);
+        queue.remove(slot);
+        backoff.next_beat(&queue);
+        assert!(!backoff.is_tried(false, age));
+        assert_eq!(backoff.share(age, 1), 1);
+    }
+}

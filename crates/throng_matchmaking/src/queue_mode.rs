@@ -1,0 +1,103 @@
+//! The kinds of modes: groups of K, and rooms.
+
+use serde::{Deserialize, Serialize};
+
+use super::mode::{ModeError, ModeSettings};
+use super::rooms::settings::RoomSettings;
+
+/// A way of making battles out of waiting parties.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+#[non_exhaustive]
+pub enum QueueMode {
+    /// Battles between two groups of exactly K players.
+    Groups(ModeSettings),
+    /// Rooms of 1v1, 2v2 or 3v3 in which parties gather over time.
+    Rooms(RoomSettings),
+}
+
+impl QueueMode {
+    /// A mode of this name whose battles are between two groups of so many players; all else as [`ModeSettings::default`] has
+    /// it.
+    #[must_use]
+    pub fn groups(name: &str, group_size: u8) -> Self {
+        Self::Groups(ModeSettings {
+            name: name.to_owned(),
+            group_size,
+            ..ModeSettings::default()
+        })
+    }
+
+    /// The mode's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Groups(settings) => &settings.name,
+            Self::Rooms(settings) => &settings.name,
+        }
+    }
+
+    /// Players of the largest party that it takes.
+    #[must_use]
+    pub fn party_max(&self) -> u8 {
+        match self {
+            Self::Groups(settings) => settings.group_size.min(settings.party_size_max),
+            Self::Rooms(settings) => settings.side_size.min(settings.party_size_max),
+        }
+    }
+
+    /// The name of a mode of this kind that was given none.
+    #[must_use]
+    pub fn default_name(&self) -> String {
+        match self {
+            Self::Groups(_) => ModeSettings::default().name,
+            Self::Rooms(_) => RoomSettings::default().name,
+        }
+    }
+
+    /// The largest party that the mode takes: players.
+    #[must_use]
+    pub fn party_size_max(&self) -> u8 {
+        match self {
+            Self::Groups(settings) => settings.group_size.min(settings.party_size_max),
+            Self::Rooms(settings) => settings.side_size.min(settings.party_size_max),
+        }
+    }
+
+    /// Gives the mode a name.
+    pub fn set_name(&mut self, name: &str) {
+        match self {
+            Self::Groups(settings) => name.clone_into(&mut settings.name),
+            Self::Rooms(settings) => name.clone_into(&mut settings.name),
+        }
+    }
+
+    /// Checks the settings. O(1).
+    ///
+    /// # Errors
+    /// [`ModeError`] when a value is out of its range.
+    pub fn check(&self, tick_hz: f64) -> Result<(), ModeError> {
+        match self {
+            Self::Groups(settings) => settings.rules(tick_hz).map(drop),
+            Self::Rooms(settings) => settings.rules(tick_hz).map(drop),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mode::Packing;
+
+    #[test]
+    fn a_mode_is_read_from_ron_and_unknown_fields_are_refused() {
+        let mode: QueueMode =
+            ron::from_str("Groups((name: \"duel\", group_size: 1, packing: Arrival))").unwrap();
+        let QueueMode::Groups(settings) = mode else {
+            panic!("a mode of groups");
+        };
+        assert_eq!((settings.name.as_str(), settings.group_size), ("duel", 1));
+        assert_eq!(settings.packing, Packing::Arrival);
+        assert!(ron::from_str::<QueueMode>("Groups((group_sise: 1))").is_err());
+    }
+}

@@ -1,0 +1,179 @@
+//! Who fought against whom of late.
+//!
+//! A player's latest matches are kept with the side; two players were opponents when they share a match on
+//! different sides. Invariant: a match is known from its forming until `rematch_after` has passed, unless one
+//! of its players has been in [`MATCHES_MAX`] later ones, or more than [`ENTRIES_MAX`] came after it.
+//!
+//! Cost: O(players) a match to remember and to forget, O([`MATCHES_MAX`]²) to ask about two players.
+
+use std::collections::{HashMap, VecDeque};
+
+use arrayvec::ArrayVec;
+use foldhash::fast::FixedState;
+use throng_core::memory::MemoryUse;
+
+use super::found::Match;
+use super::ticket::{Ticket, TicketPlayer};
+
+/// Matches remembered of a player; the oldest makes room.
+pub const MATCHES_MAX: usize = 8;
+
+/// Players in matches remembered over all; the matches of the oldest tick make room, and are counted.
+pub const ENTRIES_MAX: usize = 1 << 22;
+
+#[derive(Clone, Copy, Debug)]
+struct Fought {
+    tick: u64,
+    id: u64,
+    side: bool,
+}
+
+/// The matches of late.
+#[derive(Clone, Debug, Default)]
+pub struct Rematches {
+    players: HashMap<TicketPlayer, ArrayVec<Fought, MATCHES_MAX>, FixedState>,
+    /// Every entry of `players`, oldest first, and those that have made room.
+    order: VecDeque<(u64, TicketPlayer)>,
+    /// Entries that made room before their time.
+    forgotten_early: u64,
+}
+
+impl Rematches {
+    /// Whether nobody has fought of late. O(1).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.players.is_empty()
+    }
+
+    /// Remembers that a player fights in match `id` from `tick` on, which never falls from call to call.
+    pub fn remember(&mut self, player: TicketPlayer, id: u64, side: bool, tick: u64) {
+        if self.order.len() >= ENTRIES_MAX {
+            let oldest = self.order.front().map_or(tick, |oldest| oldest.0);
+            self.forget_before(oldest.saturating_add(1));
+            self.forgotten_early += (ENTRIES_MAX - self.order.len()) as u64;
+        }
+        let fought = self.players.entry(player).or_default();
+        if fought.is_full() {
+            fought.remove(0);
+        }
+        fought.push(Fought { tick, id, side });
+        self.order.push_back((tick, player));
+    }
+
+    /// Remembers who fights whom in a match from `tick` on. O(players).
+    pub fn remember_match(&mut self, found: &Match, tick: u64) {
+        for (group, side) in found.groups.iter().zip([false, true]) {
+            for &player in group.iter().flat_map(|ticket| &ticket.members) {
+                self.remember(player, found.id, side, tick);
+            }
+        }
+    }
+
+    /// Forgets the matches before `tick`. O(entries forgotten).
+    pub fn forget_before(&mut self, tick: u64) {
+        while let Some(&(fought_at, player)) = self.order.front() {
+            if fought_at >= tick {
+                break;
+            }
+            self.order.pop_front();
+            let Some(fought) = self.players.get_mut(&player) else {
+                continue;
+            };
+            fought.retain(|fought| fought.tick >= tick);
+            if fought.is_empty() {
+                self.players.remove(&player);
+            }
+        }
+    }
+
+    /// Whether two players were opponents.
+    #[must_use]
+    pub fn were_opponents(&self, one: TicketPlayer, other: TicketPlayer) -> bool {
+        let (Some(one), Some(other)) = (self.players.get(&one), self.players.get(&other)) else {
+            return false;
+        };
+        let met = |a: &Fought| other.iter().any(|b| a.id == b.id && a.side != b.side);
+        one.iter().any(met)
+    }
+
+    /// For each of these parties, those that hold an opponent of late, as bits. O(entries · log).
+    #[must_use]
+    pub fn opponents(&self, parties: &[&Ticket]) -> Vec<u128> {
+        let mut fought: Vec<(u64, bool, usize)> = Vec::new();
+        for (at, party) in parties.iter().enumerate() {
+            let known = party.members.iter();
+            let known = known.filter_map(|player| self.players.get(player));
+            fought.extend(known.flatten().map(|fought| (fought.id, fought.side, at)));
+        }
+        fought.sort_unstable();
+        let mut opponents = vec![0u128; parties.len()];
+        for of_match in fought.chunk_by(|one, other| one.0 == other.0) {
+            let side = |wanted: bool| of_match.iter().filter(move |fought| fought.1 == wanted);
+            for (.., one) in side(false) {
+                for (.., other) in side(true) {
+                    opponents[*one] |= 1 << other;
+                    opponents[*other] |= 1 << one;
+                }
+            }
+        }
+        opponents
+    }
+
+    /// Players in matches that were forgotten before their time, for want of room.
+    #[must_use]
+    pub const fn forgotten_early(&self) -> u64 {
+        self.forgotten_early
+    }
+
+    /// Feeds all that is remembered to a hash, oldest first. O(entries).
+    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+        feed(self.order.len() as u64);
+        for &(tick, player) in &self.order {
+            feed(tick);
+            player.digest(feed);
+            let found = self.players.get(&player).into_iter().flatten();
+            for fought in found.filter(|fought| fought.tick == tick) {
+                feed(fought.id << 1 | u64::from(fought.side));
+            }
+        }
+    }
+}
+
+impl MemoryUse for Rematches {
+    fn heap_bytes(&self) -> usize {
+        self.players.heap_bytes() + self.order.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opponents_are_known_until_they_are_forgotten_and_friends_never() {
+        let mut met = Rematches::default();
+        for (player, side) in [(1, false), (2, false), (3, true)] {
+            met.remember(player.into(), 9, side, 100);
+        }
+        assert!(met.were_opponents(1.into(), 3.into()) && met.were_opponents(3.into(), 2.into()));
+        assert!(
+            !met.were_opponents(1.into(), 2.into()) && !met.were_opponents(1.into(), 77.into())
+        );
+        met.forget_before(100);
+        assert!(met.were_opponents(1.into(), 3.into()));
+        met.forget_before(101);
+        assert!(!met.were_opponents(1.into(), 3.into()) && met.is_empty());
+    }
+
+    #[test]
+    fn a_players_oldest_match_makes_room() {
+        let mut met = Rematches::default();
+        met.remember(2.into(), 0, true, 0);
+        for id in 0..=MATCHES_MAX as u64 {
+            met.remember(1.into(), id, false, id);
+        }
+        assert!(!met.were_opponents(1.into(), 2.into()));
+        met.forget_before(u64::MAX);
+        assert!(met.is_empty() && met.order.is_empty());
+    }
+}

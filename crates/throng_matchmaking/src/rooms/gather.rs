@@ -1,0 +1,641 @@
+//! One mode of rooms: 1v1, 2v2 or 3v3, in which the parties of both sides gather over time.
+//!
+//! ```text
+//! newcomer ─▶ a room that lacks exactly so many ──▶ full ─▶ sides ─▶ match
+//!          └▶ else a room of its own ─▶ heartbeat: rooms merge, 1 + 1 + 2 → 4 ──┘
+//! ```
+//! In a room only the strength of the leaders counts, weighted by rank: all of them lie within the tolerance of
+//! the party that has waited longest. With `equal_size`, a room is two parties of one size. Rooms merge into a full
+//! one only if its sides can be made up without opponents of late and within the limit on the gap. Up to [`SPECTATORS_MAX`] players watch a room, each
+//! one room; where rooms merge, those beyond that number see it no more.
+//!
+//! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
+//! parties; a room that is full waits for nothing but the limit on matches.
+//!
+//! **The wait bound** is that of [`Groups`](crate::Groups): a party that has waited `first_after_s` is matched
+//! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size that its
+//! regions and rematches allow), before rooms of younger parties are filled.
+//!
+//! Cost: O(log n) a request; a heartbeat O(newcomers + parties that wait, up to `looks_per_heartbeat_max`) looks
+//! for rooms, each at [`NEIGHBOURS_MAX`] rooms of each number of players at most; with `equal_size`, a party past the
+//! wait bound looks at all of its size, as far as the looks go.
+
+use std::collections::{BTreeSet, HashMap};
+
+use arrayvec::ArrayVec;
+use foldhash::fast::FixedState;
+use throng_core::memory::{MemoryUse, each};
+
+use super::settings::{RoomRules, SIDE_SIZE_MAX};
+use crate::found::{Match, MatchWriter};
+use crate::mode::OPEN;
+use crate::pack::balance::GroupSplit;
+use crate::pack::seek::Seeker;
+use crate::pack::terms::{Limits, Terms};
+use crate::pack::wait_reason::WaitReason;
+use crate::quality::Quality;
+use crate::queue::by_skill::SkillEntry;
+use crate::queue::compositions::{CompositionTable, Counts};
+use crate::queue::pool::{Measure, Pool};
+use crate::queue::search_backoff::SearchBackoff;
+use crate::queue::ticket_queue::{Age, TicketQueue};
+use crate::rematch::Rematches;
+use crate::stats::ModeStats;
+use crate::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
+
+/// Players who may watch a room.
+pub const SPECTATORS_MAX: usize = 4;
+
+/// Rooms of a number of players that are looked at on each side of a strength.
+pub const NEIGHBOURS_MAX: usize = 16;
+
+/// Players in a full room.
+const PLAYERS_MAX: usize = 2 * SIDE_SIZE_MAX as usize;
+
+/// Parties that gather.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Room {
+    /// The slots of its parties.
+    parties: ArrayVec<u32, PLAYERS_MAX>,
+    players: u8,
+    /// The lowest and the highest strength of a leader.
+    low: i32,
+    high: i32,
+    spectators: ArrayVec<TicketPlayer, SPECTATORS_MAX>,
+}
+
+/// A mode of rooms at work.
+#[derive(Clone, Debug)]
+pub struct Rooms {
+    id: ModeId,
+    rules: RoomRules,
+    pool: Pool,
+    /// What happened so far.
+    pub(crate) stats: ModeStats,
+    rooms: Vec<Room>,
+    free: Vec<u32>,
+    /// The room of each slot; [`NONE`] before the first heartbeat.
+    room_of: Vec<u32>,
+    /// Rooms that are not full, by their players, then by strength.
+    open: [BTreeSet<(i32, u32)>; PLAYERS_MAX],
+    /// Slots that came since the last heartbeat, with their age, since a slot can have been given up.
+    newcomers: Vec<(Age, u32)>,
+    /// The room that a player watches; looked up, never walked.
+    watched: HashMap<TicketPlayer, u32, FixedState>,
+    rematches: Rematches,
+    table: CompositionTable,
+    seeker: Seeker,
+    search_backoff: SearchBackoff,
+    looks: u64,
+}
+
+/// No room.
+const NONE: u32 = u32::MAX;
+
+impl Rooms {
+    /// An empty mode. O(1).
+    #[must_use]
+    pub fn new(id: ModeId, rules: RoomRules) -> Self {
+        let RoomRules {
+            rank_weight_percent,
+            ..
+        } = rules;
+        Self {
+            id,
+            rules,
+            pool: Pool::new(Measure::Leader {
+                rank_weight_percent,
+            }),
+            stats: ModeStats::default(),
+            rooms: Vec::new(),
+            free: Vec::new(),
+            room_of: Vec::new(),
+            open: Default::default(),
+            newcomers: Vec::new(),
+            watched: HashMap::default(),
+            rematches: Rematches::default(),
+            table: CompositionTable::new(rules.mode.group_size),
+            seeker: Seeker::default(),
+            search_backoff: SearchBackoff::default(),
+            looks: 0,
+        }
+    }
+
+    /// The mode's rules.
+    #[must_use]
+    pub const fn rules(&self) -> &RoomRules {
+        &self.rules
+    }
+
+    /// The parties that wait, longest-waiting first.
+    #[must_use]
+    pub const fn queue(&self) -> &TicketQueue {
+        self.pool.queue()
+    }
+
+    /// What the mode has done so far.
+    #[must_use]
+    pub const fn stats(&self) -> &ModeStats {
+        &self.stats
+    }
+
+    /// The parties that share a room with the one in `slot`, itself included; empty before its first heartbeat.
+    pub fn room_of(&self, slot: u32) -> impl Iterator<Item = &Ticket> {
+        let parties = self.room(slot).into_iter().flat_map(|room| &room.parties);
+        parties.filter_map(|&slot| self.queue().ticket(slot))
+    }
+
+    /// Lets a party wait and returns its slot.
+    pub(crate) fn insert(&mut self, ticket: Ticket) -> u32 {
+        let slot = self.pool.insert(ticket);
+        if self.room_of.len() <= slot as usize {
+            self.room_of.resize(slot as usize + 1, NONE);
+        }
+        self.room_of[slot as usize] = NONE;
+        self.newcomers.push((self.pool.age(slot), slot));
+        slot
+    }
+
+    /// Takes the party in `slot` out, of its room as well.
+    pub(crate) fn remove(&mut self, slot: u32) -> Option<Ticket> {
+        self.leave_room(slot);
+        self.pool.remove(slot)
+    }
+
+    /// Lets a player watch the room of the party in `slot`, and no other.
+    pub(crate) fn watch(
+        &mut self,
+        party: TicketParty,
+        slot: u32,
+        player: TicketPlayer,
+    ) -> Result<(), TicketError> {
+        let room = self.room_of.get(slot as usize).copied().unwrap_or(NONE);
+        let seats = self
+            .rooms
+            .get_mut(room as usize)
+            .map(|room| &mut room.spectators);
+        match seats {
+            Some(seats) if seats.contains(&player) => Ok(()),
+            Some(seats) if !seats.is_full() => {
+                seats.push(player);
+                if let Some(before) = self.watched.insert(player, room) {
+                    self.leave_seat(player, before);
+                }
+                Ok(())
+            }
+            _ => Err(TicketError::NoSeat { party }),
+        }
+    }
+
+    /// A player watches no room any more; whether it did.
+    pub(crate) fn unwatch(&mut self, player: TicketPlayer) -> bool {
+        let room = self.watched.remove(&player);
+        room.is_some_and(|room| {
+            self.leave_seat(player, room);
+            true
+        })
+    }
+
+    fn leave_seat(&mut self, player: TicketPlayer, room: u32) {
+        if let Some(room) = self.rooms.get_mut(room as usize) {
+            room.spectators.retain(|seated| *seated != player);
+        }
+    }
+
+    /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
+    pub(crate) fn formed(&mut self, found: &Match, now_tick: u64) {
+        self.stats.record_match(found, now_tick);
+        if self.rules.mode.rematch_after_ticks > 0 {
+            self.rematches.remember_match(found, now_tick);
+        }
+    }
+
+    /// One heartbeat: appends the matches made and the tickets that expired. Match ids count on from
+    /// `next_match`. Cost as the module says.
+    pub(crate) fn run(
+        &mut self,
+        now_tick: u64,
+        next_match: &mut u64,
+        matches: &mut Vec<Match>,
+        expired: &mut Vec<Ticket>,
+    ) {
+        while let Some(slot) = self.queue().first() {
+            let ticket = self.queue().ticket(slot);
+            let waited = ticket.map_or(0, |ticket| ticket.waited_ticks(now_tick));
+            if self
+                .rules
+                .mode
+                .expire_after_ticks
+                .is_none_or(|after| waited < after)
+            {
+                break;
+            }
+            expired.extend(self.remove(slot));
+            self.stats.expired += 1;
+        }
+        if let Some(tick) = now_tick.checked_sub(self.rules.mode.rematch_after_ticks) {
+            self.rematches.forget_before(tick.saturating_add(1));
+        }
+        let mut heartbeat = MatchWriter {
+            now_tick,
+            next_match,
+            full_at: matches.len().saturating_add(self.rules.mode.matches_max),
+            matches,
+        };
+        self.looks = 0;
+        self.seeker.reset_looks();
+        for (age, slot) in std::mem::take(&mut self.newcomers) {
+            if self.pool.age(slot) == age && self.queue().ticket(slot).is_some() {
+                self.open_room(slot);
+            }
+        }
+        self.search_backoff.next_beat(self.pool.queue());
+        self.serve(&mut heartbeat, true);
+        self.serve(&mut heartbeat, false);
+        self.stats.looks_exhausted += u64::from(self.looks >= self.rules.mode.looks_max);
+        self.stats.matches_exhausted += u64::from(heartbeat.is_full());
+        self.stats.left_over_players = self.queue().players();
+    }
+
+    /// Fills the rooms of all parties, or of those that are `first` in line, oldest first, and makes matches of those
+    /// that are full.
+    fn serve(&mut self, heartbeat: &mut MatchWriter, first: bool) {
+        let waited_ticks = if first {
+            self.rules.mode.first_after_ticks
+        } else {
+            0
+        };
+        let oldest: Vec<(Age, u32)> = self
+            .queue()
+            .iter()
+            .take_while(|(_, ticket)| ticket.waited_ticks(heartbeat.now_tick) >= waited_ticks)
+            .map(|(slot, _)| (self.pool.age(slot), slot))
+            .take(self.rules.mode.looks_max as usize)
+            .collect();
+        for (age, slot) in oldest {
+            if heartbeat.is_full() || self.looks >= self.rules.mode.looks_max {
+                break;
+            }
+            // Who was matched since is gone.
+            if self.pool.age(slot) != age {
+                continue;
+            }
+            self.looks += 1;
+            let mut full = self.room(slot).is_some_and(|room| self.is_full(room));
+            if !full && first && !self.rules.equal_size {
+                full = self.gather(slot, heartbeat.now_tick);
+            } else if !full {
+                full = self.merge(slot, heartbeat.now_tick, first);
+            }
+            if full {
+                self.make(heartbeat, slot);
+            }
+        }
+    }
+
+    /// Gathers any parties that fit in a room with the one in `slot`; whether it is full then.
+    fn gather(&mut self, slot: u32, now_tick: u64) -> bool {
+        let age = self.pool.age(slot);
+        if self.search_backoff.is_paused(age) {
+            return false;
+        }
+        let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
+        let share = self.search_backoff.share(age, self.rules.mode.looks_max);
+        let limits = terms.limits(slot);
+        let mut found = None;
+        for _ in 0..1 + u8::from(self.pool.has_lists()) {
+            let begun = self.seeker.looks();
+            found = self
+                .seeker
+                .seek(&terms, &mut self.table, slot, limits, share);
+            let used = self.seeker.looks() - begun;
+            self.looks += used;
+            if found.is_some() {
+                break;
+            }
+            if used >= share {
+                self.stats.searches_cut += 1;
+                self.search_backoff.pause(age, slot);
+            }
+            terms = terms.without_lists();
+        }
+        if found.is_none() {
+            return false;
+        }
+        let chosen = self.seeker.chosen().iter();
+        let found: Vec<u32> = chosen.map(|entry| entry.slot).collect();
+        for &other in found.iter().filter(|&&other| other != slot) {
+            self.leave_room(other);
+        }
+        if self.room(slot).is_some_and(|room| room.parties.len() > 1) {
+            // The others of its room make room for those chosen.
+            self.leave_room(slot);
+            self.open_room(slot);
+        }
+        let room = self.room_of[slot as usize];
+        for other in found.into_iter().filter(|&other| other != slot) {
+            self.open_room(other);
+            self.unite(room, self.room_of[other as usize]);
+        }
+        true
+    }
+
+    /// Merges the room of the party in `slot` with others while they fit, first with those that fill it; whether
+    /// it is full then.
+    fn merge(&mut self, slot: u32, now_tick: u64, first: bool) -> bool {
+        loop {
+            let at = self.room_of.get(slot as usize).copied().unwrap_or(NONE);
+            let Some(room) = self.rooms.get(at as usize) else {
+                return false;
+            };
+            if self.is_full(room) {
+                return true;
+            }
+            let missing = 2 * self.rules.mode.group_size - room.players;
+            let sizes = if self.rules.equal_size {
+                room.players..=room.players
+            } else {
+                1..=missing
+            };
+            let fitting = sizes
+                .rev()
+                .find_map(|players| self.nearest(at, players, now_tick, first));
+            let Some(other) = fitting else { return false };
+            self.unite(at, other);
+        }
+    }
+
+    /// The room of so many players, nearest in strength, that can merge with a room; `first` in line, it looks at
+    /// as many as there are looks.
+    fn nearest(&mut self, at: u32, players: u8, now_tick: u64, first: bool) -> Option<u32> {
+        let found = self.nearest_of(at, players, now_tick, first, NEIGHBOURS_MAX);
+        let looks = self.rules.mode.looks_max.saturating_sub(self.looks) as usize / 2;
+        if found.is_some() || !first || looks <= NEIGHBOURS_MAX {
+            return found;
+        }
+        self.nearest_of(at, players, now_tick, first, looks)
+    }
+
+    /// The nearest out of `most` on each side.
+    fn nearest_of(
+        &mut self,
+        at: u32,
+        players: u8,
+        now_tick: u64,
+        first: bool,
+        most: usize,
+    ) -> Option<u32> {
+        let low = self.rooms[at as usize].low;
+        let rooms = self.open.get(usize::from(players))?;
+        let above = rooms.range((low, 0)..).take(most);
+        let below = rooms.range(..(low, 0)).rev().take(most);
+        let mut nearby: Vec<(u32, u32)> = above
+            .chain(below)
+            .filter(|&&(_, other)| other != at)
+            .map(|&(strength, other)| (strength.abs_diff(low), other))
+            .collect();
+        nearby.sort_unstable_by_key(|&(distance, other)| (distance, self.oldest(other)));
+        self.looks += nearby.len() as u64;
+        let found = nearby
+            .into_iter()
+            .find(|&(_, other)| self.fit(at, other, now_tick, first));
+        found.map(|(_, other)| other)
+    }
+
+    /// Whether two rooms can be one.
+    fn fit(&mut self, one: u32, other: u32, now_tick: u64, first: bool) -> bool {
+        let (one, other) = (&self.rooms[one as usize], &self.rooms[other as usize]);
+        let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
+        if first {
+            terms = terms.without_lists();
+        }
+        let slots = || one.parties.iter().chain(&other.parties).copied();
+        // The limits of the oldest are the widest.
+        let widest = |of: fn(&Limits) -> u32| {
+            let limits = slots().map(|slot| of(&terms.limits(slot)));
+            limits.max().unwrap_or(0)
+        };
+        let tolerance = widest(|limits| limits.window);
+        let level_band = widest(|limits| limits.level_band);
+        let gap_max = widest(|limits| limits.power_gap);
+        let spread = one.high.max(other.high).abs_diff(one.low.min(other.low));
+        let entries: ArrayVec<SkillEntry, { 2 * PLAYERS_MAX }> =
+            slots().filter_map(|slot| self.pool.entry(slot)).collect();
+        let mut counts: Counts = [0; 5];
+        entries
+            .iter()
+            .for_each(|entry| counts[usize::from(entry.size) - 1] += 1);
+        let sizes_fit = self.rules.equal_size || self.table.fits(&counts, &[PLAYERS_MAX as u32; 5]);
+        let full =
+            self.rules.equal_size || one.players + other.players == 2 * self.rules.mode.group_size;
+        sizes_fit
+            && spread <= tolerance
+            && terms.all_together(&entries, level_band)
+            && (!full || {
+                let split = self.sides(&mut entries.to_vec(), now_tick);
+                let even = |split: GroupSplit| gap_max == OPEN || split.gap() <= u64::from(gap_max);
+                split.is_some_and(even)
+            })
+    }
+
+    /// The most even sides, in the leaders' strength, of the parties of a full room, which it orders by size.
+    fn sides(&mut self, parties: &mut [SkillEntry], now_tick: u64) -> Option<GroupSplit> {
+        parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
+        let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
+        if self.rules.equal_size {
+            return terms.duel(parties);
+        }
+        let strength = |entry: &SkillEntry| entry.skill().unsigned_abs();
+        terms.split_by(&mut self.table, parties, strength, &mut self.looks)
+    }
+
+    fn is_full(&self, room: &Room) -> bool {
+        if self.rules.equal_size {
+            room.parties.len() == 2
+        } else {
+            room.players == 2 * self.rules.mode.group_size
+        }
+    }
+
+    fn room(&self, slot: u32) -> Option<&Room> {
+        self.rooms.get(*self.room_of.get(slot as usize)? as usize)
+    }
+
+    /// The age of the party of a room that has waited longest.
+    fn oldest(&self, room: u32) -> Option<Age> {
+        let parties = self.rooms[room as usize].parties.iter();
+        parties.map(|&slot| self.pool.age(slot)).min()
+    }
+
+    /// A room of its own for a party that is in none.
+    fn open_room(&mut self, slot: u32) {
+        let Some(entry) = self.pool.entry(slot) else {
+            return;
+        };
+        let room = Room {
+            parties: [slot].into_iter().collect(),
+            players: entry.size,
+            low: entry.skill(),
+            high: entry.skill(),
+            spectators: ArrayVec::new(),
+        };
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.rooms[at as usize] = room;
+                at
+            }
+            None => {
+                self.rooms.push(room);
+                self.rooms.len() as u32 - 1
+            }
+        };
+        self.room_of[slot as usize] = at;
+        self.list(at);
+    }
+
+    /// Takes a party out of its room, if it is in one.
+    fn leave_room(&mut self, slot: u32) {
+        let at = std::mem::replace(&mut self.room_of[slot as usize], NONE);
+        if at == NONE {
+            return;
+        }
+        self.unlist(at);
+        let room = &mut self.rooms[at as usize];
+        room.parties.retain(|party| *party != slot);
+        let left = room
+            .parties
+            .iter()
+            .filter_map(|&slot| self.pool.entry(slot));
+        let left: ArrayVec<SkillEntry, PLAYERS_MAX> = left.collect();
+        room.players = left.iter().map(|entry| entry.size).sum();
+        room.low = left.iter().map(SkillEntry::skill).min().unwrap_or(0);
+        room.high = left.iter().map(SkillEntry::skill).max().unwrap_or(0);
+        if left.is_empty() {
+            for player in std::mem::take(&mut room.spectators) {
+                self.watched.remove(&player);
+            }
+            self.free.push(at);
+        } else {
+            self.list(at);
+        }
+    }
+
+    /// Moves everybody of a room into another.
+    fn unite(&mut self, into: u32, from: u32) {
+        self.unlist(into);
+        self.unlist(from);
+        let gone = std::mem::take(&mut self.rooms[from as usize]);
+        self.free.push(from);
+        let room = &mut self.rooms[into as usize];
+        room.players += gone.players;
+        (room.low, room.high) = (room.low.min(gone.low), room.high.max(gone.high));
+        for slot in gone.parties {
+            self.room_of[slot as usize] = into;
+            room.parties.push(slot);
+        }
+        for player in gone.spectators {
+            if room.spectators.try_push(player).is_ok() {
+                self.watched.insert(player, into);
+            } else {
+                self.watched.remove(&player);
+                self.stats.spectators_dropped += 1;
+            }
+        }
+        self.list(into);
+    }
+
+    fn list(&mut self, at: u32) {
+        let room = &self.rooms[at as usize];
+        if !self.is_full(room) {
+            self.open[usize::from(room.players)].insert((room.low, at));
+        }
+    }
+
+    fn unlist(&mut self, at: u32) {
+        let room = &self.rooms[at as usize];
+        if let Some(rooms) = self.open.get_mut(usize::from(room.players)) {
+            rooms.remove(&(room.low, at));
+        }
+    }
+
+    /// Makes the match of a full room, its sides as even in the leaders' strength as can be.
+    fn make(&mut self, heartbeat: &mut MatchWriter, slot: u32) {
+        let Some(room) = self.room(slot).cloned() else {
+            return;
+        };
+        let mut parties: Vec<SkillEntry> = room
+            .parties
+            .iter()
+            .filter_map(|&slot| self.pool.entry(slot))
+            .collect();
+        // A full room whose parties met elsewhere since has none, and waits until that is forgotten.
+        let Some(GroupSplit { first, .. }) = self.sides(&mut parties, heartbeat.now_tick) else {
+            return;
+        };
+        let mut sides: Vec<(Age, u32, bool)> = (0..parties.len())
+            .map(|at| {
+                (
+                    self.pool.age(parties[at].slot),
+                    parties[at].slot,
+                    first >> at & 1 == 1,
+                )
+            })
+            .collect();
+        sides.sort_unstable();
+        let first_side = sides.first().is_some_and(|oldest| oldest.2);
+        let mut groups = [Vec::new(), Vec::new()];
+        for (_, slot, side) in sides {
+            groups[usize::from(side != first_side)].extend(self.remove(slot));
+        }
+        let quality = Quality {
+            spread: room.high.abs_diff(room.low),
+            ..Quality::of(&groups, heartbeat.now_tick)
+        };
+        heartbeat.make(self.id, groups, quality, room.spectators.to_vec());
+    }
+
+    /// Why the party in `slot` has no match yet; `None` when nobody is there. O(1).
+    #[must_use]
+    pub fn wait_reason(&self, slot: u32) -> Option<WaitReason> {
+        let size = self.queue().ticket(slot)?.size;
+        let players = self.room(slot).map_or(size, |room| room.players);
+        let needed = if self.rules.equal_size {
+            2 * size
+        } else {
+            2 * self.rules.mode.group_size
+        };
+        Some(WaitReason::InRoom {
+            players,
+            missing: needed.saturating_sub(players),
+        })
+    }
+
+    /// Feeds who shares a room with whom to a hash. O(rooms).
+    pub(crate) fn digest(&self, feed: &mut impl FnMut(u64)) {
+        self.rematches.digest(feed);
+        self.search_backoff.digest(feed);
+        for room in self.rooms.iter().filter(|room| !room.parties.is_empty()) {
+            room.parties.iter().for_each(|&slot| feed(u64::from(slot)));
+            room.spectators
+                .iter()
+                .for_each(|player| player.digest(feed));
+        }
+    }
+}
+
+impl MemoryUse for Rooms {
+    fn heap_bytes(&self) -> usize {
+        each(&self.open)
+            + self.pool.heap_bytes()
+            + self.stats.heap_bytes()
+            + self.rooms.heap_bytes()
+            + self.free.heap_bytes()
+            + self.room_of.heap_bytes()
+            + self.newcomers.heap_bytes()
+            + self.watched.heap_bytes()
+            + self.rematches.heap_bytes()
+            + self.table.heap_bytes()
+            + self.seeker.heap_bytes()
+            + self.search_backoff.heap_bytes()
+    }
+}

@@ -1,0 +1,145 @@
+//! Settings of a mode of rooms.
+
+use serde::{Deserialize, Serialize};
+
+use crate::mode::{ModeError, ModeRules, ModeSettings, OPEN};
+
+/// The largest side of a room: players, and so the largest party.
+pub const SIDE_SIZE_MAX: u8 = 3;
+
+/// Settings of a mode in which parties of up to three gather in rooms of 1v1, 2v2 or 3v3.
+///
+/// Avoid lists and regions of a party count here, too, and level bands and a limit on the gap where they are set. The
+/// gap is that of the leaders' strengths, summed on each side: only leaders count in rooms. Roles do not apply, and a
+/// running match of rooms is not filled up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub struct RoomSettings {
+    /// The mode's name, by which scenarios and statistics know it; unique.
+    pub name: String,
+    /// Players on a side, 1–3.
+    pub side_size: u8,
+    /// Whether a party meets just one other of its own size, however small.
+    pub equal_size: bool,
+    /// How far apart the strengths of the leaders in a room may be while its oldest party has just come.
+    pub strength_start: u32,
+    /// By how much that widens a second.
+    pub strength_widen_per_s: u32,
+    /// The difference in level that a room may have while its oldest party has just come; any when absent.
+    pub level_band_start: u32,
+    /// By how much that difference widens a second.
+    pub level_band_widen_per_s: u32,
+    /// The gap in strength between the sides that a match may have while its oldest party has just come; any when
+    /// absent.
+    pub strength_gap_start: u32,
+    /// By how much that gap widens a second.
+    pub strength_gap_widen_per_s: u32,
+    /// How much stronger a leader counts for each rank, which is the party's level: percent.
+    pub rank_weight_percent: u32,
+    /// A party leaves the queue unmatched after this many seconds; 0 means never.
+    pub expire_after_s: f64,
+    /// From this waiting time on (seconds) strengths, levels and gaps are no matter, nor is whom a party would avoid.
+    pub open_after_s: f64,
+    /// From this waiting time on (seconds), but not before strengths are no matter, a party is served before all
+    /// others, oldest first: the wait bound.
+    pub first_after_s: f64,
+    /// How long the players of a match have to accept it (seconds); 0 means that they are not asked.
+    pub accept_within_s: f64,
+    /// For how long (seconds) the players of a party that lets a proposed match fail may not queue; 0 means that
+    /// they may at once.
+    pub bar_after_decline_s: f64,
+    /// For how long (seconds) two players do not meet as opponents again; 0 means that they may at once.
+    pub rematch_after_s: f64,
+    /// The largest party let in: players; no larger than a side.
+    pub party_size_max: u8,
+    /// Matches a heartbeat; the rest wait for the next one.
+    pub matches_per_heartbeat_max: u32,
+    /// Rooms looked at a heartbeat; the rest wait for the next one.
+    pub looks_per_heartbeat_max: u32,
+    /// Tickets that may wait at a time; further ones are refused.
+    pub tickets_max: u32,
+}
+
+impl Default for RoomSettings {
+    fn default() -> Self {
+        let groups = ModeSettings::default();
+        Self {
+            name: "rooms".to_owned(),
+            side_size: SIDE_SIZE_MAX,
+            equal_size: false,
+            strength_start: 200,
+            strength_widen_per_s: 20,
+            level_band_start: OPEN,
+            level_band_widen_per_s: groups.level_band_widen_per_s,
+            strength_gap_start: OPEN,
+            strength_gap_widen_per_s: groups.power_gap_widen_per_s,
+            rank_weight_percent: 10,
+            expire_after_s: groups.expire_after_s,
+            open_after_s: groups.open_after_s,
+            first_after_s: groups.first_after_s,
+            accept_within_s: groups.accept_within_s,
+            bar_after_decline_s: groups.bar_after_decline_s,
+            rematch_after_s: groups.rematch_after_s,
+            party_size_max: SIDE_SIZE_MAX,
+            matches_per_heartbeat_max: groups.matches_per_heartbeat_max,
+            looks_per_heartbeat_max: groups.looks_per_heartbeat_max,
+            tickets_max: groups.tickets_max,
+        }
+    }
+}
+
+/// Settings of rooms in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoomRules {
+    /// The rules that are those of groups of a side's size: the window is on the leaders' strength.
+    pub mode: ModeRules,
+    /// Whether a party meets just one other of its own size.
+    pub equal_size: bool,
+    /// Percent by which a leader counts stronger for each rank.
+    pub rank_weight_percent: u32,
+}
+
+impl RoomSettings {
+    /// Converts seconds into ticks of `1 / tick_hz` seconds. O(1).
+    ///
+    /// # Errors
+    /// [`ModeError`] when a value is out of its range.
+    pub fn rules(&self, tick_hz: f64) -> Result<RoomRules, ModeError> {
+        if !(1..=SIDE_SIZE_MAX).contains(&self.side_size) {
+            return Err(ModeError::Range {
+                mode: self.name.clone(),
+                field: "side_size",
+                low: 1.0,
+                high: f64::from(SIDE_SIZE_MAX),
+                found: f64::from(self.side_size),
+            });
+        }
+        let groups = ModeSettings {
+            name: self.name.clone(),
+            group_size: self.side_size,
+            expire_after_s: self.expire_after_s,
+            open_after_s: self.open_after_s,
+            first_after_s: self.first_after_s,
+            accept_within_s: self.accept_within_s,
+            bar_after_decline_s: self.bar_after_decline_s,
+            rematch_after_s: self.rematch_after_s,
+            party_size_max: self.party_size_max,
+            skill_window_start: self.strength_start,
+            skill_window_widen_per_s: self.strength_widen_per_s,
+            level_band_start: self.level_band_start,
+            level_band_widen_per_s: self.level_band_widen_per_s,
+            power_gap_start: self.strength_gap_start,
+            power_gap_widen_per_s: self.strength_gap_widen_per_s,
+            matches_per_heartbeat_max: self.matches_per_heartbeat_max,
+            looks_per_heartbeat_max: self.looks_per_heartbeat_max,
+            tickets_max: self.tickets_max,
+            ..ModeSettings::default()
+        };
+        Ok(RoomRules {
+            mode: groups.rules(tick_hz)?,
+            equal_size: self.equal_size,
+            rank_weight_percent: self.rank_weight_percent,
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! What a heartbeat may cost, and that a few parties that fit nobody keep nobody else waiting.
+
+use super::*;
+use crate::ticket::{ROLES, Wishes};
+
+fn wishing(party: u32, size: u8, skill: i32, since_tick: u64, wishes: Wishes) -> Ticket {
+    Ticket {
+        wishes: Some(Box::new(wishes)),
+        ..ticket(party, size, skill, since_tick)
+    }
+}
+
+fn avoiding(players: &[u64]) -> Wishes {
+    Wishes {
+        avoid: players.iter().copied().map(Into::into).collect(),
+        ..Wishes::default()
+    }
+}
+
+#[test]
+fn the_oldest_in_a_region_of_their_own_keep_nobody_waiting() {
+    let mut matcher = matcher(ModeSettings {
+        looks_per_heartbeat_max: 20_000,
+        open_after_s: 0.0,
+        matches_per_heartbeat_max: 10,
+        ..mode(5)
+    });
+    // More wait than are packed.
+    for party in 0..25_000u32 {
+        let regions = if party < 9 { 0b10 } else { 0b01 };
+        let wishes = Wishes {
+            regions,
+            ..Wishes::default()
+        };
+        let skill = (party % 1000) as i32;
+        matcher
+            .queue(wishing(party, 1, skill, u64::from(party), wishes))
+            .unwrap();
+    }
+    assert_eq!(run(&mut matcher, 30_000).0.len(), 10);
+}
+
+#[test]
+fn a_hundred_who_find_nobody_leave_half_of_the_looks_to_others() {
+    let roles = [2, 0, 0, 0];
+    let mut matcher = matcher(ModeSettings {
+        looks_per_heartbeat_max: 20_000,
+        open_after_s: 1e6,
+        skill_window_start: 1000,
+        matches_per_heartbeat_max: 10,
+        roles,
+        ..mode(5)
+    });
+    let plays = |role: u8| Wishes {
+        roles: [role, 0, 0, 0],
+        ..Wishes::default()
+    };
+    // The oldest are far away from all who play the role, among thousands who do not.
+    for party in 0..25_000u32 {
+        let (skill, role) = if (100..20_000).contains(&party) {
+            (1_000_000 + party as i32, 1)
+        } else {
+            (party as i32 % 100, 0)
+        };
+        matcher
+            .queue(wishing(party, 1, skill, u64::from(party), plays(role)))
+            .unwrap();
+    }
+    let mut made = 0;
+    for now_tick in (30_000..30_200).step_by(10) {
+        made += run(&mut matcher, now_tick).0.len();
+    }
+    assert!(made >= 100, "{made}");
+    assert!(matcher.stats(ModeId(0)).unwrap().looks_exhausted > 0);
+}
+
+#[test]
+fn a_role_that_nobody_plays_costs_no_search() {
+    let mut matcher = matcher(ModeSettings {
+        roles: [1, 0, 0, 0],
+        skill_window_start: OPEN,
+        ..mode(10)
+    });
+    for party in 0..5_000u32 {
+        let size = 1 + (party % 3) as u8;
+        matcher
+            .queue(ticket(party, size, 0, u64::from(party)))
+            .unwrap();
+    }
+    assert!(run(&mut matcher, 6_000).0.is_empty());
+    assert_eq!(matcher.stats(ModeId(0)).unwrap().searches_cut, 0);
+    assert_eq!(matcher.stats(ModeId(0)).unwrap().looks_exhausted, 0);
+}
+
+#[test]
+fn everybody_has_met_everybody_and_a_heartbeat_stays_within_its_looks() {
+    let mut matcher = matcher(ModeSettings {
+        rematch_after_s: 1e6,
+        skill_window_start: OPEN,
+        looks_per_heartbeat_max: 50_000,
+        ..mode(10)
+    });
+    // Twenty single players who all fight, and come back in company of their like.
+    for now_tick in (0..400).step_by(10) {
+        for party in 0..60 {
+            let _ = matcher.queue(ticket(party, 1, party as i32, now_tick));
+        }
+        run(&mut matcher, now_tick);
+        let OpenMode::Groups(groups) = &matcher.modes()[0] else {
+            panic!("a mode of groups")
+        };
+        // A search overshoots by one set at most.
+        assert!(groups.looks() <= 50_000 + 10_000, "{}", groups.looks());
+    }
+}
+
+#[test]
+fn whom_all_others_avoid_is_matched_at_the_wait_bound() {
+    let mut matcher = matcher(ModeSettings {
+        first_after_s: 75.0,
+        ..mode(1)
+    });
+    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
+    let mut matched_at = None;
+    for now_tick in (0..=1500).step_by(10) {
+        let party = 2 + now_tick as u32;
+        matcher
+            .queue(wishing(party, 1, 0, now_tick, avoiding(&[10])))
+            .unwrap();
+        let (matches, _) = run(&mut matcher, now_tick);
+        let of_one = |made: &&Match| made.groups[0][0].party == 1;
+        if matches.iter().any(|made| of_one(&made)) {
+            matched_at = Some(now_tick);
+        }
+        let _ = matcher.cancel(party);
+    }
+    // The other's wish is no matter once the avoided party's own limits are open.
+    assert_eq!(matched_at, Some(1200));
+}
+
+#[test]
+fn first_in_line_are_matched_even_if_their_partners_avoid_each_other() {
+    let mut matcher = matcher(mode(2));
+    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
+    for party in 2..5u32 {
+        let others: Vec<u64> = (2..5)
+            .filter(|&other| other != party)
+            .map(|other| 10 * u64::from(other))
+            .collect();
+        matcher
+            .queue(wishing(party, 1, 0, 1000, avoiding(&others)))
+            .unwrap();
+    }
+    assert!(run(&mut matcher, 1190).0.is_empty());
+    assert_eq!(run(&mut matcher, 1200).0.len(), 1);
+}
+
+#[test]
+fn an_uneven_match_is_no_reason_not_to_seek_another() {
+    let mut matcher = matcher(ModeSettings {
+        power_gap_start: 500,
+        power_gap_widen_per_s: 0,
+        skill_window_start: OPEN,
+        ..mode(1)
+    });
+    let of_power = |party: u32, skill: i32, power: u32| Ticket {
+        power,
+        ..ticket(party, 1, skill, 0)
+    };
+    matcher.queue(of_power(1, 0, 1000)).unwrap();
+    matcher.queue(of_power(2, 1, 3000)).unwrap();
+    matcher.queue(of_power(3, 2, 1000)).unwrap();
+    // Parties that nobody can meet make the pool too large to be solved exactly.
+    for stray in 0..12 {
+        matcher
+            .queue(of_power(10 + stray, 50, 10_000 * (stray + 1)))
+            .unwrap();
+    }
+    let (matches, _) = run(&mut matcher, 0);
+    assert_eq!(matches.len(), 1);
+    let met: Vec<u32> = matches[0]
+        .groups
+        .iter()
+        .flatten()
+        .map(|t| t.party.number())
+        .collect();
+    assert_eq!(met, [1, 3]);
+}
+
+proptest! {
+    #![proptest_config(draws!())]
+
+    #[test]
+    fn nothing_is_left_that_is_within_the_limit_on_gaps(
+        group_size in 1u8..=4,
+        limit in 0u32..40,
+        parties in prop::collection::vec((1u8..=4, 0u32..200), 0..12),
+    ) {
+        let mut matcher = matcher(ModeSettings {
+            power_gap_start: limit,
+            power_gap_widen_per_s: 0,
+            skill_window_start: 50,
+            ..mode(group_size)
+        });
+        for (party, &(size, power)) in (0..).zip(&parties) {
+            let _ = matcher.queue(Ticket { power, ..ticket(party, size, 0, 0) });
+        }
+        for stray in 0..15 {
+            matcher.queue(ticket(1000 + stray, 1, 100_000 * (stray as i32 + 1), 0)).unwrap();
+        }
+        for made in run(&mut matcher, 0).0 {
+            prop_assert!(made.quality.power_gap <= u64::from(limit));
+        }
+        let mut left = waiting(&matcher);
+        left.retain(|ticket| ticket.party < 1000.into());
+        for mask in 0u32..1 << left.len() {
+            for half in 0u32..1 << left.len() {
+                if half & mask != half {
+                    continue;
+                }
+                let side = |bits: u32| {
+                    let members = (0..left.len()).filter(|at| bits >> at & 1 == 1).map(|at| &left[at]);
+                    members.fold((0, 0), |sum, t| (sum.0 + t.size, sum.1 + t.power))
+                };
+                let (one, other) = (side(half), side(mask & !half));
+                let full = one.0 == group_size && other.0 == group_size;
+                prop_assert!(!full || one.1.abs_diff(other.1) > limit, "{:?}", left);
+            }
+        }
+    }
+
+    #[test]
+    fn of_those_first_in_line_the_oldest_that_can_is_served_at_each_heartbeat(
+        group_size in prop::sample::select(vec![1u8, 5, 10]),
+        matches_per_heartbeat_max in 1u32..3,
+        parties in prop::collection::vec((1u8..=5, -4000i32..4000, 0u64..2000, 0u8..4, prop::option::of(0u32..30)), 0..40),
+    ) {
+        let mut matcher = matcher(ModeSettings { matches_per_heartbeat_max, ..mode(group_size) });
+        for (party, &(size, skill, since_tick, regions, avoid)) in (0u32..).zip(&parties) {
+            let wishes = Wishes {
+                regions: u32::from(regions),
+                ..avoiding(&avoid.map(|party| 10 * u64::from(party)).into_iter().collect::<Vec<_>>())
+            };
+            let level = (party * 7 % 60) as u16;
+            let _ = matcher.queue(Ticket { level, ..wishing(party, size, skill, since_tick, wishes) });
+        }
+        for now_tick in (2000..4000).step_by(100) {
+            let before = waiting(&matcher);
+            let (matches, _) = run(&mut matcher, now_tick);
+            let mut table = CompositionTable::new(group_size);
+            let region = |ticket: &Ticket| match ticket.wishes.as_ref().map_or(0, |wishes| wishes.regions) {
+                0 => u32::MAX,
+                regions => regions,
+            };
+            for (rank, overdue) in before.iter().enumerate() {
+                if overdue.waited_ticks(now_tick) < 1200 {
+                    break;
+                }
+                let could = (0..32).any(|bit| {
+                    let here = |ticket: &&Ticket| region(ticket) >> bit & 1 == 1;
+                    let others = before.iter().filter(|other| other.party != overdue.party);
+                    here(&overdue) && table.fits(&counts([overdue]), &counts(others.filter(here)))
+                });
+                let older = |party: u32| before[..=rank].iter().any(|ticket| ticket.party == party);
+                let served = matches.iter().any(|made| {
+                    made.groups.iter().flatten().any(|ticket| older(ticket.party.number()))
+                });
+                prop_assert!(!could || served, "{:?} at {}", overdue, now_tick);
+            }
+        }
+    }
+}
+
+#[test]
+fn two_longer_waiting_parties_are_served_before_a_third() {
+    let mut matcher = matcher(mode(5));
+    // The first takes the second and four single players; two are left, which are too few for the third.
+    for (party, size) in [
+        (1, 3),
+        (2, 3),
+        (3, 4),
+        (4, 1),
+        (5, 1),
+        (6, 1),
+        (7, 1),
+        (8, 1),
+        (9, 1),
+    ] {
+        matcher.queue(ticket(party, size, 0, 0)).unwrap();
+    }
+    let first = run(&mut matcher, 2000).0;
+    assert_eq!(first.len(), 1);
+    assert_eq!(first[0].groups[0][0].party, 1);
+    assert_eq!(matcher.party_of(30), Some(3.into()));
+    // Nobody waits longer now, and with four more there are enough for it.
+    for party in 10..14 {
+        matcher.queue(ticket(party, 1, 9000, 2000)).unwrap();
+    }
+    assert_eq!(run(&mut matcher, 2010).0[0].groups[0][0].party, 3);
+}
+
+#[test]
+fn a_small_pool_gives_up_no_skill_for_an_even_match() {
+    let mut matcher = matcher(ModeSettings {
+        skill_window_widen_per_s: 1000,
+        ..mode(1)
+    });
+    for (party, skill, power) in [(1, 0, 100), (2, 1, 101), (3, 10_000, 100), (4, 10_001, 101)] {
+        matcher
+            .queue(Ticket {
+                power,
+                ..ticket(party, 1, skill, 0)
+            })
+            .unwrap();
+    }
+    // Nobody is first in line yet, but the windows hold all four.
+    let (matches, _) = run(&mut matcher, 1100);
+    assert_eq!(matches.len(), 2);
+    assert!(matches.iter().all(|made| made.quality.spread == 1));
+}
+
+#[test]
+fn roles_are_no_more_than_players() {
+    let mut matcher = matcher(mode(5));
+    let mut liar = wishing(1, 1, 0, 0, Wishes::default());
+    liar.wishes.as_mut().unwrap().roles = [255; ROLES];
+    assert_eq!(
+        matcher.queue(liar),
+        Err(TicketError::Roles {
+            party: 1.into(),
+            size: 1,
+            roles: 1020
+        })
+    );
+    assert_eq!(matcher.waiting(), 0);
+}

@@ -1,0 +1,250 @@
+//! A day of arrivals, and arrivals that are made to starve somebody.
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+use super::*;
+use crate::workload::SHARES;
+use crate::{Backfill, Wishes};
+
+/// Half a second at 20 ticks a second.
+const HEARTBEAT_TICKS: u64 = 10;
+
+fn arena() -> Matcher {
+    matcher(ModeSettings {
+        power_gap_start: 500,
+        expire_after_s: 0.0,
+        ..ModeSettings::default()
+    })
+}
+
+/// How many come when `mean` are expected: Poisson's distribution, by Knuth's method.
+fn poisson(random: &mut impl Rng, mean: f64) -> u32 {
+    let limit = libm::exp(-mean);
+    let (mut product, mut count) = (random.random_range(0.0..1.0f64), 0);
+    while product > limit && count < 1000 {
+        product *= random.random_range(0.0..1.0f64);
+        count += 1;
+    }
+    count
+}
+
+fn size(random: &mut impl Rng) -> u8 {
+    let mut pick = random.random_range(0..100u32);
+    let fitting = SHARES.iter().position(|&share| {
+        let fits = pick < share;
+        pick = pick.wrapping_sub(share);
+        fits
+    });
+    fitting.unwrap() as u8 + 1
+}
+
+/// Checks after a heartbeat that nobody is beyond the longest wait while a match with them is possible.
+fn check_bound(matcher: &Matcher, now_tick: u64, table: &mut CompositionTable) {
+    assert!(matcher.modes()[0].conserved());
+    let first_after_ticks = matcher.modes()[0].rules().first_after_ticks;
+    let left = waiting(matcher);
+    let overdue = |ticket: &&Ticket| ticket.waited_ticks(now_tick) >= first_after_ticks;
+    for party in left.iter().filter(overdue) {
+        let others = left.iter().filter(|other| other.party != party.party);
+        assert!(
+            !table.fits(&counts([party]), &counts(others)),
+            "{party:?} waits at {now_tick}"
+        );
+    }
+}
+
+#[test]
+fn over_a_day_with_an_evening_peak_nobody_waits_beyond_the_bound() {
+    let mut random = Pcg64Mcg::seed_from_u64(4);
+    let (mut matcher, mut table) = (arena(), CompositionTable::new(5));
+    let (mut party, mut matched, mut longest) = (0, 0, 0);
+    // An hour lasts four minutes here; what counts is how the rates follow each other.
+    let hour_ticks = 4800;
+    for now_tick in (0..24 * hour_ticks).step_by(HEARTBEAT_TICKS as usize) {
+        let hour = now_tick / hour_ticks;
+        let mean = match hour {
+            0..6 => 0.02,
+            6..17 => 0.5,
+            17..22 => 6.0,
+            _ => 1.0,
+        };
+        let mut come = poisson(&mut random, mean);
+        // One party of five at four in the morning.
+        let five = now_tick == 4 * hour_ticks;
+        come += u32::from(five);
+        for _ in 0..come {
+            party += 1;
+            let size = if five { 5 } else { size(&mut random) };
+            let skill = 1500 + random.random_range(-600..600);
+            let power = u32::from(size) * random.random_range(1000..2000);
+            let since_tick = now_tick;
+            matcher
+                .queue(Ticket {
+                    power,
+                    ..ticket(party, size, skill, since_tick)
+                })
+                .unwrap();
+        }
+        let (matches, _) = run(&mut matcher, now_tick);
+        matched += matches.len();
+        for made in &matches {
+            let came = made.groups.iter().flatten();
+            let evening = |ticket: &&Ticket| (18..21).contains(&(ticket.since_tick / hour_ticks));
+            let waits = came
+                .filter(evening)
+                .map(|ticket| ticket.waited_ticks(now_tick));
+            longest = longest.max(waits.max().unwrap_or(0));
+        }
+        check_bound(&matcher, now_tick, &mut table);
+    }
+    assert!(matched > 3000, "{matched}");
+    // In the evening there are always enough players.
+    assert!(longest <= 1500 + HEARTBEAT_TICKS, "{longest}");
+}
+
+#[test]
+fn fours_and_threes_are_served_as_soon_as_somebody_fits_them() {
+    for (sizes, rescue, fits) in [
+        // Only fours: nobody fits, until two single players come.
+        (vec![4], vec![1, 1], 2),
+        // Threes and threes: nobody fits, until two parties of two come.
+        (vec![3], vec![2, 2], 2),
+        // Threes and fours: ones help the fours, twos the threes.
+        (vec![3, 4], vec![1, 2], 2),
+    ] {
+        let (mut matcher, mut table) = (arena(), CompositionTable::new(5));
+        let mut party = 0;
+        let mut queue = |matcher: &mut Matcher, size, skill, now_tick| {
+            party += 1;
+            matcher.queue(ticket(party, size, skill, now_tick)).unwrap();
+        };
+        for now_tick in (0..3000).step_by(10) {
+            for &size in &sizes {
+                queue(&mut matcher, size, (now_tick % 700) as i32, now_tick);
+            }
+            assert!(run(&mut matcher, now_tick).0.is_empty(), "{sizes:?}");
+            check_bound(&matcher, now_tick, &mut table);
+        }
+        // Who comes is far from everybody in skill, and the longest-waiting are served.
+        for &size in &rescue {
+            queue(&mut matcher, size, 9000, 3000);
+        }
+        let (matches, _) = run(&mut matcher, 3000);
+        assert_eq!(matches.len(), 1, "{sizes:?}");
+        let oldest = matches[0]
+            .groups
+            .iter()
+            .flatten()
+            .filter(|ticket| ticket.since_tick == 0);
+        assert!(oldest.count() >= fits.min(sizes.len()), "{sizes:?}");
+        check_bound(&matcher, 3000, &mut table);
+    }
+}
+
+#[test]
+fn a_party_of_five_at_night_is_served_with_the_first_five_others() {
+    let mut matcher = arena();
+    matcher.queue(ticket(1, 5, 3000, 0)).unwrap();
+    for now_tick in (0..6000).step_by(10) {
+        if now_tick % 1200 == 0 {
+            matcher
+                .queue(ticket(2 + now_tick as u32, 1, 1500, now_tick))
+                .unwrap();
+        }
+        let (matches, _) = run(&mut matcher, now_tick);
+        assert_eq!(
+            matches.len(),
+            usize::from(now_tick == 4800),
+            "at {now_tick}"
+        );
+    }
+}
+
+/// A party of any size, skill, power and level, that would avoid somebody and plays in some regions.
+fn with_wishes(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> Ticket {
+    let avoid = random.random_range(0..10 * u64::from(party));
+    let wishes = Some(Box::new(Wishes {
+        regions: random.random_range(0..4),
+        avoid: [avoid.into()].into_iter().collect(),
+        ..Wishes::default()
+    }));
+    let size = size(random);
+    let skill = random.random_range(0..6000);
+    let power = u32::from(size) * random.random_range(1000..2000);
+    let level = random.random_range(1..60);
+    Ticket {
+        power,
+        level,
+        wishes,
+        ..ticket(party, size, skill, now_tick)
+    }
+}
+
+#[test]
+fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
+    let mut random = Pcg64Mcg::seed_from_u64(11);
+    let mut matcher = matcher(ModeSettings {
+        accept_within_s: 5.0,
+        ..ModeSettings::default()
+    });
+    let mut table = CompositionTable::new(5);
+    let (mut party, mut served, mut asked) = (0u32, 0, Vec::new());
+    for now_tick in (0..40_000).step_by(HEARTBEAT_TICKS as usize) {
+        let mean = if now_tick % 8000 < 6000 { 0.04 } else { 0.6 };
+        for _ in 0..poisson(&mut random, mean) {
+            party += 1;
+            let ticket = with_wishes(&mut random, party, now_tick);
+            matcher.queue(ticket).unwrap();
+        }
+        let _ = matcher.cancel(party.saturating_sub(random.random_range(0..200)));
+        for player in asked.drain(..) {
+            if random.random_range(0..50) == 0 {
+                let _ = matcher.decline(player);
+            } else {
+                let _ = matcher.accept(player, now_tick);
+            }
+        }
+        let wanted = Backfill {
+            missing: 1,
+            skill: 1500,
+            level: 30,
+            ..Backfill::default()
+        };
+        if now_tick % 200 == 0 {
+            matcher.backfill(ModeId(0), &wanted, now_tick);
+        }
+        let before = waiting(&matcher);
+        let mut outcome = HeartbeatOutcome::default();
+        matcher.run(now_tick, &mut outcome);
+        assert!(matcher.modes()[0].conserved());
+        let tickets = || {
+            let groups = outcome.proposed.iter().flat_map(|made| &made.groups);
+            groups.flatten()
+        };
+        asked.extend(tickets().flat_map(|ticket| ticket.members.clone()));
+        let region = |ticket: &Ticket| match ticket.wishes.as_ref().map_or(0, |w| w.regions) {
+            0 => u32::MAX,
+            regions => regions,
+        };
+        for (rank, overdue) in before.iter().enumerate() {
+            if overdue.waited_ticks(now_tick) < 1500 {
+                break;
+            }
+            let could = [0, 1, 2].into_iter().any(|bit| {
+                let here = |ticket: &&Ticket| region(ticket) >> bit & 1 == 1;
+                let others = before.iter().filter(|other| other.party != overdue.party);
+                here(&overdue) && table.fits(&counts([overdue]), &counts(others.filter(here)))
+            });
+            let older = |party: u32| before[..=rank].iter().any(|ticket| ticket.party == party);
+            let went = tickets().any(|ticket| older(ticket.party.number()));
+            assert!(!could || went, "{overdue:?} at {now_tick}");
+            served += u32::from(could);
+        }
+    }
+    let stats = matcher.stats(ModeId(0)).unwrap();
+    assert!(
+        served > 0 && stats.dissolved > 0 && stats.cancelled > 0 && stats.backfilled > 0,
+        "{served} {stats:?}"
+    );
+}

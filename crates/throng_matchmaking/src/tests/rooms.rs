@@ -1,0 +1,387 @@
+//! Rooms: who gathers with whom.
+
+use super::*;
+use crate::RoomSettings;
+use crate::rooms::gather::SPECTATORS_MAX;
+
+fn rooms(settings: RoomSettings) -> Matcher {
+    Matcher::new(&[QueueMode::Rooms(settings)], 20.0).expect("valid settings")
+}
+
+fn settings(side_size: u8) -> RoomSettings {
+    RoomSettings {
+        side_size,
+        strength_start: 100,
+        strength_widen_per_s: 0,
+        rank_weight_percent: 0,
+        expire_after_s: 0.0,
+        ..RoomSettings::default()
+    }
+}
+
+fn party(party: u32, size: u8, leader_strength: u32, since_tick: u64) -> Ticket {
+    Ticket {
+        leader_strength,
+        ..ticket(party, size, 0, since_tick)
+    }
+}
+
+fn room_mates(matcher: &Matcher, of: u32) -> Vec<u32> {
+    let OpenMode::Rooms(rooms) = &matcher.modes()[0] else {
+        panic!("a mode of rooms")
+    };
+    let slot = rooms
+        .queue()
+        .iter()
+        .find(|(_, ticket)| ticket.party == of)
+        .unwrap()
+        .0;
+    let mut mates: Vec<u32> = rooms
+        .room_of(slot)
+        .map(|ticket| ticket.party.number())
+        .collect();
+    mates.sort_unstable();
+    mates
+}
+
+#[test]
+fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
+    let mut matcher = rooms(settings(3));
+    for (id, size) in [(1, 1), (2, 1), (3, 2)] {
+        matcher.queue(party(id, size, 500, u64::from(id))).unwrap();
+    }
+    assert!(run(&mut matcher, 10).0.is_empty());
+    assert_eq!(room_mates(&matcher, 1), [1, 2, 3]);
+    assert_eq!(
+        matcher.wait_reason(3),
+        Some(WaitReason::InRoom {
+            players: 4,
+            missing: 2
+        })
+    );
+    // A party of three would fit no side, a party of two fills the room.
+    matcher.queue(party(4, 3, 500, 11)).unwrap();
+    matcher.queue(party(5, 2, 500, 12)).unwrap();
+    let made = run(&mut matcher, 20).0.remove(0);
+    let mut met: Vec<u32> = made
+        .groups
+        .iter()
+        .flatten()
+        .map(|ticket| ticket.party.number())
+        .collect();
+    met.sort_unstable();
+    assert_eq!(met, [1, 2, 3, 5]);
+    assert_eq!(matcher.waiting(), 1);
+}
+
+#[test]
+fn leaders_too_far_apart_wait_until_strength_is_no_matter() {
+    let mut matcher = rooms(settings(1));
+    matcher.queue(party(1, 1, 100, 0)).unwrap();
+    matcher.queue(party(2, 1, 900, 0)).unwrap();
+    assert!(run(&mut matcher, 1199).0.is_empty());
+    assert_eq!(run(&mut matcher, 1200).0.len(), 1);
+}
+
+#[test]
+fn a_rank_makes_a_leader_count_stronger() {
+    let mut matcher = rooms(RoomSettings {
+        rank_weight_percent: 10,
+        ..settings(1)
+    });
+    matcher
+        .queue(Ticket {
+            level: 10,
+            ..party(1, 1, 500, 0)
+        })
+        .unwrap();
+    matcher
+        .queue(Ticket {
+            level: 0,
+            ..party(2, 1, 500, 0)
+        })
+        .unwrap();
+    assert!(run(&mut matcher, 0).0.is_empty());
+    matcher
+        .queue(Ticket {
+            level: 0,
+            ..party(3, 1, 950, 0)
+        })
+        .unwrap();
+    assert_eq!(run(&mut matcher, 10).0[0].groups[1][0].party, 3);
+}
+
+#[test]
+fn parties_of_equal_size_meet_the_nearest_leader() {
+    let mut matcher = rooms(RoomSettings {
+        equal_size: true,
+        ..settings(3)
+    });
+    for (id, size, strength) in [
+        (1, 2, 500),
+        (2, 1, 500),
+        (3, 2, 560),
+        (4, 2, 510),
+        (5, 3, 500),
+    ] {
+        matcher
+            .queue(party(id, size, strength, u64::from(id)))
+            .unwrap();
+    }
+    let (matches, _) = run(&mut matcher, 10);
+    assert_eq!(matches.len(), 1);
+    assert_eq!(matches[0].quality.spread, 10);
+    assert_eq!(
+        matches[0].groups,
+        [vec![party(1, 2, 500, 1)], vec![party(4, 2, 510, 4)]]
+    );
+}
+
+#[test]
+fn a_party_that_leaves_leaves_its_room() {
+    let mut matcher = rooms(settings(2));
+    for id in 1..=3 {
+        matcher.queue(party(id, 1, 500, 0)).unwrap();
+    }
+    run(&mut matcher, 10);
+    matcher.cancel(2).unwrap();
+    assert_eq!(room_mates(&matcher, 1), [1, 3]);
+    matcher.queue(party(4, 2, 500, 10)).unwrap();
+    assert_eq!(run(&mut matcher, 20).0.len(), 1);
+    assert_eq!(matcher.waiting(), 0);
+}
+
+#[test]
+fn four_watch_a_room_and_are_told_of_its_match() {
+    let mut matcher = rooms(settings(1));
+    matcher.queue(party(1, 1, 500, 0)).unwrap();
+    assert_eq!(
+        matcher.watch(1, 77),
+        Err(TicketError::NoSeat { party: 1.into() })
+    );
+    run(&mut matcher, 10);
+    for player in 70..70 + SPECTATORS_MAX as u64 {
+        assert_eq!(matcher.watch(1, player), Ok(()));
+    }
+    assert_eq!(matcher.watch(1, 70), Ok(()), "to watch twice is to watch");
+    assert_eq!(
+        matcher.watch(1, 99),
+        Err(TicketError::NoSeat { party: 1.into() })
+    );
+    assert_eq!(
+        matcher.watch(5, 99),
+        Err(TicketError::NotQueued { party: 5.into() })
+    );
+    assert!(matches!(
+        matcher.watch(1, 10),
+        Err(TicketError::PlayerQueued { .. })
+    ));
+    matcher.queue(party(2, 1, 500, 10)).unwrap();
+    assert_eq!(run(&mut matcher, 20).0[0].spectators, [70, 71, 72, 73]);
+}
+
+#[test]
+fn a_spectator_who_queues_or_leaves_or_watches_elsewhere_frees_the_seat() {
+    let mut matcher = rooms(settings(1));
+    for (id, strength) in [(1, 500), (2, 5000)] {
+        matcher.queue(party(id, 1, strength, 0)).unwrap();
+    }
+    run(&mut matcher, 10);
+    for player in [30, 71, 72, 73] {
+        matcher.watch(1, player).unwrap();
+    }
+    // One queues, one goes elsewhere, one logs out, one has seen enough.
+    matcher.queue(party(3, 1, 9000, 10)).unwrap();
+    matcher.watch(2, 71).unwrap();
+    assert_eq!(matcher.remove_player(72), None);
+    assert!(matcher.unwatch(73) && !matcher.unwatch(73));
+    matcher.watch(1, 74).unwrap();
+    matcher.queue(party(4, 1, 500, 10)).unwrap();
+    assert_eq!(run(&mut matcher, 20).0[0].spectators, [74]);
+}
+
+#[test]
+fn spectators_of_a_match_that_is_declined_are_counted() {
+    let mut matcher = rooms(RoomSettings {
+        accept_within_s: 10.0,
+        ..settings(1)
+    });
+    matcher.queue(party(1, 1, 500, 0)).unwrap();
+    run(&mut matcher, 10);
+    for player in [70, 71] {
+        matcher.watch(1, player).unwrap();
+    }
+    matcher.queue(party(2, 1, 500, 10)).unwrap();
+    run(&mut matcher, 20);
+    assert!(matcher.unwatch(70));
+    matcher.decline(20).unwrap();
+    assert_eq!(matcher.stats(ModeId(0)).unwrap().spectators_dropped, 1);
+    assert!(!matcher.unwatch(71));
+}
+
+#[test]
+fn opponents_of_late_do_not_meet_in_a_room() {
+    for equal_size in [false, true] {
+        let mut matcher = rooms(RoomSettings {
+            rematch_after_s: 60.0,
+            equal_size,
+            ..settings(1)
+        });
+        let mut made = Vec::new();
+        for now_tick in (0..=1300).step_by(10) {
+            for id in [1, 2] {
+                let _ = matcher.queue(party(id, 1, 500, now_tick));
+            }
+            made.extend(run(&mut matcher, now_tick).0.iter().map(|_| now_tick));
+        }
+        assert_eq!(made, [0, 1200]);
+    }
+}
+
+#[test]
+fn of_equal_size_the_longest_waiting_looks_at_all_and_without_a_delay_too() {
+    let mut matcher = rooms(RoomSettings {
+        equal_size: true,
+        open_after_s: 0.0,
+        first_after_s: 0.0,
+        ..settings(1)
+    });
+    let region = |ticket: Ticket, regions: u32| Ticket {
+        wishes: Some(Box::new(crate::Wishes {
+            regions,
+            ..Default::default()
+        })),
+        ..ticket
+    };
+    // The first two can only meet each other, and dozens stand between them.
+    matcher.queue(region(party(1, 1, 100, 0), 0b10)).unwrap();
+    for id in 10..90 {
+        let elsewhere = region(party(id, 1, 200 + id, 1), 1 << (id % 29 + 2));
+        matcher.queue(elsewhere).unwrap();
+    }
+    matcher.queue(region(party(2, 1, 900, 2), 0b10)).unwrap();
+    let (matches, _) = run(&mut matcher, 10);
+    let met = |made: &Match| {
+        let tickets = made.groups.iter().flatten();
+        tickets
+            .map(|ticket| ticket.party.number())
+            .collect::<Vec<_>>()
+    };
+    assert!(matches.iter().any(|made| met(made) == [1, 2]));
+}
+
+#[test]
+fn sides_are_one_to_three() {
+    for side_size in [0, 4] {
+        assert!(settings(side_size).rules(20.0).is_err());
+    }
+    let mut matcher = rooms(settings(3));
+    assert!(matcher.queue(party(1, 4, 0, 0)).is_err());
+}
+
+#[test]
+fn a_mode_of_rooms_is_read_from_ron() {
+    let mode: QueueMode =
+        ron::from_str("Rooms((name: \"yard\", side_size: 2, equal_size: true))").unwrap();
+    assert_eq!(mode.name(), "yard");
+    assert!(ron::from_str::<QueueMode>("Rooms((group_size: 1))").is_err());
+}
+
+proptest! {
+    #![proptest_config(draws!())]
+
+    #[test]
+    fn rooms_keep_the_books_the_sizes_and_the_bound(
+        side_size in 1u8..=3,
+        equal_size in any::<bool>(),
+        script in prop::collection::vec((0u32..60, 1u8..=3, 0u32..2000, 0u8..10), 0..120),
+    ) {
+        let settings = RoomSettings { equal_size, first_after_s: 0.0, expire_after_s: 200.0, ..settings(side_size) };
+        let play = || -> Result<Vec<Match>, TestCaseError> {
+            let mut matcher = rooms(settings.clone());
+            let mut all = Vec::new();
+            for (nth, &(id, size, strength, what)) in script.iter().enumerate() {
+                let now_tick = 40 * nth as u64;
+                match what {
+                    0..6 => drop(matcher.queue(party(id, size, strength, now_tick))),
+                    6 => drop(matcher.cancel(id)),
+                    7 => drop(matcher.watch(id, 10_000 + u64::from(strength))),
+                    _ => {
+                        let (matches, _) = run(&mut matcher, now_tick);
+                        for made in &matches {
+                            let sizes = made.groups.each_ref().map(|group| group.iter().map(|t| t.size).sum::<u8>());
+                            prop_assert_eq!(sizes[0], sizes[1]);
+                            let one_each = made.groups.iter().all(|group| group.len() == 1);
+                            prop_assert!(one_each || !equal_size);
+                            prop_assert!(equal_size || sizes[0] == side_size);
+                            prop_assert!(made.spectators.len() <= SPECTATORS_MAX);
+                        }
+                        all.extend(matches);
+                        // Who is first in line waits only if nothing fits.
+                        let left = waiting(&matcher);
+                        let mut table = CompositionTable::new(side_size);
+                        for overdue in left.iter().filter(|ticket| ticket.waited_ticks(now_tick) >= 1200) {
+                            let others = left.iter().filter(|other| other.party != overdue.party);
+                            let fits = if equal_size {
+                                others.clone().any(|other| other.size == overdue.size)
+                            } else {
+                                table.fits(&counts([overdue]), &counts(others))
+                            };
+                            prop_assert!(!fits, "{:?} of {:?}", overdue, left);
+                        }
+                    }
+                }
+                prop_assert!(matcher.modes()[0].conserved());
+            }
+            Ok(all)
+        };
+        prop_assert_eq!(play()?, play()?);
+    }
+}
+
+#[test]
+fn levels_keep_parties_out_of_a_room_until_the_band_has_widened() {
+    for equal_size in [false, true] {
+        let mut matcher = rooms(RoomSettings {
+            equal_size,
+            level_band_start: 5,
+            level_band_widen_per_s: 1,
+            ..settings(1)
+        });
+        for (id, level) in [(1, 10), (2, 18)] {
+            let ticket = party(id, 1, 500, 0);
+            matcher.queue(Ticket { level, ..ticket }).unwrap();
+        }
+        // Three levels more take three seconds of twenty ticks.
+        assert!(run(&mut matcher, 59).0.is_empty(), "{equal_size}");
+        assert_eq!(run(&mut matcher, 60).0.len(), 1, "{equal_size}");
+    }
+}
+
+#[test]
+fn a_room_whose_sides_are_too_uneven_waits_for_others() {
+    for equal_size in [false, true] {
+        let mut matcher = rooms(RoomSettings {
+            equal_size,
+            strength_gap_start: 10,
+            strength_gap_widen_per_s: 0,
+            ..settings(1)
+        });
+        matcher.queue(party(1, 1, 500, 0)).unwrap();
+        matcher.queue(party(2, 1, 511, 1)).unwrap();
+        assert!(run(&mut matcher, 10).0.is_empty(), "{equal_size}");
+        matcher.queue(party(3, 1, 510, 11)).unwrap();
+        let (found, _) = run(&mut matcher, 20);
+        let parties: Vec<u32> = found[0]
+            .groups
+            .iter()
+            .flatten()
+            .map(|t| t.party.number())
+            .collect();
+        assert_eq!(parties, [1, 3], "{equal_size}");
+        // Nobody keeps the other one waiting for ever.
+        matcher.queue(party(4, 1, 600, 21)).unwrap();
+        assert!(run(&mut matcher, 30).0.is_empty());
+        assert_eq!(run(&mut matcher, 20 * 75).0.len(), 1, "{equal_size}");
+    }
+}

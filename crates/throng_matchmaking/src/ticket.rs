@@ -1,0 +1,596 @@
+//! A party's wish for a battle, and the ways in which the queue can refuse it.
+//!
+//! Tickets hold integers only, so that no power is ever NaN and a replay makes the same matches; [`whole_power`]
+//! is the way in for callers whose power is a float.
+
+use std::fmt;
+
+use arrayvec::ArrayVec;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use throng_core::ids::{PartyId, PlayerId};
+use throng_core::memory::MemoryUse;
+
+/// The largest party: players.
+pub const PARTY_SIZE_MAX: u8 = 5;
+
+/// Players whom a party can wish to avoid.
+pub const AVOIDED_MAX: usize = 8;
+
+/// Roles that a mode can tell apart.
+pub const ROLES: usize = 4;
+
+/// A mode's place in the list of modes.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub struct ModeId(pub u16);
+
+impl fmt::Display for ModeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A player as tickets know it.
+///
+/// The players of a server are [`Real`](Self::Real), whatever their number; no number is set aside for anybody else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TicketPlayer {
+    /// A player of the server, who may have an object and a session.
+    Real(PlayerId),
+    /// One of a load test, that exists in tickets only: it has no object, no session and no [`PlayerId`].
+    Synthetic(u64),
+}
+
+/// A party as tickets know it: one of the server's, or one that exists in tickets only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TicketParty {
+    /// A party of the server's.
+    Real(PartyId),
+    /// One of a load test, made of [`TicketPlayer::Synthetic`].
+    Synthetic(u32),
+}
+
+impl TicketPlayer {
+    /// Its number in the world; `None` for one that is not in it.
+    #[must_use]
+    pub const fn real(self) -> Option<PlayerId> {
+        match self {
+            Self::Real(player) => Some(player),
+            Self::Synthetic(_) => None,
+        }
+    }
+
+    /// Feeds it to a hash.
+    pub fn digest(self, feed: &mut impl FnMut(u64)) {
+        let (kind, number) = match self {
+            Self::Real(PlayerId(number)) => (0, number),
+            Self::Synthetic(number) => (1, number),
+        };
+        feed(kind);
+        feed(number);
+    }
+}
+
+impl TicketParty {
+    /// Its number among those of its kind.
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        match self {
+            Self::Real(PartyId(number)) | Self::Synthetic(number) => number,
+        }
+    }
+
+    /// Its number in the world; `None` for one that is not in it.
+    #[must_use]
+    pub const fn real(self) -> Option<PartyId> {
+        match self {
+            Self::Real(party) => Some(party),
+            Self::Synthetic(_) => None,
+        }
+    }
+
+    /// Feeds it to a hash.
+    pub fn digest(self, feed: &mut impl FnMut(u64)) {
+        let (kind, number) = match self {
+            Self::Real(PartyId(number)) => (0, number),
+            Self::Synthetic(number) => (1, number),
+        };
+        feed(kind << 32 | u64::from(number));
+    }
+}
+
+impl From<PlayerId> for TicketPlayer {
+    fn from(player: PlayerId) -> Self {
+        Self::Real(player)
+    }
+}
+
+impl From<PartyId> for TicketParty {
+    fn from(party: PartyId) -> Self {
+        Self::Real(party)
+    }
+}
+
+impl fmt::Display for TicketPlayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Real(player) => player.0.fmt(f),
+            Self::Synthetic(number) => write!(f, "synthetic {number}"),
+        }
+    }
+}
+
+impl fmt::Display for TicketParty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Real(party) => party.0.fmt(f),
+            Self::Synthetic(number) => write!(f, "synthetic {number}"),
+        }
+    }
+}
+
+/// What a party wishes beyond a fair battle.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Wishes {
+    /// Players whom it would not meet, on either side; until the mode's limits are open for it.
+    pub avoid: ArrayVec<TicketPlayer, AVOIDED_MAX>,
+    /// Where it can play, a bit a region; 0 means anywhere.
+    pub regions: u32,
+    /// How many of its players play each role, together no more than there are.
+    pub roles: [u8; ROLES],
+}
+
+/// A party of 1–5 players that wants a battle. A party is queued and matched whole or not at all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// The party; at most one ticket a party is queued at a time, over all modes.
+    pub party: TicketParty,
+    /// Players in the party, 1–5; equal to the number of `members`.
+    pub size: u8,
+    /// The sum of the members' power.
+    pub power: u32,
+    /// One value a party, on a scale like Elo's: 400 more means ten times the odds of winning.
+    pub skill: i32,
+    /// The party's level; the levels of a match lie within a band.
+    pub level: u16,
+    /// The strength of the party's leader, which decides in [`Rooms`](super::Rooms) alone.
+    pub leader_strength: u32,
+    /// The mode in which the party wants to play.
+    pub mode: ModeId,
+    /// The tick since which the party waits. Earlier than now when waiting time is given back.
+    pub since_tick: u64,
+    /// The players, the leader first.
+    pub members: ArrayVec<TicketPlayer, { PARTY_SIZE_MAX as usize }>,
+    /// What else it wishes, if anything.
+    pub wishes: Option<Box<Wishes>>,
+}
+
+/// A power given as a float, rounded to a whole number.
+///
+/// # Errors
+/// [`TicketError::Power`] when it is no number, negative, or above [`u32::MAX`].
+pub fn whole_power(party: impl Into<TicketParty>, power: f64) -> Result<u32, TicketError> {
+    let rounded = power.round();
+    if (0.0..=f64::from(u32::MAX)).contains(&rounded) && power >= 0.0 {
+        Ok(rounded as u32)
+    } else {
+        let (party, power) = (party.into(), power.to_string());
+        Err(TicketError::Power { party, power })
+    }
+}
+
+impl Ticket {
+    /// A party that queues with these players, the leader first, in the first mode: of power, skill, level and leader's
+    /// strength 0, without wishes, and waiting from the moment that it is queued by a request; the methods below say
+    /// otherwise. More than five players are refused when it queues.
+    ///
+    /// ```
+    /// use throng_core::ids::{PartyId, PlayerId};
+    /// use throng_matchmaking::Ticket;
+    ///
+    /// let leader = PlayerId(7);
+    /// let ticket = Ticket::new(PartyId(3), [leader, PlayerId(8)]).power(400).skill(1500);
+    /// assert_eq!((ticket.size, ticket.members[0]), (2, leader.into()));
+    /// ```
+    #[must_use]
+    pub fn new<P: Into<TicketPlayer>>(
+        party: impl Into<TicketParty>,
+        players: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let (mut members, mut size) = (ArrayVec::new(), 0_u8);
+        for player in players {
+            // Who does not fit shows in the size, by which the ticket is refused.
+            let _ = members.try_push(player.into());
+            size = size.saturating_add(1);
+        }
+        Self {
+            party: party.into(),
+            size,
+            power: 0,
+            skill: 0,
+            level: 0,
+            leader_strength: 0,
+            mode: ModeId(0),
+            since_tick: u64::MAX,
+            members,
+            wishes: None,
+        }
+    }
+
+    /// The same for another mode.
+    #[must_use]
+    pub fn in_mode(self, mode: ModeId) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// The same with this sum of the members' power; [`whole_power`] makes one of a float.
+    #[must_use]
+    pub fn power(self, power: u32) -> Self {
+        Self { power, ..self }
+    }
+
+    /// The same at this skill.
+    #[must_use]
+    pub fn skill(self, skill: i32) -> Self {
+        Self { skill, ..self }
+    }
+
+    /// The same at this level.
+    #[must_use]
+    pub fn level(self, level: u16) -> Self {
+        Self { level, ..self }
+    }
+
+    /// The same with a leader of this strength.
+    #[must_use]
+    pub fn leader_strength(self, leader_strength: u32) -> Self {
+        Self {
+            leader_strength,
+            ..self
+        }
+    }
+
+    /// The same, waiting since this tick. Whoever queues without a request ([`Matcher::queue`](super::Matcher::queue)) has to
+    /// say it: there, a ticket without it never waits long enough for limits to open.
+    #[must_use]
+    pub fn since(self, since_tick: u64) -> Self {
+        Self { since_tick, ..self }
+    }
+
+    /// The same with wishes beyond a fair battle.
+    #[must_use]
+    pub fn wishing(self, wishes: Wishes) -> Self {
+        Self {
+            wishes: Some(Box::new(wishes)),
+            ..self
+        }
+    }
+
+    /// Checks what can be known without the queue: the size, the members, and that it fits where at most
+    /// `group_size` players may come together. O(size²).
+    ///
+    /// # Errors
+    /// [`TicketError::Size`], [`TicketError::LargerThanGroup`], [`TicketError::MembersMismatch`],
+    /// [`TicketError::MemberTwice`], [`TicketError::Roles`].
+    pub fn check(&self, group_size: u8) -> Result<(), TicketError> {
+        if self.size == 0 || self.size > PARTY_SIZE_MAX {
+            return Err(TicketError::Size {
+                party: self.party,
+                size: self.size,
+            });
+        }
+        if self.size > group_size {
+            return Err(TicketError::LargerThanGroup {
+                party: self.party,
+                size: self.size,
+                group_size,
+            });
+        }
+        if self.members.len() != usize::from(self.size) {
+            let members = self.members.len();
+            return Err(TicketError::MembersMismatch {
+                party: self.party,
+                size: self.size,
+                members,
+            });
+        }
+        for (at, &player) in self.members.iter().enumerate() {
+            if self.members[..at].contains(&player) {
+                return Err(TicketError::MemberTwice {
+                    party: self.party,
+                    player,
+                });
+            }
+        }
+        let plays = self
+            .wishes
+            .as_ref()
+            .map_or([0; ROLES], |wishes| wishes.roles);
+        let roles = plays.iter().copied().map(u32::from).sum();
+        if roles > u32::from(self.size) {
+            return Err(TicketError::Roles {
+                party: self.party,
+                size: self.size,
+                roles,
+            });
+        }
+        Ok(())
+    }
+
+    /// Feeds all of it to a hash. O(size).
+    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+        self.party.digest(feed);
+        feed(u64::from(self.power));
+        feed(u64::from(self.skill as u32) << 32 | u64::from(self.leader_strength));
+        feed(u64::from(self.mode.0) << 32 | u64::from(self.level) << 8 | u64::from(self.size));
+        feed(self.since_tick);
+        self.members.iter().for_each(|player| player.digest(feed));
+        if let Some(wishes) = &self.wishes {
+            wishes.avoid.iter().for_each(|player| player.digest(feed));
+            feed(u64::from(wishes.regions) << 32 | u64::from(u32::from_le_bytes(wishes.roles)));
+        }
+    }
+
+    /// Ticks waited at `now_tick`; zero for a ticket from the future. O(1).
+    #[must_use]
+    pub const fn waited_ticks(&self, now_tick: u64) -> u64 {
+        now_tick.saturating_sub(self.since_tick)
+    }
+}
+
+/// Players of each role, with those of one more party.
+pub(super) fn add_roles(filled: [u32; ROLES], plays: &[u8; ROLES]) -> [u32; ROLES] {
+    std::array::from_fn(|role| filled[role].saturating_add(u32::from(plays[role])))
+}
+
+/// Where a party can play.
+pub(super) fn regions(ticket: &Ticket) -> u32 {
+    let wished = ticket.wishes.as_ref().map_or(0, |wishes| wishes.regions);
+    if wished == 0 { u32::MAX } else { wished }
+}
+
+/// How many of a party's players play each role.
+pub(super) fn roles(ticket: &Ticket) -> [u8; ROLES] {
+    ticket
+        .wishes
+        .as_ref()
+        .map_or([0; ROLES], |wishes| wishes.roles)
+}
+
+/// Why the matchmaker refused a request. The queue is unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TicketError {
+    /// The size is not 1–5.
+    #[error("party {party}: expected 1 to 5 players, found {size}")]
+    Size {
+        /// The party that was refused.
+        party: TicketParty,
+        /// How many players the ticket says that it has.
+        size: u8,
+    },
+    /// The party does not fit into a group of its mode.
+    #[error("party {party}: expected at most {group_size} players in this mode, found {size}")]
+    LargerThanGroup {
+        /// The party that was refused.
+        party: TicketParty,
+        /// How many players it has.
+        size: u8,
+        /// Players in a group of the mode.
+        group_size: u8,
+    },
+    /// The power is no number of the range.
+    #[error("party {party}: expected a power of 0 to 4294967295, found {power}")]
+    Power {
+        /// The party that was refused.
+        party: TicketParty,
+        /// What was given.
+        power: String,
+    },
+    /// The list of members is shorter or longer than the size says.
+    #[error("party {party}: expected {size} members, found {members}")]
+    MembersMismatch {
+        /// The party that was refused.
+        party: TicketParty,
+        /// How many players the ticket says that it has.
+        size: u8,
+        /// How many members the ticket lists.
+        members: usize,
+    },
+    /// More players play a role than there are.
+    #[error("party {party}: expected roles for at most {size} players, found {roles}")]
+    Roles {
+        /// The party that was refused.
+        party: TicketParty,
+        /// How many players it has.
+        size: u8,
+        /// Roles added up.
+        roles: u32,
+    },
+    /// A player is listed twice in one party.
+    #[error("party {party}: expected distinct members, found player {player} twice")]
+    MemberTwice {
+        /// The party that was refused.
+        party: TicketParty,
+        /// The player who is listed twice.
+        player: TicketPlayer,
+    },
+    /// No such mode.
+    #[error("party {party}: expected a mode below {modes}, found {mode}")]
+    UnknownMode {
+        /// The party that was refused.
+        party: TicketParty,
+        /// The mode asked for.
+        mode: ModeId,
+        /// How many modes there are.
+        modes: usize,
+    },
+    /// A player waits already, in whatever mode.
+    #[error(
+        "party {party}: expected players who are not queued, found player {player} of queued party {queued_in}"
+    )]
+    PlayerQueued {
+        /// The party that was refused.
+        party: TicketParty,
+        /// The player who waits already.
+        player: TicketPlayer,
+        /// The party with which the player waits.
+        queued_in: TicketParty,
+    },
+    /// The party waits already, in whatever mode.
+    #[error("party {party}: expected a party that is not queued, found it queued")]
+    PartyQueued {
+        /// The party that was refused.
+        party: TicketParty,
+    },
+    /// A player let a proposed match fail not long ago.
+    #[error(
+        "party {party}: expected players who may queue, found player {player} barred until tick {until_tick}"
+    )]
+    Barred {
+        /// The party that was refused.
+        party: TicketParty,
+        /// Its member who may not queue yet.
+        player: TicketPlayer,
+        /// The tick from which on the player may queue.
+        until_tick: u64,
+    },
+    /// The mode's queue is at its limit.
+    #[error("party {party}: expected room in the queue, found it full at {tickets_max} tickets")]
+    QueueFull {
+        /// The party that was refused.
+        party: TicketParty,
+        /// How many tickets may wait in the mode, those in proposed matches included.
+        tickets_max: u32,
+    },
+    /// A cancellation of a party that does not wait.
+    #[error("party {party}: expected a queued party, found none")]
+    NotQueued {
+        /// The party that was asked for.
+        party: TicketParty,
+    },
+    /// A wish to watch where nobody can, or nobody else.
+    #[error("party {party}: expected a room with a seat for a spectator, found none")]
+    NoSeat {
+        /// The party whose room it is.
+        party: TicketParty,
+    },
+    /// An answer by a player to whom no match is proposed.
+    #[error("player {player}: expected a match to answer, found none")]
+    NothingProposed {
+        /// The player who answered.
+        player: TicketPlayer,
+    },
+    /// A cancellation by a player who is no member of the party.
+    #[error("party {party}: expected a cancellation by a member, found player {player}")]
+    NotAMember {
+        /// The party that was to be cancelled.
+        party: TicketParty,
+        /// The player who asked for it.
+        player: TicketPlayer,
+    },
+}
+
+impl MemoryUse for Ticket {
+    fn heap_bytes(&self) -> usize {
+        self.wishes.as_deref().map_or(0, size_of_val)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticket(size: u8, members: &[u64]) -> Ticket {
+        let ticket = Ticket::new(PartyId(1), members.iter().copied().map(PlayerId));
+        let ticket = ticket.power(10).level(1).since(5);
+        Ticket { size, ..ticket }
+    }
+
+    #[test]
+    fn a_party_of_more_players_than_fit_is_refused_by_its_size() {
+        let six = Ticket::new(PartyId(1), [1, 2, 3, 4, 5, 6].map(PlayerId));
+        let error = six.check(10).unwrap_err();
+        let party = 1.into();
+        assert_eq!(error, TicketError::Size { party, size: 6 });
+        assert_eq!(
+            Ticket::new(PartyId(1), [1, 2].map(PlayerId)).check(5),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn sizes_outside_one_to_five_are_refused() {
+        assert_eq!(
+            ticket(0, &[]).check(5),
+            Err(TicketError::Size {
+                party: 1.into(),
+                size: 0
+            })
+        );
+        assert_eq!(
+            ticket(6, &[1, 2, 3, 4, 5]).check(50),
+            Err(TicketError::Size {
+                party: 1.into(),
+                size: 6
+            })
+        );
+        assert_eq!(ticket(5, &[1, 2, 3, 4, 5]).check(5), Ok(()));
+    }
+
+    #[test]
+    fn a_party_larger_than_a_group_is_refused() {
+        let error = ticket(3, &[1, 2, 3]).check(2).unwrap_err();
+        assert_eq!(
+            error,
+            TicketError::LargerThanGroup {
+                party: 1.into(),
+                size: 3,
+                group_size: 2
+            }
+        );
+        assert_eq!(
+            error.to_string(),
+            "party 1: expected at most 2 players in this mode, found 3"
+        );
+    }
+
+    #[test]
+    fn members_must_be_distinct_and_as_many_as_the_size() {
+        let short = ticket(3, &[1, 2]).check(5);
+        assert_eq!(
+            short,
+            Err(TicketError::MembersMismatch {
+                party: 1.into(),
+                size: 3,
+                members: 2
+            })
+        );
+        assert_eq!(
+            ticket(2, &[7, 7]).check(5),
+            Err(TicketError::MemberTwice {
+                party: 1.into(),
+                player: 7.into()
+            })
+        );
+    }
+
+    #[test]
+    fn powers_that_are_no_numbers_of_the_range_are_refused() {
+        for power in [f64::NAN, -1.0, -0.001, f64::INFINITY, 5e9] {
+            assert!(whole_power(1, power).is_err(), "{power}");
+        }
+        assert_eq!(whole_power(1, 12.6), Ok(13));
+        assert_eq!(
+            whole_power(7, -2.0).unwrap_err().to_string(),
+            "party 7: expected a power of 0 to 4294967295, found -2"
+        );
+    }
+
+    #[test]
+    fn a_ticket_from_the_future_has_waited_for_nothing() {
+        assert_eq!(ticket(1, &[1]).waited_ticks(3), 0);
+        assert_eq!(ticket(1, &[1]).waited_ticks(9), 4);
+    }
+}

@@ -1,0 +1,491 @@
+//! The plugin: messages in, facts out.
+
+use bevy_app::App;
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+
+use super::*;
+use crate::matchmaking::{ModeSettings, OPEN};
+use crate::session::{LinkLost, LoggedOut, LogoutReason, Resumed};
+use crate::sim::{self, clock, state_hash};
+use crate::wire::ClientId;
+use crate::world::{PartyId, PlayerId};
+
+/// A mode named "arena" without expiry and without a gap limit, with a narrow window.
+fn mode(group_size: u8) -> ModeSettings {
+    ModeSettings {
+        group_size,
+        expire_after_s: 0.0,
+        first_after_s: 0.0,
+        skill_window_start: 20,
+        power_gap_start: OPEN,
+        ..ModeSettings::default()
+    }
+}
+
+/// A party whose players are 10 × its id and the following; each player's power is 10.
+fn ticket(party: u32, size: u8, skill: i32, since_tick: u64) -> Ticket {
+    let players = (0..u64::from(size)).map(|at| PlayerId(10 * u64::from(party) + at));
+    Ticket::new(PartyId(party), players)
+        .power(10 * u32::from(size))
+        .skill(skill)
+        .level(1)
+        .since(since_tick)
+}
+
+/// An app at 20 Hz with a heartbeat every ten ticks, before its first tick.
+fn app(modes: Vec<ModeSettings>) -> App {
+    let mut app = App::new();
+    app.add_plugins((
+        bevy_time::TimePlugin,
+        sim::SimPlugin {
+            tick_hz: Some(20.0),
+        },
+        MatchmakingPlugin,
+    ));
+    let modes = modes.into_iter().map(QueueMode::Groups).collect();
+    app.insert_resource(MatchmakingSettings { modes });
+    clock::one_tick_an_update(&mut app);
+    app
+}
+
+fn queue(app: &mut App, ticket: Ticket) {
+    app.world_mut().write_message(QueueRequest { ticket });
+}
+
+fn cancel(app: &mut App, party: u32, player: Option<u64>) {
+    app.world_mut().write_message(CancelRequest {
+        party: PartyId(party).into(),
+        player: player.map(|player| PlayerId(player).into()),
+    });
+}
+
+/// Runs one tick and checks the books.
+fn tick(app: &mut App) {
+    app.update();
+    assert!(app.world().resource::<Matchmaker>().conserved());
+}
+
+fn take<M: Message>(app: &mut App) -> Vec<M> {
+    app.world_mut()
+        .resource_mut::<Messages<M>>()
+        .drain()
+        .collect()
+}
+
+fn refused(app: &mut App) -> Vec<TicketError> {
+    take::<TicketRefused>(app)
+        .into_iter()
+        .map(|refused| refused.error)
+        .collect()
+}
+
+#[test]
+fn requests_are_taken_at_once_and_matched_on_the_heartbeat() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(1, 5, 0, 1));
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketQueued>(&mut app),
+        [TicketQueued {
+            ticket: ticket(1, 5, 0, 1)
+        }]
+    );
+    (2..10).for_each(|_| tick(&mut app));
+    assert_eq!(take::<MatchFormed>(&mut app), []);
+    // The second party asks on the tick of the heartbeat itself.
+    queue(&mut app, ticket(2, 5, 0, 10));
+    tick(&mut app);
+    let formed = take::<MatchFormed>(&mut app);
+    assert_eq!(formed.len(), 1);
+    assert_eq!(
+        formed[0].found.groups,
+        [vec![ticket(1, 5, 0, 1)], vec![ticket(2, 5, 0, 10)]]
+    );
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+}
+
+#[test]
+fn a_party_entity_queues_with_its_ticket_and_gives_up_without_it() {
+    let mut app = app(vec![mode(5)]);
+    let [stays, leaves] = [1, 2].map(|party| {
+        let ticket = PartyTicket(ticket(party, 2, 0, 0));
+        app.world_mut().spawn(ticket).id()
+    });
+    tick(&mut app);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 2);
+    app.world_mut().despawn(leaves);
+    tick(&mut app);
+    assert_eq!(
+        app.world().resource::<Matchmaker>().party_of(PlayerId(20)),
+        None
+    );
+    app.world_mut().entity_mut(stays).remove::<PartyTicket>();
+    tick(&mut app);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(refused(&mut app), []);
+}
+
+#[test]
+fn who_logs_out_waits_no_more_from_the_same_tick_on_without_a_plugin_of_sessions() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(1, 2, 0, 0));
+    tick(&mut app);
+    // One that waits already, and one whose party queues in the very tick.
+    queue(&mut app, ticket(2, 2, 0, 0));
+    for player in [11, 20, 99] {
+        app.world_mut().write_message(LoggedOut {
+            client: ClientId(1),
+            player: PlayerId(player),
+            entity: None,
+            reason: LogoutReason::Requested,
+        });
+    }
+    tick(&mut app);
+    let cancelled = take::<TicketCancelled>(&mut app);
+    let parties: Vec<u32> = cancelled.iter().map(|told| told.party.number()).collect();
+    assert_eq!(parties, [1, 2]);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(refused(&mut app), []);
+}
+
+fn lose(app: &mut App, player: u64, client: u32) {
+    app.world_mut().write_message(LinkLost {
+        client: ClientId(client),
+        player: PlayerId(player),
+        entity: None,
+    });
+}
+
+fn come_back(app: &mut App, player: u64, client: u32, before: u32) {
+    app.world_mut().write_message(Resumed {
+        client: ClientId(client),
+        before: ClientId(before),
+        player: PlayerId(player),
+        entity: None,
+    });
+}
+
+fn matches_in(app: &mut App, ticks: u32) -> usize {
+    let formed = (0..ticks).map(|_| {
+        tick(app);
+        take::<MatchFormed>(app).len()
+    });
+    formed.sum()
+}
+
+fn queued(app: &App) -> (usize, Option<u64>) {
+    let matchmaker = app.world().resource::<Matchmaker>();
+    let since = matchmaker
+        .ticket(PartyId(1))
+        .map(|ticket| ticket.since_tick);
+    (matchmaker.waiting(), since)
+}
+
+#[test]
+fn a_party_that_lacks_somebody_is_matched_with_nobody_and_waits_on_when_all_are_back() {
+    let mut app = app(vec![mode(2)]);
+    for party in [1, 2] {
+        queue(&mut app, ticket(party, 2, 0, 0));
+    }
+    tick(&mut app);
+    let (_, since) = queued(&app);
+    // Both of one party are away; one is lost again in the tick in which it came back.
+    lose(&mut app, 10, 1);
+    lose(&mut app, 11, 2);
+    assert_eq!(matches_in(&mut app, 20), 0);
+    assert_eq!(queued(&app), (1, None));
+    come_back(&mut app, 10, 3, 1);
+    come_back(&mut app, 11, 4, 2);
+    lose(&mut app, 11, 4);
+    tick(&mut app);
+    assert_eq!(queued(&app).0, 1);
+    // Nor does it queue anew with somebody away.
+    queue(&mut app, ticket(1, 2, 0, 0));
+    tick(&mut app);
+    assert_eq!(queued(&app).0, 1);
+    come_back(&mut app, 11, 5, 4);
+    tick(&mut app);
+    assert_eq!(queued(&app), (2, since));
+    assert_eq!(matches_in(&mut app, 20), 1);
+}
+
+#[test]
+fn what_is_held_goes_with_who_does_not_come_back_or_wants_it_no_more() {
+    let mut app = app(vec![mode(5)]);
+    for by_request in [false, true] {
+        queue(&mut app, ticket(1, 2, 0, 0));
+        tick(&mut app);
+        lose(&mut app, 10, 1);
+        tick(&mut app);
+        if by_request {
+            cancel(&mut app, 1, Some(11));
+        } else {
+            app.world_mut().write_message(LoggedOut {
+                client: ClientId(1),
+                player: PlayerId(10),
+                entity: None,
+                reason: LogoutReason::Disconnected,
+            });
+        }
+        tick(&mut app);
+        come_back(&mut app, 10, 2, 1);
+        tick(&mut app);
+        assert_eq!(queued(&app), (0, None));
+    }
+}
+
+#[test]
+fn a_proposed_match_is_answered_by_messages() {
+    let mut app = app(vec![ModeSettings {
+        accept_within_s: 10.0,
+        ..mode(1)
+    }]);
+    for party in [1, 2] {
+        queue(&mut app, ticket(party, 1, 0, 0));
+    }
+    (0..10).for_each(|_| tick(&mut app));
+    let proposed = take::<MatchProposed>(&mut app);
+    assert_eq!(proposed.len(), 1);
+    for (player, accept) in [(10, true), (99, true), (20, true)] {
+        app.world_mut().write_message(AnswerRequest {
+            player: PlayerId(player).into(),
+            accept,
+        });
+    }
+    tick(&mut app);
+    let formed = take::<MatchFormed>(&mut app);
+    assert_eq!(formed[0].found, proposed[0].found);
+    assert_eq!(app.world().resource::<MatchmakingStats>().answer_refused, 1);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+}
+
+#[test]
+fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(1, 2, 0, 0));
+    app.world_mut().write_message(BackfillRequest {
+        id: 7,
+        mode: ModeId(0),
+        group: 1,
+        wanted: Backfill {
+            missing: 2,
+            level: 1,
+            ..Backfill::default()
+        },
+    });
+    for party in [Some(1), None] {
+        app.world_mut().write_message(WatchRequest {
+            player: PlayerId(99).into(),
+            party: party.map(|party| PartyId(party).into()),
+        });
+    }
+    tick(&mut app);
+    let filled = take::<MatchFilled>(&mut app);
+    assert_eq!(
+        (filled[0].id, filled[0].group, filled[0].joined.len()),
+        (7, 1, 1)
+    );
+    let stats = app.world().resource::<MatchmakingStats>();
+    assert_eq!(stats.watch_refused, 1, "there is no room");
+    assert!(app.world().resource::<Matchmaker>().conserved());
+}
+
+#[test]
+fn refusals_are_told_and_counted() {
+    let mut app = app(vec![mode(1)]);
+    queue(&mut app, ticket(1, 1, 0, 0));
+    queue(&mut app, ticket(1, 1, 0, 0));
+    queue(&mut app, ticket(2, 2, 0, 0));
+    queue(
+        &mut app,
+        Ticket {
+            mode: ModeId(7),
+            ..ticket(3, 1, 0, 0)
+        },
+    );
+    cancel(&mut app, 9, None);
+    tick(&mut app);
+    assert_eq!(
+        refused(&mut app),
+        [
+            TicketError::PartyQueued {
+                party: PartyId(1).into()
+            },
+            TicketError::LargerThanGroup {
+                party: PartyId(2).into(),
+                size: 2,
+                group_size: 1
+            },
+            TicketError::UnknownMode {
+                party: PartyId(3).into(),
+                mode: ModeId(7),
+                modes: 1
+            },
+            TicketError::NotQueued {
+                party: PartyId(9).into()
+            },
+        ]
+    );
+    let stats = *app.world().resource::<MatchmakingStats>();
+    assert_eq!(
+        stats,
+        MatchmakingStats {
+            queue_refused: 3,
+            cancel_refused: 1,
+            answer_refused: 0,
+            watch_refused: 0,
+        }
+    );
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 1);
+}
+
+#[test]
+fn a_party_that_queues_and_leaves_in_one_tick_is_gone() {
+    let mut app = app(vec![mode(5)]);
+    cancel(&mut app, 4, Some(40));
+    queue(&mut app, ticket(4, 2, 0, 0));
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketCancelled>(&mut app),
+        [TicketCancelled {
+            party: PartyId(4).into(),
+            mode: ModeId(0)
+        }]
+    );
+    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+}
+
+#[test]
+fn strangers_cannot_cancel_and_the_server_can() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(4, 2, 0, 0));
+    cancel(&mut app, 4, Some(77));
+    tick(&mut app);
+    assert_eq!(
+        refused(&mut app),
+        [TicketError::NotAMember {
+            party: PartyId(4).into(),
+            player: PlayerId(77).into()
+        }]
+    );
+    cancel(&mut app, 4, None);
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketCancelled>(&mut app),
+        [TicketCancelled {
+            party: PartyId(4).into(),
+            mode: ModeId(0)
+        }]
+    );
+}
+
+#[test]
+fn a_party_that_waited_too_long_expires_on_a_heartbeat() {
+    let mut app = app(vec![ModeSettings {
+        expire_after_s: 1.0,
+        ..mode(5)
+    }]);
+    queue(&mut app, ticket(1, 1, 0, 1));
+    (1..30).for_each(|_| tick(&mut app));
+    assert_eq!(take::<TicketExpired>(&mut app), []);
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketExpired>(&mut app),
+        [TicketExpired {
+            party: PartyId(1).into(),
+            mode: ModeId(0)
+        }]
+    );
+}
+
+#[test]
+fn a_ticket_from_the_future_waits_from_now_on() {
+    let mut app = app(vec![mode(5)]);
+    queue(&mut app, ticket(1, 1, 0, u64::MAX));
+    tick(&mut app);
+    assert_eq!(
+        take::<TicketQueued>(&mut app),
+        [TicketQueued {
+            ticket: ticket(1, 1, 0, 1)
+        }]
+    );
+}
+
+#[test]
+fn settings_out_of_range_open_no_mode_and_stop_nothing() {
+    let mut app = app(vec![mode(51)]);
+    queue(&mut app, ticket(1, 1, 0, 0));
+    tick(&mut app);
+    assert_eq!(
+        refused(&mut app),
+        [TicketError::UnknownMode {
+            party: PartyId(1).into(),
+            mode: ModeId(0),
+            modes: 0
+        }]
+    );
+}
+
+#[test]
+fn a_matchmaker_that_is_there_before_the_start_is_kept() {
+    let mut app = App::new();
+    app.add_plugins((bevy_time::TimePlugin, MatchmakingPlugin));
+    app.insert_resource(MatchmakingSettings {
+        modes: vec![QueueMode::Groups(mode(5))],
+    });
+    let own = ModeSettings {
+        name: "own".to_owned(),
+        ..mode(3)
+    };
+    app.insert_resource(Matchmaker::new(&[QueueMode::Groups(own)], 20.0).unwrap());
+    clock::one_tick_an_update(&mut app);
+    assert_eq!(app.world().resource::<Matchmaker>().names(), ["own"]);
+}
+
+#[test]
+fn seconds_become_as_many_ticks_as_the_rate_says() {
+    for hz in [7.0, 20.0, 30.0, 60.0, 128.0] {
+        let time = Time::<Fixed>::from_hz(hz);
+        assert_eq!(tick_mhz(&time), hz as u64 * 1000);
+    }
+    let mut app = App::new();
+    let modes = vec![QueueMode::Groups(ModeSettings {
+        open_after_s: 60.0,
+        ..mode(5)
+    })];
+    app.add_plugins((
+        bevy_time::TimePlugin,
+        sim::SimPlugin {
+            tick_hz: Some(30.0),
+        },
+        MatchmakingPlugin,
+    ))
+    .insert_resource(MatchmakingSettings { modes });
+    clock::one_tick_an_update(&mut app);
+    let rules = app.world().resource::<Matchmaker>().modes()[0].rules();
+    assert_eq!(rules.open_after_ticks, 1800);
+}
+
+#[test]
+fn who_waits_is_part_of_the_state_hash() {
+    let hash = |party: Option<u32>| {
+        let mut app = app(vec![mode(5)]);
+        if let Some(party) = party {
+            queue(&mut app, ticket(party, 1, 0, 0));
+        }
+        tick(&mut app);
+        state_hash(app.world_mut())
+    };
+    assert_eq!(hash(Some(1)), hash(Some(1)));
+    assert_ne!(hash(Some(1)), hash(Some(2)));
+    assert_ne!(hash(Some(1)), hash(None));
+}
+
+#[test]
+fn settings_are_read_from_ron_and_unknown_fields_are_refused() {
+    let settings: MatchmakingSettings =
+        ron::from_str("(modes: [Groups((name: \"duel\", group_size: 1))])").unwrap();
+    assert_eq!(settings.modes.len(), 1);
+    assert!(ron::from_str::<MatchmakingSettings>("(mode: [])").is_err());
+}
