@@ -21,7 +21,6 @@
 //! | `net` | clients over UDP: tokens, handshakes, sealed packets, sockets |
 //! | `web` | clients in browsers, over WebSockets; with `net` |
 //! | `webtransport` | the same over WebTransport besides; with `web` |
-//! | `inspect` | metrics for Prometheus, and a page that shows a running server; with `net` |
 //! | `count-alloc`, `leak-track` | what is allocated in each set of a tick; what of it is never freed, by call stack |
 //! | `reflect` | `Reflect` on most public components and settings |
 //! | `diagnostics` | what the plugins count, as Bevy diagnostics |
@@ -71,7 +70,6 @@
 //! | [`net`] | reliable and unreliable messages over links that lose packets; with the feature `net` sealed, by token, over UDP |
 //! | [`directory`] | players that persist: stores, leases, saves |
 //! | `diagnostics` | what the plugins count, for whatever shows Bevy diagnostics |
-//! | `inspect` | a running server to look at: metrics, readiness, a page |
 //! | [`server`] | a server ready to run |
 //! | [`prelude`] | what an embedder imports |
 //! | [`guide`] | how to, a page a task |
@@ -110,8 +108,6 @@ pub mod directory;
 pub mod guide;
 #[cfg(feature = "server")]
 pub mod inbox;
-#[cfg(feature = "inspect")]
-pub mod inspect;
 #[cfg(feature = "server")]
 pub mod instance;
 pub mod map;

@@ -14,15 +14,15 @@ use hyper::{Request, Response, StatusCode};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// What is answered.
-pub(crate) type Answer = Response<Full<Bytes>>;
+pub type Answer = Response<Full<Bytes>>;
 
 /// A text.
-pub(crate) fn text_answer(status: StatusCode, text: String) -> Answer {
+pub fn text_answer(status: StatusCode, text: String) -> Answer {
     typed_answer(status, "text/plain; charset=utf-8", text.into())
 }
 
 /// A body of this type. A browser keeps none of it, and loads nothing for it from elsewhere.
-pub(crate) fn typed_answer(status: StatusCode, what: &'static str, body: Bytes) -> Answer {
+pub fn typed_answer(status: StatusCode, what: &'static str, body: Bytes) -> Answer {
     let mut answer = Response::new(Full::new(body));
     *answer.status_mut() = status;
     for (name, value) in [
@@ -44,7 +44,7 @@ pub(crate) fn typed_answer(status: StatusCode, what: &'static str, body: Bytes) 
 }
 
 /// The key to say in the answer to a request that is to go on as a WebSocket; none where it is not, or of another version than 13.
-pub(crate) fn websocket_key(request: &Request<Incoming>) -> Option<HeaderValue> {
+pub fn websocket_key(request: &Request<Incoming>) -> Option<HeaderValue> {
     let fields = request.headers();
     let has = |name, wanted: &str| {
         let value = fields.get(name).and_then(|value| value.to_str().ok());
@@ -57,10 +57,7 @@ pub(crate) fn websocket_key(request: &Request<Incoming>) -> Option<HeaderValue> 
 }
 
 /// A request goes on as a WebSocket once this is answered.
-pub(crate) fn websocket_answer(
-    request: &mut Request<Incoming>,
-    key: HeaderValue,
-) -> (OnUpgrade, Answer) {
+pub fn websocket_answer(request: &mut Request<Incoming>, key: HeaderValue) -> (OnUpgrade, Answer) {
     let upgrade = hyper::upgrade::on(request);
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -75,7 +72,7 @@ pub(crate) fn websocket_answer(
 }
 
 /// Whether a `Host` names this machine's loopback.
-pub(crate) fn is_loopback(host: &str) -> bool {
+pub fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
@@ -85,7 +82,7 @@ pub(crate) fn is_loopback(host: &str) -> bool {
 }
 
 /// Whether a page of another site asks: its origin betrays it.
-pub(crate) fn is_foreign(host: Option<&str>, origin: Option<&str>) -> bool {
+pub fn is_foreign(host: Option<&str>, origin: Option<&str>) -> bool {
     let of_page = origin.and_then(|origin| origin.split_once("://"));
     origin.is_some() && of_page.map(|(_, host)| host) != host
 }

@@ -121,8 +121,9 @@ mod counters;
 mod endpoint;
 #[cfg(feature = "net")]
 mod handshake;
-#[cfg(any(feature = "inspect", feature = "web"))]
-pub(crate) mod http;
+#[cfg(feature = "http")]
+#[doc(hidden)]
+pub mod http;
 #[cfg(any(test, feature = "bench"))]
 pub mod link;
 mod mtu;

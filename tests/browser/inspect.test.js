@@ -7,7 +7,7 @@ import { PATIENCE_MS, metrics, pacedRun, serve, until } from "./server.js";
 
 /** @typedef {{scene: number, tick: number, count: number, size: [number, number], ids: Uint32Array, kinds: Uint8Array, places: [number, number][]}} Dots */
 
-/** A frame of dots: see `src/inspect/frames.rs`. @param {string | Buffer} frame @returns {Dots | null} */
+/** A frame of dots: see `crates/throng_inspect/src/frames.rs`. @param {string | Buffer} frame @returns {Dots | null} */
 function dotsOf(frame) {
   if (typeof frame === "string" || frame.readUInt32LE(0) !== 1) return null;
   const count = frame.readUInt32LE(24);

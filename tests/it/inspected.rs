@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use bevy_ecs::world::World;
 use serde_json::Value;
 use throng::directory::MemoryDisk;
-use throng::inspect::{
-    CONNECTIONS_MAX, DOT_BYTES, DOTS_HEAD_BYTES, InspectPlugin, InspectSettings, InspectStats,
-    Inspector, PAGES_MAX, open_inspector,
-};
 use throng::nav::NavStats;
 use throng::net::{ListenSettings, SecretKey, listen};
 use throng::outbox::OutboxStats;
 use throng::prelude::*;
+use throng_inspect::{
+    CONNECTIONS_MAX, DOT_BYTES, DOTS_HEAD_BYTES, InspectPlugin, InspectSettings, InspectStats,
+    Inspector, PAGES_MAX, open_inspector,
+};
 use throng_scenario::crowd::CrowdPlugin;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::handshake::HandshakeError;

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 use std::process::Stdio;
 
 use serde_json::Value;
-use throng::inspect::{
+use throng::prelude::*;
+use throng_inspect::{
     CueProposal, InspectPlugin, InspectSettings, Inspector, PAGE_CUES_MAX, open_inspector,
 };
-use throng::prelude::*;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::inspected::{Page, inspected, wait_for};

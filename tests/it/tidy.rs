@@ -18,7 +18,7 @@ const TABLES: [&str; 1] = ["numbers_must_be_finite_and_in_range"];
 
 /// The folders and files of the package `throng`, from the bottom up; between packages Cargo sees to it. Each may import what is below it, and nothing beside it but what
 /// [`BESIDE`] says.
-const TIERS: [&[&str]; 10] = [
+const TIERS: [&[&str]; 9] = [
     &["memory"],
     &["sim", "world", "map", "wire"],
     &["nav", "aoi", "inbox", "outbox"],
@@ -27,7 +27,6 @@ const TIERS: [&[&str]; 10] = [
     &["net"],
     &["server"],
     &["diagnostics"],
-    &["inspect"],
     &["lib", "prelude", "guide"],
 ];
 
@@ -79,8 +78,8 @@ const FILES: [&str; 9] = [
     "net/web/",
     "outbox/",
     "directory/sqlite/",
-    "inspect/server/",
     "throng_cli/",
+    "throng_inspect/server/",
     "throng_scenario/scenario/read.rs",
 ];
 

@@ -11,7 +11,7 @@ const ASK_MS = 1000;
 /** An object of the server's truth. */
 export type Ghost = { id: number; at: Vec };
 
-/** The newest frame of dots, as the live page gets it; `src/inspect/frames.rs` has its bytes. */
+/** The newest frame of dots, as the live page gets it; `crates/throng_inspect/src/frames.rs` has its bytes. */
 export class Ghosts {
   isOn = false;
   /** The tick after which they were so. */

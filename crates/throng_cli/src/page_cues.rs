@@ -2,7 +2,7 @@
 
 use ron::extensions::Extensions;
 
-use throng::inspect::{CueProposal, Inspector};
+use throng_inspect::{CueProposal, Inspector};
 use throng_scenario::{Loaded, Scenario, ScenarioRun};
 
 /// Proposals of each sort, at most.

@@ -20,7 +20,6 @@ use super::{
 };
 use throng::aoi::Viewer;
 use throng::directory::{Directory, PlayerLoaded};
-use throng::inspect::{InspectPlugin, InspectSettings, open_inspector};
 use throng::map::{MapEdited, SceneMap};
 use throng::net::{
     ListenError, ListenSettings, ListeningSocket, ListeningWeb, SecretKey, UdpStats, WebStats,
@@ -32,6 +31,7 @@ use throng::session::{LoggedIn, PlayerAsked, PlayerRequest, Sessions, control};
 use throng::sim::{SimTick, TickTimings};
 use throng::wire::ClientId;
 use throng::world::{KindClass, ObjectKinds, PlayerId, Scenes};
+use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
 use throng_scenario::crowd::{
     ATTRIBUTE_NAMES, CrowdId, CrowdSpec, Crowds, Idle, SyntheticClients, rest, spawn_individual,
 };

@@ -31,10 +31,10 @@ use super::{
 use pace::PagedPace;
 use printed::PrintedRun;
 use table::{table, wrong_lines};
-use throng::inspect::InspectPlugin;
 use throng::map;
 use throng::memory::process_memory;
 use throng::server::Pace;
+use throng_inspect::InspectPlugin;
 use throng_scenario::crowd::ATTRIBUTE_NAMES;
 use throng_scenario::{
     self as scenario, Behaviours, Expectation, Loaded, Mistake, Report, RunOptions, Scenario,

@@ -7,10 +7,8 @@ use std::time::Duration;
 use bevy_ecs::prelude::*;
 
 use crate::Failure;
-use throng::inspect::{
-    InspectSettings, Inspector, PaceWish, RunPace, answer_pages, open_inspector,
-};
 use throng::sim::clock::Stopwatch;
+use throng_inspect::{InspectSettings, Inspector, PaceWish, RunPace, answer_pages, open_inspector};
 
 /// How it begins: with nothing done, so that whoever opens the page misses nothing.
 const BEGINNING: RunPace = RunPace {

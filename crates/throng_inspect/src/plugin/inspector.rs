@@ -13,15 +13,15 @@ use tokio::sync::mpsc::{self, Receiver};
 
 use super::pages::PagesShown;
 use super::{NotedTicks, gather};
-use crate::inspect::routes::InspectAccess;
-use crate::inspect::server::{InspectServer, InspectedListener, Takes};
-use crate::inspect::traffic::{
+use crate::routes::InspectAccess;
+use crate::server::{InspectServer, InspectedListener, Takes};
+use crate::traffic::{
     CueProposal, InspectCounters, InspectNews, InspectStats, InspectStatus, InspectWish, PaceWish,
     PageNews, RunPace, WISHES_MAX,
 };
-use crate::memory::memory_by_module;
-use crate::session::Sessions;
-use crate::sim::clock::Stopwatch;
+use throng::memory::memory_by_module;
+use throng::session::Sessions;
+use throng::sim::clock::Stopwatch;
 
 /// How often numbers are gathered a second, at most.
 pub const GATHERINGS_PER_S: u32 = 4;

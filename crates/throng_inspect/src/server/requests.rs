@@ -13,10 +13,10 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
 use super::{InspectShared, STUCK_S, pages};
-use crate::inspect::exposition::exposition;
-use crate::inspect::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
-use crate::inspect::traffic::{InspectCounters, InspectWish};
-use crate::net::http::{Answer, text_answer, typed_answer, websocket_answer, websocket_key};
+use crate::exposition::exposition;
+use crate::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
+use crate::traffic::{InspectCounters, InspectWish};
+use throng::net::http::{Answer, text_answer, typed_answer, websocket_answer, websocket_key};
 
 /// How long a request may take to come.
 const HEAD_PATIENCE: Duration = Duration::from_secs(5);
@@ -30,12 +30,12 @@ const HEAD_FIELDS_MAX: usize = 64;
 
 /// The page as it is written, in the order of [`PAGE_PATHS`].
 const FILES: [(&str, &str); PAGE_PATHS.len()] = [
-    (HTML, include_str!("../../../assets/inspect/page.html")),
-    (CSS, include_str!("../../../assets/inspect/page.css")),
-    (SCRIPT, include_str!("../../../assets/inspect/page.js")),
-    (SCRIPT, include_str!("../../../assets/inspect/map.js")),
-    (SCRIPT, include_str!("../../../assets/inspect/picture.js")),
-    (SCRIPT, include_str!("../../../assets/inspect/ticks.js")),
+    (HTML, include_str!("../../page/page.html")),
+    (CSS, include_str!("../../page/page.css")),
+    (SCRIPT, include_str!("../../page/page.js")),
+    (SCRIPT, include_str!("../../page/map.js")),
+    (SCRIPT, include_str!("../../page/picture.js")),
+    (SCRIPT, include_str!("../../page/ticks.js")),
 ];
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";

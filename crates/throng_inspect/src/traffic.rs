@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::exposition::MetricFamily;
-use crate::map::TileMap;
+use throng::map::TileMap;
 
 /// Connections that are open at a time at an address, at most.
 pub const CONNECTIONS_MAX: usize = 64;

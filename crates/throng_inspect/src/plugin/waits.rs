@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 use serde_json::{Value, json};
 
-use crate::inspect::waiting::wait_sentence;
-use crate::matchmaking::{Matchmaker, Ticket, TicketParty};
-use crate::world::{PartyId, PlayerId};
+use crate::waiting::wait_sentence;
+use throng::matchmaking::{Matchmaker, Ticket, TicketParty};
+use throng::world::{PartyId, PlayerId};
 
 /// Parties that are listed, at most.
 const LISTED_MAX: usize = 20;

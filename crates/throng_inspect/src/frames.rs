@@ -12,7 +12,7 @@
 
 use glam::Vec2;
 
-use crate::map::TileMap;
+use throng::map::TileMap;
 
 /// Bytes in front of the dots: a multiple of four, so that what follows can be read as it lies.
 pub const DOTS_HEAD_BYTES: usize = 32;

@@ -4,13 +4,13 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::NotedTicks;
-use crate::aoi::AoiStats;
-use crate::inbox::Inbox;
-use crate::inspect::ticks::{SETS, SlowTick, TickDeeds, TimedTick};
-use crate::nav::NavStats;
-use crate::session::SessionStats;
-use crate::sim::{SimSystems, SimTick, TickTimings};
-use crate::sync::SyncStats;
+use crate::ticks::{SETS, SlowTick, TickDeeds, TimedTick};
+use throng::aoi::AoiStats;
+use throng::inbox::Inbox;
+use throng::nav::NavStats;
+use throng::session::SessionStats;
+use throng::sim::{SimSystems, SimTick, TickTimings};
+use throng::sync::SyncStats;
 
 /// Sets that are named in the line about a slow tick, at most.
 const CAUSES_MAX: usize = 3;

@@ -1,7 +1,7 @@
 //! Why a viewer sees another object, or does not.
 
-use crate::aoi::{SceneViews, ViewException, ViewFilter, ViewTraits};
-use crate::world::{KindClass, Visibility};
+use throng::aoi::{SceneViews, ViewException, ViewFilter, ViewTraits};
+use throng::world::{KindClass, Visibility};
 
 /// What decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -234,7 +234,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::aoi::{Profile, Sight, ViewCaps};
+    use throng::aoi::{Profile, Sight, ViewCaps};
 
     /// One of a scene.
     #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Why a party waits for a match, in words.
 
-use crate::matchmaking::WaitReason;
+use throng::matchmaking::WaitReason;
 
 /// A sentence for a person, behind "it waits: ". A tick lasts `tick_s` seconds.
 #[must_use]

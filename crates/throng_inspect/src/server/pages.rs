@@ -16,8 +16,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::{InspectShared, Takes};
-use crate::inspect::frames::map_frame;
-use crate::inspect::traffic::{
+use crate::frames::map_frame;
+use crate::traffic::{
     InspectCounters, InspectWish, PAGES_MAX, PageCue, PageLook, PageNews, PagePace,
 };
 

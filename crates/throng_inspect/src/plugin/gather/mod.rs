@@ -19,15 +19,15 @@ use players::of_web;
 use players::{of_directory, of_inbox, of_matchmaking, of_net, of_outbox, of_sessions, of_sync};
 
 use super::NotedTicks;
-use crate::aoi::AoiStats;
-use crate::inspect::exposition::{MetricFamily, MetricType};
-use crate::inspect::traffic::InspectStats;
-use crate::instance::{InstanceStats, Instances};
-use crate::memory::process_memory;
-use crate::movement::MovementStats;
-use crate::nav::NavStats;
-use crate::sim::{Overload, OverloadLevel, OverloadStats, SimSystems, SimTick};
-use crate::world::{KindClass, Object, ObjectKinds, Scenes};
+use crate::exposition::{MetricFamily, MetricType};
+use crate::traffic::InspectStats;
+use throng::aoi::AoiStats;
+use throng::instance::{InstanceStats, Instances};
+use throng::memory::process_memory;
+use throng::movement::MovementStats;
+use throng::nav::NavStats;
+use throng::sim::{Overload, OverloadLevel, OverloadStats, SimSystems, SimTick};
+use throng::world::{KindClass, Object, ObjectKinds, Scenes};
 
 type Families = Vec<MetricFamily>;
 

@@ -9,10 +9,10 @@ use super::heats::HeatWatch;
 use super::picked::{picked, waiting_party};
 use super::summary::{hello, state};
 use super::waits::WaitWatch;
-use crate::inspect::frames::{Dot, dots_frame};
-use crate::inspect::traffic::{CueProposal, HeatOf, InspectStats, PageLook, PageNews, RunPace};
-use crate::map::SceneMap;
-use crate::world::{Object, Position, Scene, SceneId, Scenes, TeamId};
+use crate::frames::{Dot, dots_frame};
+use crate::traffic::{CueProposal, HeatOf, InspectStats, PageLook, PageNews, RunPace};
+use throng::map::SceneMap;
+use throng::world::{Object, Position, Scene, SceneId, Scenes, TeamId};
 
 /// How often a second a page is told the crowd, at most.
 const CROWDS_PER_S: f64 = 10.0;
@@ -285,8 +285,8 @@ impl PagesShown {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inspect::plugin::NotedTicks;
-    use crate::sim::SimTick;
+    use crate::plugin::NotedTicks;
+    use throng::sim::SimTick;
 
     /// What is told in a world without scenes, after each of these ticks, at 20 a second: greetings, and figures.
     fn told(pages: &mut PagesShown, ticks: impl Iterator<Item = u64>) -> (usize, usize) {

@@ -30,9 +30,9 @@ pub use inspector::{
 };
 
 use super::ticks::TickHistory;
-use crate::sim::{self, TickObservers};
+use throng::sim::{self, TickObservers};
 
-/// Notes how long ticks take where [`TimingPlugin`](crate::sim::TimingPlugin) times them, writes a warning about slow ones (at
+/// Notes how long ticks take where [`TimingPlugin`](throng::sim::TimingPlugin) times them, writes a warning about slow ones (at
 /// most one a second), and answers whoever looks at the server once [`open_inspector`] was called. Without that it costs a few
 /// additions a tick.
 #[derive(Clone, Copy, Debug, Default)]

@@ -26,7 +26,7 @@
 //! [`MEMORY_EVERY_S`] seconds. At most [`CONNECTIONS_MAX`] connections are open at an address, each for
 //! [`CONNECTION_S_MAX`] seconds; who comes beyond is closed at once. Nothing here is game state.
 //!
-//! The page is plain HTML, CSS and JavaScript under `assets/inspect`, in the binary as it is written: types are said in JSDoc, nothing
+//! The page is plain HTML, CSS and JavaScript under `page`, in the binary as it is written: types are said in JSDoc, nothing
 //! is built, no framework is used, and nothing is fetched from elsewhere. It is told the crowd of its scene ten times a second,
 //! as bytes; figures twice, and what there is to say of the object that it looks at five times, as JSON. Whose reasons to wait for a
 //! match it shows, and which heat of cells, it says: what nobody asks for is not computed. A page that does not read what it is
@@ -43,6 +43,17 @@
 //! A page and its figures are for operators. A page that listens beyond this machine asks for a token; what listens on
 //! it asks that the browser's page came from there, so that no page from elsewhere can look over its shoulder. Metrics ask for no
 //! token: whoever reaches their address reads them.
+#![warn(missing_docs)]
+
+/// What the README shows compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+#[cfg(test)]
+#[macro_use]
+#[path = "../../../tests/draws.rs"]
+mod draws;
 
 mod exposition;
 mod frames;

@@ -5,23 +5,23 @@ use serde_json::{Value, json};
 
 use super::NotedTicks;
 use super::gather::{count_classes, count_states};
-use crate::aoi::{AoiSettings, AoiStats, InterestSpec};
-use crate::directory::Directory;
-use crate::inbox::Inbox;
-use crate::inspect::ticks::{SlowTick, TimedTick};
-use crate::inspect::traffic::{CueProposal, InspectStats, RunPace};
-use crate::map::SceneMap;
-use crate::matchmaking::Matchmaker;
-use crate::memory::process_memory;
-use crate::nav::NavStats;
-use crate::net::ListeningSocket;
+use crate::ticks::{SlowTick, TimedTick};
+use crate::traffic::{CueProposal, InspectStats, RunPace};
+use throng::aoi::{AoiSettings, AoiStats, InterestSpec};
+use throng::directory::Directory;
+use throng::inbox::Inbox;
+use throng::map::SceneMap;
+use throng::matchmaking::Matchmaker;
+use throng::memory::process_memory;
+use throng::nav::NavStats;
+use throng::net::ListeningSocket;
 #[cfg(feature = "web")]
-use crate::net::ListeningWeb;
-use crate::outbox::OutboxStats;
-use crate::session::{SessionStats, Sessions};
-use crate::sim::{Overload, SimSystems, SimTick};
-use crate::sync::SyncStats;
-use crate::world::{ObjectKinds, Scene, SceneObjects, Scenes};
+use throng::net::ListeningWeb;
+use throng::outbox::OutboxStats;
+use throng::session::{SessionStats, Sessions};
+use throng::sim::{Overload, SimSystems, SimTick};
+use throng::sync::SyncStats;
+use throng::world::{ObjectKinds, Scene, SceneObjects, Scenes};
 
 /// Scenes and modes that are listed, at most.
 const LISTED_MAX: usize = 64;
@@ -42,7 +42,7 @@ pub(super) fn hello(
     // Where a browser walks in, if one can.
     #[cfg(feature = "web")]
     let walk_port =
-        (world.get_resource::<crate::net::ListeningWeb>()).map(|web| web.address().port());
+        (world.get_resource::<throng::net::ListeningWeb>()).map(|web| web.address().port());
     #[cfg(not(feature = "web"))]
     let walk_port: Option<u16> = None;
     let hello = json!({

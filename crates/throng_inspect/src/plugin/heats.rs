@@ -6,12 +6,12 @@ use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use glam::Vec2;
 
-use crate::aoi::{AoiSettings, InterestSpec, SceneInterest};
-use crate::inspect::heat::{HeatGrid, heat_frame};
-use crate::inspect::traffic::HeatOf;
-use crate::map::SceneMap;
-use crate::nav::PathFound;
-use crate::world::{KindClass, Position, Scene, SceneId, SceneObjects, Scenes};
+use crate::heat::{HeatGrid, heat_frame};
+use crate::traffic::HeatOf;
+use throng::aoi::{AoiSettings, InterestSpec, SceneInterest};
+use throng::map::SceneMap;
+use throng::nav::PathFound;
+use throng::world::{KindClass, Position, Scene, SceneId, SceneObjects, Scenes};
 
 /// How much of the nodes is kept from a frame of heat to the next: what was searched ten frames ago counts a third.
 const KEPT: f32 = 0.9;

@@ -5,15 +5,15 @@ use glam::Vec2;
 use serde_json::{Value as Json, json};
 
 use super::waits::{WaitWatch, party_of};
-use crate::aoi::{SceneInterest, ViewRules};
-use crate::inspect::why::{PairRules, sight_reason};
-use crate::map::SceneMap;
-use crate::matchmaking::{Matchmaker, TicketParty};
-use crate::nav::Path;
-use crate::session::ControlledBy;
-use crate::sync::Attributes;
-use crate::wire::Value;
-use crate::world::{
+use crate::why::{PairRules, sight_reason};
+use throng::aoi::{SceneInterest, ViewRules};
+use throng::map::SceneMap;
+use throng::matchmaking::{Matchmaker, TicketParty};
+use throng::nav::Path;
+use throng::session::ControlledBy;
+use throng::sync::Attributes;
+use throng::wire::Value;
+use throng::world::{
     GuildId, KindClass, Object, ObjectId, ObjectKinds, PartyId, PlayerId, Position, SceneId,
     SceneObjects, Scenes, TeamId, Velocity,
 };

@@ -4,16 +4,16 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::{Families, counter, each, gauge};
-use crate::directory::{Directory, DirectoryStats};
-use crate::inbox::Inbox;
-use crate::inspect::exposition::{MetricFamily, MetricType};
-use crate::matchmaking::Matchmaker;
-use crate::net::ListeningSocket;
+use crate::exposition::{MetricFamily, MetricType};
+use throng::directory::{Directory, DirectoryStats};
+use throng::inbox::Inbox;
+use throng::matchmaking::Matchmaker;
+use throng::net::ListeningSocket;
 #[cfg(feature = "web")]
-use crate::net::ListeningWeb;
-use crate::outbox::{Outbox, OutboxStats};
-use crate::session::{SessionState, SessionStats, Sessions};
-use crate::sync::SyncStats;
+use throng::net::ListeningWeb;
+use throng::outbox::{Outbox, OutboxStats};
+use throng::session::{SessionState, SessionStats, Sessions};
+use throng::sync::SyncStats;
 
 /// Modes of matchmaking that are told apart, at most.
 const MODES_MAX: usize = 32;
