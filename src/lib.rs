@@ -171,14 +171,12 @@ mod sim {
 #[cfg(not(feature = "server"))]
 pub mod sync {
     //! What a client knows of its surroundings, and how its own object walks ahead of the server.
-    mod mirror;
     mod predictor;
-    mod server_clock;
-    pub use mirror::{
+    pub use predictor::{Correction, Predictor, UNHANDLED_MAX};
+    pub use throng_protocol::mirror::{
         AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote, OwnPosition,
     };
-    pub use predictor::{Correction, Predictor, UNHANDLED_MAX};
-    pub use server_clock::{CLOCK_SAMPLES, ServerClock};
+    pub use throng_protocol::server_clock::{CLOCK_SAMPLES, ServerClock};
 }
 #[cfg(not(feature = "server"))]
 pub mod world {

@@ -19,8 +19,8 @@
 use std::collections::VecDeque;
 
 use glam::Vec2;
+use throng_protocol::mirror::{Mirror, OwnPosition};
 
-use super::mirror::{Mirror, OwnPosition};
 use crate::movement::{Credit, MoveRules, PlayerStep};
 use crate::wire::{ClientInput, InputMotion, is_newer};
 use crate::world::PlayerMotion;

@@ -9,8 +9,8 @@
 use std::fmt;
 
 use smallvec::SmallVec;
+use throng_core::memory::MemoryUse;
 
-use crate::memory::MemoryUse;
 use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute};
 
 /// Bytes that need no allocation: some six values of two bytes. 23 and 39 take as long.

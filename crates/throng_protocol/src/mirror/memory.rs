@@ -1,7 +1,8 @@
 //! What a client's mirror holds.
 
+use throng_core::memory::{MemoryUse, each};
+
 use super::Mirror;
-use crate::memory::{MemoryUse, each};
 
 impl MemoryUse for Mirror {
     fn heap_bytes(&self) -> usize {

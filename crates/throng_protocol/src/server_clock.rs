@@ -36,7 +36,7 @@ struct ClockSample {
 }
 
 impl ServerClock {
-    /// A clock of ticks of so many seconds, as [`Mirror::tick_s`](super::Mirror::tick_s) knows it after the greeting. Where that is
+    /// A clock of ticks of so many seconds, as [`Mirror::tick_s`](crate::mirror::Mirror::tick_s) knows it after the greeting. Where that is
     /// no length of time it counts as a second.
     #[must_use]
     pub fn new(tick_s: f32) -> Self {

@@ -3,10 +3,7 @@
 //! Reliable packets must follow each other without a gap. Unreliable ones may be lost, come twice or late: a motion is taken
 //! if it is of an object that is known and newer than the one held, and forgotten otherwise.
 
-// The fuzzer builds this file by itself.
-#[path = "mirror/attribute_values.rs"]
 mod attribute_values;
-#[path = "mirror/memory.rs"]
 mod memory;
 #[cfg(test)]
 mod tests;

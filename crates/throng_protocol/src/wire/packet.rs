@@ -9,9 +9,10 @@
 //!
 //! Cost: one copy a message, no allocation after warm-up.
 
+use throng_core::memory::MemoryUse;
+
 use super::codec::{Reader, WireError, write_varint};
 use super::{ClientId, PROTOCOL_VERSION};
-use crate::memory::MemoryUse;
 
 /// Bytes of a packet's header.
 pub const PACKET_HEADER_BYTES: usize = 8;

@@ -63,7 +63,7 @@ impl Motion {
 
     /// Whether the motion nearest to this velocity stays where it is.
     #[must_use]
-    pub(crate) fn is_rest(velocity: Vec2) -> bool {
+    pub fn is_rest(velocity: Vec2) -> bool {
         let moves = |axis: f32| (axis * VELOCITY_UNITS).abs() >= 0.5;
         !(moves(velocity.x) || moves(velocity.y))
     }
@@ -275,7 +275,7 @@ pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
 impl<'a> ServerMessage<'a> {
     /// Whether a message of this kind is an *Announce*.
     #[must_use]
-    pub(crate) const fn is_announce(kind: u8) -> bool {
+    pub const fn is_announce(kind: u8) -> bool {
         kind == ANNOUNCE
     }
 

@@ -66,7 +66,7 @@ const TIME_RATE: u8 = 20;
 impl SessionNotice {
     /// Whether a message of this kind is a notice.
     #[must_use]
-    pub(crate) const fn is_notice(kind: u8) -> bool {
+    pub const fn is_notice(kind: u8) -> bool {
         QUEUED <= kind && kind <= TIME_RATE
     }
 
