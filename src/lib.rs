@@ -18,7 +18,6 @@
 //! | `png` | maps in PNG files |
 //! | `trace` | a span for each set, system and schedule, through `tracing` |
 //! | `bench` | what the systems are measured with and beside |
-//! | `lookups` | players elsewhere are looked up, with a cache |
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
 //! | `net` | clients over UDP: tokens, handshakes, sealed packets, sockets |
 //! | `web` | clients in browsers, over WebSockets; with `net` |

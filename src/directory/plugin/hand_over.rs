@@ -78,7 +78,6 @@ pub(super) fn hand_over(world: &mut World) {
         let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
         let mut events = Vec::new();
         open.order_save(now_ms, &mut events);
-        #[cfg(feature = "lookups")]
         open.order_look_up(now_ms);
         let unsaved = open.ledger.unsaved();
         let mut stats = world.resource_mut::<DirectoryStats>();
