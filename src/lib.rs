@@ -163,7 +163,7 @@ pub mod movement {
     pub use ground::Ground;
     pub use step::{PlayerStep, direction_of, step_m};
 }
-#[cfg(not(feature = "server"))]
+#[cfg(all(feature = "net", not(feature = "server")))]
 mod sim {
     pub use throng_core::clock;
 }

@@ -1,68 +1,19 @@
-//! Obstacle maps: which tiles are blocked, which free tiles are connected, and how maps come about.
+//! Obstacle maps of scenes and their edits in the tick, on the maps of `throng_nav`.
 //!
 //! ```text
-//!  .map .raw .tmap .png ──▶ [load] ─────┐                    ┌──▶ rows, columns: 64 tiles a read, four directions
-//!  recipe + seed ──────▶ [generate] ────┼──▶ [`TileMap`] ────┤
-//!  rectangle ──────────▶ [edit] ────────┘                    └──▶ regions: reachability in O(1)
+//! edit_map ──▶ SceneMap ──▶ MapEdited ──▶ those who depend on it
+//!                 └─ settled over the following ticks
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `tiles` | [`TileMap`]: the tiles, row by row and column by column |
-//! | `rect` | [`TileRect`], and how large a map may be |
-//! | `bit_plane` | a bit a tile, 64 a read |
-//! | `regions/` | which free tiles are connected |
-//! | `edits` | [`TileEdit`]: what may be done to the tiles of a rectangle |
-//! | `erode` | maps for bodies wider than a tile |
-//! | `nearest`, `line` | the nearest free tile; lines of sight |
-//! | `parts` | [`MapPart`]: what others prepared of the tiles, and a `.tmap` keeps |
-//! | `formats/`, `io` | file formats, between bytes and maps; files |
-//! | `generate/` | maps from a recipe and a seed |
-//! | `error` | [`MapError`] |
 //! | `plugin` | [`SceneMap`]: the map of a scene, and its edits in the tick |
-//!
-//! A tile is a square of the map, x to the right and y down. Everything outside a map is blocked. Heights, doors that
-//! open one way and costs of terrain are deliberately absent: a tile is free or it is not.
-//!
-//! Invariants: the two bit planes are always in step; so are the regions, but that after a large cut they may be too large
-//! until the map is settled; a map never has more than [`SIDE_MAX`] tiles a
-//! side and [`TILES_MAX`] in all, checked before anything is allocated.
-//!
-//! Cost: a quarter of a byte a tile for the planes, one byte a tile for up to 254 regions of 64 tiles or more, two for up
-//! to 65,534; smaller ones take none of their own. An edit costs what its
-//! rectangle and the smaller of the pieces that it joins or splits cost, up to a limit; what goes beyond it is left to
-//! [`TileMap::settle`], a slice at a time.
+//! | `throng_nav::map` | [`TileMap`]: tiles, regions, edits, file formats, the generator |
 
-mod bit_plane;
-mod edits;
-mod erode;
-mod error;
-mod formats;
-mod generate;
-mod io;
-mod line;
-mod nearest;
-mod parts;
 #[cfg(feature = "server")]
 mod plugin;
-mod rect;
-mod regions;
-mod tiles;
 
-pub use bit_plane::BitPlane;
-#[cfg(feature = "server")]
-pub(crate) use bit_plane::transpose_block;
-pub use edits::{TileEdit, TilePattern};
-pub use error::{MapError, SourcePlace};
-pub use formats::{MapFormat, decode, decode_patches, encode};
-pub use generate::{
-    CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate, survey,
-};
-pub use io::{FILE_BYTES_MAX, load, load_patches, save};
-pub use parts::MapPart;
 #[cfg(feature = "server")]
 pub(crate) use plugin::settle_share;
 #[cfg(feature = "server")]
 pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
-pub use rect::{SIDE_MAX, TILES_MAX, TileRect};
-pub use regions::RegionId;
-pub use tiles::{MapMemory, TileMap};
+pub use throng_nav::map::*;

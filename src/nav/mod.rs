@@ -1,58 +1,24 @@
-//! Navigation: shortest paths on tile maps, exact also right after an edit.
+//! Navigation in the tick, on the searches of `throng_nav`: shortest paths on tile maps, exact also right after an edit.
 //!
 //! ```text
-//!                      ┌ AStar ───────── astar ─┐
-//! TileMap ─▶ [`NavMap`] ┤ Jps… ─ jump ◀─ tiles, bits, planes, table   ├─▶ [`Search::find`] ─▶ Outcome + waypoints
-//!   edit ─▶ follow_edit └ JpsGraph ────── graph ◀─ planes ┘      ▲ nodes, open_list: scratch of a thread
+//! PathRequest ──▶ queue ──▶ Search on the scene's map ──▶ Path, PathFound or PathFailed
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `algorithm` | the seven algorithms by name |
-//! | `rule` | the two movement rules, and where walks turn under each |
-//! | `cost`, `direction`, `key` | exact integer costs; the eight steps; a tile in four bytes |
-//! | `walks/` | where walks over a map end, and the successors that follow |
-//! | `prepared/` | what is built of a map once: sign planes, the graph of jump points with landmarks |
-//! | `reference/` | what those are measured beside: walks tile by tile, tables of steps |
-//! | `search/` | queries, answers, the scratch of a thread, A* and Jump Point Search |
-//! | `smooth` | shorter walks along a path, and which paths an edit crosses |
-//! | `scen/` | benchmark files with known lengths |
-//! | `workload` | the queries that searches are measured with |
 //! | `plugin` | requests, queue, answers and [`Path`]s in the tick; builds in the background |
-//!
-//! Invariants: all algorithms return the same cost, that of a shortest path under the map's [`Diagonal`] rule, whatever is
-//! prepared and right after every edit; a search that gives up says [`Outcome::Capped`]; the same query on the same map
-//! with the same algorithm and preparations gives the same waypoints, whatever was searched before with the same scratch.
-//!
-//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG): 5 to 38 µs with
-//! the graph, 10 to 139 with sign planes, which an edit repairs in microseconds. Scratch is one [`Search`] a thread, for
-//! maps of any size.
+//! | `throng_nav` | [`NavMap`], [`Search`]: what is prepared of a map, queries, A* and Jump Point Search |
 
-mod algorithm;
-mod cost;
-mod direction;
-#[cfg(test)]
-mod exactness;
-mod key;
 mod plugin;
-mod prepared;
-mod reference;
-mod rule;
-mod scen;
-mod search;
-mod smooth;
-mod walks;
-#[cfg(any(test, feature = "bench"))]
-pub mod workload;
 
-pub use algorithm::{Algorithm, UnknownAlgorithm};
-pub use cost::{Cost, Steps, octile, to_tiles};
-pub use direction::Direction;
 pub use plugin::{
     BuildCameLate, MapBuildStats, NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path,
     PathClass, PathFailed, PathFailure, PathFound, PathRequest, SearchTimes, ask_again,
 };
-pub use prepared::{NavMap, PartRefused};
-pub use rule::Diagonal;
-pub use scen::{Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, parse_scen};
-pub use search::{FoundPath, NODES_MAX, Outcome, Query, Search, SharedSearch};
-pub use smooth::{farthest_in_sight, path_crosses, smooth};
+#[cfg(feature = "bench")]
+#[doc(hidden)]
+pub use throng_nav::workload;
+pub use throng_nav::{
+    Algorithm, Cost, Diagonal, Direction, FoundPath, NODES_MAX, NavMap, Outcome, PartRefused,
+    Query, Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, Search, SharedSearch,
+    Steps, UnknownAlgorithm, farthest_in_sight, octile, parse_scen, path_crosses, smooth, to_tiles,
+};

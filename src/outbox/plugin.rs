@@ -116,7 +116,7 @@ pub struct Outbox {
     /// What was sent without threads.
     inline: PacketTotals,
     sink: SinkSource,
-    threads: Option<Threads>,
+    threads: Option<SenderThreads>,
     /// What was done by threads that ended since.
     before: SenderCounters,
     /// With these settings no thread could be started: it is not tried again before they change.
@@ -124,7 +124,7 @@ pub struct Outbox {
 }
 
 /// Threads and what they were started with.
-struct Threads {
+struct SenderThreads {
     senders: Senders,
     spec: SenderSpec,
     /// The one sink of all of them, if they share one.
@@ -263,7 +263,7 @@ impl Outbox {
         match started {
             Ok(senders) => {
                 self.failed = None;
-                self.threads = Some(Threads {
+                self.threads = Some(SenderThreads {
                     senders,
                     spec,
                     shared,
@@ -279,7 +279,7 @@ impl Outbox {
 
     /// Ends the threads, after they delivered everything.
     fn stop_threads(&mut self) {
-        let Some(Threads {
+        let Some(SenderThreads {
             mut senders,
             shared,
             ..

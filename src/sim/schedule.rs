@@ -5,6 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use bevy_ecs::schedule::SingleThreadedExecutor;
 use serde::{Deserialize, Serialize};
+use throng_core::hash::StateHashed;
 
 use super::governor;
 use super::{HashAppExt, RandomStreams, Workers};

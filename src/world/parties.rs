@@ -192,6 +192,8 @@ pub fn leave_party(world: &mut World, player: PlayerId) -> Option<PartyId> {
 
 /// Has the world follow who belongs to whom, from the first entity on that has a [`PlayerId`], a team, a party or a guild.
 pub(super) fn follow_affiliations(world: &mut World) {
+    world.init_resource::<Players>();
+    world.init_resource::<Parties>();
     world
         .register_component_hooks::<PlayerId>()
         .on_insert(player_came)

@@ -47,8 +47,6 @@ impl Plugin for WorldPlugin {
         follow_affiliations(app.world_mut());
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
-            .init_resource::<Players>()
-            .init_resource::<Parties>()
             .add_observer(player_placed)
             .add_message::<SceneOpened>()
             .add_message::<SceneClosed>()

@@ -69,12 +69,17 @@ const OF_THE_ECS: [&str; 12] = [
 const FILES_OF_THE_ECS: [&str; 1] = ["sync/workload.rs"];
 
 /// Where a clock may be read.
-const CLOCKS: [&str; 4] = ["sim/clock.rs", "map/io.rs", "outbox/", "cli/"];
+const CLOCKS: [&str; 4] = [
+    "throng_core/src/clock.rs",
+    "throng_nav/src/map/io.rs",
+    "outbox/",
+    "cli/",
+];
 
 /// Where files may be opened.
 const FILES: [&str; 9] = [
-    "map/io.rs",
-    "memory/os.rs",
+    "throng_core/src/memory/os.rs",
+    "throng_nav/src/map/io.rs",
     "net/udp/",
     "net/web/",
     "outbox/",
@@ -201,6 +206,13 @@ pub(crate) fn sources() -> Vec<Source> {
     sources
 }
 
+/// The same with those of the crates below, whose paths begin with the crate's name.
+fn sources_and_crates() -> Vec<Source> {
+    let mut all = sources();
+    all.extend(sources_in(&root().join("crates")));
+    all
+}
+
 fn tier(home: &str) -> Option<usize> {
     TIERS.iter().position(|tier| tier.contains(&home))
 }
@@ -222,7 +234,7 @@ fn everything_has_a_tier() {
 
 #[test]
 fn every_home_and_tier_exists() {
-    let sources = sources();
+    let sources = sources_and_crates();
     let is_there = |home: &str| sources.iter().any(|source| source.path.starts_with(home));
     let homes = CLOCKS.iter().chain(&FILES).chain(&FILES_OF_THE_ECS);
     let mut faults: Vec<String> = homes
@@ -314,7 +326,8 @@ fn algorithms_import_no_ecs() {
 
 #[test]
 fn files_are_not_too_long() {
-    let folders = ["src", "tests", "benches", "examples"].map(|folder| root().join(folder));
+    let folders =
+        ["src", "crates", "tests", "benches", "examples"].map(|folder| root().join(folder));
     let sources = folders
         .iter()
         .filter(|folder| folder.is_dir())
@@ -354,7 +367,7 @@ fn functions(text: &str) -> Vec<(String, usize, usize)> {
 #[test]
 fn functions_fit_a_screen() {
     let (mut faults, mut checked) = (Vec::new(), 0);
-    for folder in ["src", "tests", "benches", "examples"] {
+    for folder in ["src", "crates", "tests", "benches", "examples"] {
         for source in sources_in(&root().join(folder)) {
             for (name, line, lines) in functions(&source.text) {
                 checked += 1;
@@ -410,14 +423,16 @@ fn the_name_of_a_type_stands_for_one_thing() {
         Source::new("b/two.rs", "trait Place {\n    type Other;\n}"),
     ];
     assert_eq!(ambiguous(&twice), ["Place: {\"a/one.rs\", \"b/two.rs\"}"]);
-    none(ambiguous(&sources()));
+    none(ambiguous(&sources_and_crates()));
 }
 
 /// Fails where code outside some homes contains a word.
 fn only_at_home(words: &[&str], homes: &[&str]) {
     let mut faults = Vec::new();
-    for source in sources() {
-        if homes.iter().any(|home| source.path.starts_with(home)) {
+    for source in sources_and_crates() {
+        // Examples talk to the person who runs them.
+        let is_example = source.path.contains("/examples/");
+        if is_example || homes.iter().any(|home| source.path.starts_with(home)) {
             continue;
         }
         let found = source
@@ -474,7 +489,7 @@ fn platform_dependent_functions_stay_out() {
 fn nothing_is_left_undone() {
     let words = ["todo!(", "unimplemented!(", "#[ignore", "FIXME", "XXX"];
     let mut faults = Vec::new();
-    for folder in ["src", "tests"] {
+    for folder in ["src", "crates", "tests"] {
         for source in sources_in(&root().join(folder))
             .iter()
             .filter(|source| source.path != "it/tidy.rs")

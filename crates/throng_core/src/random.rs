@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rand::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::hash::StateHasher;
+use crate::hash::{StateHashed, StateHasher};
 
 /// The random streams of a simulation, all derived from one seed.
 ///
@@ -42,9 +42,11 @@ impl RandomStreams {
             Pcg64Mcg::seed_from_u64(hasher.finish_u64())
         })
     }
+}
 
+impl StateHashed for RandomStreams {
     /// Feeds every stream's state, in the order of the names.
-    pub fn hash(&self, hasher: &mut StateHasher) {
+    fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(self.seed);
         for (name, stream) in &self.streams {
             hasher.write_bytes(name.as_bytes());

@@ -1,0 +1,104 @@
+//! The algorithms by name, and what each needs prepared.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// How a path is searched. All are exact; they differ in speed, in what they need prepared and, among equally short
+/// paths, in which they find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub enum Algorithm {
+    /// Textbook A* over single steps, the reference for the others.
+    AStar,
+    /// Jump Point Search, one tile at a time.
+    Jps,
+    /// The same, 64 tiles at a time.
+    JpsBit,
+    /// The same without opening diagonal jump points: what their straight walks find follows the expanded node. It reads
+    /// sign planes where the map has them, and the bitmaps alone where not.
+    JpsBitPrune,
+    /// Jump Point Search over a table of steps to the next jump point or wall.
+    JpsBitPre,
+    /// The same without opening diagonal jump points.
+    JpsBitPrunePre,
+    /// Search over the graph of jump points, whose successors are listed beforehand, as are their distances from
+    /// landmarks.
+    #[default]
+    JpsGraph,
+}
+
+impl Algorithm {
+    /// All algorithms, in the order in which each builds on the one before.
+    pub const ALL: [Algorithm; 7] = [
+        Algorithm::AStar,
+        Algorithm::Jps,
+        Algorithm::JpsBit,
+        Algorithm::JpsBitPrune,
+        Algorithm::JpsBitPre,
+        Algorithm::JpsBitPrunePre,
+        Algorithm::JpsGraph,
+    ];
+
+    /// The name on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Algorithm::AStar => "astar",
+            Algorithm::Jps => "jps",
+            Algorithm::JpsBit => "jps-bit",
+            Algorithm::JpsBitPrune => "jps-bit-prune",
+            Algorithm::JpsBitPre => "jps-bit-pre",
+            Algorithm::JpsBitPrunePre => "jps-bit-prune-pre",
+            Algorithm::JpsGraph => "jps-graph",
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
+        Self::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == name)
+            .ok_or_else(|| UnknownAlgorithm(name.into()))
+    }
+}
+
+/// A name that no [`Algorithm`] has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "unknown algorithm `{0}`, expected one of `astar`, `jps`, `jps-bit`, `jps-bit-prune`, `jps-bit-pre`, \
+     `jps-bit-prune-pre`, `jps-graph`"
+)]
+pub struct UnknownAlgorithm(
+    /// The name that was given.
+    pub String,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        }
+        let error = "dijkstra".parse::<Algorithm>().unwrap_err();
+        for algorithm in Algorithm::ALL {
+            assert!(
+                error
+                    .to_string()
+                    .contains(&format!("`{}`", algorithm.name()))
+            );
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! What is prepared of a map, out of its file again: the same, or refused; forged, never a panic.
+
+use glam::IVec2;
+use proptest::prelude::*;
+
+use super::map_and_tiles;
+use crate::map::{MapFormat, MapPart, TileEdit, TileMap, TileRect, decode, encode};
+use crate::{Algorithm, Diagonal, NavMap, Outcome, Query, Search, SharedSearch};
+
+const READING: [Algorithm; 2] = [Algorithm::JpsBitPrune, Algorithm::JpsGraph];
+
+fn built(map: &TileMap, diagonal: Diagonal) -> NavMap {
+    let mut nav_map = NavMap::new(diagonal);
+    nav_map.prepare(map, Algorithm::JpsGraph);
+    nav_map
+}
+
+/// A map with the parts of both rules.
+fn with_all_parts(map: &TileMap) -> TileMap {
+    let parts = Diagonal::ALL.map(|diagonal| built(map, diagonal).parts(map));
+    map.clone().with_parts(parts.concat())
+}
+
+fn is_same(one: &NavMap, other: &NavMap) -> bool {
+    one.planes() == other.planes() && one.graph() == other.graph()
+}
+
+/// The lengths found between all pairs of tiles that follow each other, and the waypoints.
+fn answers(map: &TileMap, nav_map: &NavMap, tiles: &[IVec2]) -> Vec<(Outcome, Vec<IVec2>)> {
+    let mut search = Search::new();
+    let mut found = Vec::new();
+    for algorithm in READING {
+        for ends in tiles.windows(2) {
+            let (query, mut waypoints) = (Query::new(ends[0], ends[1]), Vec::new());
+            let outcome = search.find(map, nav_map, algorithm, query, &mut waypoints);
+            found.push((outcome, waypoints));
+        }
+    }
+    found
+}
+
+/// Does all that is done with what is prepared of a map.
+fn use_up(mut map: TileMap, mut nav_map: NavMap, tiles: &[IVec2]) {
+    for tile in tiles {
+        answers(&map, &nav_map, tiles);
+        let mut shared = SharedSearch::new();
+        let mut outcomes = Vec::new();
+        shared.find(&map, &nav_map, *tile, tiles, None, &mut outcomes);
+        let mut waypoints = Vec::new();
+        (0..tiles.len()).for_each(|nth| shared.write_path(nth, &mut waypoints));
+        // Planes that are wrong are repaired where the edit is, and a graph is built of them.
+        let rect = TileRect::new(tile.x as u32, tile.y as u32, 1, 1);
+        let changed = map.edit(rect, &TileEdit::Toggle).unwrap();
+        nav_map.follow_edit(&map, &changed.into_iter().collect::<Vec<_>>());
+        nav_map.prepare(&map, Algorithm::JpsGraph);
+    }
+    answers(&map, &nav_map, tiles);
+}
+
+/// What is done to a part: a byte or a stretch of bytes changes.
+fn forge(part: &MapPart, (at, length, value): (usize, usize, u8)) -> MapPart {
+    let mut bytes = part.bytes().to_vec();
+    let at = 24 + at % (bytes.len() - 24);
+    let end = (at + length).min(bytes.len());
+    for byte in &mut bytes[at..end] {
+        *byte = if length == 1 { *byte ^ value } else { value };
+    }
+    MapPart::new(part.tag(), bytes)
+}
+
+fn forgeries() -> impl Strategy<Value = Vec<(usize, usize, u8)>> {
+    let length = prop_oneof![4 => Just(1usize), 1 => 2usize..400];
+    let value = prop_oneof![Just(0u8), Just(u8::MAX), any::<u8>()];
+    prop::collection::vec((any::<usize>(), length, value), 1..6)
+}
+
+proptest! {
+    #![proptest_config(draws!(100))]
+
+    #[test]
+    fn what_was_prepared_comes_out_of_the_file_and_answers_alike(
+        (map, tiles) in map_and_tiles(150, 8),
+    ) {
+        let bytes = encode(MapFormat::Tmap, &with_all_parts(&map)).unwrap();
+        let mut loaded_map = decode(MapFormat::Tmap, "a.tmap", &bytes).unwrap();
+        prop_assert_eq!(&loaded_map, &map);
+        for diagonal in Diagonal::ALL {
+            let mut built = built(&map, diagonal);
+            let (mut loaded, refused) = NavMap::from_parts(diagonal, &loaded_map);
+            prop_assert_eq!(refused, []);
+            prop_assert!(is_same(&built, &loaded) && loaded.is_ready(&map, Algorithm::JpsGraph));
+            prop_assert_eq!(loaded.parts(&map), built.parts(&map));
+            prop_assert_eq!(answers(&map, &built, &tiles), answers(&loaded_map, &loaded, &tiles));
+            if diagonal == Diagonal::Cut {
+                let rect = TileRect::new(0, 0, map.width().min(3), map.height().min(2));
+                let changed = loaded_map.edit(rect, &TileEdit::Toggle).unwrap();
+                let changed: Vec<TileRect> = changed.into_iter().collect();
+                for nav_map in [&mut built, &mut loaded] {
+                    nav_map.follow_edit(&loaded_map, &changed);
+                    nav_map.prepare(&loaded_map, Algorithm::JpsGraph);
+                }
+                prop_assert!(is_same(&built, &loaded) && loaded.is_of(&loaded_map));
+                let (none, refused) = NavMap::from_parts(diagonal, &loaded_map);
+                prop_assert!(none.planes().is_none() && refused.is_empty(), "an edit drops parts");
+            }
+        }
+    }
+
+    #[test]
+    fn no_forged_part_makes_anything_panic(
+        (map, tiles) in map_and_tiles(100, 6),
+        forgeries in forgeries(),
+    ) {
+        let tiles: Vec<IVec2> = tiles.into_iter().take(6).collect();
+        for diagonal in Diagonal::ALL {
+            let mut parts = built(&map, diagonal).parts(&map);
+            for (nth, forgery) in forgeries.iter().enumerate() {
+                let part = &mut parts[nth % 2];
+                *part = forge(part, *forgery);
+            }
+            for chosen in [&parts[..1], &parts[1..], &parts[..]] {
+                let forged = map.clone().with_parts(chosen.to_vec());
+                let (mut nav_map, _) = NavMap::from_parts(diagonal, &forged);
+                nav_map.prepare(&forged, Algorithm::JpsGraph);
+                use_up(forged, nav_map, &tiles);
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_that_is_cut_off_or_too_long_is_refused(
+        (map, _) in map_and_tiles(100, 0),
+        at in any::<usize>(),
+    ) {
+        for diagonal in Diagonal::ALL {
+            for part in built(&map, diagonal).parts(&map) {
+                let length = at % part.bytes().len();
+                let longer = [part.bytes(), &[0]].concat();
+                for bytes in [part.bytes()[..length].to_vec(), longer] {
+                    let part = MapPart::new(part.tag(), bytes);
+                    let (nav_map, refused) =
+                        NavMap::from_parts(diagonal, &map.clone().with_parts(vec![part]));
+                    prop_assert!(nav_map.planes().is_none() && nav_map.graph().is_none());
+                    prop_assert_eq!(refused.len(), 1);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_of_other_tiles_or_of_another_layout_are_refused_and_those_of_the_other_rule_passed_over() {
+    let map = TileMap::from_ascii("..@..\n.....\n.@@@.").unwrap();
+    let other = TileMap::from_ascii("..@..\n.....\n.@@..").unwrap();
+    let parts = built(&map, Diagonal::Cut).parts(&map);
+    let of = |map: &TileMap, diagonal| {
+        let map = map.clone().with_parts(parts.clone());
+        let (nav_map, refused) = NavMap::from_parts(diagonal, &map);
+        let told = refused.iter().map(ToString::to_string).collect::<Vec<_>>();
+        (
+            nav_map.planes().is_some() && nav_map.graph().is_some(),
+            told,
+        )
+    };
+    assert_eq!(of(&map, Diagonal::Cut), (true, vec![]));
+    assert_eq!(of(&map, Diagonal::NoCut), (false, vec![]));
+    let (is_used, told) = of(&other, Diagonal::Cut);
+    assert!(!is_used && told.len() == 2, "{told:?}");
+    assert!(told[0].starts_with("part `SIGN`: the fingerprint of the tiles is "));
+    for (byte, value, field) in [(0, 1, "the layout is 1"), (4, 2, "the movement rule is 2")] {
+        let mut bytes = parts[1].bytes().to_vec();
+        bytes[byte] = value;
+        let map = map.clone().with_parts(vec![MapPart::new(*b"JUMP", bytes)]);
+        let (_, refused) = NavMap::from_parts(Diagonal::Cut, &map);
+        assert!(refused[0].to_string().contains(field), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_graph_of_a_file_keeps_to_the_limit_of_memory() {
+    let map = TileMap::from_ascii("..@..\n.....\n.@@@.").unwrap();
+    let map = with_all_parts(&map);
+    let (mut nav_map, _) = NavMap::from_parts(Diagonal::NoCut, &map);
+    nav_map.prepare_within(&map, Algorithm::JpsGraph, 10);
+    assert!(nav_map.graph().is_none() && nav_map.is_prepared(&map, Algorithm::JpsGraph));
+}

@@ -1,0 +1,62 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # The modules
+//!
+//! ```text
+//!                      ┌ AStar ───────── astar ─┐
+//! TileMap ─▶ [`NavMap`] ┤ Jps… ─ jump ◀─ tiles, bits, planes, table   ├─▶ [`Search::find`] ─▶ Outcome + waypoints
+//!   edit ─▶ follow_edit └ JpsGraph ────── graph ◀─ planes ┘      ▲ nodes, open_list: scratch of a thread
+//! ```
+//! | file | holds |
+//! |---|---|
+//! | `algorithm` | the seven algorithms by name |
+//! | `rule` | the two movement rules, and where walks turn under each |
+//! | `cost`, `direction`, `key` | exact integer costs; the eight steps; a tile in four bytes |
+//! | `walks/` | where walks over a map end, and the successors that follow |
+//! | `prepared/` | what is built of a map once: sign planes, the graph of jump points with landmarks |
+//! | `reference/` | what those are measured beside: walks tile by tile, tables of steps |
+//! | `search/` | queries, answers, the scratch of a thread, A* and Jump Point Search |
+//! | `smooth` | shorter walks along a path, and which paths an edit crosses |
+//! | `scen/` | benchmark files with known lengths |
+//! | `workload` | the queries that searches are measured with |
+//!
+//! Invariants: all algorithms return the same cost, that of a shortest path under the map's [`Diagonal`] rule, whatever is
+//! prepared and right after every edit; a search that gives up says [`Outcome::Capped`]; the same query on the same map
+//! with the same algorithm and preparations gives the same waypoints, whatever was searched before with the same scratch.
+//!
+//! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG of `throng`): 5 to 38 µs with
+//! the graph, 10 to 139 with sign planes, which an edit repairs in microseconds. Scratch is one [`Search`] a thread, for
+//! maps of any size.
+#![warn(missing_docs)]
+
+#[cfg(test)]
+#[macro_use]
+#[path = "../../../tests/draws.rs"]
+mod draws;
+
+mod algorithm;
+mod cost;
+mod direction;
+#[cfg(test)]
+mod exactness;
+mod key;
+pub mod map;
+mod prepared;
+mod reference;
+mod rule;
+mod scen;
+mod search;
+mod smooth;
+mod walks;
+#[cfg(any(test, feature = "bench"))]
+#[doc(hidden)]
+pub mod workload;
+
+pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use cost::{Cost, Steps, octile, to_tiles};
+pub use direction::Direction;
+pub use prepared::{NavMap, PartRefused};
+pub use rule::Diagonal;
+pub use scen::{Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, parse_scen};
+pub use search::{FoundPath, NODES_MAX, Outcome, Query, Search, SharedSearch};
+pub use smooth::{farthest_in_sight, path_crosses, smooth};

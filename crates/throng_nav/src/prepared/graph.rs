@@ -1,0 +1,307 @@
+//! The graph of jump points: for every jump point and direction of arrival the jump points that follow.
+//!
+//! What Jump Point Search with pruned diagonals finds out of a node depends on the node's tile and the direction in
+//! which it was reached, and on nothing else: not on the goal, which is looked for apart. So all of it is listed
+//! beforehand, and a search reads lists. Only the start, which is no jump point, walks over the map.
+//!
+//! ```text
+//! tile ──▶ number (rank in a bitmap) ──▶ first[number × ways + direction] ──▶ successors: number, direction
+//! ```
+//! Successors are reached diagonally first and straight after, so the length of that way is the octile distance of the two
+//! tiles and needs no place in the list.
+//!
+//! Invariant: the successors are those that `jump` offers over sign planes, in that order.
+//!
+//! Cost: building walks once from every jump point in every direction, side by side. Memory: 4 bytes a successor, 20 a jump point (40
+//! under `Cut`) and what the numbers and the landmarks take.
+
+use std::ops::Range;
+
+use glam::IVec2;
+use prefetch_index::prefetch_index;
+
+use super::jump_points::JumpPoints;
+use super::landmarks::{Landmarks, Legs};
+use super::planes::{SignPlanes, SignWalks};
+use crate::direction::{Direction, Directions};
+use crate::map::{BitPlane, TileMap};
+use crate::rule::{Diagonal, diagonal_turns, directions_on, is_step_free, is_straight_turn};
+use crate::walks::for_each_successor;
+use crate::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
+use throng_core::parallel::Spread;
+
+/// The graph of jump points of a map under one movement rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JumpGraph {
+    pub(crate) points: JumpPoints,
+    pub(crate) landmarks: Landmarks,
+    /// Directions in which a jump point may be reached: 4, or 8 under `Cut`.
+    pub(super) ways: u32,
+    /// Where the successors of a jump point reached in a direction begin; they end where the next ones begin.
+    pub(super) first: Vec<u32>,
+    /// The directions in which a jump point reached in a direction goes on.
+    pub(super) onward: Vec<Directions>,
+    pub(super) successors: Vec<Successor>,
+}
+
+/// The number of a jump point above the three bits of the direction in which it is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Successor(u32);
+
+impl Successor {
+    #[inline(always)]
+    fn new(number: u32, direction: Direction) -> Self {
+        Self(number << 3 | direction as u32)
+    }
+
+    /// A successor by what [`Successor::bits`] gave.
+    pub(super) fn of_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    pub(super) fn bits(self) -> u32 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(crate) fn number(self) -> u32 {
+        self.0 >> 3
+    }
+
+    #[inline(always)]
+    pub(crate) fn direction(self) -> Direction {
+        Direction::ALL[self.0 as usize & 7]
+    }
+}
+
+impl JumpGraph {
+    /// The graph of a map.
+    /// `None` if it takes more than so many bytes.
+    pub(crate) fn build(
+        map: &TileMap,
+        diagonal: Diagonal,
+        planes: &SignPlanes,
+        bytes_max: usize,
+        spread: impl Spread,
+    ) -> Option<Self> {
+        match diagonal {
+            Diagonal::NoCut => Self::build_with::<false>(map, planes, bytes_max, spread),
+            Diagonal::Cut => Self::build_with::<true>(map, planes, bytes_max, spread),
+        }
+    }
+
+    /// Bytes held on the heap.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.points.memory_bytes()
+            + Landmarks::memory_bytes_of(self.points.len())
+            + size_of_val(&self.first[..])
+            + size_of_val(&self.onward[..])
+            + size_of_val(&self.successors[..])
+    }
+
+    /// Jump points alone.
+    pub(super) fn without_successors(points: JumpPoints, diagonal: Diagonal) -> Self {
+        Self {
+            points,
+            landmarks: Landmarks::default(),
+            ways: match diagonal {
+                Diagonal::NoCut => 4,
+                Diagonal::Cut => 8,
+            },
+            first: Vec::new(),
+            onward: Vec::new(),
+            successors: Vec::new(),
+        }
+    }
+
+    fn build_with<const CUT: bool>(
+        map: &TileMap,
+        planes: &SignPlanes,
+        bytes_max: usize,
+        spread: impl Spread,
+    ) -> Option<Self> {
+        let rows = map.rows();
+        let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
+        let points = JumpPoints::number_all(map, |x, y| jump_points_in_word::<CUT>(rows, x, y));
+        let mut graph = Self::without_successors(points, diagonal);
+        let walks = SignWalks { tiles: map, planes };
+        // Places in the lists of successors and legs are numbers of 32 bits; legs take 4 times the limit at most, and go.
+        let bytes_max = bytes_max.min(u32::MAX as usize);
+        let room = bytes_max.checked_sub(graph.memory_bytes())?;
+        let mut stretches: Vec<Stretch> = (0..graph.points.len())
+            .step_by(STRETCH as usize)
+            .map(|first| Stretch::of(first..graph.points.len().min(first + STRETCH)))
+            .collect();
+        let (mut graph_bytes, mut leg_count) = (0, 0);
+        // Some at a time, as there may be more hands for the next ones, and too much for these.
+        for stretches in stretches.chunks_mut(STRETCHES_AT_ONCE) {
+            spread.for_each_in_turn(stretches, |stretch| {
+                stretch.walk::<CUT>(&walks, &graph.points, graph.ways);
+            });
+            for stretch in stretches {
+                graph_bytes += stretch.graph_bytes();
+                leg_count += stretch.legs.ends.len();
+            }
+            if graph_bytes > room || leg_count > bytes_max {
+                return None;
+            }
+        }
+        let legs = graph.join(stretches);
+        graph.landmarks = Landmarks::build::<CUT>(&walks, &graph.points, legs, spread);
+        (graph.memory_bytes() <= bytes_max).then_some(graph)
+    }
+
+    /// Takes over what follows from all jump points, and gives the legs out of them.
+    fn join(&mut self, stretches: Vec<Stretch>) -> Vec<Legs> {
+        let sum = |len: fn(&Stretch) -> usize| stretches.iter().map(len).sum::<usize>();
+        self.first.reserve_exact(sum(|it| it.counts.len()) + 1);
+        self.onward.reserve_exact(sum(|it| it.onward.len()));
+        let successors = sum(|it| it.successors.len());
+        self.successors.reserve_exact(successors);
+        let mut end = 0;
+        self.first.push(end);
+        let of_stretches = stretches.into_iter().map(|stretch| {
+            self.first.extend(stretch.counts.iter().map(|count| {
+                end += count;
+                end
+            }));
+            self.onward.extend(stretch.onward);
+            self.successors.extend(stretch.successors);
+            stretch.legs
+        });
+        of_stretches.collect()
+    }
+
+    /// Calls `offer` with what `jump` would offer out of a jump point reached in a direction.
+    #[inline]
+    pub(crate) fn for_each_successor(
+        &self,
+        tile: IVec2,
+        direction: Direction,
+        mut offer: impl FnMut(IVec2, Direction),
+    ) {
+        let Some(number) = self.points.number(tile) else {
+            return;
+        };
+        let (_, successors) = self.onward(number, direction);
+        for &successor in successors {
+            offer(self.points.tile(successor.number()), successor.direction());
+        }
+    }
+
+    /// Asks for the memory that going on from a jump point reads, of which there is more in all than caches hold.
+    #[inline(always)]
+    pub(crate) fn prefetch_onward(&self, number: u32, direction: Direction) {
+        let way = (number * self.ways + direction as u32) as usize;
+        prefetch_index(&self.onward, way);
+        prefetch_index(&self.successors, self.first[way] as usize);
+    }
+
+    /// The directions in which a jump point reached in a direction goes on, and what it meets there.
+    #[inline(always)]
+    pub(crate) fn onward(&self, number: u32, direction: Direction) -> (Directions, &[Successor]) {
+        let way = (number * self.ways + direction as u32) as usize;
+        let successors = self.first[way] as usize..self.first[way + 1] as usize;
+        (self.onward[way], &self.successors[successors])
+    }
+}
+
+/// Jump points that are walked from in one piece of work: half a millisecond. Few in tests, whose maps are small.
+const STRETCH: u32 = if cfg!(test) { 16 } else { 512 };
+
+/// Stretches that are walked side by side.
+const STRETCHES_AT_ONCE: usize = 16;
+
+/// What follows from jump points whose numbers follow each other.
+struct Stretch {
+    numbers: Range<u32>,
+    /// How many successors a jump point reached in a direction has.
+    counts: Vec<u32>,
+    onward: Vec<Directions>,
+    successors: Vec<Successor>,
+    legs: Legs,
+}
+
+impl Stretch {
+    fn of(numbers: Range<u32>) -> Self {
+        Self {
+            legs: Legs::out_of(numbers.start),
+            numbers,
+            counts: Vec::new(),
+            onward: Vec::new(),
+            successors: Vec::new(),
+        }
+    }
+
+    fn walk<const CUT: bool>(&mut self, walks: &SignWalks, points: &JumpPoints, ways: u32) {
+        let rows = walks.tiles.rows();
+        let mut by_direction: [Vec<Successor>; 8] = Default::default();
+        for tile in self.numbers.clone().map(|number| points.tile(number)) {
+            let ends = &mut self.legs.ends;
+            let legs_before = ends.len();
+            for direction in Direction::ALL {
+                let found = &mut by_direction[direction as usize];
+                found.clear();
+                let directions = Directions::of(direction);
+                for_each_successor::<_, CUT, true>(walks, tile, directions, |tile, direction| {
+                    // Planes that came out of a file may say anything.
+                    let number = points.number(tile);
+                    found.extend(number.map(|number| Successor::new(number, direction)));
+                });
+                ends.extend(found.iter().map(|end| end.number()));
+            }
+            self.legs.counts.push((ends.len() - legs_before) as u32);
+            for direction in Direction::ALL.into_iter().take(ways as usize) {
+                let directions = directions_on::<CUT>(rows, tile, Some(direction));
+                let successors_before = self.successors.len();
+                if is_turn::<CUT>(rows, tile, direction) {
+                    let onward = directions.iter();
+                    let successors = onward.flat_map(|onward| &by_direction[onward as usize]);
+                    self.successors.extend(successors);
+                }
+                self.counts
+                    .push((self.successors.len() - successors_before) as u32);
+                self.onward.push(directions);
+            }
+        }
+    }
+
+    /// Bytes that they take in the graph.
+    fn graph_bytes(&self) -> usize {
+        size_of_val(&self.counts[..])
+            + size_of_val(&self.onward[..])
+            + size_of_val(&self.successors[..])
+    }
+}
+
+/// Where in 64 tiles of a row a walk of any direction may have to turn.
+fn jump_points_in_word<const CUT: bool>(rows: &BitPlane, x: i32, y: i32) -> u64 {
+    let straight = turns_in_word::<CUT, 1>(rows, x, y) & !rows.word_at(x - 1, y)
+        | turns_in_word::<CUT, -1>(rows, x, y) & !rows.word_at(x + 1, y)
+        | upright_turns_in_word::<CUT>(rows, x, y, 1) & !rows.word_at(x, y - 1)
+        | upright_turns_in_word::<CUT>(rows, x, y, -1) & !rows.word_at(x, y + 1);
+    let diagonal = if CUT {
+        [(1, -1), (1, 1), (-1, 1), (-1, -1)]
+            .into_iter()
+            .fold(0, |bits, step| {
+                bits | diagonal_turns_in_word(rows, x, y, step)
+            })
+    } else {
+        0
+    };
+    (straight | diagonal) & !rows.word_at(x, y)
+}
+
+/// Whether a walk can come to a tile in a direction and may then have to turn there.
+fn is_turn<const CUT: bool>(rows: &BitPlane, tile: IVec2, direction: Direction) -> bool {
+    let IVec2 { x, y } = tile;
+    let IVec2 { x: dx, y: dy } = direction.step();
+    let may_come = is_step_free::<CUT>(rows, x, y, -dx, -dy);
+    may_come
+        && if direction.is_diagonal() {
+            let (aside, back) = diagonal_turns::<CUT>(rows, x, y, (dx, dy));
+            aside || back
+        } else {
+            is_straight_turn::<CUT>(rows, x, y, (dx, dy))
+        }
+}

@@ -1,0 +1,32 @@
+//! Jump Point Search over whatever tells where walks end.
+//!
+//! No walk looks out for the goal. A node from which the way to it is clear, first diagonally and then straight, ends
+//! the search when it is taken off the open list: that way is as long as the estimate, so none is shorter. The last
+//! node of a shortest path is such a node, and the way sets out in one of the directions in which it would go on.
+//!
+//! The variants differ in who tells them where walks end ([`Walks`]), and in whether a node's successors are pruned:
+//! see `walks`.
+
+use super::run::SearchRun;
+use crate::cost::octile;
+use crate::rule::directions_on;
+use crate::walks::{Walks, for_each_successor};
+
+/// Expands nodes until the goal is settled, the limit is hit or nothing is left.
+pub(super) fn expand_all<W, const CUT: bool, const PRUNE: bool>(run: &mut SearchRun, walks: &W)
+where
+    W: Walks<CUT>,
+{
+    while let Some(current) = run.next() {
+        let (tile, goal) = (current.key.tile(), run.goal);
+        let directions = directions_on::<CUT>(walks.rows(), tile, current.direction);
+        if directions.lead_to(tile, goal) && walks.is_clear(tile, goal) {
+            run.reach_goal(current.node, current.g + octile(tile, goal));
+            return;
+        }
+        for_each_successor::<W, CUT, PRUNE>(walks, tile, directions, |successor, direction| {
+            let g = current.g + octile(tile, successor);
+            run.reach(current.node, successor, g, Some(direction));
+        });
+    }
+}

@@ -1,0 +1,115 @@
+//! Search over the graph of jump points: nodes are numbers, and successors are read from lists.
+//!
+//! The start is no jump point as a rule, so it alone walks over the map. Where the goal is far, what is left is estimated by
+//! landmarks, too, for which the goal walks once.
+//!
+//! What a node's successors and the head of the open list read is asked for ahead: a large map's graph is more than caches hold.
+//! In a town of 4,096 tiles a side that, and numbers that go by blocks, take a fifth to a quarter off a long way.
+//!
+//! Deliberately absent, here and in `jump`: a successor is not left out because its leg passes a known node that reaches it
+//! for less. That is sound, and such successors are a fifth to a twentieth of all, but the look at every new node costs about
+//! what they do: it won a twentieth to a seventh on some maps of games, and lost up to a tenth in rooms and towns, and more
+//! on random tiles.
+
+use glam::IVec2;
+
+use super::nodes::{NONE, NodeId};
+use super::run::SearchRun;
+use crate::cost::{Cost, octile};
+use crate::direction::{Direction, Directions};
+use crate::key::Key;
+use crate::prepared::{JumpGraph, SignPlanes, SignWalks};
+use crate::walks::{Walks, for_each_successor};
+
+/// Goals nearer than that are mostly found before what the goal walks has paid: ways of up to 80 tiles took 8 % more.
+/// Tests of small maps ask landmarks, too.
+const LANDMARKS_FROM: Cost = Cost::straight(if cfg!(test) { 6 } else { 96 });
+
+/// Opens the jump points to which the start leads, or finds the goal from there.
+pub(super) fn open_start<const CUT: bool>(
+    run: &mut SearchRun,
+    graph: &JumpGraph,
+    planes: &SignPlanes,
+    from: IVec2,
+) {
+    let walks = SignWalks {
+        tiles: run.map,
+        planes,
+    };
+    let goal = run.goal;
+    if Walks::<CUT>::is_clear(&walks, from, goal) {
+        run.reach_goal(NONE, octile(from, goal));
+        return;
+    }
+    if octile(from, goal) >= LANDMARKS_FROM {
+        let landmarks = &graph.landmarks;
+        run.progress.goal_distances = landmarks.of_tile::<CUT>(&walks, &graph.points, goal);
+    }
+    for_each_successor::<_, CUT, true>(&walks, from, Directions::ALL, |tile, direction| {
+        // Every one is a jump point, unless what is prepared came out of a file that was tampered with.
+        if let Some(number) = graph.points.number(tile) {
+            let way = octile(from, tile);
+            reach(run, graph, NONE, number, way, direction);
+        }
+    });
+}
+
+/// Expands nodes until the goal is settled, the limit is hit or nothing is left. Nodes are jump points by number.
+pub(super) fn expand_all<const CUT: bool>(
+    run: &mut SearchRun,
+    graph: &JumpGraph,
+    planes: &SignPlanes,
+) {
+    let walks = SignWalks {
+        tiles: run.map,
+        planes,
+    };
+    let goal = run.goal;
+    let asks_landmarks = run.progress.goal_distances.is_some();
+    while let Some(current) = run.next() {
+        let tile = graph.points.tile(current.key.0);
+        let Some(direction) = current.direction else {
+            continue;
+        };
+        let (directions, successors) = graph.onward(current.key.0, direction);
+        if directions.lead_to(tile, goal) && Walks::<CUT>::is_clear(&walks, tile, goal) {
+            run.reach_goal(current.node, current.g + octile(tile, goal));
+            return;
+        }
+        for successor in successors {
+            graph.points.prefetch(successor.number());
+            run.nodes.prefetch(Key(successor.number()));
+            if asks_landmarks {
+                graph.landmarks.prefetch(successor.number());
+            }
+        }
+        if let Some((key, direction)) = run.head() {
+            graph.prefetch_onward(key.0, direction);
+        }
+        for &successor in successors {
+            let number = successor.number();
+            let g = current.g + octile(tile, graph.points.tile(number));
+            reach(run, graph, current.node, number, g, successor.direction());
+        }
+    }
+}
+
+/// Offers a way to a jump point.
+#[inline(always)]
+fn reach(
+    run: &mut SearchRun,
+    graph: &JumpGraph,
+    parent: NodeId,
+    number: u32,
+    g: Cost,
+    direction: Direction,
+) {
+    let goal_distances = run.progress.goal_distances;
+    let bound = || {
+        goal_distances.map_or(Cost::ZERO, |distances| {
+            graph.landmarks.least_cost(number, &distances)
+        })
+    };
+    let tile = graph.points.tile(number);
+    run.reach_key(parent, Key(number), tile, g, Some(direction), bound);
+}

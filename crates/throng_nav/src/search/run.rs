@@ -1,0 +1,195 @@
+//! A search under way: the loop that all algorithms share. They differ only in the successors they offer.
+//!
+//! The goal is kept apart from the nodes, as the cheapest way to it so far; the search ends when nothing that waits can
+//! beat it.
+//!
+//! Invariants: estimates, by octile distance and by landmarks, are consistent and nodes leave the open list in the order of f, so a
+//! closed node never gets cheaper.
+
+use glam::IVec2;
+
+use super::nodes::{NONE, Node, NodeId, Nodes};
+use super::open_list::OpenList;
+use crate::cost::{Cost, octile};
+use crate::direction::Direction;
+use crate::key::Key;
+use crate::map::TileMap;
+use crate::prepared::LandmarkDistances;
+
+/// How a run ended.
+pub(super) enum SearchEnd {
+    Goal { cost: Cost, parent: NodeId },
+    Exhausted,
+    Capped,
+}
+
+/// A node that was taken off the open list to be expanded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Current {
+    pub(super) node: NodeId,
+    pub(super) key: Key,
+    pub(super) g: Cost,
+    pub(super) direction: Option<Direction>,
+}
+
+/// How far a search has come, besides its nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SearchProgress {
+    is_capped: bool,
+    /// The f of the node being expanded: no path is shorter.
+    least_f: Cost,
+    /// The cost of the best way to the goal so far, and the node it comes from.
+    goal_cost: Cost,
+    goal_parent: NodeId,
+    /// How far the goal is from the landmarks, where they are asked.
+    pub(super) goal_distances: Option<LandmarkDistances>,
+}
+
+impl Default for SearchProgress {
+    fn default() -> Self {
+        Self {
+            is_capped: false,
+            least_f: Cost::ZERO,
+            goal_cost: Cost::MAX,
+            goal_parent: NONE,
+            goal_distances: None,
+        }
+    }
+}
+
+impl SearchProgress {
+    /// A way to the goal counts as an answer only where nothing that was given up could have beaten it.
+    pub(super) fn end(&self) -> SearchEnd {
+        let is_settled = self.goal_cost <= self.least_f;
+        if self.is_capped && !is_settled {
+            SearchEnd::Capped
+        } else if self.goal_cost < Cost::MAX {
+            SearchEnd::Goal {
+                cost: self.goal_cost,
+                parent: self.goal_parent,
+            }
+        } else {
+            SearchEnd::Exhausted
+        }
+    }
+}
+
+/// A search under way: what an algorithm uses to take nodes and to offer their successors.
+pub(super) struct SearchRun<'a> {
+    pub(super) map: &'a TileMap,
+    pub(super) goal: IVec2,
+    pub(super) nodes: &'a mut Nodes,
+    pub(super) open: &'a mut OpenList,
+    pub(super) expanded: &'a mut u32,
+    pub(super) progress: SearchProgress,
+    /// Whether what is prepared came out of a file, where estimates may be wrong, so that nothing can be asserted of them.
+    pub(super) is_loaded: bool,
+    /// How many nodes may be generated.
+    pub(super) node_limit: u32,
+    /// How many may have been expanded before the run pauses.
+    pub(super) pause_at: u32,
+}
+
+impl SearchRun<'_> {
+    /// Whether nothing that waits can be part of the answer.
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        let SearchProgress {
+            is_capped,
+            goal_cost,
+            ..
+        } = self.progress;
+        is_capped || self.open.least_f().is_none_or(|f| f >= goal_cost)
+    }
+
+    /// Takes the next node to expand; `None` when the search is over or is to pause.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Current> {
+        loop {
+            if self.is_over() || *self.expanded >= self.pause_at {
+                return None;
+            }
+            let (id, f) = self.open.pop()?;
+            let node = self.nodes.get_mut(id);
+            if node.is_closed() {
+                continue;
+            }
+            debug_assert!(f >= self.progress.least_f || self.is_loaded);
+            self.progress.least_f = f;
+            *self.expanded += 1;
+            let current = Current {
+                node: id,
+                key: node.key,
+                g: node.g,
+                direction: node.direction(),
+            };
+            node.close();
+            return Some(current);
+        }
+    }
+
+    /// The key of what is at the head of the open list and where it came from: mostly what is expanded next.
+    #[inline]
+    pub(super) fn head(&mut self) -> Option<(Key, Direction)> {
+        let node = self.nodes.get_mut(self.open.head()?);
+        Some((node.key, node.direction()?))
+    }
+
+    /// Offers a way of cost `g` from a node to a tile that is not the goal.
+    #[inline]
+    pub(super) fn reach(
+        &mut self,
+        parent: NodeId,
+        tile: IVec2,
+        g: Cost,
+        direction: Option<Direction>,
+    ) {
+        let key = Key::of_tile(tile);
+        self.reach_key(parent, key, tile, g, direction, || Cost::ZERO);
+    }
+
+    /// The same for a tile with a key of its own, of which something is known besides where it lies: what is left from there
+    /// costs no less than `bound`, which is asked when the way is to be kept.
+    #[inline]
+    pub(super) fn reach_key(
+        &mut self,
+        parent: NodeId,
+        key: Key,
+        tile: IVec2,
+        g: Cost,
+        direction: Option<Direction>,
+        bound: impl FnOnce() -> Cost,
+    ) {
+        let octile = octile(tile, self.goal);
+        if g + octile >= self.progress.goal_cost {
+            return;
+        }
+        match self.nodes.find(key) {
+            Ok(id) => {
+                let node = self.nodes.get_mut(id);
+                // Wrong estimates must not have a search go on and on.
+                if g < node.g && !node.is_closed() {
+                    *node = Node::new(key, g, parent, direction);
+                    self.open.push(id, g + octile.max(bound()));
+                } else {
+                    debug_assert!(g >= node.g || self.is_loaded, "a closed node got cheaper");
+                }
+            }
+            Err(_) if self.nodes.len() >= self.node_limit => self.progress.is_capped = true,
+            Err(vacancy) => {
+                let id = self
+                    .nodes
+                    .add(vacancy, Node::new(key, g, parent, direction));
+                self.open.push(id, g + octile.max(bound()));
+            }
+        }
+    }
+
+    /// Offers a way of cost `g` from a node to the goal.
+    #[inline]
+    pub(super) fn reach_goal(&mut self, parent: NodeId, g: Cost) {
+        if g < self.progress.goal_cost {
+            (self.progress.goal_cost, self.progress.goal_parent) = (g, parent);
+        }
+    }
+}

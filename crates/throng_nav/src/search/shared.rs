@@ -1,0 +1,436 @@
+//! One search for many starts with one goal.
+//!
+//! ```text
+//! goal ─▶ search towards one start ─▶ … towards the next, among the same nodes ─▶ Outcome of each ─▶ waypoints on demand
+//!         nodes: closed (expanded) or open, each with the cheapest known way from the goal
+//! ```
+//! Both movement rules allow a step exactly if they allow the step back, so a walk from the goal to a start is, walked
+//! backwards, a walk from the start to the goal. The search is Jump Point Search with pruned diagonals as in `jump`, from
+//! the goal towards one start after the other, and goes on where it stood: what was expanded for one start is known for
+//! all that follow. The starts come in cells of 16 by 16 tiles, as neighbours mostly turn last at the same node.
+//!
+//! Why every answer is a shortest path. For a start s let f(n) = g(n) + octile(n, s).
+//!
+//! - Take the open node n with the least f, and assume that a cheaper way leads to n. It leaves the closed nodes at an open
+//!   node m whose g is the least there is. The rest of the way, from m to n, is at least octile(m, s) − octile(n, s) long,
+//!   so f(m) < f(n), and n was not the one with the least f. Hence g is final where a node is closed, whichever start the
+//!   search went towards, and no closed node is ever expanded again.
+//! - A shortest walk to s either turns last at a closed node from which the way to s is clear, and all of these are looked
+//!   at; or it comes through an open node n, and is at least f(n) long. So the best walk known is a shortest one as soon as
+//!   no open node has a lesser f, and at once where the way to s is clear from the open node with the least f.
+//! - A node whose successors did not all fit under the limit stays open, so this also holds for starts looked at after it.
+//!
+//! Cost: the nodes expanded are, but for ties, those of the single searches from the goal, each once. Besides, a start
+//! looks at every node, which takes about a nanosecond each. Memory: nodes and open list as in `search`, 24 bytes more a
+//! closed node, 20 a start; kept from search to search.
+
+use glam::IVec2;
+
+use super::nodes::{Index, NONE, Node, NodeId, Nodes};
+use super::open_list::OpenList;
+use super::query::{FoundPath, NODES_MAX, Outcome, answer_at_once};
+use super::waypoints::push_turn;
+use crate::cost::{Cost, octile};
+use crate::direction::Directions;
+use crate::key::Key;
+use crate::map::TileMap;
+use crate::prepared::{JumpGraph, NavMap, SignWalks};
+use crate::rule::{Diagonal, directions_on};
+use crate::walks::{TileBits, Walks, for_each_successor};
+
+/// The side of a cell of starts, as a power of two.
+const CELL_BITS: u32 = 4;
+
+/// The scratch of a thread for searches that many starts share, as [`Search`](super::Search) is for single ones.
+#[derive(Debug, Default)]
+pub struct SharedSearch {
+    nodes: Nodes,
+    open: OpenList,
+    closed: Vec<Closed>,
+    ends: Vec<GroupEnd>,
+    /// The numbers of the starts that take a search, in the order in which they are answered.
+    order: Vec<u32>,
+    node_limit: u32,
+    is_capped: bool,
+}
+
+/// A node that was expanded, and the directions in which walks go on from it.
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    g: Cost,
+    key: Key,
+    node: NodeId,
+    onward: Directions,
+}
+
+/// A start and the node its walk comes to first; [`NONE`] where it stands on the goal.
+#[derive(Clone, Copy, Debug)]
+struct GroupEnd {
+    start: IVec2,
+    node: NodeId,
+    is_found: bool,
+}
+
+/// What is known of the walks to a start.
+enum SharedWay {
+    /// The cost of a shortest one and the last node on it.
+    Found(Cost, NodeId),
+    /// There is none.
+    None,
+    /// The limit leaves it open.
+    Unknown,
+}
+
+impl SharedSearch {
+    /// Scratch that holds no memory yet; it grows with the first searches.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Finds a shortest path from each of the starts to the goal.
+    ///
+    /// The answers are in the order of the starts, and those that [`Search::find`](super::Search::find) gives. The node
+    /// limit is for all starts together, the goal's node included; those that it leaves open are [`Outcome::Capped`].
+    /// Without planes and graph of these tiles in `nav_map` it is slower, and as exact. Cost: see the module.
+    pub fn find(
+        &mut self,
+        tiles: &TileMap,
+        nav_map: &NavMap,
+        goal: IVec2,
+        starts: &[IVec2],
+        node_limit: Option<u32>,
+        answers: &mut Vec<Outcome>,
+    ) {
+        self.node_limit = node_limit.unwrap_or(NODES_MAX).min(NODES_MAX);
+        self.is_capped = false;
+        self.nodes.reset(Index::Hashed, self.node_limit);
+        self.closed.clear();
+        self.ends.clear();
+        self.order.clear();
+        answers.clear();
+        for (nth, &start) in (0..).zip(starts) {
+            let trivial = answer_at_once(tiles, goal, start);
+            answers.push(trivial.unwrap_or(Outcome::Capped));
+            self.ends.push(GroupEnd {
+                start,
+                node: NONE,
+                is_found: matches!(trivial, Some(Outcome::Found(_))),
+            });
+            if trivial.is_none() {
+                self.order.push(nth);
+            }
+        }
+        let planes = nav_map.planes().filter(|_| nav_map.is_of(tiles));
+        let graph = nav_map.graph().filter(|_| nav_map.is_of(tiles));
+        match (nav_map.diagonal(), planes) {
+            (Diagonal::NoCut, Some(planes)) => {
+                self.find_all::<_, false>(&SignWalks { tiles, planes }, graph, goal, answers);
+            }
+            (Diagonal::Cut, Some(planes)) => {
+                self.find_all::<_, true>(&SignWalks { tiles, planes }, graph, goal, answers);
+            }
+            (Diagonal::NoCut, None) => {
+                self.find_all::<_, false>(&TileBits(tiles), None, goal, answers)
+            }
+            (Diagonal::Cut, None) => {
+                self.find_all::<_, true>(&TileBits(tiles), None, goal, answers)
+            }
+        }
+        debug_assert!(
+            nav_map.is_loaded()
+                || !tiles.is_settled()
+                || (self.order.iter()).all(|nth| answers[*nth as usize] != Outcome::Unreachable),
+            "tiles of a region are connected"
+        );
+    }
+
+    /// Writes the waypoints of the nth start's path, from start to goal, as [`Search::find`](super::Search::find) does:
+    /// none unless it was found. O(nodes on the way).
+    pub fn write_path(&self, nth: usize, waypoints: &mut Vec<IVec2>) {
+        waypoints.clear();
+        let Some(end) = self.ends.get(nth).filter(|end| end.is_found) else {
+            return;
+        };
+        let mut tile = end.start;
+        waypoints.push(tile);
+        let mut next = end.node;
+        while let Some(node) = self.nodes.get(next) {
+            // The node sees the tile diagonally first and straight after.
+            let to = node.key.tile();
+            let way = tile - to;
+            push_turn(waypoints, to + way.signum() * way.abs().min_element());
+            push_turn(waypoints, to);
+            (tile, next) = (to, node.parent());
+        }
+    }
+
+    /// How many nodes the last search expanded.
+    pub fn expanded(&self) -> u32 {
+        self.closed.len() as u32
+    }
+
+    /// How many nodes the last search generated, the goal's included.
+    pub fn generated(&self) -> u32 {
+        self.nodes.len()
+    }
+
+    /// Bytes this scratch holds.
+    pub fn memory_bytes(&self) -> usize {
+        self.nodes.memory_bytes()
+            + self.open.memory_bytes()
+            + self.closed.capacity() * size_of::<Closed>()
+            + self.order.capacity() * size_of::<u32>()
+            + self.ends.capacity() * size_of::<GroupEnd>()
+    }
+
+    /// Answers the starts of `order`.
+    fn find_all<W, const CUT: bool>(
+        &mut self,
+        walks: &W,
+        graph: Option<&JumpGraph>,
+        goal: IVec2,
+        answers: &mut [Outcome],
+    ) where
+        W: Walks<CUT>,
+    {
+        let Some(root) = self.reach(Node::new(Key::of_tile(goal), Cost::ZERO, NONE, None)) else {
+            return;
+        };
+        let Self { order, ends, .. } = self;
+        order.retain(|&nth| {
+            let end = &mut ends[nth as usize];
+            let is_clear = walks.is_clear(goal, end.start);
+            if is_clear {
+                answers[nth as usize] = found(octile(goal, end.start));
+                (end.node, end.is_found) = (root, true);
+            }
+            !is_clear
+        });
+        order.sort_unstable_by_key(|&nth| {
+            let IVec2 { x, y } = ends[nth as usize].start;
+            (y >> CELL_BITS, x >> CELL_BITS, y, x, nth)
+        });
+        let mut before: Option<(GroupEnd, Outcome)> = None;
+        for place in 0..self.order.len() {
+            let nth = self.order[place] as usize;
+            let start = self.ends[nth].start;
+            match before {
+                Some((end, answer)) if end.start == start => {
+                    (self.ends[nth], answers[nth]) = (end, answer);
+                }
+                _ => {
+                    let hint = before.map_or(root, |(end, _)| end.node);
+                    answers[nth] = match self.find_one(walks, graph, start, hint) {
+                        SharedWay::Found(cost, node) => {
+                            (self.ends[nth].node, self.ends[nth].is_found) = (node, true);
+                            found(cost)
+                        }
+                        SharedWay::None => Outcome::Unreachable,
+                        SharedWay::Unknown => Outcome::Capped,
+                    };
+                }
+            }
+            before = Some((self.ends[nth], answers[nth]));
+        }
+    }
+
+    /// A shortest walk to a start. `hint` is tried first.
+    fn find_one<W, const CUT: bool>(
+        &mut self,
+        walks: &W,
+        graph: Option<&JumpGraph>,
+        start: IVec2,
+        hint: NodeId,
+    ) -> SharedWay
+    where
+        W: Walks<CUT>,
+    {
+        let (best, best_node) = self.best_from_closed(walks, start, hint);
+        // The keys of the last start are of no use for this one.
+        self.open.reset(self.node_limit);
+        for (id, node) in self.nodes.iter() {
+            let f = node.g + octile(node.key.tile(), start);
+            if f < best && !node.is_closed() {
+                self.open.push(id, f);
+            }
+        }
+        while let Some((id, f)) = self.open.pop()
+            && f < best
+        {
+            let node = *self.nodes.get_mut(id);
+            if node.is_closed() {
+                continue;
+            }
+            let tile = node.key.tile();
+            let onward = directions_on::<CUT>(walks.rows(), tile, node.direction());
+            if onward.lead_to(tile, start) && walks.is_clear(tile, start) {
+                return SharedWay::Found(f, id);
+            }
+            if self.is_capped {
+                return SharedWay::Unknown;
+            }
+            let offer = |successor: IVec2, direction| {
+                let g = node.g + octile(tile, successor);
+                let successor_node = Node::new(Key::of_tile(successor), g, id, Some(direction));
+                if let Some(reached) = self.reach(successor_node) {
+                    self.open.push(reached, g + octile(successor, start));
+                }
+            };
+            match (graph, node.direction()) {
+                (Some(graph), Some(direction)) => graph.for_each_successor(tile, direction, offer),
+                _ => for_each_successor::<W, CUT, true>(walks, tile, onward, offer),
+            }
+            if self.is_capped {
+                return SharedWay::Unknown;
+            }
+            self.nodes.get_mut(id).close();
+            self.closed.push(Closed {
+                g: node.g,
+                key: node.key,
+                node: id,
+                onward,
+            });
+        }
+        match best {
+            // Only where the tiles are not settled.
+            Cost::MAX => SharedWay::None,
+            _ => SharedWay::Found(best, best_node),
+        }
+    }
+
+    /// The best walk to a start of those that turn last at a closed node, or at `hint`, and that node.
+    fn best_from_closed<W, const CUT: bool>(
+        &self,
+        walks: &W,
+        start: IVec2,
+        hint: NodeId,
+    ) -> (Cost, NodeId)
+    where
+        W: Walks<CUT>,
+    {
+        let (mut best, mut best_node) = (Cost::MAX, NONE);
+        if let Some(node) = self.nodes.get(hint)
+            && walks.is_clear(node.key.tile(), start)
+        {
+            (best, best_node) = (node.g + octile(node.key.tile(), start), hint);
+        }
+        // The latest are the farthest from the goal, and so more often near a start.
+        for closed in self.closed.iter().rev() {
+            let tile = closed.key.tile();
+            let f = closed.g + octile(tile, start);
+            if f < best && closed.onward.lead_to(tile, start) && walks.is_clear(tile, start) {
+                (best, best_node) = (f, closed.node);
+            }
+        }
+        (best, best_node)
+    }
+
+    /// Keeps a way to a node if it is the cheapest so far, and gives its number then.
+    #[inline]
+    fn reach(&mut self, way: Node) -> Option<NodeId> {
+        let id = match self.nodes.find(way.key) {
+            Ok(id) => {
+                let node = self.nodes.get_mut(id);
+                if way.g >= node.g {
+                    return None;
+                }
+                debug_assert!(!node.is_closed(), "a closed node got cheaper");
+                *node = way;
+                id
+            }
+            Err(_) if self.nodes.len() >= self.node_limit => {
+                self.is_capped = true;
+                return None;
+            }
+            Err(vacancy) => self.nodes.add(vacancy, way),
+        };
+        Some(id)
+    }
+}
+
+fn found(cost: Cost) -> Outcome {
+    Outcome::Found(FoundPath {
+        steps: cost.steps(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Algorithm, Query, Search};
+
+    #[test]
+    fn starts_share_what_is_expanded_and_a_warm_search_keeps_its_memory() {
+        let tiles = TileMap::from_fn(200, 200, |x, y| x % 7 == 3 && y % 5 < 3).unwrap();
+        let (nav_map, goal) = (NavMap::default(), IVec2::new(100, 103));
+        let starts: Vec<IVec2> = (0..240)
+            .map(|i| IVec2::new(i % 120 * 37 % 200, i % 120 / 2 * 53 % 199))
+            .collect();
+        let (mut shared, mut search) = (SharedSearch::new(), Search::new());
+        let (mut answers, mut waypoints) = (Vec::new(), Vec::new());
+        shared.find(&tiles, &nav_map, goal, &starts, None, &mut answers);
+        let (expanded, warm_bytes) = (shared.expanded(), shared.memory_bytes());
+        let mut expanded_by_single = 0;
+        for (&start, &answer) in starts.iter().zip(&answers) {
+            let (query, algorithm) = (Query::new(start, goal), Algorithm::JpsBitPrune);
+            let single = search.find(&tiles, &nav_map, algorithm, query, &mut waypoints);
+            assert_eq!(single, answer);
+            expanded_by_single += search.expanded();
+        }
+        assert!(expanded * 4 < expanded_by_single);
+        let first = answers.clone();
+        shared.find(&tiles, &nav_map, goal, &starts, None, &mut answers);
+        assert_eq!((shared.memory_bytes(), answers), (warm_bytes, first));
+    }
+
+    #[test]
+    fn starts_cut_off_are_unreachable_before_the_tiles_are_settled() {
+        let (tiles, [left, right, far_left]) = crate::search::find::tests::comb_just_cut();
+        let mut shared = SharedSearch::new();
+        let starts = [right, far_left, right + IVec2::Y];
+        let mut nav_map = NavMap::default();
+        for _ in 0..2 {
+            let mut find = |limit| {
+                let mut answers = Vec::new();
+                shared.find(&tiles, &nav_map, left, &starts, limit, &mut answers);
+                answers
+            };
+            let answers = find(None);
+            assert_eq!([answers[0], answers[2]], [Outcome::Unreachable; 2]);
+            assert!(matches!(answers[1], Outcome::Found(_)));
+            assert_eq!(find(Some(9)), [Outcome::Capped; 3]);
+            nav_map.prepare(&tiles, Algorithm::JpsGraph);
+        }
+    }
+
+    #[test]
+    fn ends_outside_blocked_or_apart_are_told_from_each_other() {
+        let tiles = TileMap::from_ascii("....@.\n....@.\n....@.\n").unwrap();
+        let (nav_map, mut shared) = (NavMap::default(), SharedSearch::new());
+        let starts = [(-1, 0), (i32::MAX, 2), (4, 1), (5, 1), (0, 0), (2, 0)];
+        let starts = starts.map(|(x, y)| IVec2::new(x, y));
+        let mut find = |(x, y), node_limit| {
+            let mut answers = Vec::new();
+            let (goal, limit) = (IVec2::new(x, y), Some(node_limit));
+            shared.find(&tiles, &nav_map, goal, &starts, limit, &mut answers);
+            let mut lengths = answers.iter().enumerate().map(|(nth, _)| {
+                let mut waypoints = vec![IVec2::MAX];
+                shared.write_path(nth, &mut waypoints);
+                waypoints.len()
+            });
+            let lengths = [(); 6].map(|()| lengths.next().unwrap());
+            (answers, lengths)
+        };
+        use Outcome::{Blocked, Capped, OutOfBounds, Unreachable};
+        let two_steps = found(Cost::straight(2));
+        let known = [OutOfBounds, OutOfBounds, Blocked, Unreachable];
+        let on_it = found(Cost::ZERO);
+        let expected = [&known[..], &[on_it, two_steps]].concat();
+        assert_eq!(find((0, 0), 1), (expected, [0, 0, 0, 0, 1, 2]));
+        let expected = [&known[..], &[on_it, Capped]].concat();
+        assert_eq!(find((0, 0), 0), (expected, [0, 0, 0, 0, 1, 0]));
+        let expected = [OutOfBounds, OutOfBounds, Blocked, Blocked, Blocked, Blocked];
+        assert_eq!(find((4, 0), 9), (expected.to_vec(), [0; 6]));
+        assert_eq!(find((0, 3), 9), (vec![OutOfBounds; 6], [0; 6]));
+    }
+}

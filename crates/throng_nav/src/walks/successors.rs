@@ -1,0 +1,90 @@
+//! Which successors a node of Jump Point Search has, whoever tells where walks end.
+//!
+//! Of all equally short paths only those are followed that go diagonally first and straight after, and a walk turns
+//! only where `rule` says that it may have to. So a node's successors are the tiles where walks out of it may turn:
+//!
+//! - A straight walk ends at the first such tile, a *jump point*, or before a wall.
+//! - A diagonal walk stops where one of its two straight parts would meet a jump point, or where it may have to turn
+//!   itself. Without `PRUNE` that tile is opened and looks along its straight parts again when it is expanded. With
+//!   `PRUNE` what the straight parts meet becomes a successor of the node being expanded, and the walk goes on to the
+//!   wall; the bend is put back when the path is written. Where the walk itself may have to turn, the tile is opened.
+
+use glam::IVec2;
+
+use super::walk::Walks;
+use crate::direction::{Direction, Directions};
+
+/// Calls `offer` with the tiles where walks from a tile may turn, and the direction in which each is reached.
+#[inline]
+pub(crate) fn for_each_successor<W, const CUT: bool, const PRUNE: bool>(
+    walks: &W,
+    from: IVec2,
+    directions: Directions,
+    mut offer: impl FnMut(IVec2, Direction),
+) where
+    W: Walks<CUT>,
+{
+    for direction in directions.iter() {
+        let offer = &mut offer;
+        match direction {
+            Direction::North => straight::<W, CUT, 0, -1>(walks, from, offer),
+            Direction::East => straight::<W, CUT, 1, 0>(walks, from, offer),
+            Direction::South => straight::<W, CUT, 0, 1>(walks, from, offer),
+            Direction::West => straight::<W, CUT, -1, 0>(walks, from, offer),
+            Direction::NorthEast => diagonal::<W, CUT, PRUNE, 1, -1>(walks, from, offer),
+            Direction::SouthEast => diagonal::<W, CUT, PRUNE, 1, 1>(walks, from, offer),
+            Direction::SouthWest => diagonal::<W, CUT, PRUNE, -1, 1>(walks, from, offer),
+            Direction::NorthWest => diagonal::<W, CUT, PRUNE, -1, -1>(walks, from, offer),
+        }
+    }
+}
+
+/// Walks straight, and offers the jump point met.
+#[inline(always)]
+fn straight<W: Walks<CUT>, const CUT: bool, const DX: i32, const DY: i32>(
+    walks: &W,
+    from: IVec2,
+    offer: &mut impl FnMut(IVec2, Direction),
+) {
+    let steps = walks.straight::<DX, DY>(from.x, from.y).to_jump_point();
+    offer_ahead::<DX, DY>(from, steps, offer);
+}
+
+/// Walks diagonally, and offers the stops, or with `PRUNE` what their straight parts meet.
+#[inline(always)]
+fn diagonal<W, const CUT: bool, const PRUNE: bool, const DX: i32, const DY: i32>(
+    walks: &W,
+    from: IVec2,
+    offer: &mut impl FnMut(IVec2, Direction),
+) where
+    W: Walks<CUT>,
+{
+    let mut at = from;
+    loop {
+        let stop = walks.diagonal::<DX, DY>(at.x, at.y);
+        if stop.is_before_wall() {
+            return;
+        }
+        if !PRUNE || (CUT && stop.turns) {
+            offer_ahead::<DX, DY>(at, stop.steps, offer);
+            return;
+        }
+        at += IVec2::new(DX, DY) * stop.steps as i32;
+        offer_ahead::<DX, 0>(at, stop.across, offer);
+        offer_ahead::<0, DY>(at, stop.along, offer);
+    }
+}
+
+/// Offers the tile some steps ahead, unless there are none.
+#[inline(always)]
+fn offer_ahead<const DX: i32, const DY: i32>(
+    from: IVec2,
+    steps: u32,
+    offer: &mut impl FnMut(IVec2, Direction),
+) {
+    if steps > 0
+        && let Some(direction) = Direction::of_step(DX, DY)
+    {
+        offer(from + IVec2::new(DX, DY) * steps as i32, direction);
+    }
+}

@@ -1,0 +1,99 @@
+//! Where walks end: what Jump Point Search asks of a map, and the plain answer for diagonal ones.
+
+use glam::IVec2;
+
+use crate::map::BitPlane;
+use crate::rule::{diagonal_turns, is_step_free};
+
+/// Where a straight walk ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// Free tiles walked, the jump point included.
+    pub(crate) steps: u32,
+    /// Whether the walk ends at a jump point rather than before a wall.
+    pub(crate) is_jump_point: bool,
+}
+
+impl Reach {
+    /// The steps to the jump point; 0 where there is none.
+    #[inline(always)]
+    pub(crate) fn to_jump_point(self) -> u32 {
+        if self.is_jump_point { self.steps } else { 0 }
+    }
+}
+
+/// Where a diagonal walk stops next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stop {
+    /// Free tiles walked, the stop included.
+    pub(crate) steps: u32,
+    /// From the stop, the steps east or west to a jump point; 0 where there is none.
+    pub(crate) across: u32,
+    /// The same to the north or south.
+    pub(crate) along: u32,
+    /// Whether the walk may have to turn here itself.
+    pub(crate) turns: bool,
+}
+
+impl Stop {
+    /// The end of a diagonal walk before a wall.
+    #[inline(always)]
+    pub(crate) const fn before_wall(steps: u32) -> Self {
+        Self {
+            steps,
+            across: 0,
+            along: 0,
+            turns: false,
+        }
+    }
+
+    /// Whether the walk ends here.
+    #[inline(always)]
+    pub(crate) const fn is_before_wall(self) -> bool {
+        self.across == 0 && self.along == 0 && !self.turns
+    }
+}
+
+/// Tells where walks over a map end, under the rule that `CUT` stands for. Walks start on free tiles.
+pub(crate) trait Walks<const CUT: bool> {
+    /// The tiles over which the walks go, row by row.
+    fn rows(&self) -> &BitPlane;
+
+    /// Where the straight walk from a tile ends.
+    fn straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach;
+
+    /// Whether the way from one tile to another is clear, first diagonally and then straight, as far as both go.
+    #[inline]
+    fn is_clear(&self, from: IVec2, to: IVec2) -> bool {
+        let mut tile = from;
+        while tile != to {
+            let step = (to - tile).signum();
+            if !is_step_free::<CUT>(self.rows(), tile.x, tile.y, step.x, step.y) {
+                return false;
+            }
+            tile += step;
+        }
+        true
+    }
+
+    /// Where the diagonal walk from a tile stops next.
+    #[inline]
+    fn diagonal<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Stop {
+        let (mut x, mut y) = (x, y);
+        let mut steps = 0;
+        while is_step_free::<CUT>(self.rows(), x, y, DX, DY) {
+            (x, y, steps) = (x + DX, y + DY, steps + 1);
+            let (aside, back) = diagonal_turns::<CUT>(self.rows(), x, y, (DX, DY));
+            let stop = Stop {
+                steps,
+                across: self.straight::<DX, 0>(x, y).to_jump_point(),
+                along: self.straight::<0, DY>(x, y).to_jump_point(),
+                turns: aside || back,
+            };
+            if !stop.is_before_wall() {
+                return stop;
+            }
+        }
+        Stop::before_wall(steps)
+    }
+}
