@@ -154,15 +154,7 @@ mod memory {
     pub use throng_core::memory::{MemoryUse, each};
 }
 #[cfg(not(feature = "server"))]
-pub mod movement {
-    //! How players' objects move: the server's own steps, for a client that walks ahead.
-    mod check;
-    mod ground;
-    mod step;
-    pub use check::{Credit, MoveRules, Refusal, check_move};
-    pub use ground::Ground;
-    pub use step::{PlayerStep, direction_of, step_m};
-}
+pub use throng_protocol::movement;
 #[cfg(all(feature = "net", not(feature = "server")))]
 mod sim {
     pub use throng_core::clock;
@@ -170,12 +162,9 @@ mod sim {
 #[cfg(not(feature = "server"))]
 pub mod sync {
     //! What a client knows of its surroundings, and how its own object walks ahead of the server.
-    mod predictor;
-    pub use predictor::{Correction, Predictor, UNHANDLED_MAX};
-    pub use throng_protocol::mirror::{
-        AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote, OwnPosition,
-    };
-    pub use throng_protocol::server_clock::{CLOCK_SAMPLES, ServerClock};
+    pub use throng_protocol::mirror::*;
+    pub use throng_protocol::predictor::*;
+    pub use throng_protocol::server_clock::*;
 }
 #[cfg(not(feature = "server"))]
 pub mod world {

@@ -28,10 +28,9 @@
 //! | `sent_log`, `kept` | what all were told of late, and what one missed, for the case that a connection is lost |
 //! | `message_list` | messages one behind the other |
 //! | `counters` | what was sent, by kind |
-//! | `predictor` | a client's own object ahead of the server |
 //! | `plugin` | all that in the tick |
 //! | `reference`, `workload` | what replication is measured beside and with |
-//! | `throng_protocol` | [`Mirror`], a client in memory; [`ServerClock`], which tick it is at the server |
+//! | `throng_protocol` | [`Mirror`], a client in memory; [`Predictor`], its own object ahead of the server; [`ServerClock`], which tick it is at the server |
 //!
 //! Where things are is reckoned by clients from a base that all share. The byte budget of a client makes motions
 //! and snapshots wait and drops unreliable announcements; all else may overdraw it. What a client knows lies in an array of its
@@ -60,7 +59,6 @@ mod motion;
 mod notices;
 mod own_position;
 mod plugin;
-mod predictor;
 mod records;
 #[cfg(any(test, feature = "bench"))]
 pub mod reference;
@@ -80,8 +78,8 @@ pub use plugin::{
     SaveFailed, SaveRequest, SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror,
     compare_mirror_exactly, request_all_saves, save_request_of,
 };
-pub use predictor::{Correction, Predictor, UNHANDLED_MAX};
 pub use throng_protocol::mirror::{
     AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote, OwnPosition,
 };
+pub use throng_protocol::predictor::{Correction, Predictor, UNHANDLED_MAX};
 pub use throng_protocol::server_clock::{CLOCK_SAMPLES, ServerClock};

@@ -83,7 +83,7 @@ const FILES: [&str; 9] = [
     "net/udp/",
     "net/web/",
     "outbox/",
-    "directory/sqlite/",
+    "throng_store/src/sqlite/",
     "inspect/server/",
     "scenario/read.rs",
     "cli/",

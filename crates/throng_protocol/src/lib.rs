@@ -7,5 +7,7 @@
 mod draws;
 
 pub mod mirror;
+pub mod movement;
+pub mod predictor;
 pub mod server_clock;
 pub mod wire;

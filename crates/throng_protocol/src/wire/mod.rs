@@ -51,7 +51,7 @@
 //! handled or its object was moved, on the unreliable channel, and once more reliably when that ends; before, it was told with the
 //! *Snapshot* of its object, and the input of that packet means nothing for it. A motion in a
 //! direction is one step: the speed of the object × the tick in seconds, which is 1,000 / the rate in *Hello* as `f32`. The client
-//! walks it at once, and again from *OwnPosition* on as many as that does not name: `sync::Predictor`.
+//! walks it at once, and again from *OwnPosition* on as many as that does not name: [`Predictor`](crate::predictor::Predictor).
 //!
 //! # Packets from the server
 //! What a client is told comes in packets of two channels. *Reliable*: every packet arrives, once and in order; the transport

@@ -6,8 +6,7 @@
 //! Cost: O(tiles along the line).
 
 use glam::{DVec2, IVec2, Vec2};
-
-use crate::map::TileMap;
+use throng_nav::map::TileMap;
 
 /// A map together with the size of its tiles.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +52,9 @@ impl Ground<'_> {
 
     /// Reads the map under a position, for one who will soon need it. The parts of it that are read one after the other lie far
     /// apart, and where nothing else is done in between, processors wait for many of them at once.
+    #[doc(hidden)]
     #[inline]
-    pub(super) fn look_ahead(&self, at: Vec2) {
+    pub fn look_ahead(&self, at: Vec2) {
         std::hint::black_box(self.tiles.is_free(self.tile_at(at)));
     }
 
@@ -141,10 +141,7 @@ fn clip(a: DVec2, b: DVec2, top: f64, bottom: f64) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::map::SceneMap;
     use proptest::prelude::*;
 
     const SIDE: u32 = 12;
@@ -200,19 +197,6 @@ mod tests {
 
     proptest! {
         #![proptest_config(draws!())]
-
-        #[test]
-        fn tiles_are_those_of_the_scene_map(
-            (x, y) in (-1.0f32..10.0, -1.0f32..10.0), tile_m in 0.1f32..3.0, snap in any::<bool>(),
-        ) {
-            let scene = SceneMap::new(Arc::new(TileMap::new(4, 3, false).unwrap()), tile_m);
-            let ground = Ground { tiles: scene.tiles(), tile_m };
-            let position = if snap { scene.size_m() } else { Vec2::new(x, y) };
-            let tile = ground.tile_at(position);
-            prop_assert_eq!(tile, scene.tile_at(position));
-            prop_assert_eq!(ground.centre_of(tile), scene.centre_of(tile));
-            prop_assert_eq!(ground.is_free_at(position), scene.is_free_at(position));
-        }
 
         #[test]
         fn a_segment_is_free_if_it_touches_no_blocked_tile(

@@ -19,11 +19,11 @@
 use std::collections::VecDeque;
 
 use glam::Vec2;
-use throng_protocol::mirror::{Mirror, OwnPosition};
+use throng_core::motion::PlayerMotion;
 
+use crate::mirror::{Mirror, OwnPosition};
 use crate::movement::{Credit, MoveRules, PlayerStep};
 use crate::wire::{ClientInput, InputMotion, is_newer};
-use crate::world::PlayerMotion;
 
 /// Inputs that are kept until the server has handled them, at most: three seconds of them at 20 a second. A server holds no more
 /// of one client either.

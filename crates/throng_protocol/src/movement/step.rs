@@ -14,10 +14,10 @@
 //! Cost: up to three lines over a few tiles.
 
 use glam::Vec2;
+use throng_core::motion::PlayerMotion;
 
 use super::check::{Credit, MoveRules, Refusal, check_distance, check_move, is_way_free};
 use super::ground::Ground;
-use crate::world::PlayerMotion;
 
 /// What a player's motion is measured by.
 #[derive(Clone, Copy, Debug)]
@@ -149,8 +149,8 @@ const fn series(first: f64, angle: f64, power: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::TileMap;
     use proptest::prelude::*;
+    use throng_nav::map::TileMap;
 
     const ANY: MoveRules = MoveRules {
         tolerance: 0.0,
@@ -178,8 +178,8 @@ mod tests {
                 assert!(off <= f64::from(f32::EPSILON) / 4.0 + 1e-15, "{nth}: {off}");
             }
             assert_eq!(-direction_of(nth), direction_of(nth.wrapping_add(128)));
-            let heading = crate::world::Heading::of(direction_of(nth));
-            assert_eq!(heading, Some(crate::world::Heading(nth)));
+            let heading = throng_core::spatial::Heading::of(direction_of(nth));
+            assert_eq!(heading, Some(throng_core::spatial::Heading(nth)));
         }
         assert_eq!(direction_of(64), Vec2::Y);
     }

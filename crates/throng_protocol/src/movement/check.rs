@@ -133,8 +133,8 @@ pub(super) fn is_way_free(ground: Ground, start: Standing, end: Standing) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::TileMap;
     use proptest::prelude::*;
+    use throng_nav::map::TileMap;
 
     const RULES: MoveRules = MoveRules {
         tolerance: 0.1,
