@@ -16,7 +16,6 @@
 //! | `png` | maps in PNG files |
 //! | `trace` | a span for each set, system and schedule, through `tracing` |
 //! | `bench` | what the systems are measured with and beside |
-//! | `lookups` | players elsewhere are looked up, with a cache |
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
 //! | `net` | clients over UDP: tokens, handshakes, sealed packets, sockets |
 //! | `web` | clients in browsers, over WebSockets; with `net` |
@@ -142,15 +141,7 @@ mod memory {
     pub use throng_core::memory::{MemoryUse, each};
 }
 #[cfg(not(feature = "server"))]
-pub mod movement {
-    //! How players' objects move: the server's own steps, for a client that walks ahead.
-    mod check;
-    mod ground;
-    mod step;
-    pub use check::{Credit, MoveRules, Refusal, check_move};
-    pub use ground::Ground;
-    pub use step::{PlayerStep, direction_of, step_m};
-}
+pub use throng_protocol::movement;
 #[cfg(all(feature = "net", not(feature = "server")))]
 mod sim {
     pub use throng_core::clock;
@@ -158,14 +149,9 @@ mod sim {
 #[cfg(not(feature = "server"))]
 pub mod sync {
     //! What a client knows of its surroundings, and how its own object walks ahead of the server.
-    mod mirror;
-    mod predictor;
-    mod server_clock;
-    pub use mirror::{
-        AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote, OwnPosition,
-    };
-    pub use predictor::{Correction, Predictor, UNHANDLED_MAX};
-    pub use server_clock::{CLOCK_SAMPLES, ServerClock};
+    pub use throng_protocol::mirror::*;
+    pub use throng_protocol::predictor::*;
+    pub use throng_protocol::server_clock::*;
 }
 #[cfg(not(feature = "server"))]
 pub mod world {

@@ -11,17 +11,15 @@
 //! | `events` | what the ledger tells, told to the game |
 //! | `attend` | what came from the store, and who comes and goes |
 //! | `hand_over` | what the tick saves |
-//! | `look_up`, `elsewhere` | looks at players, here and elsewhere (feature `lookups`) |
+//! | `look_up`, `elsewhere` | looks at players, here and elsewhere |
 //! | `close` | the end: all is saved, all leases are given back |
 
 mod attend;
 mod close;
 mod directory;
-#[cfg(feature = "lookups")]
 mod elsewhere;
 mod events;
 mod hand_over;
-#[cfg(feature = "lookups")]
 mod look_up;
 mod messages;
 mod settings;
@@ -31,9 +29,9 @@ mod tests;
 
 pub use close::close_directory;
 pub use directory::Directory;
-pub use messages::{LeaseLost, PlayerLoaded, PlayerRefused, PlayersSaved, Transfer};
-#[cfg(feature = "lookups")]
-pub use messages::{LookUpAnswer, LookUpRequest};
+pub use messages::{
+    LeaseLost, LookUpAnswer, LookUpRequest, PlayerLoaded, PlayerRefused, PlayersSaved, Transfer,
+};
 pub use settings::{DirectorySettings, StoreAnswers};
 pub use stats::DirectoryStats;
 
@@ -80,7 +78,6 @@ impl Plugin for DirectoryPlugin {
         let hand_over = hand_over::hand_over
             .in_set(DirectorySystems::HandOver)
             .ambiguous_with_all();
-        #[cfg(feature = "lookups")]
         app.add_message::<LookUpRequest>()
             .add_message::<LookUpAnswer>()
             .count_message_memory::<LookUpRequest>("directory")

@@ -92,7 +92,7 @@
 //! * **Your own store** implements [`Store`](crate::directory::Store), six calls that may wait, and is held to what they
 //!   promise by [`check_store`](crate::directory::conformance::check_store) in a test. The supervisor opens it again when it
 //!   fails ([`StoreSource`](crate::directory::StoreSource)).
-//! * **Players elsewhere** are looked up with the feature `lookups`: write a `LookUpRequest`, read the `LookUpAnswer`. Who is here is
+//! * **Players elsewhere** are looked up: write a `LookUpRequest`, read the `LookUpAnswer`. Who is here is
 //!   read from its components, all others from a cache in which a record is fresh for ten seconds (`CacheSettings`); the next look
 //!   after that asks the store anew. All that is missing is one query a tick. Whoever asks has an answer or an error within a second.
 //! * **Several servers** of one store tell each other what they save: give each its `Peers` by `Directory::join`. Who shows a player

@@ -9,11 +9,9 @@
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `ground` | tiles under positions in metres: which tile, whether a step is free |
 //! | `walk` | how far a walker comes along its waypoints, smoothing as it reaches them |
-//! | `check` | whether a player's move is allowed |
-//! | `step` | where a player's motion leads: the code that a client predicts by, too |
 //! | `plugin` | [`Walker`], [`Speed`], the settings, and the systems of the tick |
+//! | `throng_protocol::movement` | [`Ground`], [`check_move`], [`PlayerStep`]: what is allowed and where it leads, the code that a client predicts by, too |
 //!
 //! Invariants: after `Move` nobody that can walk stands on a blocked tile, unless there is no free one within
 //! [`MovementSettings::push_radius_tiles_max`]; a walker comes no farther in a tick than its speed allows and never
@@ -27,19 +25,16 @@
 //! Cost: O(walkers + moves), a few bits of the map each; lines of sight only at waypoints; nothing is allocated for an
 //! object.
 
-mod check;
-mod ground;
 mod plugin;
-mod step;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-pub use check::{Credit, MoveRules, Refusal, check_move};
-pub use ground::Ground;
 pub use plugin::{
     Arrived, Follows, LastMove, MoveRefused, MovementPlugin, MovementSettings, MovementStats,
     MovementSystems, Speed, Walker,
 };
-pub use step::{PlayerStep, direction_of, step_m};
+pub use throng_protocol::movement::{
+    Credit, Ground, MoveRules, PlayerStep, Refusal, check_move, direction_of, step_m,
+};
 pub use walk::{Walk, WalkEnd, advance};

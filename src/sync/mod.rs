@@ -28,10 +28,9 @@
 //! | `sent_log`, `kept` | what all were told of late, and what one missed, for the case that a connection is lost |
 //! | `message_list` | messages one behind the other |
 //! | `counters` | what was sent, by kind |
-//! | `mirror` | a client in memory |
-//! | `predictor`, `server_clock` | a client's own object ahead of the server; which tick it is there |
 //! | `plugin` | all that in the tick |
 //! | `reference`, `workload` | what replication is measured beside and with |
+//! | `throng_protocol` | [`Mirror`], a client in memory; [`Predictor`], its own object ahead of the server; [`ServerClock`], which tick it is at the server |
 //!
 //! Where things are is reckoned by clients from a base that all share. The byte budget of a client makes motions
 //! and snapshots wait and drops unreliable announcements; all else may overdraw it. What a client knows lies in an array of its
@@ -56,18 +55,15 @@ mod links;
 mod masks;
 mod membership;
 mod message_list;
-mod mirror;
 mod motion;
 mod notices;
 mod own_position;
 mod plugin;
-mod predictor;
 mod records;
 #[cfg(any(test, feature = "bench"))]
 pub mod reference;
 mod remotes;
 mod sent_log;
-mod server_clock;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
@@ -76,12 +72,14 @@ pub use counters::{SentCount, SentCounters};
 #[cfg(feature = "bench")]
 pub use masks::{SlotMasks, bits};
 pub use membership::{AUDIENCES_MAX, Membership};
-pub use mirror::{AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote, OwnPosition};
 pub use plugin::{
     Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, AudienceAppExt,
     AudienceError, Cadence, DirtyMasks, MaskSlot, RegisterError, Replicate, ReplicateAppExt,
     SaveFailed, SaveRequest, SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror,
     compare_mirror_exactly, request_all_saves, save_request_of,
 };
-pub use predictor::{Correction, Predictor, UNHANDLED_MAX};
-pub use server_clock::{CLOCK_SAMPLES, ServerClock};
+pub use throng_protocol::mirror::{
+    AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote, OwnPosition,
+};
+pub use throng_protocol::predictor::{Correction, Predictor, UNHANDLED_MAX};
+pub use throng_protocol::server_clock::{CLOCK_SAMPLES, ServerClock};

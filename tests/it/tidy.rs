@@ -77,7 +77,7 @@ const FILES: [&str; 9] = [
     "net/udp/",
     "net/web/",
     "outbox/",
-    "directory/sqlite/",
+    "throng_store/src/sqlite/",
     "throng_cli/",
     "throng_inspect/server/",
     "throng_scenario/scenario/read.rs",

@@ -42,7 +42,6 @@
 //! | feature | adds |
 //! |---|---|
 //! | `bench` | the load under which the whole tick is measured, in [`crowd`] |
-//! | `lookups` | what was looked up of players elsewhere, in reports |
 //! | `leak-track` | [`NoLeaks`](Expectation::NoLeaks): what is allocated and never freed |
 //!
 //! Invariants: no text, however broken, panics or allocates more than a small multiple of its size, or of

@@ -2,17 +2,13 @@
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
+use throng_store::{LedgerEvent, Peers, StoredAttribute};
 
 use super::directory::Directory;
 use super::events::{emit, with_directory};
 use super::hand_over::tie;
-#[cfg(feature = "lookups")]
 use super::look_up::look_up;
 use super::settings::DirectorySettings;
-use crate::directory::ledger::LedgerEvent;
-#[cfg(feature = "lookups")]
-use crate::directory::peers::Peers;
-use crate::directory::record::StoredAttribute;
 use crate::session::{LoggedIn, LoggedOut, Sessions};
 use crate::sync::Attributes;
 
@@ -31,7 +27,6 @@ pub(super) fn attend(world: &mut World) {
         attend_to(world, directory)
     });
     emit(world, happened);
-    #[cfg(feature = "lookups")]
     with_directory(world, look_up_for);
 }
 
@@ -78,7 +73,6 @@ fn attend_to(world: &World, directory: &mut Directory) -> Vec<LedgerEvent> {
     events
 }
 
-#[cfg(feature = "lookups")]
 fn look_up_for(world: &mut World, directory: &mut Directory) {
     let Directory {
         open,

@@ -47,7 +47,6 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
         let mut events = Vec::new();
         open.take_within(left.min(Duration::from_millis(50)), now_ms, &mut events);
         open.order_save(now_ms, &mut events);
-        #[cfg(feature = "lookups")]
         open.order_look_up(now_ms);
         emit(world, events);
     }

@@ -6,26 +6,16 @@ use std::time::Duration;
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
+use throng_store::{
+    CacheStats, DirectoryError, Followers, Ledger, LedgerEvent, PeerStats, Peers, StoreOrder,
+    StoreReport, StoreSource, StoreSupervisor, StoreThread, StoredAttribute, thread_ended,
+};
 use tracing::error;
 
-#[cfg(feature = "lookups")]
 use super::elsewhere::Elsewhere;
-#[cfg(feature = "lookups")]
 use super::messages::LookUpRequest;
 use super::messages::Transfer;
 use super::settings::{DirectorySettings, StoreAnswers};
-#[cfg(feature = "lookups")]
-use crate::directory::cache::CacheStats;
-use crate::directory::error::DirectoryError;
-#[cfg(feature = "lookups")]
-use crate::directory::followers::{Followers, PeerStats};
-use crate::directory::ledger::{Ledger, LedgerEvent, thread_ended};
-#[cfg(feature = "lookups")]
-use crate::directory::peers::Peers;
-use crate::directory::record::StoredAttribute;
-use crate::directory::store::StoreSource;
-use crate::directory::store_thread::StoreThread;
-use crate::directory::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
 use crate::memory::MemoryUse;
 use crate::session::{LoggedIn, LoggedOut};
 use crate::sim::clock::{Stopwatch, unix_ms};
@@ -44,9 +34,7 @@ pub struct Directory {
     pub(super) logouts: MessageCursor<LoggedOut>,
     pub(super) transfers: MessageCursor<Transfer>,
     pub(super) saves: MessageCursor<SaveRequest>,
-    #[cfg(feature = "lookups")]
     pub(super) look_ups: MessageCursor<LookUpRequest>,
-    #[cfg(feature = "lookups")]
     pub(super) peers: Option<Box<dyn Peers>>,
 }
 
@@ -85,14 +73,12 @@ impl Directory {
     }
 
     /// Joins the other servers of the same store: from the next tick on they tell each other what they save of players that they
-    /// know of. Until the directory is [closed](super::close_directory). With the feature `lookups`.
-    #[cfg(feature = "lookups")]
+    /// know of. Until the directory is [closed](super::close_directory).
     pub fn join(&mut self, peers: impl Peers + 'static) {
         self.peers = Some(Box::new(peers));
     }
 
     /// What went between this server and others; `None` when it did not join any, or no store is open.
-    #[cfg(feature = "lookups")]
     #[must_use]
     pub fn peer_stats(&self) -> Option<PeerStats> {
         let followers = self.open.as_ref()?.elsewhere.followers.as_ref();
@@ -100,7 +86,6 @@ impl Directory {
     }
 
     /// What became of looks at players elsewhere; `None` without a store that is open.
-    #[cfg(feature = "lookups")]
     #[must_use]
     pub fn cache_stats(&self) -> Option<CacheStats> {
         let open = self.open.as_ref();
@@ -115,7 +100,6 @@ impl Directory {
 
     /// Tells other servers the last of what they are to be told, and ends the store's thread.
     pub(super) fn part(&mut self) {
-        #[cfg(feature = "lookups")]
         if let (Some(open), Some(mut peers)) = (&mut self.open, self.peers.take()) {
             open.elsewhere.send(&mut *peers);
         }
@@ -147,7 +131,6 @@ impl Directory {
                     opened_ms: unix_ms(),
                     clock: Stopwatch::start(),
                     is_failing: false,
-                    #[cfg(feature = "lookups")]
                     elsewhere: Elsewhere::new(settings),
                 });
             }
@@ -172,7 +155,6 @@ pub(super) struct OpenDirectory {
     clock: Stopwatch,
     /// Whether the store failed last.
     is_failing: bool,
-    #[cfg(feature = "lookups")]
     pub elsewhere: Elsewhere,
 }
 
@@ -229,7 +211,6 @@ impl OpenDirectory {
     }
 
     fn is_under_way(&self) -> bool {
-        #[cfg(feature = "lookups")]
         if self.elsewhere.cache.is_under_way() {
             return true;
         }
@@ -238,7 +219,6 @@ impl OpenDirectory {
 
     /// Whether other servers were told all that they are to be.
     pub fn is_published(&self) -> bool {
-        #[cfg(feature = "lookups")]
         if !self.elsewhere.is_published() {
             return false;
         }
@@ -247,7 +227,6 @@ impl OpenDirectory {
 
     /// Asks the store for players who are looked for, and for those of whom other servers are to be told. Behind the saves of a
     /// tick, so that these are in what is read.
-    #[cfg(feature = "lookups")]
     pub fn order_look_up(&mut self, now_ms: u64) {
         let players = self.elsewhere.order(now_ms, &self.ledger);
         if !players.is_empty() {
@@ -256,7 +235,6 @@ impl OpenDirectory {
     }
 
     fn take(&mut self, report: StoreReport, now_ms: u64, events: &mut Vec<LedgerEvent>) {
-        #[cfg(feature = "lookups")]
         if let StoreReport::LookedUp(players, found) = report {
             self.is_failing = found.is_err();
             let Self {
@@ -266,13 +244,11 @@ impl OpenDirectory {
             return;
         }
         let mut failed = false;
-        #[cfg(feature = "lookups")]
         let first = events.len();
         self.ledger.take(report, now_ms, |event| {
             failed |= matches!(event, LedgerEvent::Trouble(_));
             events.push(event);
         });
-        #[cfg(feature = "lookups")]
         for event in &events[first..] {
             self.elsewhere.note(event, now_ms, &self.ledger);
         }
@@ -327,10 +303,7 @@ impl MemoryUse for Directory {
         let Some(open) = &self.open else {
             return 0;
         };
-        #[cfg(feature = "lookups")]
         let elsewhere = open.elsewhere.heap_bytes();
-        #[cfg(not(feature = "lookups"))]
-        let elsewhere = 0;
         open.store.heap_bytes()
             + open.ledger.heap_bytes()
             + open.kept.heap_bytes()

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
+use throng_store::{
+    Followers, Ledger, LedgerEvent, LookedUp, PeerMessage, PeerSettings, Peers, PlayerCache,
+    StoreError,
+};
+
 use super::messages::LookUpAnswer;
 use super::settings::DirectorySettings;
-use crate::directory::cache::PlayerCache;
-use crate::directory::error::StoreError;
-use crate::directory::followers::{Followers, PeerSettings};
-use crate::directory::ledger::{Ledger, LedgerEvent};
-use crate::directory::peers::{PeerMessage, Peers};
-use crate::directory::store::LookedUp;
 use crate::memory::MemoryUse;
 use crate::world::PlayerId;
 

@@ -1,13 +1,12 @@
 //! What the ledger tells, told to the game.
 
 use bevy_ecs::prelude::*;
+use throng_store::{DirectoryError, LedgerEvent};
 use tracing::{error, warn};
 
 use super::directory::Directory;
 use super::messages::{LeaseLost, PlayerLoaded, PlayerRefused, PlayersSaved};
 use super::stats::DirectoryStats;
-use crate::directory::error::DirectoryError;
-use crate::directory::ledger::LedgerEvent;
 use crate::session::{LogoutReason, Sessions, disconnect};
 use crate::world::PlayerId;
 

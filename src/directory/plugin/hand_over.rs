@@ -2,13 +2,13 @@
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
+use throng_store::LedgerEvent;
 use tracing::error;
 
 use super::directory::Directory;
 use super::events::{emit, with_directory};
 use super::messages::Transfer;
 use super::stats::DirectoryStats;
-use crate::directory::ledger::LedgerEvent;
 use crate::sim::SimTick;
 use crate::sync::{DirtyMasks, MaskSlot, SaveRequest};
 use crate::world::Players;
@@ -83,7 +83,6 @@ fn order_saves(world: &mut World, directory: &mut Directory) -> Vec<LedgerEvent>
     }
     let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
     open.order_save(now_ms, &mut events);
-    #[cfg(feature = "lookups")]
     open.order_look_up(now_ms);
     let unsaved = open.ledger.unsaved();
     let mut stats = world.resource_mut::<DirectoryStats>();

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
+use throng_store::{DirectoryError, KnownPlayer, Peers, PlayerRecord};
 
 use super::directory::OpenDirectory;
 use super::messages::{LookUpAnswer, LookUpRequest};
-use crate::directory::cache::KnownPlayer;
-use crate::directory::error::DirectoryError;
-use crate::directory::peers::Peers;
-use crate::directory::record::PlayerRecord;
 use crate::sync::save_request_of;
 use crate::world::{PlayerId, Players};
 

@@ -1,11 +1,8 @@
 //! What the directory tells, and what it is asked for.
 
 use bevy_ecs::prelude::*;
+use throng_store::{DirectoryError, KnownPlayer, PlayerRecord};
 
-#[cfg(feature = "lookups")]
-use crate::directory::cache::KnownPlayer;
-use crate::directory::error::DirectoryError;
-use crate::directory::record::PlayerRecord;
 use crate::wire::ClientId;
 use crate::world::PlayerId;
 
@@ -63,7 +60,7 @@ pub struct Transfer {
 }
 
 /// Somebody wants to know of a player, here or elsewhere. Answered by [`LookUpAnswer`], from the next tick on, within
-/// [`deadline_ms`](crate::directory::CacheSettings::deadline_ms). With the feature `lookups`.
+/// [`deadline_ms`](crate::directory::CacheSettings::deadline_ms).
 ///
 /// "Show me that player", of whom another server saved a name, a level, power, a guild and gear:
 ///
@@ -145,7 +142,6 @@ pub struct Transfer {
 /// assert_eq!(shown, "Zoë, level 12, power 3400, of guild 5, wears [3, 1, 4]");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[cfg(feature = "lookups")]
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LookUpRequest {
     /// Of whom.
@@ -156,7 +152,6 @@ pub struct LookUpRequest {
 
 /// What is known of a player that a [`LookUpRequest`] named: of one who is here what its components say now, of others what
 /// the store had [`fresh_ms`](crate::directory::CacheSettings::fresh_ms) ago at the earliest.
-#[cfg(feature = "lookups")]
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct LookUpAnswer {
     /// Of whom.

@@ -3,11 +3,7 @@
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "lookups")]
-use crate::directory::cache::CacheSettings;
-#[cfg(feature = "lookups")]
-use crate::directory::followers::PeerSettings;
-use crate::directory::ledger::LedgerSettings;
+use throng_store::{CacheSettings, LedgerSettings, PeerSettings};
 
 /// When answers of the store are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,10 +30,8 @@ pub struct DirectorySettings {
     /// Limits and times.
     pub ledger: LedgerSettings,
     /// What is remembered of players elsewhere.
-    #[cfg(feature = "lookups")]
     pub cache: CacheSettings,
     /// Limits of what goes between servers.
-    #[cfg(feature = "lookups")]
     pub peers: PeerSettings,
 }
 
@@ -47,9 +41,7 @@ impl Default for DirectorySettings {
             server: "throng".to_owned(),
             answers: StoreAnswers::default(),
             ledger: LedgerSettings::default(),
-            #[cfg(feature = "lookups")]
             cache: CacheSettings::default(),
-            #[cfg(feature = "lookups")]
             peers: PeerSettings::default(),
         }
     }

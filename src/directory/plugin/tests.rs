@@ -1,7 +1,6 @@
 //! Players that log in, change and go, with a store that does what it should, and with one that does not.
 
 mod outage;
-#[cfg(feature = "lookups")]
 mod peers;
 #[cfg(feature = "sqlite")]
 mod starved;
@@ -12,9 +11,9 @@ use std::time::Duration;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::Vec2;
+use throng_store::testing::HookedSource;
 
 use super::*;
-use crate::directory::hooked_store::HookedSource;
 use crate::directory::{
     ClaimTerms, DirectoryError, FaultShares, FaultySource, LedgerSettings, MemoryDisk, Store,
     StoreError, StoreSource,
@@ -498,7 +497,6 @@ fn an_end_saves_everybody_and_gives_their_leases_back() {
     assert_eq!(told::<PlayerLoaded>(&other).len(), 21);
 }
 
-#[cfg(feature = "lookups")]
 #[test]
 fn a_look_finds_who_is_here_as_it_is_and_who_is_elsewhere_as_it_was_saved() {
     let disk = MemoryDisk::default();
@@ -536,7 +534,6 @@ fn a_look_finds_who_is_here_as_it_is_and_who_is_elsewhere_as_it_was_saved() {
     assert_eq!(look(8, 5), (1, None));
 }
 
-#[cfg(feature = "lookups")]
 fn ask(app: &mut App, player: u64, number: u64) {
     let player = PlayerId(player);
     let request = LookUpRequest { player, number };
@@ -544,7 +541,6 @@ fn ask(app: &mut App, player: u64, number: u64) {
 }
 
 /// The answers of this tick: the number, and the coins where there is such a player.
-#[cfg(feature = "lookups")]
 fn answers(app: &App) -> Vec<(u64, Result<Option<u64>, DirectoryError>)> {
     let coins = |answer: LookUpAnswer| {
         let known = answer.answer.map(|known| {
@@ -556,7 +552,6 @@ fn answers(app: &App) -> Vec<(u64, Result<Option<u64>, DirectoryError>)> {
     told(app).into_iter().map(coins).collect()
 }
 
-#[cfg(feature = "lookups")]
 #[test]
 fn a_look_at_who_just_left_waits_for_what_it_left_with() {
     let disk = MemoryDisk::default();
@@ -585,7 +580,6 @@ fn a_look_at_who_just_left_waits_for_what_it_left_with() {
     );
 }
 
-#[cfg(feature = "lookups")]
 #[test]
 fn a_spoilt_record_is_an_error_to_who_looks_at_it_and_to_nobody_else() {
     let disk = MemoryDisk::default();
@@ -606,7 +600,6 @@ fn a_spoilt_record_is_an_error_to_who_looks_at_it_and_to_nobody_else() {
     assert_eq!(app.world().resource::<DirectoryStats>().failures, 0);
 }
 
-#[cfg(feature = "lookups")]
 #[test]
 fn looks_at_a_store_that_stalls_are_answered_by_the_deadline() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));

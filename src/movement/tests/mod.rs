@@ -1,6 +1,7 @@
 //! The plugin in an app.
 
 mod follow;
+mod ground;
 mod hacks;
 mod players;
 mod requests;

@@ -14,8 +14,8 @@ use super::sent_values::SentValues;
 use crate::aoi::SceneInterest;
 use crate::session::{ControlledBy, Sessions};
 use crate::sync::attribute_set::ATTRIBUTES_MAX;
-use crate::sync::mirror::{AttributeValues, Mirror};
 use crate::sync::remotes::remote_id;
+use crate::sync::{AttributeValues, Mirror};
 use crate::wire::{ClientId, RemoteId};
 use crate::world::{
     Floor, GuildId, Heading, Object, ObjectId, PartyId, Position, Scene, SceneObjects, Scenes,

@@ -7,9 +7,7 @@ mod memory {
     pub use throng_core::memory::{MemoryUse, each};
 }
 
-#[path = "../../../src/wire/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "it is part of the library")]
-mod wire;
+use throng_protocol::wire;
 
 #[path = "../../../src/net/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "it is part of the library")]

@@ -1,15 +1,7 @@
 //! Any bytes as a message of a client.
 #![no_main]
 
-/// As the library names it.
-mod memory {
-    #[allow(unused_imports, reason = "as in the library")]
-    pub use throng_core::memory::{MemoryUse, each};
-}
-
-#[path = "../../../src/wire/mod.rs"]
-#[allow(dead_code, unused_imports, reason = "it is part of the library")]
-mod wire;
+use throng_protocol::wire;
 
 #[path = "../../it/inbound.rs"]
 mod inbound;

@@ -67,7 +67,6 @@ pub(super) fn directory(world: &World) -> Option<DirectoryFigures> {
     Some(with_look_ups(figures, directory))
 }
 
-#[cfg(feature = "lookups")]
 fn with_look_ups(figures: DirectoryFigures, directory: &Directory) -> DirectoryFigures {
     let cache = directory.cache_stats().unwrap_or_default();
     DirectoryFigures {
@@ -77,10 +76,4 @@ fn with_look_ups(figures: DirectoryFigures, directory: &Directory) -> DirectoryF
         look_up_failures: cache.failed,
         ..figures
     }
-}
-
-/// Nobody looks in a build without the feature.
-#[cfg(not(feature = "lookups"))]
-fn with_look_ups(figures: DirectoryFigures, _directory: &Directory) -> DirectoryFigures {
-    figures
 }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bevy_time::{Fixed, Time};
 use rusqlite::Connection;
+use throng_store::testing::TestFolder;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use super::*;
-use crate::directory::sqlite::tests::{TestFolder, overwrite};
 use crate::directory::{
     SqliteSource, SqliteStore, StoreFault, StoreOrder, StoreSupervisor, dump_store,
 };
@@ -56,6 +56,13 @@ fn errors_logged(work: impl FnOnce()) -> Vec<String> {
     let errors = LoggedErrors::default();
     tracing::subscriber::with_default(errors.clone(), work);
     std::mem::take(&mut *errors.0.lock().unwrap())
+}
+
+/// Overwrites a file with what is made of its content, which is given back.
+fn overwrite(path: &Path, change: impl FnOnce(&[u8]) -> Vec<u8>) -> Vec<u8> {
+    let before = fs::read(path).unwrap();
+    fs::write(path, change(&before)).unwrap();
+    before
 }
 
 /// A file on a disk that can be full.

@@ -488,7 +488,6 @@ pub(super) fn of_directory(world: &World, families: &mut Families) {
         )
         .value((stats.lost + stats.expired) as f64),
     ]);
-    #[cfg(feature = "lookups")]
     if let Some(cache) = directory.cache_stats() {
         families.extend([
             counter(

@@ -1,0 +1,169 @@
+//! What a client knows of an object's attributes, in one piece of memory.
+//!
+//! ```text
+//! number (2 bytes, the low one first) │ length (1 byte) │ value ‖ number │ length │ value ‖ …
+//! ```
+//! Objects have a few attributes of a few bytes each, and every message about one touches another object: a list of lists would be
+//! looked up in three places of memory, and take an allocation a value.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+use throng_core::memory::MemoryUse;
+
+use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute};
+
+/// Bytes that need no allocation: some six values of two bytes. 23 and 39 take as long.
+const INLINE_BYTES: usize = 31;
+
+const HEAD_BYTES: usize = 3;
+
+const _: () = assert!(ATTRIBUTE_BYTES_MAX <= u8::MAX as u32);
+
+/// Encoded values of attributes by ascending number.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct AttributeValues {
+    entries: SmallVec<[u8; INLINE_BYTES]>,
+}
+
+impl AttributeValues {
+    /// The value of an attribute, as its encoding writes it. O(attributes).
+    #[must_use]
+    pub fn get(&self, id: u16) -> Option<&[u8]> {
+        let mut from_there = self.iter().skip_while(|&(held, _)| held < id);
+        let (held, value) = from_there.next()?;
+        (held == id).then_some(value)
+    }
+
+    /// Numbers and values of all attributes, by ascending number.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        entries(&self.entries)
+    }
+
+    /// How many there are. O(attributes).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Takes over what was told; what is removed goes. O(attributes) for what is told by ascending numbers, as servers do.
+    pub(super) fn set(&mut self, attributes: &[Attribute]) {
+        let (mut from, mut last) = (0, None);
+        for &Attribute { id, value } in attributes {
+            if last.is_some_and(|last| id <= last) {
+                from = 0;
+            }
+            last = Some(id);
+            let mut replaced = 0;
+            for (held, held_value) in entries(&self.entries[from..]) {
+                let length = HEAD_BYTES + held_value.len();
+                if held >= id {
+                    replaced = if held == id { length } else { 0 };
+                    break;
+                }
+                from += length;
+            }
+            let to = from + replaced;
+            match value {
+                Some(value) if to - from == HEAD_BYTES + value.len() => {
+                    self.entries[from + HEAD_BYTES..to].copy_from_slice(value);
+                }
+                _ => self.put(id, value, from, to),
+            }
+        }
+    }
+
+    /// Puts an attribute in the place of those bytes, or none.
+    fn put(&mut self, id: u16, value: Option<&[u8]>, from: usize, to: usize) {
+        let after: SmallVec<[u8; INLINE_BYTES]> = SmallVec::from_slice(&self.entries[to..]);
+        self.entries.truncate(from);
+        if let Some(value) = value {
+            debug_assert!(value.len() <= ATTRIBUTE_BYTES_MAX as usize);
+            self.entries.extend_from_slice(&id.to_le_bytes());
+            self.entries.push(value.len() as u8);
+            self.entries.extend_from_slice(value);
+        }
+        self.entries.extend_from_slice(&after);
+    }
+}
+
+/// Those that these bytes hold.
+fn entries(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (&[low, high, length], after) = rest.split_first_chunk()?;
+        let (value, after) = after.split_at_checked(usize::from(length))?;
+        rest = after;
+        Some((u16::from_le_bytes([low, high]), value))
+    })
+}
+
+impl fmt::Debug for AttributeValues {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl MemoryUse for AttributeValues {
+    fn heap_bytes(&self) -> usize {
+        self.entries.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        /// The model is a map of lists. Numbers meet often, and values are of the lengths at both ends.
+        #[test]
+        fn values_are_what_was_told_last(
+            told in prop::collection::vec(
+                prop::collection::vec((prop_oneof![0u16..6, Just(u16::MAX)], prop::option::weighted(
+                    0.7,
+                    (prop_oneof![6 => 0usize..5, 1 => 253usize..=255], any::<u8>()),
+                )), 0..4),
+                0..30,
+            ),
+        ) {
+            let mut values = AttributeValues::default();
+            let mut model = BTreeMap::new();
+            for told in told {
+                let told: Vec<(u16, Option<Vec<u8>>)> = told
+                    .into_iter()
+                    .map(|(id, value)| (id, value.map(|(length, byte)| vec![byte; length])))
+                    .collect();
+                let attributes: Vec<Attribute> = told
+                    .iter()
+                    .map(|(id, value)| Attribute { id: *id, value: value.as_deref() })
+                    .collect();
+                values.set(&attributes);
+                for (id, value) in told {
+                    match value {
+                        Some(value) => drop(model.insert(id, value)),
+                        None => drop(model.remove(&id)),
+                    }
+                }
+                let expected = model.iter().map(|(&id, value)| (id, &value[..]));
+                prop_assert!(values.iter().eq(expected), "{values:?}, not {model:?}");
+                prop_assert_eq!(values.len(), model.len());
+                prop_assert_eq!(values.is_empty(), model.is_empty());
+                for id in (0..7).chain([u16::MAX - 1, u16::MAX]) {
+                    prop_assert_eq!(values.get(id), model.get(&id).map(|value| &value[..]));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Whether a player's move is allowed: where to, how far, and through what.
+//!
+//! How far is a matter of [`Credit`]: metres that a player may still go. It grows with time at the player's speed up to
+//! a limit, and every accepted move is paid from it. So messages that the network delayed and delivers together are all
+//! accepted, and no number of messages makes anybody faster.
+//!
+//! A step in a direction is a move like any other: it is paid by the way that it leads, and refused where the credit does not pay
+//! it. So inputs that come late are walked when they come; inputs that come twice or out of order are refused by their number
+//! before they come here; and who sends more inputs than ticks passed walks what it saved up, and no more.
+//!
+//! Invariant: over any n ticks the accepted moves sum up to at most [`MoveRules::allowance_m`]: what n ticks and a full credit pay,
+//! and one slack.
+//! Cost: a line over the map a move.
+
+use glam::Vec2;
+use thiserror::Error;
+
+use super::ground::{Ground, Standing};
+
+/// What a player's moves are measured by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MoveRules {
+    /// By what share a player may be faster than its speed: clocks differ. 0.1 is 10 %.
+    pub tolerance: f32,
+    /// For how long a player can save up time without moving, in seconds.
+    pub burst_s_max: f32,
+    /// What rounding of positions on the wire may add to a move, in metres. Corners are judged without: a client that
+    /// keeps a quantum away from them is never refused for one.
+    pub slack_m: f32,
+}
+
+impl MoveRules {
+    /// How far a player of a speed in metres a second comes at most in so many seconds, in metres, whatever and however much its
+    /// client sends: what it may walk in that time, what it may have saved up before, and one rounding. In no time at all it is what
+    /// can be gained at once, and never again before it was saved up anew.
+    #[must_use]
+    pub fn allowance_m(&self, speed_m_s: f32, elapsed_s: f32) -> f32 {
+        speed_m_s * (1.0 + self.tolerance) * (elapsed_s + self.burst_s_max) + self.slack_m
+    }
+}
+
+/// How far a player may still go, in metres; at worst minus one slack.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Credit(pub f32);
+
+impl Credit {
+    /// The credit after `elapsed_s` seconds at a speed, in metres a second.
+    #[must_use]
+    pub fn after(self, elapsed_s: f32, speed_m_s: f32, rules: &MoveRules) -> Self {
+        let pace = speed_m_s * (1.0 + rules.tolerance);
+        Self((self.0 + pace * elapsed_s).min(pace * rules.burst_s_max))
+    }
+
+    /// What is left after a move.
+    #[must_use]
+    pub fn spent(self, distance_m: f32) -> Self {
+        Self(self.0 - distance_m)
+    }
+}
+
+/// Why a move is not allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
+pub enum Refusal {
+    /// The target is no point, or lies outside the scene or its map.
+    #[error("the target is outside the scene")]
+    Outside,
+    /// It is farther than the player can have come.
+    #[error("the target is too far away")]
+    TooFar,
+    /// Nobody can stand there.
+    #[error("the target is blocked")]
+    Blocked,
+    /// A blocked tile or its corner lies on the way.
+    #[error("something blocks the way")]
+    InTheWay,
+    /// The object cannot walk, or the server walks it.
+    #[error("the object is not moved by a player")]
+    NotMovable,
+}
+
+/// Checks a move in a scene of `size_m` metres, and gives the distance. Without ground nothing is in the way.
+///
+/// # Errors
+/// The first [`Refusal`] that holds.
+pub fn check_move(
+    ground: Option<Ground>,
+    size_m: Vec2,
+    from: Vec2,
+    to: Vec2,
+    credit: Credit,
+    rules: &MoveRules,
+) -> Result<f32, Refusal> {
+    let distance_m = check_distance(size_m, from, to, credit, rules)?;
+    let Some(ground) = ground else {
+        return Ok(distance_m);
+    };
+    let Some(end) = ground.stand_at(to) else {
+        return Err(Refusal::Blocked);
+    };
+    match ground.stand_at(from) {
+        Some(start) if is_way_free(ground, start, end) => Ok(distance_m),
+        _ => Err(Refusal::InTheWay),
+    }
+}
+
+/// The part of it that needs no ground: whether the target lies in the scene and near enough.
+pub(super) fn check_distance(
+    size_m: Vec2,
+    from: Vec2,
+    to: Vec2,
+    credit: Credit,
+    rules: &MoveRules,
+) -> Result<f32, Refusal> {
+    // A target that is not a number fails every comparison.
+    if !(to.cmpge(Vec2::ZERO).all() && to.cmple(size_m).all()) {
+        return Err(Refusal::Outside);
+    }
+    let distance_m = from.distance(to);
+    if distance_m > (credit.0 + rules.slack_m).max(0.0) {
+        return Err(Refusal::TooFar);
+    }
+    Ok(distance_m)
+}
+
+/// Whether a player comes from one place to another in a straight line.
+///
+/// The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then the line of the
+/// tiles says that there is nothing in the way.
+pub(super) fn is_way_free(ground: Ground, start: Standing, end: Standing) -> bool {
+    ground.is_way_free(start, end, 0.0) || ground.tiles.line_is_free(start.tile, end.tile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use throng_nav::map::TileMap;
+
+    const RULES: MoveRules = MoveRules {
+        tolerance: 0.1,
+        burst_s_max: 1.0,
+        slack_m: 1.0 / 64.0,
+    };
+    const FULL: Credit = Credit(100.0);
+
+    fn check(map: &str, from: (f32, f32), to: (f32, f32)) -> Result<f32, Refusal> {
+        let tiles = TileMap::from_ascii(map).unwrap();
+        let size_m = Vec2::new(tiles.width() as f32, tiles.height() as f32);
+        check_move(
+            Some(Ground {
+                tiles: &tiles,
+                tile_m: 1.0,
+            }),
+            size_m,
+            from.into(),
+            to.into(),
+            FULL,
+            &RULES,
+        )
+    }
+
+    #[test]
+    fn walls_and_corners_stop_a_move() {
+        assert_eq!(check("...", (0.5, 0.5), (2.5, 0.5)), Ok(2.0));
+        assert_eq!(check(".@.", (0.5, 0.5), (2.5, 0.5)), Err(Refusal::InTheWay));
+        assert_eq!(check(".@.", (0.5, 0.5), (1.5, 0.5)), Err(Refusal::Blocked));
+        assert_eq!(
+            check(".@\n..", (0.5, 0.5), (1.5, 1.5)),
+            Err(Refusal::InTheWay)
+        );
+        assert_eq!(
+            check(".@\n..", (0.5, 0.7), (1.4, 1.5)).map(|_| ()),
+            Ok(()),
+            "past the corner"
+        );
+    }
+
+    #[test]
+    fn a_move_along_the_border_or_a_wall_is_free() {
+        assert_eq!(check("...\n@@@", (0.0, 0.0), (3.0, 0.0)), Ok(3.0));
+        assert_eq!(check("@@@\n...", (0.0, 1.0), (3.0, 1.0)), Ok(3.0));
+        assert_eq!(check("@@@\n...", (0.0, 2.0), (3.0, 2.0)), Ok(3.0));
+    }
+
+    #[test]
+    fn targets_outside_are_refused_with_and_without_a_map() {
+        for bad in [
+            (f32::NAN, 0.0),
+            (0.5, f32::INFINITY),
+            (-0.1, 0.0),
+            (3.1, 0.5),
+        ] {
+            assert_eq!(
+                check("...", (0.5, 0.5), bad),
+                Err(Refusal::Outside),
+                "{bad:?}"
+            );
+            let free = check_move(None, Vec2::ONE, Vec2::ZERO, bad.into(), FULL, &RULES);
+            assert_eq!(free, Err(Refusal::Outside), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn delayed_messages_that_come_together_are_all_accepted() {
+        let mut credit = Credit(0.0).after(0.3, 5.0, &RULES);
+        for _ in 0..3 {
+            let way = check_move(
+                None,
+                Vec2::splat(10.0),
+                Vec2::ZERO,
+                Vec2::new(0.5, 0.0),
+                credit,
+                &RULES,
+            );
+            credit = credit.spent(way.unwrap());
+        }
+        let more = check_move(
+            None,
+            Vec2::splat(10.0),
+            Vec2::ZERO,
+            Vec2::new(0.5, 0.0),
+            credit,
+            &RULES,
+        );
+        assert_eq!(more, Err(Refusal::TooFar));
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        /// However moves are cut up, nobody comes farther than speed, tolerance, a full credit and one slack allow.
+        #[test]
+        fn no_sequence_of_messages_is_faster_than_allowed(
+            moves in prop::collection::vec((0u32..30, 0.0f32..2.0), 1..200), speed in 0.0f32..12.0,
+        ) {
+            let (mut credit, mut walked, mut ticks) = (Credit::default(), 0.0f32, 0);
+            for (wait_ticks, way) in moves {
+                credit = credit.after(wait_ticks as f32 * 0.05, speed, &RULES);
+                ticks += wait_ticks;
+                let to = Vec2::new(way, 0.0);
+                if let Ok(distance) = check_move(None, Vec2::splat(9.0), Vec2::ZERO, to, credit, &RULES) {
+                    credit = credit.spent(distance);
+                    walked += distance;
+                }
+                prop_assert!(credit.0 >= -RULES.slack_m - 1e-4);
+                prop_assert!(walked <= speed * 1.1 * (ticks as f32 * 0.05) + RULES.slack_m + 1e-2);
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! One motion of a player: the code by which a server moves an object, and a client that object ahead of the server.
+//!
+//! ```text
+//! PlayerMotion ─▶ To: the place │ Towards: a step of one tick, along walls ─▶ check_move ─▶ where it stands, and how far that was
+//! ```
+//! Both ends come to the same place bit for bit, given the same map, the same speed and a tick as
+//! [`told_tick_s`](crate::wire::told_tick_s) has it: directions come from a table that is worked out when the crate is built, and
+//! the rest is sums, products and square roots, which IEEE 754 rounds alike everywhere.
+//!
+//! A step in a direction ends at the border of its scene. What is in its way it slides along: where the whole step is not free it
+//! is tried along one axis alone, the longer one first. So it ends up to a step's length before a wall, never in it.
+//!
+//! Invariants: a step is never longer than [`PlayerStep::step_m`] but for rounding; where it leads [`check_move`] lets through.
+//! Cost: up to three lines over a few tiles.
+
+use glam::Vec2;
+use throng_core::motion::PlayerMotion;
+
+use super::check::{Credit, MoveRules, Refusal, check_distance, check_move, is_way_free};
+use super::ground::Ground;
+
+/// What a player's motion is measured by.
+#[derive(Clone, Copy, Debug)]
+pub struct PlayerStep<'a> {
+    /// The map of its scene; without one nothing is in the way.
+    pub ground: Option<Ground<'a>>,
+    /// The scene's width and height, in metres.
+    pub size_m: Vec2,
+    /// How far it goes in a direction, in metres: [`step_m`] of its speed.
+    pub step_m: f32,
+}
+
+impl PlayerStep<'_> {
+    /// Where a motion leads that begins at `from`, and how far that is, in metres.
+    ///
+    /// # Errors
+    /// The first [`Refusal`] that holds; the object stays where it is then.
+    pub fn walk(
+        &self,
+        from: Vec2,
+        motion: PlayerMotion,
+        credit: Credit,
+        rules: &MoveRules,
+    ) -> Result<(Vec2, f32), Refusal> {
+        match motion {
+            PlayerMotion::Stand | PlayerMotion::Turn => Ok((from, 0.0)),
+            PlayerMotion::To(to) => {
+                let way_m = check_move(self.ground, self.size_m, from, to, credit, rules)?;
+                Ok((to, way_m))
+            }
+            PlayerMotion::Towards(direction) => match self.free_end(from, direction) {
+                // The way is known to be free.
+                Some(to) => {
+                    let way_m = check_distance(self.size_m, from, to, credit, rules)?;
+                    Ok((to, way_m))
+                }
+                None => {
+                    let way_m = check_move(self.ground, self.size_m, from, from, credit, rules)?;
+                    Ok((from, way_m))
+                }
+            },
+        }
+    }
+
+    /// Where a step in a direction leads that begins at `from`: to `from` itself where everything is in the way.
+    #[must_use]
+    pub fn towards(&self, from: Vec2, direction: u8) -> Vec2 {
+        self.free_end(from, direction).unwrap_or(from)
+    }
+
+    /// The same; `None` where everything is in the way.
+    fn free_end(&self, from: Vec2, direction: u8) -> Option<Vec2> {
+        let way = direction_of(direction) * self.step_m;
+        let (along_x, along_y) = (Vec2::new(way.x, 0.0), Vec2::new(0.0, way.y));
+        let ways = if way.x.abs() >= way.y.abs() {
+            [way, along_x, along_y]
+        } else {
+            [way, along_y, along_x]
+        };
+        let ends = ways.map(|way| (from + way).clamp(Vec2::ZERO, self.size_m.max(Vec2::ZERO)));
+        let Some(ground) = self.ground else {
+            return Some(ends[0]);
+        };
+        let start = ground.stand_at(from)?;
+        let is_free = |to: &Vec2| {
+            let end = ground.stand_at(*to);
+            end.is_some_and(|end| is_way_free(ground, start, end))
+        };
+        ends.into_iter().find(is_free)
+    }
+}
+
+/// How far a speed leads in a tick, in metres.
+#[must_use]
+pub fn step_m(speed_m_s: f32, tick_s: f32) -> f32 {
+    speed_m_s * tick_s
+}
+
+/// The unit vector of a direction, in 256ths of a turn: 0 is +x, 64 is +y. The nearest `f32` of cosine and sine.
+#[must_use]
+pub fn direction_of(direction: u8) -> Vec2 {
+    DIRECTIONS[usize::from(direction)]
+}
+
+/// Worked out when the crate is built, so that no platform's own sine has a say.
+static DIRECTIONS: [Vec2; 256] = directions();
+
+const fn directions() -> [Vec2; 256] {
+    let mut all = [Vec2::ZERO; 256];
+    let mut nth = 0;
+    while nth < 256 {
+        // An eighth of a turn is enough; the rest mirrors it.
+        let in_quarter = nth % 64;
+        let (near, is_mirrored) = if in_quarter <= 32 {
+            (in_quarter, false)
+        } else {
+            (64 - in_quarter, true)
+        };
+        let angle = near as f64 * (core::f64::consts::PI / 128.0);
+        let (sine, cosine) = (series(angle, angle, 1), series(1.0, angle, 0));
+        let (x, y) = if is_mirrored {
+            (sine as f32, cosine as f32)
+        } else {
+            (cosine as f32, sine as f32)
+        };
+        all[nth] = match nth / 64 {
+            0 => Vec2::new(x, y),
+            1 => Vec2::new(-y, x),
+            2 => Vec2::new(-x, -y),
+            _ => Vec2::new(y, -x),
+        };
+        nth += 1;
+    }
+    all
+}
+
+/// The Taylor series of sine or cosine, from its first term and that term's power on; up to an eighth of a turn the terms left out
+/// are below 2⁻⁶⁰.
+const fn series(first: f64, angle: f64, power: usize) -> f64 {
+    let (mut term, mut sum, mut power) = (first, first, power);
+    while power < 19 {
+        term = -term * angle * angle / ((power + 1) * (power + 2)) as f64;
+        sum += term;
+        power += 2;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use throng_nav::map::TileMap;
+
+    const ANY: MoveRules = MoveRules {
+        tolerance: 0.0,
+        burst_s_max: 0.0,
+        slack_m: 0.0,
+    };
+
+    fn on(tiles: &TileMap, step_m: f32) -> PlayerStep<'_> {
+        let ground = Ground { tiles, tile_m: 0.5 };
+        let size_m = Vec2::new(tiles.width() as f32, tiles.height() as f32) * 0.5;
+        PlayerStep {
+            ground: Some(ground),
+            size_m,
+            step_m,
+        }
+    }
+
+    #[test]
+    fn directions_are_the_nearest_to_cosine_and_sine_and_mirror_each_other() {
+        for nth in 0..=255_u8 {
+            let angle = f64::from(nth) * core::f64::consts::TAU / 256.0;
+            let (exact, found) = ([angle.cos(), angle.sin()], direction_of(nth).to_array());
+            for (exact, found) in exact.into_iter().zip(found) {
+                let off = (f64::from(found) - exact).abs();
+                assert!(off <= f64::from(f32::EPSILON) / 4.0 + 1e-15, "{nth}: {off}");
+            }
+            assert_eq!(-direction_of(nth), direction_of(nth.wrapping_add(128)));
+            let heading = throng_core::spatial::Heading::of(direction_of(nth));
+            assert_eq!(heading, Some(throng_core::spatial::Heading(nth)));
+        }
+        assert_eq!(direction_of(64), Vec2::Y);
+    }
+
+    #[test]
+    fn a_step_slides_along_a_wall_stops_in_a_corner_and_at_the_border() {
+        let tiles = TileMap::from_ascii("....\n..@@\n....").unwrap();
+        let walk = on(&tiles, 0.3);
+        let from = Vec2::new(0.9, 0.9);
+        // Into the wall to the right and down: down is free.
+        let slid = walk.towards(from, 16);
+        assert!(slid.x == from.x && slid.y > from.y, "{slid}");
+        assert_eq!(walk.towards(from, 0), from, "straight into it");
+        let corner = Vec2::new(0.1, 0.1);
+        assert_eq!(walk.towards(corner, 160), Vec2::ZERO);
+        assert_eq!(walk.towards(Vec2::ZERO, 160), Vec2::ZERO);
+        let free = PlayerStep {
+            ground: None,
+            ..walk
+        };
+        assert_eq!(free.towards(Vec2::new(1.9, 0.7), 0), Vec2::new(2.0, 0.7));
+    }
+
+    #[test]
+    fn a_turn_goes_nowhere_and_a_step_beyond_the_credit_is_refused() {
+        let tiles = TileMap::new(8, 8, false).unwrap();
+        let walk = on(&tiles, 0.3);
+        let at = Vec2::ONE;
+        let none = Credit::default();
+        let motions = [PlayerMotion::Turn, PlayerMotion::Towards(9)];
+        let [turn, step] = motions.map(|motion| walk.walk(at, motion, none, &ANY));
+        assert_eq!(turn, Ok((at, 0.0)));
+        assert_eq!(step, Err(Refusal::TooFar));
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        /// From wherever it can stand: a step is no longer than it may be, ends where one can stand, and is a move that a client
+        /// might have asked for by its place.
+        #[test]
+        fn a_step_is_a_move_that_is_allowed(
+            blocked in prop::collection::vec(prop::bool::weighted(0.3), 144),
+            at in prop::array::uniform2(0.0f32..6.0),
+            directions in prop::collection::vec(any::<u8>(), 1..60),
+            step_m in prop_oneof![0.0f32..0.5, 0.5f32..4.0],
+        ) {
+            let tiles = TileMap::from_fn(12, 12, |x, y| blocked[(y * 12 + x) as usize]).unwrap();
+            let walk = on(&tiles, step_m);
+            let mut from = Vec2::from(at);
+            prop_assume!(walk.ground.is_some_and(|ground| ground.is_free_at(from)));
+            for direction in directions {
+                let to = walk.towards(from, direction);
+                prop_assert!(from.distance(to) <= step_m * 1.00001 + 1e-6);
+                let unlimited = Credit(f32::INFINITY);
+                let moved = check_move(walk.ground, walk.size_m, from, to, unlimited, &ANY);
+                prop_assert!(moved.is_ok(), "{:?} from {} to {}", moved, from, to);
+                let again = walk.walk(from, PlayerMotion::Towards(direction), unlimited, &ANY);
+                prop_assert_eq!(again, Ok((to, from.distance(to))));
+                from = to;
+            }
+        }
+    }
+}

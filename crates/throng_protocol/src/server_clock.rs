@@ -1,0 +1,192 @@
+//! Which tick it is at the server, by a client's own clock: what the answers to *Ping* tell.
+//!
+//! As in NTP (RFC 5905, section 10) the answer is taken to have left in the middle of its round trip, and of the last
+//! [`CLOCK_SAMPLES`] answers the one with the shortest round trip counts: it waited least, so the middle is least wrong.
+//!
+//! Invariant: the tick is off by half of what the way there took longer than the way back, and so by half a round trip at most
+//! (the server answers at the beginning of a tick, so up to a tick of waiting counts as way there). Clocks that run apart add what
+//! they drift while as many answers come.
+//! Cost: O(samples) an answer; nothing is allocated after the first few. No clock is read here: whoever calls says what time it is.
+
+use std::collections::VecDeque;
+
+/// Answers that are kept.
+pub const CLOCK_SAMPLES: usize = 16;
+
+/// Questions that are kept until they are answered; older ones are forgotten, as if they were lost.
+const ASKED_MAX: usize = 16;
+
+/// What a client knows of the server's clock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerClock {
+    tick_s: f64,
+    /// The number of the last question.
+    number: u32,
+    /// Questions without an answer, oldest first, and when each was asked.
+    asked: VecDeque<(u32, f64)>,
+    /// The last answers, oldest first.
+    samples: VecDeque<ClockSample>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ClockSample {
+    round_trip_s: f64,
+    /// The server's tick at the client's time 0, by this answer.
+    tick_at_zero: f64,
+}
+
+impl ServerClock {
+    /// A clock of ticks of so many seconds, as [`Mirror::tick_s`](crate::mirror::Mirror::tick_s) knows it after the greeting. Where that is
+    /// no length of time it counts as a second.
+    #[must_use]
+    pub fn new(tick_s: f32) -> Self {
+        let is_length = tick_s.is_finite() && tick_s > 0.0;
+        Self {
+            tick_s: if is_length { f64::from(tick_s) } else { 1.0 },
+            number: 0,
+            asked: VecDeque::new(),
+            samples: VecDeque::new(),
+        }
+    }
+
+    /// Ticks take so long from now on, by the client's clock, as after a *TimeRate*: what was answered and asked before counts no more.
+    pub fn set_tick_s(&mut self, tick_s: f64) {
+        if tick_s.is_finite() && tick_s > 0.0 {
+            self.tick_s = tick_s;
+        }
+        self.asked.clear();
+        self.samples.clear();
+    }
+
+    /// A question is sent now, by a clock of the client's that never runs backwards, in seconds: the number for its *Ping*.
+    pub fn ask(&mut self, now_s: f64) -> u32 {
+        if self.asked.len() == ASKED_MAX {
+            self.asked.pop_front();
+        }
+        self.number = self.number.wrapping_add(1);
+        self.asked.push_back((self.number, now_s));
+        self.number
+    }
+
+    /// A *Pong* came now: its round trip, in seconds. `None` where nobody asked, or not since it was answered.
+    pub fn answer(&mut self, number: u32, tick: u64, now_s: f64) -> Option<f64> {
+        let nth = self.asked.iter().position(|&(asked, _)| asked == number)?;
+        let (_, asked_s) = self.asked.remove(nth)?;
+        let round_trip_s = now_s - asked_s;
+        if !(round_trip_s >= 0.0 && round_trip_s.is_finite()) {
+            return None;
+        }
+        let left_s = asked_s + round_trip_s / 2.0;
+        if self.samples.len() == CLOCK_SAMPLES {
+            self.samples.pop_front();
+        }
+        self.samples.push_back(ClockSample {
+            round_trip_s,
+            tick_at_zero: tick as f64 - left_s / self.tick_s,
+        });
+        Some(round_trip_s)
+    }
+
+    /// Of equally short ones the newest.
+    fn best(&self) -> Option<&ClockSample> {
+        let shorter =
+            |a: &&ClockSample, b: &&ClockSample| a.round_trip_s.total_cmp(&b.round_trip_s);
+        self.samples.iter().rev().min_by(shorter)
+    }
+
+    /// The shortest round trip of the last answers, in seconds; none before the first.
+    #[must_use]
+    pub fn round_trip_s(&self) -> Option<f64> {
+        self.best().map(|best| best.round_trip_s)
+    }
+
+    /// The server's tick at a time of the client's clock, with its fraction; none before the first answer.
+    #[must_use]
+    pub fn tick_at(&self, now_s: f64) -> Option<f64> {
+        self.best()
+            .map(|best| best.tick_at_zero + now_s / self.tick_s)
+    }
+
+    /// By how many ticks that may be off: half a round trip.
+    #[must_use]
+    pub fn error_ticks_max(&self) -> Option<f64> {
+        self.best()
+            .map(|best| best.round_trip_s / 2.0 / self.tick_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn answers_that_nobody_asked_for_come_twice_or_from_the_past_change_nothing() {
+        let mut clock = ServerClock::new(0.05);
+        assert_eq!((clock.tick_at(1.0), clock.round_trip_s()), (None, None));
+        let [first, second, third] = [1.0, 2.0, 3.0].map(|now| clock.ask(now));
+        assert_eq!(clock.answer(99, 7, 1.1), None);
+        assert!(clock.answer(first, 100, 1.2).is_some());
+        let before = clock.clone();
+        assert_eq!(clock.answer(first, 900, 1.3), None);
+        assert_eq!(clock, before);
+        assert_eq!(clock.answer(second, 900, 1.9), None);
+        assert_eq!(clock.answer(third, 900, f64::NAN), None);
+        assert_eq!(clock.samples, before.samples);
+        // The answer left at 1.1 s, at tick 100.
+        assert!((clock.tick_at(1.6).unwrap() - 110.0).abs() < 1e-6);
+        assert!((clock.error_ticks_max().unwrap() - 2.0).abs() < 1e-6);
+        assert_eq!(ServerClock::new(f32::NAN).tick_s, 1.0);
+    }
+
+    #[test]
+    fn of_many_questions_without_an_answer_the_newest_are_kept() {
+        let mut clock = ServerClock::new(0.05);
+        let asked: Vec<u32> = (0..40).map(|nth| clock.ask(f64::from(nth))).collect();
+        let answered = asked
+            .iter()
+            .filter(|&&number| clock.answer(number, 1, 50.0).is_some());
+        assert_eq!(answered.count(), ASKED_MAX);
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        /// The server's ticks begin at times that the client does not know; ways there and back take any time, and some answers
+        /// are lost. The tick is off by half the difference of the ways of the shortest round trip, and by half of it at most.
+        #[test]
+        fn the_tick_is_off_by_half_the_difference_of_the_ways_at_most(
+            ways in prop::collection::vec((0.0f64..0.4, 0.0f64..0.4, prop::bool::weighted(0.8)), 1..80),
+            origin_s in -1000.0f64..1000.0,
+            tick_s in prop::sample::select(vec![0.05f32, 1.0 / 64.0, 1.0 / 30.0]),
+        ) {
+            let length = f64::from(tick_s);
+            let mut clock = ServerClock::new(tick_s);
+            let (mut now_s, mut came) = (5.0, Vec::new());
+            for (there_s, back_s, is_answered) in ways {
+                let number = clock.ask(now_s);
+                // It is answered at the beginning of the first tick after it came.
+                let tick = ((now_s + there_s - origin_s) / length).ceil().max(0.0);
+                let left_s = origin_s + tick * length;
+                if is_answered && left_s >= now_s {
+                    let back_at_s = left_s + back_s;
+                    let round_trip_s = clock.answer(number, tick as u64, back_at_s).unwrap();
+                    prop_assert!((round_trip_s - (back_at_s - now_s)).abs() < 1e-9);
+                    came.push((round_trip_s, ((left_s - now_s) - back_s).abs()));
+                }
+                let last = &came[came.len().saturating_sub(CLOCK_SAMPLES)..];
+                let shortest = last.iter().map(|&(round_trip_s, _)| round_trip_s).reduce(f64::min);
+                prop_assert_eq!(clock.round_trip_s(), shortest);
+                if let Some(shortest) = shortest {
+                    let worst = last.iter().filter(|(it, _)| *it == shortest).map(|&(_, apart)| apart);
+                    let allowed = worst.fold(0.0, f64::max) / 2.0 / length;
+                    let real = (now_s - origin_s) / length;
+                    let off = (clock.tick_at(now_s).unwrap() - real).abs();
+                    prop_assert!(off <= allowed + 1e-6, "{} above {}", off, allowed);
+                    prop_assert!(allowed <= clock.error_ticks_max().unwrap() + 1e-9);
+                }
+                now_s += 1.0;
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What a server says about the session itself. Belongs to no scene, and so to no epoch.
+
+use super::client::ResumeToken;
+use super::codec::{Reader, WireError, write_varint};
+use super::position::{PositionQuantum, read_position, write_position};
+
+/// A message about the session. The table in the [module's page](super) has its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionNotice {
+    /// The server is full, or admits no more this tick.
+    Queued {
+        /// How many go in before this client and with it: 1 is next.
+        place: u32,
+    },
+    /// The player is logged in, or back.
+    Welcome {
+        /// Who it is.
+        player: u64,
+        /// With it the session is resumed over another connection; the one told before is void.
+        token: ResumeToken,
+    },
+    /// The client controls an object of this scene, and is told no more of it before it says *Ready*.
+    Loading {
+        /// The scene's number.
+        scene: u32,
+        /// Width and height, in 1/64 m.
+        size: PositionQuantum,
+    },
+    /// Nothing follows.
+    Closed {
+        /// Why: a number of [`CloseReason`](crate::wire::CloseReason).
+        reason: u8,
+    },
+    /// No session has the token that *Resume* brought, or it cannot be had now. Nothing was changed: the client may log in, or
+    /// bring it again.
+    NotResumed,
+    /// The answer to *Resume*, beside *Welcome*. The client's epoch is that of the packet from now on.
+    Continued {
+        /// Whether it goes on with what it knew over the connection before, and what follows is what it missed; otherwise it
+        /// forgets that.
+        keeps: bool,
+    },
+    /// The answer to *Ping*.
+    Pong {
+        /// As *Ping* had it.
+        number: u32,
+        /// The tick that answers.
+        tick: u64,
+    },
+    /// From the packet's tick on simulated time passes so fast: the server has more to do than it can.
+    TimeRate {
+        /// In percent of real time, 1 to 100. So many ticks less pass in a real second; what a tick is in simulated time stays.
+        percent: u8,
+    },
+}
+
+const QUEUED: u8 = 13;
+const WELCOME: u8 = 14;
+const LOADING: u8 = 15;
+const CLOSED: u8 = 16;
+const PONG: u8 = 17;
+const NOT_RESUMED: u8 = 18;
+const CONTINUED: u8 = 19;
+const TIME_RATE: u8 = 20;
+
+impl SessionNotice {
+    /// Whether a message of this kind is a notice.
+    #[must_use]
+    pub const fn is_notice(kind: u8) -> bool {
+        QUEUED <= kind && kind <= TIME_RATE
+    }
+
+    /// Appends the message's bytes.
+    pub fn write(self, bytes: &mut Vec<u8>) {
+        match self {
+            Self::Queued { place } => {
+                bytes.push(QUEUED);
+                write_varint(bytes, u64::from(place));
+            }
+            Self::Welcome { player, token } => {
+                bytes.push(WELCOME);
+                write_varint(bytes, player);
+                bytes.extend(token.0);
+            }
+            Self::Loading { scene, size } => {
+                bytes.push(LOADING);
+                write_varint(bytes, u64::from(scene));
+                write_position(bytes, size);
+            }
+            Self::Closed { reason } => bytes.extend([CLOSED, reason]),
+            Self::TimeRate { percent } => bytes.extend([TIME_RATE, percent]),
+            Self::NotResumed => bytes.push(NOT_RESUMED),
+            Self::Continued { keeps } => bytes.extend([CONTINUED, u8::from(keeps)]),
+            Self::Pong { number, tick } => {
+                bytes.push(PONG);
+                write_varint(bytes, u64::from(number));
+                write_varint(bytes, tick);
+            }
+        }
+    }
+
+    /// Reads what follows the byte of the kind.
+    pub(super) fn read(kind: u8, reader: &mut Reader) -> Result<Self, WireError> {
+        let at = reader.at();
+        Ok(match kind {
+            QUEUED => Self::Queued {
+                place: reader.varint_u32()?,
+            },
+            WELCOME => Self::Welcome {
+                player: reader.varint_u64()?,
+                token: ResumeToken(reader.array()?),
+            },
+            LOADING => Self::Loading {
+                scene: reader.varint_u32()?,
+                size: read_position(reader)?,
+            },
+            CLOSED => Self::Closed {
+                reason: reader.byte()?,
+            },
+            NOT_RESUMED => Self::NotResumed,
+            CONTINUED => {
+                let at = reader.at();
+                match reader.byte()? {
+                    keeps @ (0 | 1) => Self::Continued { keeps: keeps == 1 },
+                    found => return Err(WireError::Kind { at, found }),
+                }
+            }
+            PONG => Self::Pong {
+                number: reader.varint_u32()?,
+                tick: reader.varint_u64()?,
+            },
+            TIME_RATE => Self::TimeRate {
+                percent: reader.byte()?,
+            },
+            found => return Err(WireError::Kind { at, found }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::ServerMessage;
+    use proptest::prelude::*;
+
+    fn notices() -> impl Strategy<Value = SessionNotice> {
+        prop_oneof![
+            any::<u32>().prop_map(|place| SessionNotice::Queued { place }),
+            (any::<u64>(), any::<[u8; 16]>()).prop_map(|(player, token)| {
+                let token = ResumeToken(token);
+                SessionNotice::Welcome { player, token }
+            }),
+            any::<[u32; 3]>().prop_map(|[scene, x, y]| {
+                let size = PositionQuantum { x, y };
+                SessionNotice::Loading { scene, size }
+            }),
+            any::<u8>().prop_map(|reason| SessionNotice::Closed { reason }),
+            any::<u8>().prop_map(|percent| SessionNotice::TimeRate { percent }),
+            Just(SessionNotice::NotResumed),
+            any::<bool>().prop_map(|keeps| SessionNotice::Continued { keeps }),
+            (any::<u32>(), any::<u64>())
+                .prop_map(|(number, tick)| SessionNotice::Pong { number, tick }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn what_is_written_reads_back_and_a_part_of_it_is_an_error(notice in notices()) {
+            let mut bytes = Vec::new();
+            notice.write(&mut bytes);
+            let read = ServerMessage::read(&mut Reader::new(&bytes));
+            prop_assert_eq!(read, Ok(ServerMessage::Notice(notice)));
+            for cut in 0..bytes.len() {
+                prop_assert!(ServerMessage::read(&mut Reader::new(&bytes[..cut])).is_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,699 @@
+//! What the server sends: a header and messages, written piece by piece, read back as borrowed values.
+
+use glam::Vec2;
+use smallvec::SmallVec;
+
+use super::codec;
+use super::codec::{Reader, WireError, write_varint};
+use super::notice::SessionNotice;
+use super::packet::{HELLO, Hello};
+use super::position::{PositionQuantum, quantise, read_position, rounded, write_position};
+
+/// The longest value of an attribute, in bytes.
+pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
+
+/// What stands in place of a value's length, and for the value too, where the object has the attribute no more.
+pub const ATTRIBUTE_REMOVED: u32 = 256;
+
+/// Velocity units a metre a second.
+const VELOCITY_UNITS: f32 = 256.0;
+
+/// Where an object was at a tick and how it moved then; where it is later follows from that until a newer one comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Motion {
+    /// The tick, modulo 256. Of two motions of an object the newer counts, in whatever order they come.
+    pub at: u8,
+    /// Where it was.
+    pub position: PositionQuantum,
+    /// How fast, in 1/256 m/s, at most ±128 m/s on each axis; zero at rest.
+    pub velocity: [i16; 2],
+    /// Where it looked, in 256ths of a turn.
+    pub heading: u8,
+    /// The storey that it was on, as the game counts them.
+    pub floor: u8,
+    /// It did not walk here: do not interpolate.
+    pub discontinuity: bool,
+}
+
+/// Bits of a motion's flags.
+const DISCONTINUITY: u8 = 1;
+const MOVING: u8 = 1 << 1;
+const FLOOR: u8 = 1 << 2;
+
+impl Motion {
+    /// The motion nearest to these values.
+    #[must_use]
+    pub fn of(at: u8, position: Vec2, velocity: Vec2, heading: u8, floor: u8) -> Self {
+        let velocity = velocity * VELOCITY_UNITS;
+        Self {
+            at,
+            position: quantise(position),
+            velocity: [rounded(velocity.x) as i16, rounded(velocity.y) as i16],
+            heading,
+            floor,
+            discontinuity: false,
+        }
+    }
+
+    /// Whether it stays where it is.
+    #[must_use]
+    pub fn is_at_rest(self) -> bool {
+        self.velocity == [0, 0]
+    }
+
+    /// Whether the motion nearest to this velocity stays where it is.
+    #[must_use]
+    pub fn is_rest(velocity: Vec2) -> bool {
+        let moves = |axis: f32| (axis * VELOCITY_UNITS).abs() >= 0.5;
+        !(moves(velocity.x) || moves(velocity.y))
+    }
+
+    /// Where the object is after so many seconds, in metres, if nothing newer is known.
+    #[must_use]
+    pub fn after(self, seconds: f32) -> Vec2 {
+        let velocity = Vec2::new(f32::from(self.velocity[0]), f32::from(self.velocity[1]));
+        self.position.metres() + velocity * (seconds / VELOCITY_UNITS)
+    }
+
+    fn write(self, bytes: &mut Vec<u8>) {
+        let flags = [
+            (self.discontinuity, DISCONTINUITY),
+            (!self.is_at_rest(), MOVING),
+            (self.floor != 0, FLOOR),
+        ];
+        let flags = flags
+            .iter()
+            .filter(|(is, _)| *is)
+            .fold(0, |all, (_, flag)| all | flag);
+        bytes.extend([self.at, flags]);
+        write_position(bytes, self.position);
+        bytes.push(self.heading);
+        if flags & MOVING != 0 {
+            let [x, y] = self.velocity.map(i16::to_le_bytes);
+            bytes.extend([x[0], x[1], y[0], y[1]]);
+        }
+        if flags & FLOOR != 0 {
+            bytes.push(self.floor);
+        }
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        let at = reader.byte()?;
+        let place = reader.at();
+        let flags = reader.byte()?;
+        if flags > DISCONTINUITY | MOVING | FLOOR {
+            return Err(WireError::Kind {
+                at: place,
+                found: flags,
+            });
+        }
+        let position = read_position(reader)?;
+        let heading = reader.byte()?;
+        let mut velocity = [0; 2];
+        if flags & MOVING != 0 {
+            for axis in &mut velocity {
+                *axis = i16::from_le_bytes(reader.array()?);
+            }
+        }
+        let floor = if flags & FLOOR == 0 {
+            0
+        } else {
+            reader.byte()?
+        };
+        Ok(Self {
+            at,
+            position,
+            velocity,
+            heading,
+            floor,
+            discontinuity: flags & DISCONTINUITY != 0,
+        })
+    }
+}
+
+/// An attribute of an object: its registered number and its value's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attribute<'a> {
+    /// The number that the attribute was registered with.
+    pub id: u16,
+    /// Its value as its encoding writes it, at most [`ATTRIBUTE_BYTES_MAX`] bytes; `None` where a *Delta* or *RemoteDelta* says
+    /// that the object has it no more.
+    pub value: Option<&'a [u8]>,
+}
+
+/// An object of any scene, as clients know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RemoteId {
+    /// The number of its scene.
+    pub scene: u32,
+    /// Its number there; 0 is the scene itself.
+    pub id: u32,
+    /// How often its number was given out before in that scene.
+    pub generation: u32,
+}
+
+impl RemoteId {
+    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        Ok(Self {
+            scene: reader.varint_u32()?,
+            id: reader.varint_u32()?,
+            generation: reader.varint_u32()?,
+        })
+    }
+}
+
+/// A message from the server, borrowed from its packet.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ServerMessage<'a> {
+    /// The first message that a client gets.
+    Hello(Hello),
+    /// Something about the session itself.
+    Notice(SessionNotice),
+    /// The client is in this scene from now on.
+    Scene {
+        /// The scene's number.
+        scene: u32,
+        /// Width and height, in 1/64 m.
+        size: PositionQuantum,
+    },
+    /// The client controls this object.
+    Own {
+        /// The object's number in the client's scene.
+        id: u32,
+        /// How often that number was given out before.
+        generation: u32,
+    },
+    /// The object is out of sight.
+    Despawn {
+        /// The object's number in the client's scene.
+        id: u32,
+        /// How often that number was given out before.
+        generation: u32,
+    },
+    /// The object came into sight: all that this client may know of it.
+    Snapshot {
+        /// The object's number in the client's scene.
+        id: u32,
+        /// How often that number was given out before.
+        generation: u32,
+        /// The number of its kind.
+        kind: u16,
+        /// Where it is.
+        motion: Motion,
+        /// Those of its attributes that this client may know.
+        attributes: SmallVec<[Attribute<'a>; 8]>,
+    },
+    /// Attributes of an object in sight changed.
+    Delta {
+        /// The object's number in the client's scene.
+        id: u32,
+        /// How often that number was given out before.
+        generation: u32,
+        /// Those that changed.
+        attributes: SmallVec<[Attribute<'a>; 8]>,
+    },
+    /// All that is told of an object that this client need not see: one of its party, or one that all in the scene learn
+    /// of; the scene itself is object 0. Replaces what was told of it before.
+    Remote {
+        /// The object that it is about, in whatever scene.
+        of: RemoteId,
+        /// Its kind; 0 of a scene.
+        kind: u16,
+        /// Those of its attributes that this client is told.
+        attributes: SmallVec<[Attribute<'a>; 8]>,
+    },
+    /// Attributes of such an object changed.
+    RemoteDelta {
+        /// The object that it is about, in whatever scene.
+        of: RemoteId,
+        /// Those that changed.
+        attributes: SmallVec<[Attribute<'a>; 8]>,
+    },
+    /// Nothing more is told of such an object; it may be in sight from now on.
+    Forget {
+        /// The object that it is about, in whatever scene.
+        of: RemoteId,
+    },
+    /// Something happens once.
+    Announce {
+        /// Whom it is about: number and generation.
+        from: Option<(u32, u32)>,
+        /// What it says, as the game defines it.
+        bytes: &'a [u8],
+    },
+    /// The object moved.
+    Motion {
+        /// The object's number in the client's scene.
+        id: u32,
+        /// How often that number was given out before.
+        generation: u32,
+        /// Where it is now.
+        motion: Motion,
+    },
+    /// Where the client's own object stood at the end of the tick, after the input that the packet names.
+    OwnPosition {
+        /// As the server has it, in metres.
+        position: Vec2,
+    },
+}
+
+const SCENE: u8 = 1;
+const OWN: u8 = 2;
+const DESPAWN: u8 = 3;
+const SNAPSHOT: u8 = 4;
+const DELTA: u8 = 5;
+const MOTION: u8 = 6;
+const ANNOUNCE: u8 = 9;
+const REMOTE: u8 = 10;
+const REMOTE_DELTA: u8 = 11;
+const FORGET: u8 = 12;
+const OWN_POSITION: u8 = 21;
+
+/// The longest text of an *Announce*, in bytes: with its head it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
+pub const ANNOUNCE_BYTES_MAX: usize = (1 << 20) - 64;
+
+impl<'a> ServerMessage<'a> {
+    /// Whether a message of this kind is an *Announce*.
+    #[must_use]
+    pub const fn is_announce(kind: u8) -> bool {
+        kind == ANNOUNCE
+    }
+
+    /// Reads the next message of a packet.
+    ///
+    /// # Errors
+    /// [`WireError`] with the place of the first byte that does not fit. Allocates no more than the bytes allow.
+    pub fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {
+        let at = reader.at();
+        Ok(match reader.byte()? {
+            HELLO => Self::Hello(Hello::read(reader)?),
+            SCENE => Self::Scene {
+                scene: reader.varint_u32()?,
+                size: read_position(reader)?,
+            },
+            OWN => Self::Own {
+                id: reader.varint_u32()?,
+                generation: reader.varint_u32()?,
+            },
+            DESPAWN => Self::Despawn {
+                id: reader.varint_u32()?,
+                generation: reader.varint_u32()?,
+            },
+            SNAPSHOT => Self::Snapshot {
+                id: reader.varint_u32()?,
+                generation: reader.varint_u32()?,
+                kind: read_u16(reader)?,
+                motion: Motion::read(reader)?,
+                attributes: read_attributes(reader, ToldAs::Whole)?,
+            },
+            DELTA => Self::Delta {
+                id: reader.varint_u32()?,
+                generation: reader.varint_u32()?,
+                attributes: read_attributes(reader, ToldAs::Change)?,
+            },
+            REMOTE => Self::Remote {
+                of: RemoteId::read(reader)?,
+                kind: read_u16(reader)?,
+                attributes: read_attributes(reader, ToldAs::Whole)?,
+            },
+            REMOTE_DELTA => Self::RemoteDelta {
+                of: RemoteId::read(reader)?,
+                attributes: read_attributes(reader, ToldAs::Change)?,
+            },
+            FORGET => Self::Forget {
+                of: RemoteId::read(reader)?,
+            },
+            ANNOUNCE => {
+                let (id, generation) = (reader.varint_u32()?, reader.varint_u32()?);
+                let at = reader.at();
+                let found = reader.varint_u32()?;
+                if found as usize > ANNOUNCE_BYTES_MAX {
+                    let max = ANNOUNCE_BYTES_MAX as u32;
+                    return Err(WireError::TooLong { at, found, max });
+                }
+                Self::Announce {
+                    from: (id != 0).then_some((id, generation)),
+                    bytes: reader.take(found as usize)?,
+                }
+            }
+            MOTION => Self::Motion {
+                id: reader.varint_u32()?,
+                generation: reader.varint_u32()?,
+                motion: Motion::read(reader)?,
+            },
+            OWN_POSITION => Self::OwnPosition {
+                position: Vec2::new(read_f32(reader)?, read_f32(reader)?),
+            },
+            kind if SessionNotice::is_notice(kind) => {
+                Self::Notice(SessionNotice::read(kind, reader)?)
+            }
+            found => return Err(WireError::Kind { at, found }),
+        })
+    }
+}
+
+/// Appends a *Scene*.
+pub fn write_scene(bytes: &mut Vec<u8>, scene: u32, size_m: Vec2) {
+    bytes.push(SCENE);
+    write_varint(bytes, u64::from(scene));
+    write_position(bytes, quantise(size_m));
+}
+
+/// Appends an *Own*.
+pub fn write_own(bytes: &mut Vec<u8>, id: u32, generation: u32) {
+    write_named(bytes, OWN, id, generation);
+}
+
+/// Appends a *Despawn*.
+pub fn write_despawn(bytes: &mut Vec<u8>, id: u32, generation: u32) {
+    write_named(bytes, DESPAWN, id, generation);
+}
+
+/// Appends an *Announce*. A text longer than [`ANNOUNCE_BYTES_MAX`] is a bug of the caller.
+pub fn write_announce(bytes: &mut Vec<u8>, from: Option<(u32, u32)>, text: &[u8]) {
+    debug_assert!(text.len() <= ANNOUNCE_BYTES_MAX);
+    // No object has the number 0.
+    let (id, generation) = from.unwrap_or((0, 0));
+    write_named(bytes, ANNOUNCE, id, generation);
+    write_varint(bytes, text.len() as u64);
+    bytes.extend_from_slice(text);
+}
+
+/// Appends a *Motion*.
+pub fn write_motion(bytes: &mut Vec<u8>, id: u32, generation: u32, motion: Motion) {
+    write_named(bytes, MOTION, id, generation);
+    motion.write(bytes);
+}
+
+/// Appends an *OwnPosition*.
+pub fn write_own_position(bytes: &mut Vec<u8>, position: Vec2) {
+    bytes.push(OWN_POSITION);
+    for metres in position.to_array() {
+        bytes.extend(metres.to_le_bytes());
+    }
+}
+
+/// Appends a *Snapshot* up to the number of its attributes, which the caller writes after it.
+pub fn write_snapshot_head(
+    bytes: &mut Vec<u8>,
+    id: u32,
+    generation: u32,
+    kind: u16,
+    motion: Motion,
+    count: u16,
+) {
+    write_named(bytes, SNAPSHOT, id, generation);
+    write_varint(bytes, u64::from(kind));
+    motion.write(bytes);
+    write_varint(bytes, u64::from(count));
+}
+
+/// Appends a *Delta* up to the number of its attributes, which the caller writes after it.
+pub fn write_delta_head(bytes: &mut Vec<u8>, id: u32, generation: u32, count: u16) {
+    write_named(bytes, DELTA, id, generation);
+    write_varint(bytes, u64::from(count));
+}
+
+/// Appends a *Remote* up to the number of its attributes, which the caller writes after it.
+pub fn write_remote_head(bytes: &mut Vec<u8>, of: RemoteId, kind: u16, count: u16) {
+    write_remote_id(bytes, REMOTE, of);
+    write_varint(bytes, u64::from(kind));
+    write_varint(bytes, u64::from(count));
+}
+
+/// Appends a *RemoteDelta* up to the number of its attributes, which the caller writes after it.
+pub fn write_remote_delta_head(bytes: &mut Vec<u8>, of: RemoteId, count: u16) {
+    write_remote_id(bytes, REMOTE_DELTA, of);
+    write_varint(bytes, u64::from(count));
+}
+
+/// Appends a *Forget*.
+pub fn write_forget(bytes: &mut Vec<u8>, of: RemoteId) {
+    write_remote_id(bytes, FORGET, of);
+}
+
+/// Appends an attribute. A value longer than [`ATTRIBUTE_BYTES_MAX`] is a bug of the caller.
+pub fn write_attribute(bytes: &mut Vec<u8>, id: u16, value: &[u8]) {
+    debug_assert!(value.len() <= ATTRIBUTE_BYTES_MAX as usize);
+    write_varint(bytes, u64::from(id));
+    write_varint(bytes, value.len() as u64);
+    bytes.extend_from_slice(value);
+}
+
+/// Appends that the object has an attribute no more; for *Delta* and *RemoteDelta*.
+pub fn write_removed_attribute(bytes: &mut Vec<u8>, id: u16) {
+    write_varint(bytes, u64::from(id));
+    write_varint(bytes, u64::from(ATTRIBUTE_REMOVED));
+}
+
+fn write_named(bytes: &mut Vec<u8>, kind: u8, id: u32, generation: u32) {
+    bytes.push(kind);
+    write_varint(bytes, u64::from(id));
+    write_varint(bytes, u64::from(generation));
+}
+
+fn write_remote_id(bytes: &mut Vec<u8>, kind: u8, of: RemoteId) {
+    bytes.push(kind);
+    for number in [of.scene, of.id, of.generation] {
+        write_varint(bytes, u64::from(number));
+    }
+}
+
+/// What a list of attributes is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ToldAs {
+    /// All that the object has.
+    Whole,
+    /// What changed, so that there may be attributes that it has no more.
+    Change,
+}
+
+fn read_attributes<'a>(
+    reader: &mut Reader<'a>,
+    told: ToldAs,
+) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
+    let count = read_u16(reader)?;
+    let mut attributes = SmallVec::new();
+    (0..count).try_for_each(|_| read_attribute(reader, told).map(|it| attributes.push(it)))?;
+    Ok(attributes)
+}
+
+fn read_attribute<'a>(reader: &mut Reader<'a>, told: ToldAs) -> Result<Attribute<'a>, WireError> {
+    let id = read_u16(reader)?;
+    let at = reader.at();
+    let found = reader.varint_u32()?;
+    if found == ATTRIBUTE_REMOVED && told == ToldAs::Change {
+        return Ok(Attribute { id, value: None });
+    }
+    if found > ATTRIBUTE_BYTES_MAX {
+        return Err(WireError::TooLong {
+            at,
+            found,
+            max: ATTRIBUTE_BYTES_MAX,
+        });
+    }
+    Ok(Attribute {
+        id,
+        value: Some(reader.take(found as usize)?),
+    })
+}
+
+fn read_f32(reader: &mut Reader) -> Result<f32, WireError> {
+    let at = reader.at();
+    let number = f32::from_le_bytes(reader.array()?);
+    if number.is_finite() {
+        Ok(number)
+    } else {
+        Err(WireError::NotFinite { at })
+    }
+}
+
+fn read_u16(reader: &mut Reader) -> Result<u16, WireError> {
+    let at = reader.at();
+    u16::try_from(reader.varint_u32()?).map_err(|_| codec::WireError::Varint { at, bits: 16 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn motions() -> impl Strategy<Value = Motion> {
+        (
+            any::<[u32; 2]>(),
+            any::<[i16; 2]>(),
+            any::<[u8; 3]>(),
+            any::<bool>(),
+        )
+            .prop_map(
+                |([x, y], velocity, [at, heading, floor], discontinuity)| Motion {
+                    at,
+                    position: PositionQuantum { x, y },
+                    velocity,
+                    heading,
+                    floor,
+                    discontinuity,
+                },
+            )
+    }
+
+    type Values = Vec<(u16, Vec<u8>)>;
+
+    fn values() -> impl Strategy<Value = Values> {
+        prop::collection::vec(
+            (any::<u16>(), prop::collection::vec(any::<u8>(), 0..20)),
+            0..5,
+        )
+    }
+
+    fn borrowed(values: &Values) -> SmallVec<[Attribute<'_>; 8]> {
+        values
+            .iter()
+            .map(|(id, value)| Attribute {
+                id: *id,
+                value: Some(value.as_slice()),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn whatever_is_too_slow_to_be_told_rests() {
+        let half = 0.5 / VELOCITY_UNITS;
+        let speeds = [
+            0.0,
+            half,
+            half * 0.999,
+            half * 1.001,
+            1.0,
+            200.0,
+            f32::INFINITY,
+            f32::NAN,
+        ];
+        for x in speeds.into_iter().flat_map(|speed| [speed, -speed]) {
+            for y in speeds {
+                let velocity = Vec2::new(x, y);
+                let motion = Motion::of(0, Vec2::ONE, velocity, 0, 0);
+                assert_eq!(Motion::is_rest(velocity), motion.is_at_rest(), "{velocity}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_attribute_is_removed_by_a_change_and_by_nothing_else() {
+        let mut bytes = Vec::new();
+        write_delta_head(&mut bytes, 7, 1, 2);
+        write_attribute(&mut bytes, 3, b"x");
+        write_removed_attribute(&mut bytes, 300);
+        let mut reader = Reader::new(&bytes);
+        let Ok(ServerMessage::Delta { attributes, .. }) = ServerMessage::read(&mut reader) else {
+            panic!("no delta");
+        };
+        let read: Vec<_> = attributes
+            .iter()
+            .map(|told| (told.id, told.value))
+            .collect();
+        assert_eq!(read, [(3, Some(b"x".as_slice())), (300, None)]);
+        let mut bytes = Vec::new();
+        write_snapshot_head(&mut bytes, 7, 1, 0, Motion::default(), 1);
+        write_removed_attribute(&mut bytes, 3);
+        let read = ServerMessage::read(&mut Reader::new(&bytes));
+        assert!(
+            matches!(read, Err(WireError::TooLong { found: 256, .. })),
+            "{read:?}"
+        );
+    }
+
+    #[test]
+    fn positions_are_the_nearest_unit_and_halves_go_up() {
+        let units = |metres: f32| quantise(Vec2::new(metres, 0.0)).x;
+        let of_unit = |unit: f32| units(unit / 64.0);
+        assert_eq!([0.49, 0.5, 1.49, 1.5, 2.5].map(of_unit), [0, 1, 1, 2, 3]);
+        assert_eq!([-3.0, f32::NAN, 1.0e12].map(units), [0, 0, u32::MAX]);
+        assert_eq!(
+            PositionQuantum { x: 3, y: 64 }.metres(),
+            Vec2::new(3.0 / 64.0, 1.0)
+        );
+        let fast = Motion::of(0, Vec2::ZERO, Vec2::new(1.0e6, -1.0e6), 0, 0);
+        assert_eq!(fast.velocity, [i16::MAX, i16::MIN]);
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn every_message_reads_back(id: u32, generation: u32, kind: u16, motion in motions(), values in values()) {
+            let mut bytes = Vec::new();
+            write_scene(&mut bytes, id, Vec2::new(100.0, 50.5));
+            write_own(&mut bytes, id, generation);
+            write_despawn(&mut bytes, id, generation);
+            write_snapshot_head(&mut bytes, id, generation, kind, motion, values.len() as u16);
+            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
+            write_delta_head(&mut bytes, id, generation, values.len() as u16);
+            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
+            write_motion(&mut bytes, id, generation, motion);
+            let from = (id > 0).then_some((id, generation));
+            write_announce(&mut bytes, from, b"well met");
+            let of = RemoteId { scene: generation, id, generation };
+            write_remote_head(&mut bytes, of, kind, values.len() as u16);
+            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
+            write_remote_delta_head(&mut bytes, of, values.len() as u16);
+            values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
+            write_forget(&mut bytes, of);
+            let exact = Vec2::new(0.1 + id as f32, -1.0 / generation.max(1) as f32);
+            write_own_position(&mut bytes, exact);
+
+            let mut reader = Reader::new(&bytes);
+            let mut read = Vec::new();
+            while !reader.is_empty() {
+                read.push(ServerMessage::read(&mut reader).unwrap());
+            }
+            let attributes = borrowed(&values);
+            prop_assert_eq!(read, vec![
+                ServerMessage::Scene { scene: id, size: PositionQuantum { x: 6400, y: 3232 } },
+                ServerMessage::Own { id, generation },
+                ServerMessage::Despawn { id, generation },
+                ServerMessage::Snapshot { id, generation, kind, motion, attributes: attributes.clone() },
+                ServerMessage::Delta { id, generation, attributes: attributes.clone() },
+                ServerMessage::Motion { id, generation, motion },
+                ServerMessage::Announce { from, bytes: b"well met" },
+                ServerMessage::Remote { of, kind, attributes: attributes.clone() },
+                ServerMessage::RemoteDelta { of, attributes },
+                ServerMessage::Forget { of },
+                ServerMessage::OwnPosition { position: exact },
+            ]);
+        }
+
+        #[test]
+        fn a_position_that_is_none_is_an_error(bits in any::<[u32; 2]>()) {
+            let position = Vec2::from(bits.map(f32::from_bits));
+            let mut bytes = Vec::new();
+            write_own_position(&mut bytes, position);
+            let read = ServerMessage::read(&mut Reader::new(&bytes));
+            let at = if position.x.is_finite() { 5 } else { 1 };
+            prop_assert_eq!(read, match position.is_finite() {
+                true => Ok(ServerMessage::OwnPosition { position }),
+                false => Err(WireError::NotFinite { at }),
+            });
+        }
+
+        #[test]
+        fn any_bytes_read_or_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let mut reader = Reader::new(&bytes);
+            while !reader.is_empty() && ServerMessage::read(&mut reader).is_ok() {}
+        }
+    }
+
+    #[test]
+    fn quanta_are_within_half_a_unit_and_never_negative() {
+        let position = Vec2::new(123.456, 0.003);
+        assert!((quantise(position).metres() - position).abs().max_element() <= 0.5 / 64.0);
+        assert_eq!(
+            quantise(Vec2::new(-5.0, f32::NAN)),
+            PositionQuantum { x: 0, y: 0 }
+        );
+        assert_eq!(
+            Motion::of(0, position, Vec2::new(999.0, -0.5), 0, 0).velocity,
+            [i16::MAX, -128]
+        );
+    }
+}

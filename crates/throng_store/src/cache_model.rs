@@ -1,0 +1,418 @@
+//! The cache of players elsewhere against a naive one, and against what was true when.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use throng_core::ids::PlayerId;
+
+use super::cache::{CacheSettings, KnownPlayer, PlayerCache};
+use super::error::{DirectoryError, StoreError, StoreFault};
+use super::record::PlayerRecord;
+use super::store::LookedUp;
+
+const PLAYERS: u64 = 8;
+const FRESH_MS: u64 = 100;
+const MISSING_MS: u64 = 20;
+const DEADLINE_MS: u64 = 50;
+const PER_ORDER: usize = 2;
+const WAITING_MAX: usize = 6;
+
+fn settings(entries_max: u32) -> CacheSettings {
+    CacheSettings {
+        entries_max,
+        fresh_ms: FRESH_MS,
+        jitter_share: 0.0,
+        missing_ms: MISSING_MS,
+        deadline_ms: DEADLINE_MS,
+        players_per_order: PER_ORDER as u32,
+        waiting_max: WAITING_MAX as u32,
+    }
+}
+
+fn record(player: u64, revision: u64) -> PlayerRecord {
+    PlayerRecord {
+        revision,
+        ..PlayerRecord::new(PlayerId(player))
+    }
+}
+
+fn error() -> StoreError {
+    StoreError {
+        store: "x".to_owned(),
+        fault: StoreFault::Locked,
+        cause: "y".to_owned(),
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum StoreMood {
+    Answers,
+    Fails,
+    /// It cannot read the record of the player it was asked for first.
+    ReadsAllButOne,
+}
+
+#[derive(Clone, Debug)]
+enum CacheStep {
+    Look(u64),
+    /// Of a player with something unsaved here.
+    LookAtStore(u64),
+    /// Players below this one have something unsaved here.
+    Order(u64),
+    Answer(StoreMood),
+    /// The record of so many revisions ago arrives.
+    Push(u64, u64),
+    /// A player is saved, here or elsewhere.
+    Save(u64, bool),
+    Wait(u64),
+}
+
+fn steps() -> impl Strategy<Value = Vec<CacheStep>> {
+    let mood = prop_oneof![
+        6 => Just(StoreMood::Answers),
+        1 => Just(StoreMood::Fails),
+        1 => Just(StoreMood::ReadsAllButOne),
+    ];
+    let player = 0..PLAYERS;
+    let step = prop_oneof![
+        8 => player.clone().prop_map(CacheStep::Look),
+        1 => player.clone().prop_map(CacheStep::LookAtStore),
+        4 => (0..2_u64).prop_map(CacheStep::Order),
+        4 => mood.prop_map(CacheStep::Answer),
+        2 => (player.clone(), 0..4_u64).prop_map(|(player, back)| CacheStep::Push(player, back)),
+        3 => (player, any::<bool>()).prop_map(|(player, is_here)| CacheStep::Save(player, is_here)),
+        4 => (0..40_u64).prop_map(CacheStep::Wait),
+    ];
+    prop::collection::vec(step, 0..150)
+}
+
+/// What came of a look: a revision with its age, or that there was an error.
+type ToldInShort = Result<(u64, u64), ()>;
+
+fn in_short(answer: &Result<KnownPlayer, DirectoryError>) -> ToldInShort {
+    let known = answer.as_ref().map_err(|_| ())?;
+    let revision = known.record.as_ref().map_or(0, |record| record.revision);
+    Ok((revision, known.age_ms))
+}
+
+/// A cache that forgets nobody, on lists that are searched.
+#[derive(Default)]
+struct NaiveCache {
+    /// By player: the revision, when it was read, and until when it is fresh.
+    known: BTreeMap<u64, (u64, u64, u64)>,
+    /// Looks that wait, in the order in which they came: their number, whom they look at, since when.
+    waiting: Vec<(u64, u64, u64)>,
+    /// Players to ask for.
+    queue: Vec<u64>,
+    /// Players that the store was asked for.
+    asked: Vec<u64>,
+    asked_ms: u64,
+}
+
+impl NaiveCache {
+    fn look(&mut self, player: u64, number: u64, now_ms: u64, trusts: bool) -> Option<ToldInShort> {
+        if let Some(&(revision, read_ms, until_ms)) = self.known.get(&player)
+            && trusts
+            && now_ms < until_ms
+        {
+            return Some(Ok((revision, now_ms - read_ms)));
+        }
+        if self.waiting.len() == WAITING_MAX {
+            return Some(Err(()));
+        }
+        self.waiting.push((number, player, now_ms));
+        if !self.queue.contains(&player) && !self.asked.contains(&player) {
+            self.queue.push(player);
+        }
+        None
+    }
+
+    fn order(&mut self, now_ms: u64, may_ask: impl Fn(u64) -> bool) -> Vec<u64> {
+        if self.asked.is_empty() {
+            let free = self.queue.iter().copied().filter(|&player| may_ask(player));
+            self.asked = free.take(PER_ORDER).collect();
+            self.queue.retain(|player| !self.asked.contains(player));
+            self.asked_ms = now_ms;
+            return self.asked.clone();
+        }
+        Vec::new()
+    }
+
+    fn answered(&mut self, revisions: &[Result<u64, ()>], now_ms: u64) -> Vec<(u64, ToldInShort)> {
+        let mut told = Vec::new();
+        for (player, revision) in std::mem::take(&mut self.asked).into_iter().zip(revisions) {
+            let mut answer = Err(());
+            if let &Ok(revision) = revision {
+                let known = self.known.get(&player).map_or(0, |known| known.0);
+                let revision = revision.max(known);
+                let lasts_ms = if revision > 0 { FRESH_MS } else { MISSING_MS };
+                let age_ms = now_ms - self.asked_ms;
+                let entry = (revision, self.asked_ms, self.asked_ms + lasts_ms);
+                self.known.insert(player, entry);
+                answer = Ok((revision, age_ms));
+                if age_ms >= lasts_ms && age_ms > DEADLINE_MS {
+                    if self.waiting.iter().any(|look| look.1 == player) {
+                        self.queue.push(player);
+                    }
+                    continue;
+                }
+            }
+            let answered = self.waiting.iter().filter(|look| look.1 == player);
+            told.extend(answered.map(|look| (look.0, answer)));
+            self.waiting.retain(|look| look.1 != player);
+        }
+        told
+    }
+
+    fn push(&mut self, player: u64, revision: u64) {
+        let is_awaited = self.queue.contains(&player) || self.asked.contains(&player);
+        match self.known.get_mut(&player) {
+            Some(known) => known.0 = known.0.max(revision),
+            None if is_awaited => drop(self.known.insert(player, (revision, 0, 0))),
+            None => {}
+        }
+    }
+
+    fn expire(&mut self, now_ms: u64) -> Vec<(u64, ToldInShort)> {
+        let is_late = |look: &&(u64, u64, u64)| now_ms - look.2 > DEADLINE_MS;
+        let late = self.waiting.iter().filter(is_late);
+        let late = late.map(|look| (look.0, Err(()))).collect();
+        self.waiting.retain(|look| !is_late(&look));
+        let waiting = &self.waiting;
+        self.queue
+            .retain(|&player| waiting.iter().any(|look| look.1 == player));
+        late
+    }
+}
+
+/// When each revision of each player was saved.
+#[derive(Default)]
+struct SaveTimes(BTreeMap<u64, Vec<u64>>);
+
+impl SaveTimes {
+    fn of(&self, player: u64) -> &[u64] {
+        self.0.get(&player).map_or(&[], Vec::as_slice)
+    }
+
+    /// The newest revision; 0 while there is none.
+    fn revision(&self, player: u64) -> u64 {
+        self.of(player).len() as u64
+    }
+
+    /// The revision that was the newest just before a time.
+    fn revision_before(&self, player: u64, at_ms: u64) -> u64 {
+        let saved = self.of(player).iter();
+        saved.filter(|&&saved_ms| saved_ms < at_ms).count() as u64
+    }
+}
+
+/// A cache in the middle of all that happens to it, and what must be so of what it tells.
+struct CacheTrial {
+    cache: PlayerCache,
+    /// One that forgets nobody, if the cache has room for all.
+    naive: Option<NaiveCache>,
+    times: SaveTimes,
+    now_ms: u64,
+    looks: u64,
+    /// Players that the store was asked for, with the revision that it read.
+    asked: Vec<(PlayerId, u64)>,
+    /// Looks that wait: at whom, and since when.
+    waiting: BTreeMap<u64, (u64, u64)>,
+    /// By player: the newest revision that was told of it, by a look that began before.
+    told: BTreeMap<u64, u64>,
+}
+
+type CacheChecked = Result<(), TestCaseError>;
+
+impl CacheTrial {
+    fn new(entries_max: u32) -> Self {
+        Self {
+            cache: PlayerCache::new(settings(entries_max)),
+            naive: (u64::from(entries_max) > PLAYERS).then(NaiveCache::default),
+            times: SaveTimes::default(),
+            now_ms: 0,
+            looks: 0,
+            asked: Vec::new(),
+            waiting: BTreeMap::new(),
+            told: BTreeMap::new(),
+        }
+    }
+
+    /// A revision was told of a player: it is not older than one that was told before, and not older than it may be.
+    fn tell(&mut self, player: u64, told: ToldInShort) -> CacheChecked {
+        if let Ok((revision, age_ms)) = told {
+            let newest = self.told.entry(player).or_default();
+            prop_assert!(
+                revision >= *newest,
+                "player {player}: {newest} was told before"
+            );
+            *newest = revision;
+            prop_assert!(age_ms <= FRESH_MS.max(DEADLINE_MS));
+            let least = self.times.revision_before(player, self.now_ms - age_ms);
+            prop_assert!(revision >= least && revision <= self.times.revision(player));
+        }
+        Ok(())
+    }
+
+    fn tell_all(
+        &mut self,
+        told: &[(u64, PlayerId, Result<KnownPlayer, DirectoryError>)],
+        expected: Option<Vec<(u64, ToldInShort)>>,
+    ) -> CacheChecked {
+        let answers = told.iter();
+        let answers: Vec<_> = answers
+            .map(|(number, _, answer)| (*number, in_short(answer)))
+            .collect();
+        if let Some(mut expected) = expected {
+            // Who is late is told by player.
+            let mut found = answers.clone();
+            expected.sort_unstable();
+            found.sort_unstable();
+            prop_assert_eq!(found, expected);
+        }
+        for ((number, player, _), (_, answer)) in told.iter().zip(answers) {
+            let look = self.waiting.remove(number);
+            prop_assert_eq!(look.map(|look| look.0), Some(player.0), "answered once");
+            self.tell(player.0, answer)?;
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, player: u64, trusts: bool) -> CacheChecked {
+        self.looks += 1;
+        let (number, now_ms) = (self.looks, self.now_ms);
+        let answer = if trusts {
+            self.cache.look(PlayerId(player), number, now_ms)
+        } else {
+            let waits = self.cache.look_at_store(PlayerId(player), number, now_ms);
+            waits.map(|()| None)
+        };
+        let answer = answer.transpose().map(|answer| in_short(&answer));
+        if let Some(naive) = &mut self.naive {
+            prop_assert_eq!(answer, naive.look(player, number, now_ms, trusts));
+        }
+        match answer {
+            Some(Err(())) => prop_assert_eq!(self.waiting.len(), WAITING_MAX),
+            Some(answer) => self.tell(player, answer)?,
+            None => drop(self.waiting.insert(number, (player, now_ms))),
+        }
+        Ok(())
+    }
+
+    fn order(&mut self, below: u64) -> CacheChecked {
+        let now_ms = self.now_ms;
+        let players = self.cache.order(now_ms, |player| player.0 >= below, &[]);
+        if let Some(naive) = &mut self.naive {
+            let expected = naive.order(now_ms, |player| player >= below);
+            let found: Vec<u64> = players.iter().map(|player| player.0).collect();
+            let is_under_way = !self.asked.is_empty();
+            prop_assert_eq!(found, if is_under_way { Vec::new() } else { expected });
+        }
+        prop_assert!(self.asked.is_empty() || players.is_empty(), "one at a time");
+        prop_assert!(players.len() <= PER_ORDER);
+        // The store reads at some time before it answers: at once, at the earliest.
+        let read = players.into_iter();
+        let read = read.map(|player| (player, self.times.revision(player.0)));
+        self.asked.extend(read);
+        Ok(())
+    }
+
+    fn answer(&mut self, mood: StoreMood) -> CacheChecked {
+        if self.asked.is_empty() {
+            return Ok(());
+        }
+        let asked = std::mem::take(&mut self.asked);
+        let players: Vec<PlayerId> = asked.iter().map(|&(player, _)| player).collect();
+        let read = |(nth, &(player, revision)): (usize, &(PlayerId, u64))| match mood {
+            StoreMood::ReadsAllButOne if nth == 0 => LookedUp::Unreadable(error()),
+            _ if revision == 0 => LookedUp::Missing,
+            _ => LookedUp::Found(record(player.0, revision)),
+        };
+        let found = match mood {
+            StoreMood::Fails => Err(error()),
+            _ => Ok(asked.iter().enumerate().map(read).collect()),
+        };
+        let revisions = asked.iter().enumerate().map(|(nth, one)| match mood {
+            StoreMood::Fails => Err(()),
+            StoreMood::ReadsAllButOne if nth == 0 => Err(()),
+            _ => Ok(one.1),
+        });
+        let revisions: Vec<_> = revisions.collect();
+        let now_ms = self.now_ms;
+        let mut told = Vec::new();
+        let tell = |number, player, answer| told.push((number, player, answer));
+        self.cache.take(&players, found, now_ms, tell);
+        let naive = self.naive.as_mut();
+        let expected = naive.map(|naive| naive.answered(&revisions, now_ms));
+        self.tell_all(&told, expected)
+    }
+
+    fn step(&mut self, step: CacheStep) -> CacheChecked {
+        match step {
+            CacheStep::Look(player) => self.look(player, true)?,
+            CacheStep::LookAtStore(player) => self.look(player, false)?,
+            CacheStep::Order(below) => self.order(below)?,
+            CacheStep::Answer(mood) => self.answer(mood)?,
+            CacheStep::Push(player, back) => {
+                let revision = self.times.revision(player).saturating_sub(back);
+                if revision > 0 {
+                    self.cache.push(&Arc::new(record(player, revision)));
+                    let naive = self.naive.as_mut();
+                    naive
+                        .into_iter()
+                        .for_each(|naive| naive.push(player, revision));
+                }
+            }
+            CacheStep::Save(player, is_here) => {
+                self.times.0.entry(player).or_default().push(self.now_ms);
+                let revision = self.times.revision(player);
+                if is_here {
+                    self.cache.outdate(PlayerId(player), revision);
+                }
+                if let Some(naive) = &mut self.naive
+                    && let Some(known) = naive.known.get_mut(&player)
+                    && is_here
+                {
+                    known.2 = 0;
+                }
+            }
+            CacheStep::Wait(ms) => {
+                self.now_ms += ms;
+                let mut told = Vec::new();
+                let tell = |number, player, answer| told.push((number, player, answer));
+                self.cache.expire(self.now_ms, tell);
+                let naive = self.naive.as_mut();
+                let expected = naive.map(|naive| naive.expire(self.now_ms));
+                self.tell_all(&told, expected)?;
+            }
+        }
+        let is_in_time = |look: &(u64, u64)| self.now_ms - look.1 <= DEADLINE_MS;
+        prop_assert!(self.waiting.values().all(is_in_time));
+        prop_assert_eq!(self.cache.waiting(), self.waiting.len());
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(draws!())]
+
+    /// Every look is answered once and in time, as the naive cache answers it.
+    #[test]
+    fn a_cache_with_room_for_all_is_the_naive_one(steps in steps()) {
+        let mut trial = CacheTrial::new(100);
+        for step in steps {
+            trial.step(step)?;
+        }
+    }
+
+    /// One that forgets tells nothing that is too old, nor of a revision after a newer one.
+    #[test]
+    fn a_cache_that_forgets_tells_nothing_that_is_too_old(steps in steps()) {
+        let mut trial = CacheTrial::new(4);
+        for step in steps {
+            trial.step(step)?;
+            prop_assert!(trial.cache.len() <= 4);
+        }
+    }
+}

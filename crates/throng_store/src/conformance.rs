@@ -1,0 +1,633 @@
+//! What every store must do, as checks that run over any of them; a game's own store is held to it by one call.
+//!
+//! The checks know nothing of how a store works: they compare it with a model on maps, and with what the documentation of
+//! [`Store`] says.
+
+use std::collections::BTreeMap;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use throng_core::ids::PlayerId;
+use throng_protocol::wire::{Encoding, Value};
+
+use super::error::{StoreError, StoreFault};
+use super::lease::ServerId;
+use super::record::{PlayerRecord, StoredAttribute};
+use super::save_batch::SaveBatch;
+use super::store::{ClaimTerms, Claimed, LookedUp, Store, StoreSource};
+
+/// Attributes of all encodings.
+const ENCODINGS: [Encoding; 7] = [
+    Encoding::U8,
+    Encoding::U16,
+    Encoding::U32,
+    Encoding::Varint,
+    Encoding::Zigzag,
+    Encoding::F32,
+    Encoding::Bytes { max: 40 },
+];
+
+/// By how much clocks may differ here, in milliseconds.
+const GRACE_MS: u64 = 10;
+
+/// How long leases last here, in milliseconds.
+const LEASE_MS: u64 = 100;
+
+/// What a check found: nothing, or a sentence on what is wrong.
+type Conformed = Result<(), String>;
+
+/// Holds a store to all that [`Store`] says. `make` gives a source of stores that are empty at first, another one at every
+/// call; what one source opens is the same store.
+///
+/// # Errors
+/// What was done, what was expected, and what was found.
+pub fn check_store<S: StoreSource>(mut make: impl FnMut() -> S) -> Conformed {
+    let checks: [(&str, fn(&mut StoreTrial) -> Conformed); 12] = [
+        ("a new player", new_player),
+        ("values", values_of_all_encodings),
+        ("leases", leases),
+        ("processes of one name", incarnations),
+        ("fenced writers", fenced_writers),
+        ("ties", ties),
+        ("batches done twice", batches_done_twice),
+        ("batches of two processes", batches_of_two_processes),
+        ("what cannot be kept", what_cannot_be_kept),
+        ("renewal and release", renewal_and_release),
+        ("attributes", attributes_keep_their_meaning),
+        ("a thousand random calls", random_calls),
+    ];
+    for (name, check) in checks {
+        let mut source = make();
+        let checked = StoreTrial::new(&mut source).and_then(|mut bench| check(&mut bench));
+        checked.map_err(|wrong| format!("{name}: {wrong}"))?;
+    }
+    Ok(())
+}
+
+/// A store with two servers that use it.
+struct StoreTrial<'s> {
+    source: &'s mut dyn StoreSource,
+    store: Box<dyn Store>,
+    servers: [ServerId; 2],
+    /// The number of the last batch, over all servers.
+    number: u64,
+}
+
+fn failed(error: StoreError) -> String {
+    format!("expected no error, found {error}")
+}
+
+fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Conformed {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{what}: expected {expected:?}, found {found:?}"))
+}
+
+fn dictionary() -> Vec<StoredAttribute> {
+    let attribute = |(nth, encoding): (usize, Encoding)| StoredAttribute {
+        id: nth as u16 + 1,
+        name: format!("attribute \"{nth}\"; 'x"),
+        encoding,
+    };
+    ENCODINGS.into_iter().enumerate().map(attribute).collect()
+}
+
+impl<'s> StoreTrial<'s> {
+    fn new(source: &'s mut dyn StoreSource) -> Result<Self, String> {
+        let mut store = source.open().map_err(failed)?;
+        store.learn(&dictionary()).map_err(failed)?;
+        let mut enroll = |name| store.enroll(name).map_err(failed);
+        let servers = [enroll("a")?, enroll("b")?];
+        Ok(Self {
+            source,
+            store,
+            servers,
+            number: 0,
+        })
+    }
+
+    /// Another connection to the same store, as after the first one broke.
+    fn reopen(&mut self) -> Conformed {
+        self.store = self.source.open().map_err(failed)?;
+        self.store.learn(&dictionary()).map_err(failed)
+    }
+
+    fn claim(&mut self, by: usize, player: u64, now_ms: u64) -> Result<Claimed, String> {
+        let by = self.servers[by].clone();
+        self.claim_as(&by, player, now_ms)
+    }
+
+    fn claim_as(&mut self, by: &ServerId, player: u64, now_ms: u64) -> Result<Claimed, String> {
+        let terms = ClaimTerms {
+            now_ms,
+            until_ms: now_ms + LEASE_MS,
+            grace_ms: GRACE_MS,
+        };
+        let mut claimed = self.store.claim(by, &[PlayerId(player)], terms);
+        let claimed = claimed.as_mut().map_err(|error| failed(error.clone()))?;
+        claimed.pop().ok_or_else(|| "no answer".to_owned())
+    }
+
+    /// Claims what is free, and gives its epoch.
+    fn take(&mut self, by: usize, player: u64, now_ms: u64) -> Result<u64, String> {
+        match self.claim(by, player, now_ms)? {
+            Claimed::Granted { epoch, .. } => Ok(epoch),
+            other => Err(format!("expected a lease, found {other:?}")),
+        }
+    }
+
+    fn batch(&mut self, tick: u64) -> SaveBatch {
+        self.number += 1;
+        SaveBatch::new(self.number, tick)
+    }
+
+    /// Saves, and gives who was refused.
+    fn save(&mut self, by: usize, batch: &SaveBatch) -> Result<Vec<u64>, String> {
+        let by = self.servers[by].clone();
+        let outcome = self.store.save(&by, batch, 0).map_err(failed)?;
+        Ok(outcome.refused.iter().map(|player| player.0).collect())
+    }
+
+    /// What is kept of a player, without its tick.
+    fn look(&mut self, player: u64) -> Result<Option<PlayerRecord>, String> {
+        let mut found = self.store.look_up(&[PlayerId(player)]).map_err(failed)?;
+        match (found.pop(), found.len()) {
+            (Some(LookedUp::Found(record)), 0) => Ok(Some(record)),
+            (Some(LookedUp::Missing), 0) => Ok(None),
+            other => Err(format!("expected one answer, found {other:?}")),
+        }
+    }
+}
+
+fn put(batch: &mut SaveBatch, player: u64, epoch: u64, values: &[(u16, Option<&[u8]>)]) {
+    let tick = batch.tick;
+    batch.add((PlayerId(player), epoch, tick), values.iter().copied());
+}
+
+fn new_player(bench: &mut StoreTrial) -> Conformed {
+    expect("nobody is there", bench.look(7)?, None)?;
+    let granted = Claimed::Granted {
+        epoch: 1,
+        record: PlayerRecord::new(PlayerId(7)),
+    };
+    expect("the first claim", bench.claim(0, 7, 0)?, granted)?;
+    expect("a claim saves nothing", bench.look(7)?, None)?;
+    let all = [PlayerId(7), PlayerId(8)];
+    let found = bench.store.look_up(&all).map_err(failed)?;
+    let nobody = vec![LookedUp::Missing, LookedUp::Missing];
+    expect("who was never saved", found, nobody)?;
+    let epoch = bench.take(0, 8, 0)?;
+    let mut batch = bench.batch(1);
+    put(&mut batch, 8, epoch, &[(1, Some(&[1]))]);
+    bench.save(0, &batch)?;
+    let found = bench.store.look_up(&[9, 8, 7].map(PlayerId));
+    let found = found.map_err(failed)?.into_iter().map(LookedUp::found);
+    let found: Vec<_> = found
+        .map(|found| found.map(|record| record.player.0))
+        .collect();
+    let expected = vec![None, Some(8), None];
+    expect("answers in the order of players", found, expected)
+}
+
+fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
+    let epoch = bench.take(0, u64::MAX, 0)?;
+    let samples: [[Value; 3]; 7] = [
+        [0u8.into(), 7u8.into(), u8::MAX.into()],
+        [0u16.into(), 700u16.into(), u16::MAX.into()],
+        [0u32.into(), 70_000u32.into(), u32::MAX.into()],
+        [0u64.into(), 300u64.into(), u64::MAX.into()],
+        [i64::MIN.into(), (-3i64).into(), i64::MAX.into()],
+        [f32::NAN.into(), f32::INFINITY.into(), (-0.0f32).into()],
+        ["".into(), "Zoë's".into(), [0u8, 255, 39].as_slice().into()],
+    ];
+    let mut expected = PlayerRecord::new(PlayerId(u64::MAX));
+    for round in 0..3 {
+        let mut batch = bench.batch(round as u64 + 1);
+        let mut values = BTreeMap::new();
+        for ((attribute, samples), nth) in dictionary().iter().zip(&samples).zip(0..) {
+            // Not all change in every round.
+            if nth != round {
+                let mut bytes = Vec::new();
+                attribute.encoding.write(&samples[round], &mut bytes);
+                values.insert(attribute.id, bytes);
+            }
+        }
+        let changes: Vec<_> = values
+            .iter()
+            .map(|(&id, value)| (id, Some(&value[..])))
+            .collect();
+        put(&mut batch, u64::MAX, epoch, &changes);
+        expect("nobody is refused", bench.save(0, &batch)?, Vec::new())?;
+        expected.values.extend(values);
+        (expected.revision, expected.tick) = (round as u64 + 1, round as u64 + 1);
+        expect(
+            "what is kept",
+            bench.look(u64::MAX)?,
+            Some(expected.clone()),
+        )?;
+    }
+    // A varint that is longer than it need be is kept as it is, too.
+    let mut batch = bench.batch(4);
+    put(
+        &mut batch,
+        u64::MAX,
+        epoch,
+        &[(4, Some(&[0x80, 0x00])), (1, None), (7, None)],
+    );
+    bench.save(0, &batch)?;
+    expected.values.insert(4, vec![0x80, 0x00]);
+    expected.values.remove(&1);
+    expected.values.remove(&7);
+    (expected.revision, expected.tick) = (4, 4);
+    bench.reopen()?;
+    let after = bench.look(u64::MAX)?;
+    expect(
+        "after removals, opened again",
+        after,
+        Some(expected.clone()),
+    )?;
+    match bench.claim(0, u64::MAX, 1)? {
+        Claimed::Granted { record, .. } => expect("with a claim", record, expected),
+        other => Err(format!("expected a lease, found {other:?}")),
+    }
+}
+
+fn leases(bench: &mut StoreTrial) -> Conformed {
+    let epoch = bench.take(0, 7, 1_000)?;
+    expect("the first epoch", epoch, 1)?;
+    bench.reopen()?;
+    for now_ms in [0, 1_000, 1_000 + LEASE_MS + GRACE_MS] {
+        match bench.claim(1, 7, now_ms)? {
+            Claimed::Refused { player, refusal } => {
+                expect("who was asked for", player, PlayerId(7))?;
+                expect("the holder", refusal.holder, bench.servers[0].clone())?;
+                let left_ms = 1_000 + LEASE_MS + GRACE_MS - now_ms;
+                expect("how long it lasts", refusal.left_ms, left_ms)?;
+            }
+            other => {
+                return Err(format!(
+                    "expected it to be held at {now_ms}, found {other:?}"
+                ));
+            }
+        }
+    }
+    let epoch = bench.take(1, 7, 1_000 + LEASE_MS + GRACE_MS + 1)?;
+    expect("the epoch of who takes what expired", epoch, 2)
+}
+
+fn incarnations(bench: &mut StoreTrial) -> Conformed {
+    let older = bench.servers[0].clone();
+    bench.take(0, 7, 0)?;
+    bench.take(0, 8, 0)?;
+    bench.reopen()?;
+    let newer = bench.store.enroll("a").map_err(failed)?;
+    expect("the name", newer.name.as_str(), "a")?;
+    if newer.incarnation <= older.incarnation {
+        return Err(format!(
+            "expected a number above {older:?}'s, found {newer:?}"
+        ));
+    }
+    match bench.claim_as(&newer, 7, 1)? {
+        Claimed::Granted { epoch: 2, .. } => {}
+        other => return Err(format!("expected the next epoch at once, found {other:?}")),
+    }
+    let epoch = bench.take(1, 8, 2)?;
+    expect("another server gets what the dead one had", epoch, 2)?;
+    match bench.claim_as(&older, 7, 2)? {
+        Claimed::Refused { refusal, .. } => expect("the holder", refusal.holder, newer),
+        other => Err(format!("expected the dead to get nothing, found {other:?}")),
+    }
+}
+
+fn fenced_writers(bench: &mut StoreTrial) -> Conformed {
+    let old = bench.take(0, 7, 0)?;
+    let mut batch = bench.batch(1);
+    put(&mut batch, 7, old, &[(1, Some(&[1]))]);
+    bench.save(0, &batch)?;
+    let new = bench.take(1, 7, 500)?;
+    let kept = bench.look(7)?;
+    let mut late = bench.batch(2);
+    put(&mut late, 7, old, &[(1, Some(&[2]))]);
+    put(&mut late, 9, 1, &[(1, Some(&[2]))]);
+    late.release(PlayerId(7), old);
+    expect(
+        "a late writer, and one without a lease",
+        bench.save(0, &late)?,
+        vec![7, 9],
+    )?;
+    expect("what is kept", bench.look(7)?, kept)?;
+    expect("of who has no lease", bench.look(9)?, None)?;
+    let mut batch = bench.batch(3);
+    put(&mut batch, 7, new, &[(1, Some(&[3]))]);
+    expect(
+        "the new holder is not released",
+        bench.save(1, &batch)?,
+        Vec::new(),
+    )?;
+    let refused = bench.claim(0, 7, 501)?;
+    if matches!(refused, Claimed::Refused { .. }) {
+        return Ok(());
+    }
+    Err(format!(
+        "expected the lease to be held still, found {refused:?}"
+    ))
+}
+
+fn ties(bench: &mut StoreTrial) -> Conformed {
+    let mut epochs = BTreeMap::new();
+    for player in 1..=6 {
+        epochs.insert(player, bench.take(0, player, 0)?);
+    }
+    bench.take(1, 3, 500)?;
+    let mut batch = bench.batch(1);
+    for (&player, &epoch) in &epochs {
+        put(&mut batch, player, epoch, &[(1, Some(&[player as u8]))]);
+    }
+    for (one, other) in [(5, 1), (3, 5), (2, 6)] {
+        batch.tie(PlayerId(one), PlayerId(other));
+    }
+    expect("who is tied to whom", bench.save(0, &batch)?, vec![1, 3, 5])?;
+    for player in 1..=6 {
+        let is_there = bench.look(player)?.is_some();
+        expect("who is kept", is_there, [2, 4, 6].contains(&player))?;
+    }
+    Ok(())
+}
+
+fn batches_done_twice(bench: &mut StoreTrial) -> Conformed {
+    let (seven, eight) = (bench.take(0, 7, 0)?, bench.take(0, 8, 0)?);
+    bench.take(1, 8, 500)?;
+    let mut batch = bench.batch(1);
+    put(&mut batch, 7, seven, &[(1, Some(&[1]))]);
+    put(&mut batch, 8, eight, &[(1, Some(&[1]))]);
+    batch.release(PlayerId(7), seven);
+    expect("the first time", bench.save(0, &batch)?, vec![8])?;
+    let kept = bench.look(7)?;
+    expect(
+        "the revision",
+        kept.as_ref().map(|kept| kept.revision),
+        Some(1),
+    )?;
+    // Meanwhile the player went elsewhere: that it was saved here stays true.
+    let epoch = bench.take(1, 7, 1)?;
+    bench.reopen()?;
+    expect("the second time", bench.save(0, &batch)?, vec![8])?;
+    expect("what is kept", bench.look(7)?, kept)?;
+    let lost = bench.store.renew(&[(PlayerId(7), epoch)], 900);
+    expect("the new lease", lost.map_err(failed)?, Vec::new())
+}
+
+fn batches_of_two_processes(bench: &mut StoreTrial) -> Conformed {
+    let older = bench.take(0, 7, 0)?;
+    let mut batch = SaveBatch::new(1, 1);
+    put(&mut batch, 7, older, &[(1, Some(&[1]))]);
+    expect("the older process", bench.save(0, &batch)?, Vec::new())?;
+    bench.servers[0] = bench.store.enroll("a").map_err(failed)?;
+    let newer = bench.take(0, 7, 1)?;
+    // Each process counts from one.
+    let mut batch = SaveBatch::new(1, 2);
+    put(&mut batch, 7, newer, &[(1, Some(&[2]))]);
+    expect("the newer process", bench.save(0, &batch)?, Vec::new())?;
+    let kept = bench
+        .look(7)?
+        .map(|kept| (kept.revision, kept.tick, kept.values));
+    let values = BTreeMap::from([(1, vec![2])]);
+    expect("what is kept", kept, Some((2, 2, values)))
+}
+
+fn what_cannot_be_kept(bench: &mut StoreTrial) -> Conformed {
+    let mut batch = bench.batch(1);
+    for player in 1..=5 {
+        let epoch = bench.take(0, player, 0)?;
+        // Nobody said what 999 is.
+        let id = if player == 3 { 999 } else { 1 };
+        put(&mut batch, player, epoch, &[(id, Some(&[player as u8]))]);
+        if player == 2 {
+            batch.release(PlayerId(player), epoch);
+        }
+    }
+    batch.tie(PlayerId(2), PlayerId(3));
+    let by = bench.servers[0].clone();
+    for round in 0..2 {
+        let outcome = bench.store.save(&by, &batch, 0).map_err(failed)?;
+        let refused: Vec<u64> = outcome.refused.iter().map(|player| player.0).collect();
+        expect("who cannot be kept, and is tied to it", refused, vec![2, 3])?;
+        let faults = outcome.faults.iter();
+        let faults: Vec<_> = faults
+            .map(|(player, error)| (player.0, error.fault))
+            .collect();
+        let expected = if round == 0 {
+            vec![(3, StoreFault::Attributes)]
+        } else {
+            Vec::new()
+        };
+        expect("why", faults, expected)?;
+        for player in 1..=5 {
+            let is_there = bench.look(player)?.is_some();
+            expect("who is kept", is_there, [1, 4, 5].contains(&player))?;
+        }
+    }
+    expect(
+        "a lease is given back all the same",
+        bench.take(1, 2, 1)?,
+        2,
+    )
+}
+
+fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
+    let (seven, eight) = (bench.take(0, 7, 0)?, bench.take(0, 8, 0)?);
+    let other = bench.take(1, 9, 0)?;
+    let all =
+        [7, 8, 9, 10].map(|player| (PlayerId(player), if player == 9 { other + 1 } else { 1 }));
+    let lost = bench.store.renew(&all, 800).map_err(failed)?;
+    expect(
+        "leases that are others'",
+        lost,
+        vec![PlayerId(9), PlayerId(10)],
+    )?;
+    if let granted @ Claimed::Granted { .. } = bench.claim(1, 7, 805)? {
+        return Err(format!("expected the lease to last, found {granted:?}"));
+    }
+    let mut batch = bench.batch(1);
+    put(&mut batch, 7, seven, &[(1, Some(&[1]))]);
+    batch.release(PlayerId(7), seven);
+    batch.release(PlayerId(8), eight);
+    bench.save(0, &batch)?;
+    let lost = bench.store.renew(&all[..2], 900).map_err(failed)?;
+    expect(
+        "leases that were given back",
+        lost,
+        vec![PlayerId(7), PlayerId(8)],
+    )?;
+    expect("who is next", bench.take(1, 7, 1)?, 2)?;
+    expect("who is next of the other", bench.take(1, 8, 1)?, 2)
+}
+
+fn attributes_keep_their_meaning(bench: &mut StoreTrial) -> Conformed {
+    let mut more = dictionary();
+    more.push(StoredAttribute {
+        id: 900,
+        name: "later".to_owned(),
+        encoding: Encoding::U8,
+    });
+    bench.store.learn(&more).map_err(failed)?;
+    bench.reopen()?;
+    for change in 0..3 {
+        let mut other = more.clone();
+        match change {
+            0 => other[0].name = "renamed".to_owned(),
+            1 => other[1].encoding = Encoding::U8,
+            _ => other[2].id = 901,
+        }
+        let mut store = bench.source.open().map_err(failed)?;
+        match store.learn(&other) {
+            Err(error) if error.fault == StoreFault::Attributes => {}
+            found => return Err(format!("expected a change to be refused, found {found:?}")),
+        }
+    }
+    bench.reopen()
+}
+
+/// What a model knows of a player.
+#[derive(Clone, Default)]
+struct StoreModel {
+    epoch: u64,
+    holder: Option<usize>,
+    expires_ms: u64,
+    revision: u64,
+    tick: u64,
+    values: BTreeMap<u16, Vec<u8>>,
+}
+
+fn random_calls(bench: &mut StoreTrial) -> Conformed {
+    let mut random = Pcg64Mcg::seed_from_u64(17);
+    let mut model: BTreeMap<u64, StoreModel> = BTreeMap::new();
+    let mut now_ms = 0;
+    for call in 0..1_000_u64 {
+        now_ms += random.random_range(0..20);
+        let (by, player) = (random.random_range(0..2), random.random_range(0..6));
+        if random.random_bool(0.02) {
+            bench.reopen()?;
+        }
+        match random.random_range(0..10) {
+            0..3 => random_claim(bench, &mut model, by, player, now_ms),
+            3..9 => random_save(bench, &mut model, by, call, &mut random),
+            _ => {
+                let known = model.entry(player).or_default();
+                let until_ms = now_ms + LEASE_MS;
+                let lost = bench
+                    .store
+                    .renew(&[(PlayerId(player), known.epoch)], until_ms);
+                let is_lost = !lost.map_err(failed)?.is_empty();
+                if known.holder.is_some() {
+                    known.expires_ms = known.expires_ms.max(until_ms);
+                }
+                expect("whether a lease is lost", is_lost, known.holder.is_none())
+            }
+        }
+        .map_err(|wrong| format!("call {call}: {wrong}"))?;
+        let known = model.get(&player).filter(|known| known.revision > 0);
+        let expected = known.map(|known| PlayerRecord {
+            player: PlayerId(player),
+            revision: known.revision,
+            tick: known.tick,
+            values: known.values.clone(),
+        });
+        let found = bench.look(player)?;
+        expect(&format!("call {call}: player {player}"), found, expected)?;
+    }
+    Ok(())
+}
+
+fn random_claim(
+    bench: &mut StoreTrial,
+    model: &mut BTreeMap<u64, StoreModel>,
+    by: usize,
+    player: u64,
+    now_ms: u64,
+) -> Conformed {
+    let known = model.entry(player).or_default();
+    let is_had =
+        known.holder.is_none_or(|holder| holder == by) || now_ms > known.expires_ms + GRACE_MS;
+    if is_had {
+        known.epoch += 1;
+        known.holder = Some(by);
+        known.expires_ms = now_ms + LEASE_MS;
+    }
+    let expected = is_had.then_some(known.epoch);
+    let found = match bench.claim(by, player, now_ms)? {
+        Claimed::Granted { epoch, record } => {
+            expect("the revision with it", record.revision, known.revision)?;
+            expect("the values with it", &record.values, &known.values)?;
+            Some(epoch)
+        }
+        Claimed::Refused { .. } | Claimed::Unreadable { .. } => None,
+    };
+    expect("the epoch of a claim", found, expected)
+}
+
+fn random_save(
+    bench: &mut StoreTrial,
+    model: &mut BTreeMap<u64, StoreModel>,
+    by: usize,
+    call: u64,
+    random: &mut Pcg64Mcg,
+) -> Conformed {
+    let mut batch = bench.batch(call);
+    let mut expected = Vec::new();
+    for player in 0..6 {
+        if random.random_bool(0.5) {
+            continue;
+        }
+        let known = model.entry(player).or_default();
+        // Some writers are late.
+        let epoch = known.epoch - u64::from(known.epoch > 0 && random.random_bool(0.3));
+        let value = [random.random::<u8>()];
+        let is_removed = random.random_bool(0.2);
+        let change = (1, (!is_removed).then_some(&value[..]));
+        put(&mut batch, player, epoch, &[change]);
+        // Nobody ever claimed a player of epoch 0, so nobody may write it.
+        let is_new = known.epoch == 0 || epoch != known.epoch;
+        if is_new {
+            expected.push(player);
+            continue;
+        }
+        known.revision += 1;
+        known.tick = call;
+        match change.1 {
+            Some(value) => known.values.insert(1, value.to_vec()),
+            None => known.values.remove(&1),
+        };
+        if random.random_bool(0.2) {
+            batch.release(PlayerId(player), epoch);
+            known.holder = None;
+        }
+    }
+    expect("who is refused", bench.save(by, &batch)?, expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_store::MemoryDisk;
+    use crate::testing::HookedSource;
+
+    #[test]
+    fn the_store_in_memory_is_one() {
+        check_store(MemoryDisk::default).unwrap();
+    }
+
+    #[test]
+    fn a_store_that_does_not_tell_who_was_refused_is_found() {
+        let unfenced = || {
+            HookedSource::new(MemoryDisk::default(), |saving| {
+                let mut outcome = saving()?;
+                outcome.refused.clear();
+                Ok(outcome)
+            })
+        };
+        let wrong = check_store(unfenced).unwrap_err();
+        assert!(wrong.starts_with("fenced writers: "), "{wrong}");
+    }
+}

@@ -1,0 +1,130 @@
+//! What can go wrong between a game and what it keeps.
+
+use thiserror::Error;
+use throng_core::ids::PlayerId;
+
+/// What a store failed of. Each asks something else of an operator.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
+pub enum StoreFault {
+    /// Somebody else holds it, longer than is waited for.
+    #[error("locked by another program")]
+    Locked,
+    /// It may be read and not written.
+    #[error("read-only")]
+    ReadOnly,
+    /// There is no room left.
+    #[error("no room left")]
+    Full,
+    /// What it holds cannot be right.
+    #[error("corrupted")]
+    Corrupt,
+    /// It is something else than a store of players.
+    #[error("expected a store of players, found something else")]
+    Foreign,
+    /// A later version of the program wrote it.
+    #[error("written by a newer version: its schema is {found}, at most {known} is known")]
+    Newer {
+        /// The number of its schema.
+        found: i64,
+        /// The newest one that is known here.
+        known: i64,
+    },
+    /// An attribute means something else in it than in the game.
+    #[error("an attribute means something else in it")]
+    Attributes,
+    /// It does not take a value, whoever's it is; what else it was to save it takes.
+    #[error("a value that it does not take")]
+    Value,
+    /// It cannot be reached, or broke off in the middle.
+    #[error("out of reach")]
+    Unreachable,
+}
+
+impl StoreFault {
+    /// Whether it lies in what is kept of one player, and the store has nothing against all others.
+    #[must_use]
+    pub const fn is_of_one_player(self) -> bool {
+        matches!(self, Self::Attributes | Self::Value)
+    }
+}
+
+/// A store could not do what it was asked for. What was asked is then done wholly or not at all, and which of them is open;
+/// saves are numbered for that, and done again.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("store {store}: {fault}: {cause}")]
+pub struct StoreError {
+    /// Its file or address.
+    pub store: String,
+    /// What it failed of.
+    pub fault: StoreFault,
+    /// What the store itself says.
+    pub cause: String,
+}
+
+/// Why a player's record cannot be had.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum DirectoryError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The player is live on another server, or was on one that ended without a word: then its lease runs out by itself.
+    #[error("player {} is live on server `{server}`, by a lease for {left_ms} ms more", player.0)]
+    Leased {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// Where it is live.
+        server: String,
+        /// After how many milliseconds it can be had at the latest, if that server does not renew.
+        left_ms: u64,
+    },
+    /// The store took longer than [`deadline_ms`](super::LedgerSettings::deadline_ms), or a look longer than its own.
+    #[error("player {}: no answer from the store within {deadline_ms} ms", player.0)]
+    Late {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// How long was waited.
+        deadline_ms: u64,
+    },
+    /// The store is behind by so many players that nobody else is let in.
+    #[error("player {}: {unsaved} players wait to be saved, at most {max} may", player.0)]
+    Behind {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// How many wait.
+        unsaved: usize,
+        /// How many may.
+        max: usize,
+    },
+    /// There are as many players as there may be.
+    #[error("player {}: {held} players are here or on their way, at most {max} may be", player.0)]
+    Full {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// How many are here, on their way in, or not yet saved on their way out.
+        held: usize,
+        /// How many may be.
+        max: usize,
+    },
+    /// Too many look-ups wait for the store.
+    #[error("player {}: {waiting} look-ups wait, at most {max} may", player.0)]
+    Looks {
+        /// Whose record was asked for.
+        player: PlayerId,
+        /// How many wait.
+        waiting: usize,
+        /// How many may.
+        max: usize,
+    },
+    /// The store gave fewer answers than it was asked for.
+    #[error("player {}: the store gave no answer", player.0)]
+    NoAnswer {
+        /// Whose record was asked for.
+        player: PlayerId,
+    },
+    /// There is one already; it has to be closed before another is used.
+    #[error("a store is open already")]
+    AlreadyOpen,
+    /// No store was opened.
+    #[error("no store is open")]
+    NoStore,
+}

@@ -1,0 +1,170 @@
+//! Faults by seed, around any store: what a disk or a line does when it is at its worst.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use throng_core::ids::PlayerId;
+
+use super::error::{StoreError, StoreFault};
+use super::lease::ServerId;
+use super::record::StoredAttribute;
+use super::save_batch::SaveBatch;
+use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+
+/// How often each fault strikes; shares of all calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FaultShares {
+    /// Nothing is done, and the connection is lost.
+    pub failing: f64,
+    /// It is done, and then the connection is lost before the answer comes: whoever asked cannot know.
+    pub torn: f64,
+    /// It is done, and takes up to [`slow_ms`](Self::slow_ms).
+    pub slow: f64,
+    /// The longest that a slow call takes, in milliseconds of the [`FaultySource::clock`].
+    pub slow_ms: u64,
+    /// Nothing is saved, since there is no room left.
+    pub full: f64,
+    /// A store cannot be opened.
+    pub closed: f64,
+}
+
+/// Opens a store whose calls fail by seed. Clones share shares, draws and clock.
+#[derive(Clone, Debug)]
+pub struct FaultySource<S> {
+    source: S,
+    faults: Arc<Mutex<(FaultShares, Pcg64Mcg)>>,
+    clock: Arc<AtomicU64>,
+}
+
+impl<S: StoreSource> FaultySource<S> {
+    /// Around the stores that `source` opens.
+    #[must_use]
+    pub fn new(source: S, seed: u64, shares: FaultShares) -> Self {
+        let random = Pcg64Mcg::seed_from_u64(seed);
+        Self {
+            source,
+            faults: Arc::new(Mutex::new((shares, random))),
+            clock: Arc::default(),
+        }
+    }
+
+    /// From now on faults strike so often.
+    pub fn set(&self, shares: FaultShares) {
+        locked(&self.faults).0 = shares;
+    }
+
+    /// Milliseconds that slow calls took in all. Nobody sleeps for them; whoever models time adds them to it.
+    #[must_use]
+    pub fn clock(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+}
+
+fn locked(faults: &Mutex<(FaultShares, Pcg64Mcg)>) -> MutexGuard<'_, (FaultShares, Pcg64Mcg)> {
+    faults.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn fault(fault: StoreFault, cause: &str) -> StoreError {
+    StoreError {
+        store: "with faults".to_owned(),
+        fault,
+        cause: cause.to_owned(),
+    }
+}
+
+impl<S: StoreSource> StoreSource for FaultySource<S> {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        let (shares, random) = &mut *locked(&self.faults);
+        if random.random_bool(shares.closed) {
+            return Err(fault(StoreFault::Unreachable, "closed"));
+        }
+        Ok(Box::new(FaultyStore {
+            store: self.source.open()?,
+            faults: self.faults.clone(),
+            clock: self.clock.clone(),
+            is_lost: false,
+        }))
+    }
+}
+
+/// A store whose calls fail by seed; made by a [`FaultySource`].
+struct FaultyStore {
+    store: Box<dyn Store>,
+    faults: Arc<Mutex<(FaultShares, Pcg64Mcg)>>,
+    clock: Arc<AtomicU64>,
+    is_lost: bool,
+}
+
+impl FaultyStore {
+    fn call<T>(
+        &mut self,
+        saves: bool,
+        call: impl FnOnce(&mut dyn Store) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let lost = || fault(StoreFault::Unreachable, "the connection is lost");
+        if self.is_lost {
+            return Err(lost());
+        }
+        let (fails, tears, is_full) = {
+            let (shares, random) = &mut *locked(&self.faults);
+            if random.random_bool(shares.slow) {
+                let ms = random.random_range(0..=shares.slow_ms);
+                self.clock.fetch_add(ms, Ordering::Relaxed);
+            }
+            // Each draws, so that one share does not shift the others.
+            let mut draw = |share| random.random_bool(share);
+            (draw(shares.failing), draw(shares.torn), draw(shares.full))
+        };
+        if is_full && saves {
+            return Err(fault(StoreFault::Full, "no room"));
+        }
+        self.is_lost = fails || tears;
+        if fails {
+            return Err(lost());
+        }
+        let done = call(&mut *self.store)?;
+        if tears { Err(lost()) } else { Ok(done) }
+    }
+}
+
+impl Store for FaultyStore {
+    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        self.call(false, |store| store.learn(attributes))
+    }
+
+    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+        self.call(false, |store| store.enroll(name))
+    }
+
+    fn claim(
+        &mut self,
+        by: &ServerId,
+        players: &[PlayerId],
+        terms: ClaimTerms,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        self.call(false, |store| store.claim(by, players, terms))
+    }
+
+    fn save(
+        &mut self,
+        by: &ServerId,
+        batch: &SaveBatch,
+        now_ms: u64,
+    ) -> Result<SaveOutcome, StoreError> {
+        self.call(true, |store| store.save(by, batch, now_ms))
+    }
+
+    fn renew(
+        &mut self,
+        leases: &[(PlayerId, u64)],
+        until_ms: u64,
+    ) -> Result<Vec<PlayerId>, StoreError> {
+        self.call(false, |store| store.renew(leases, until_ms))
+    }
+
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+        self.call(false, |store| store.look_up(players))
+    }
+}

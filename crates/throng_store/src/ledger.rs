@@ -1,0 +1,538 @@
+//! Who is here, under which lease, and what of them is not saved yet: what a server knows of its store, without waiting for it.
+//!
+//! ```text
+//! claim ─▶ waiting ─▶ asked ─▶ held ── save … ── release ─▶ leaving ── saved and given back ─▶ gone
+//!                       │        ├─ not renewed in time ─────┘
+//!                       └─ late  └─ the lease is another's ─▶ void: nothing more is saved of it
+//! ```
+//! At most one order of each kind is under way; what comes meanwhile makes up the next one. So a store that is slow gets fewer
+//! and larger orders, and what waits for it is bounded: claims by their deadline, saves by one copy of what changed of each
+//! player, and players by [`players_max`](LedgerSettings::players_max), those included who left and are not saved yet.
+//!
+//! The policy, when a store does not keep up: saves wait. When more than
+//! [`unsaved_players_max`](LedgerSettings::unsaved_players_max) players wait to be saved, logins are refused. When leases
+//! cannot be renewed before they expire, their players have to leave, each when its own does; what is not saved of them is
+//! kept until the store takes it, and it does, unless another server has the player by then.
+//!
+//! Invariants: of a player there is one epoch at a time, since it is claimed only when nothing of it waits; a batch is tried
+//! with the same number until it is done; batches are done in order.
+
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use throng_core::ids::PlayerId;
+use throng_core::memory::MemoryUse;
+use tracing::error;
+
+use super::error::{DirectoryError, StoreError, StoreFault};
+use super::record::PlayerRecord;
+use super::save_batch::SaveBatch;
+use super::store::{ClaimTerms, Claimed, SaveOutcome};
+use super::supervisor::{StoreOrder, StoreReport};
+
+/// Players in one claim, at most.
+const CLAIMS_PER_ORDER: usize = 4_096;
+
+/// How soon a renewal that failed is tried again, in milliseconds.
+const RENEW_AGAIN_MS: u64 = 1_000;
+
+/// Limits and times of what a server holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LedgerSettings {
+    /// Players that may be here, on their way in, or not yet saved on their way out; further ones are refused.
+    pub players_max: u32,
+    /// Players that may wait to be saved before others are refused.
+    pub unsaved_players_max: u32,
+    /// How long a player's record is waited for, in milliseconds.
+    pub deadline_ms: u64,
+    /// How long a lease lasts, in milliseconds: for so long nobody else gets the players of a server that vanished.
+    pub lease_ms: u64,
+    /// After how long leases are renewed, in milliseconds; well below [`lease_ms`](Self::lease_ms).
+    pub renew_after_ms: u64,
+    /// By how much the clocks of two servers may differ, in milliseconds.
+    pub clock_grace_ms: u64,
+}
+
+impl Default for LedgerSettings {
+    fn default() -> Self {
+        Self {
+            players_max: 20_000,
+            unsaved_players_max: 10_000,
+            deadline_ms: 5_000,
+            lease_ms: 60_000,
+            renew_after_ms: 20_000,
+            clock_grace_ms: 5_000,
+        }
+    }
+}
+
+/// What a ledger has to tell.
+#[derive(Clone, Debug)]
+pub enum LedgerEvent {
+    /// A player's record is here, and the player is this server's.
+    Loaded(PlayerRecord),
+    /// A player's record cannot be had.
+    Refused(PlayerId, DirectoryError),
+    /// A player is another server's: what was not saved of it is not going to be.
+    Lost {
+        /// Who.
+        player: PlayerId,
+        /// Whether it is here still, and has to go; else it left, and its last values waited to be saved.
+        is_here: bool,
+    },
+    /// A player's lease ran out, since it could not be renewed: the player must go, and is saved when that can be done.
+    Expired(PlayerId),
+    /// A transaction is on disk.
+    Saved {
+        /// The tick of the newest save in it: all that was to be saved up to then is.
+        tick: u64,
+        /// The players in it, with their revisions now.
+        revisions: Vec<(PlayerId, u64)>,
+        /// Players who went, whose leases were given back with it.
+        left: Vec<PlayerId>,
+    },
+    /// The store failed.
+    Trouble(StoreError),
+}
+
+/// How a player's lease is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HoldState {
+    /// The player is here.
+    Live,
+    /// It left, and its last values wait to be saved.
+    Leaving,
+    /// The lease is another's, or what was to be saved with it was refused: nothing more is saved of it.
+    Void,
+}
+
+/// Why nothing can be ordered any more.
+pub fn thread_ended() -> StoreError {
+    StoreError {
+        store: "of this server".to_owned(),
+        fault: StoreFault::Unreachable,
+        cause: "its thread has ended".to_owned(),
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct LeaseHold {
+    epoch: u64,
+    /// When it expires, by this server's clock.
+    until_ms: u64,
+    state: HoldState,
+}
+
+/// Who is here, under which lease, and what of them is not saved yet. At most one order of each kind is under way, and what waits
+/// is bounded by the [settings](LedgerSettings); a batch is tried with the same number until it is done.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    settings: LedgerSettings,
+    holds: BTreeMap<PlayerId, LeaseHold>,
+    /// Claims that were not handed over yet, with when they were made.
+    waiting: BTreeMap<PlayerId, u64>,
+    /// Claims that are under way; without a time when nobody wants them any more.
+    asked: BTreeMap<PlayerId, Option<u64>>,
+    asked_until_ms: u64,
+    /// What the next transaction saves.
+    unsaved: SaveBatch,
+    /// The transaction that is under way.
+    saving: Option<Arc<SaveBatch>>,
+    batches: u64,
+    /// The newest tick of which anything was saved.
+    saved_tick: u64,
+    /// Leases whose renewal is under way, with when they then expire.
+    renewing: Option<(Vec<(PlayerId, u64)>, u64)>,
+    renew_at_ms: u64,
+}
+
+impl Ledger {
+    /// With nobody in it.
+    #[must_use]
+    pub fn new(settings: LedgerSettings) -> Self {
+        Self {
+            settings,
+            ..Self::default()
+        }
+    }
+
+    /// Whether a player is here: its record came, it did not leave, and its lease is this server's as far as is known.
+    #[must_use]
+    pub fn is_live(&self, player: PlayerId) -> bool {
+        let hold = self.holds.get(&player);
+        hold.is_some_and(|hold| hold.state == HoldState::Live)
+    }
+
+    /// Until when a player is this server's, by this server's clock; `None` when it is not here.
+    #[must_use]
+    pub fn holds_until(&self, player: PlayerId) -> Option<u64> {
+        let hold = self.holds.get(&player);
+        let hold = hold.filter(|hold| hold.state == HoldState::Live);
+        hold.map(|hold| hold.until_ms)
+    }
+
+    /// Players who are here, ascending.
+    pub fn live(&self) -> impl Iterator<Item = PlayerId> {
+        let live = self.holds.iter();
+        live.filter(|(_, hold)| hold.state == HoldState::Live)
+            .map(|(&player, _)| player)
+    }
+
+    /// Players who are here, on their way in, or not yet saved on their way out.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.holds.len() + self.waiting.len() + self.asked.len()
+    }
+
+    /// Whether there is nobody, and nothing under way.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0 && self.unsaved.is_empty() && self.saving.is_none()
+    }
+
+    /// Players who wait to be saved.
+    #[must_use]
+    pub fn unsaved(&self) -> usize {
+        self.unsaved.len() + self.saving.as_ref().map_or(0, |saving| saving.len())
+    }
+
+    /// Whether something of a player is to be saved still, or may be: it waits for that, or the player just left.
+    #[must_use]
+    pub fn is_unsaved(&self, player: PlayerId) -> bool {
+        let hold = self.holds.get(&player);
+        if hold.is_some_and(|hold| hold.state == HoldState::Leaving) {
+            return true;
+        }
+        let saving = self.saving.as_ref();
+        self.unsaved.contains(player) || saving.is_some_and(|saving| saving.contains(player))
+    }
+
+    /// Whether an answer is to come.
+    #[must_use]
+    pub fn is_under_way(&self) -> bool {
+        self.saving.is_some() || !self.asked.is_empty() || self.renewing.is_some()
+    }
+
+    /// A player wants to come. Answered later, by [`LedgerEvent::Loaded`] or [`LedgerEvent::Refused`].
+    ///
+    /// # Errors
+    /// [`DirectoryError::Behind`] and [`DirectoryError::Full`]: there is no other answer then.
+    pub fn claim(&mut self, player: PlayerId, now_ms: u64) -> Result<(), DirectoryError> {
+        let (unsaved, max) = (self.unsaved(), self.settings.unsaved_players_max as usize);
+        if unsaved > max {
+            return Err(DirectoryError::Behind {
+                player,
+                unsaved,
+                max,
+            });
+        }
+        let (held, max) = (self.len(), self.settings.players_max as usize);
+        if held >= max {
+            return Err(DirectoryError::Full { player, held, max });
+        }
+        self.waiting.insert(player, now_ms);
+        Ok(())
+    }
+
+    /// Saves what changed of a player at some tick, with the next transaction. `false` when the player is not this server's.
+    pub fn save<'a>(
+        &mut self,
+        player: PlayerId,
+        tick: u64,
+        changes: impl Iterator<Item = (u16, Option<&'a [u8]>)>,
+    ) -> bool {
+        match self.holds.get(&player) {
+            Some(hold) if hold.state != HoldState::Void => {
+                self.unsaved.add((player, hold.epoch, tick), changes);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Two players deal with each other at some tick: what of them is saved next is saved of both, or of neither. `false` when
+    /// one of them is not this server's. What they have after the deal is to be [saved](Self::save) before the next
+    /// [`save_order`](Self::save_order).
+    pub fn tie(&mut self, one: PlayerId, other: PlayerId, tick: u64) -> bool {
+        let both = self.is_live(one) && self.is_live(other);
+        if both {
+            // Here before its values are, so that losing one from now on takes the other with it.
+            self.save(one, tick, std::iter::empty());
+            self.save(other, tick, std::iter::empty());
+            self.unsaved.tie(one, other);
+        }
+        both
+    }
+
+    /// A player leaves: its lease is given back with what is saved next, and a claim that was not answered is forgotten.
+    pub fn release(&mut self, player: PlayerId) {
+        self.waiting.remove(&player);
+        if let Some(since) = self.asked.get_mut(&player) {
+            *since = None;
+        }
+        if let Some(hold) = self.holds.get_mut(&player)
+            && hold.state == HoldState::Live
+        {
+            hold.state = HoldState::Leaving;
+            self.unsaved.release(player, hold.epoch);
+        }
+    }
+
+    /// All that is to be saved, unless a transaction is under way. At the end of a tick.
+    pub fn save_order(&mut self, now_ms: u64) -> Option<StoreOrder> {
+        if self.saving.is_some() || self.unsaved.is_empty() {
+            return None;
+        }
+        self.batches += 1;
+        let mut batch = std::mem::take(&mut self.unsaved);
+        // One that only gives leases back says no tick of its own.
+        self.saved_tick = self.saved_tick.max(batch.tick);
+        (batch.number, batch.tick) = (self.batches, self.saved_tick);
+        let batch = Arc::new(batch);
+        self.saving = Some(batch.clone());
+        Some(StoreOrder::Save { batch, now_ms })
+    }
+
+    /// Everybody leaves, also who is on its way in.
+    pub fn release_all(&mut self) {
+        self.waiting.clear();
+        self.asked.values_mut().for_each(|since| *since = None);
+        let live: Vec<PlayerId> = self.live().collect();
+        live.into_iter().for_each(|player| self.give_back(player));
+    }
+
+    /// Whether all is saved and given back, and no answer is to come.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.unsaved.is_empty() && !self.is_under_way()
+    }
+
+    /// What else the store is to be asked now, an order of each kind at most. At any time.
+    pub fn orders(&mut self, now_ms: u64, mut order: impl FnMut(StoreOrder)) {
+        let until_ms = now_ms.saturating_add(self.settings.lease_ms);
+        if self.asked.is_empty() && !self.waiting.is_empty() {
+            let is_free = |player: &&PlayerId| {
+                !self.holds.contains_key(player) && !self.unsaved.contains(**player)
+            };
+            let players = self.waiting.keys().filter(is_free).take(CLAIMS_PER_ORDER);
+            let players: Vec<PlayerId> = players.copied().collect();
+            for player in &players {
+                self.asked.insert(*player, self.waiting.remove(player));
+            }
+            self.asked_until_ms = until_ms;
+            let terms = ClaimTerms {
+                now_ms,
+                until_ms,
+                grace_ms: self.settings.clock_grace_ms,
+            };
+            if !players.is_empty() {
+                order(StoreOrder::Claim { players, terms });
+            }
+        }
+        if self.renewing.is_none() && now_ms >= self.renew_at_ms && !self.holds.is_empty() {
+            let held = self.holds.iter();
+            let held = held.filter(|(_, hold)| hold.state != HoldState::Void);
+            let leases: Vec<_> = held.map(|(&player, hold)| (player, hold.epoch)).collect();
+            self.renew_at_ms = now_ms.saturating_add(self.settings.renew_after_ms);
+            self.renewing = Some((leases.clone(), until_ms));
+            order(StoreOrder::Renew { leases, until_ms });
+        }
+    }
+
+    /// Takes an answer of the store.
+    pub fn take(&mut self, report: StoreReport, now_ms: u64, mut tell: impl FnMut(LedgerEvent)) {
+        match report {
+            StoreReport::Claimed(players, Ok(claimed)) => {
+                for (player, claimed) in players.into_iter().zip(claimed) {
+                    self.take_claimed(player, claimed, &mut tell);
+                }
+            }
+            StoreReport::Claimed(players, Err(error)) => {
+                for player in players {
+                    if self.asked.remove(&player).flatten().is_some() {
+                        tell(LedgerEvent::Refused(player, error.clone().into()));
+                    }
+                }
+                tell(LedgerEvent::Trouble(error));
+            }
+            StoreReport::Saved(outcome) => self.take_saved(outcome, &mut tell),
+            StoreReport::Renewed(Ok(lost)) => self.take_renewed(&lost, &mut tell),
+            StoreReport::Renewed(Err(error)) => {
+                self.renewing = None;
+                self.renew_at_ms = now_ms.saturating_add(RENEW_AGAIN_MS);
+                tell(LedgerEvent::Trouble(error));
+            }
+            StoreReport::Trouble(error) => tell(LedgerEvent::Trouble(error)),
+            // Look-ups are no business of leases.
+            StoreReport::LookedUp(..) => {}
+        }
+    }
+
+    fn take_claimed(
+        &mut self,
+        player: PlayerId,
+        claimed: Claimed,
+        tell: &mut impl FnMut(LedgerEvent),
+    ) {
+        let is_wanted = self.asked.remove(&player).flatten().is_some();
+        match claimed {
+            Claimed::Granted { epoch, record } => {
+                let hold = LeaseHold {
+                    epoch,
+                    until_ms: self.asked_until_ms,
+                    state: HoldState::Live,
+                };
+                self.holds.insert(player, hold);
+                if is_wanted {
+                    tell(LedgerEvent::Loaded(record));
+                } else {
+                    self.give_back(player);
+                }
+            }
+            Claimed::Refused { refusal, .. } if is_wanted => {
+                let error = DirectoryError::Leased {
+                    player,
+                    server: refusal.holder.name,
+                    left_ms: refusal.left_ms,
+                };
+                tell(LedgerEvent::Refused(player, error));
+            }
+            Claimed::Unreadable { error, .. } if is_wanted => {
+                tell(LedgerEvent::Refused(player, error.into()));
+            }
+            Claimed::Refused { .. } | Claimed::Unreadable { .. } => {}
+        }
+    }
+
+    /// As [`release`](Self::release), with no look at claims: the player may be on its way in again.
+    fn give_back(&mut self, player: PlayerId) {
+        if let Some(hold) = self.holds.get_mut(&player) {
+            hold.state = HoldState::Leaving;
+            self.unsaved.release(player, hold.epoch);
+        }
+    }
+
+    fn take_saved(&mut self, outcome: SaveOutcome, tell: &mut impl FnMut(LedgerEvent)) {
+        let Some(batch) = self.saving.take() else {
+            return;
+        };
+        for (player, error) in outcome.faults {
+            error!(
+                player = player.0,
+                "what is to be saved cannot be kept: {error}"
+            );
+        }
+        for player in outcome.refused {
+            let epoch = batch.epoch_of(player);
+            // It may have gone and come again meanwhile.
+            if self.holds.get(&player).map(|hold| hold.epoch) == epoch {
+                self.lose(player, tell);
+            }
+        }
+        let mut left = Vec::new();
+        for &(player, epoch) in batch.releases() {
+            let Entry::Occupied(hold) = self.holds.entry(player) else {
+                continue;
+            };
+            if hold.get().epoch == epoch && hold.remove().state == HoldState::Leaving {
+                left.push(player);
+            }
+        }
+        tell(LedgerEvent::Saved {
+            tick: batch.tick,
+            revisions: outcome.revisions,
+            left,
+        });
+    }
+
+    fn take_renewed(&mut self, lost: &[PlayerId], tell: &mut impl FnMut(LedgerEvent)) {
+        let Some((leases, until_ms)) = self.renewing.take() else {
+            return;
+        };
+        for (player, epoch) in leases {
+            let Some(hold) = self.holds.get_mut(&player) else {
+                continue;
+            };
+            // It may have gone and come again meanwhile.
+            if hold.epoch != epoch {
+                continue;
+            }
+            if lost.binary_search(&player).is_ok() {
+                self.lose(player, tell);
+            } else {
+                hold.until_ms = hold.until_ms.max(until_ms);
+            }
+        }
+    }
+
+    /// Nothing more is saved of a player, nor of those who would be saved with it: what they have may be what it gave them.
+    fn lose(&mut self, player: PlayerId, tell: &mut impl FnMut(LedgerEvent)) {
+        for player in self.unsaved.take_out(player) {
+            let Some(hold) = self.holds.get_mut(&player) else {
+                continue;
+            };
+            if hold.state == HoldState::Void {
+                continue;
+            }
+            error!(
+                player = player.0,
+                epoch = hold.epoch,
+                "nothing more is saved of the player: its lease is another server's, or it cannot be kept, or that is so of one that it dealt with"
+            );
+            let is_here = hold.state == HoldState::Live;
+            if is_here {
+                self.unsaved.release(player, hold.epoch);
+            }
+            hold.state = HoldState::Void;
+            tell(LedgerEvent::Lost { player, is_here });
+        }
+    }
+
+    /// Sees to what ran out by now: claims that were not answered, and leases that could not be renewed.
+    pub fn expire(&mut self, now_ms: u64, mut tell: impl FnMut(LedgerEvent)) {
+        let deadline_ms = self.settings.deadline_ms;
+        let is_late = |since: u64| now_ms.saturating_sub(since) > deadline_ms;
+        let mut late = Vec::new();
+        self.waiting.retain(|&player, since| {
+            let is_late = is_late(*since);
+            late.extend(is_late.then_some(player));
+            !is_late
+        });
+        for (&player, since) in &mut self.asked {
+            late.extend(since.take_if(|since| is_late(*since)).map(|_| player));
+        }
+        for player in late {
+            let error = DirectoryError::Late {
+                player,
+                deadline_ms,
+            };
+            tell(LedgerEvent::Refused(player, error));
+        }
+        let is_over = |hold: &LeaseHold| hold.state == HoldState::Live && now_ms >= hold.until_ms;
+        let over = self.holds.iter().filter(|(_, hold)| is_over(hold));
+        let over: Vec<PlayerId> = over.map(|(&player, _)| player).collect();
+        for player in over {
+            self.give_back(player);
+            tell(LedgerEvent::Expired(player));
+        }
+    }
+}
+
+impl MemoryUse for Ledger {
+    /// With what is being saved, which the store's thread shares.
+    fn heap_bytes(&self) -> usize {
+        let saving = self.saving.iter();
+        let saving = saving.map(|batch| size_of::<SaveBatch>() + batch.heap_bytes());
+        saving.sum::<usize>()
+            + self
+                .renewing
+                .as_ref()
+                .map_or(0, |(leases, _)| leases.heap_bytes())
+            + self.holds.heap_bytes()
+            + self.waiting.heap_bytes()
+            + self.asked.heap_bytes()
+            + self.unsaved.heap_bytes()
+    }
+}

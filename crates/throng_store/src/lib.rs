@@ -1,0 +1,90 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # The modules
+//!
+//! ```text
+//!  claim ─┐                             ┌▶ lease + record ─▶ Loaded, Refused
+//!  save ──┼▶ Ledger ══ orders ══▶ StoreThread ══ reports ══▶ Ledger ─▶ Saved
+//!  release┘   what is not saved yet   └▶ Store: one transaction a tick     └▶ Lost: it has to go
+//! ```
+//! | file | what it holds |
+//! |---|---|
+//! | `store` | what a store must do; the door for a game's own |
+//! | `conformance`, `spoilt_records` | checks that hold any store to it |
+//! | `lease` | who has a player, and until when |
+//! | `record`, `save_batch` | what is kept of a player; what is to be saved in one transaction |
+//! | `ledger` | who is here, what waits for the store, and what happens when it does not keep up |
+//! | `supervisor`, `store_thread` | opens the store and works orders off; the thread that waits for it |
+//! | `memory_store`, `faulty_store` | a store in memory; faults by seed around any store |
+//! | `cache` | what is known here of players elsewhere |
+//! | `peers`, `followers` | what goes between servers, and who is told what |
+//! | `sqlite/`, `postgres/` | the store in a file, and on a server (features of these names) |
+//! | `encodings`, `findings` | the names of encodings in both; what both tell their operators |
+//! | `error` | what can go wrong |
+//! | `testing/` | what tests of stores have in common (feature `testing`) |
+//!
+//! Invariants: a player is live on one server; a writer without the newest lease changes nothing; what was acknowledged is on
+//! disk; all saves of a tick are one transaction, and those of players that dealt with each other are in the same one or in
+//! none.
+#![warn(missing_docs)]
+
+#[cfg(test)]
+#[macro_use]
+#[path = "../../../tests/draws.rs"]
+mod draws;
+
+mod cache;
+#[cfg(test)]
+mod cache_model;
+pub mod conformance;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod encodings;
+mod error;
+mod faulty_store;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod findings;
+mod followers;
+mod lease;
+#[cfg(test)]
+mod lease_model;
+mod ledger;
+mod memory_store;
+mod peers;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod record;
+mod save_batch;
+mod spoilt_records;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod store;
+mod store_thread;
+mod supervisor;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod testing;
+
+pub use cache::{CacheSettings, CacheStats, KnownPlayer, PlayerCache};
+pub use error::{DirectoryError, StoreError, StoreFault};
+pub use faulty_store::{FaultShares, FaultySource};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use findings::{ShownValue, StoreFindings, StoredRow};
+#[doc(hidden)]
+pub use followers::Followers;
+pub use followers::{PeerSettings, PeerStats};
+pub use lease::{LeaseClaim, LeaseRefused, LeaseState, ServerId};
+#[doc(hidden)]
+pub use ledger::thread_ended;
+pub use ledger::{Ledger, LedgerEvent, LedgerSettings};
+pub use memory_store::{MemoryDisk, MemoryStore};
+pub use peers::{LocalPeers, PeerFaults, PeerHub, PeerMessage, Peers};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresSource, PostgresStore};
+pub use record::{PlayerRecord, StoredAttribute};
+pub use save_batch::{PlayerSave, SaveBatch};
+pub use spoilt_records::check_spoilt_records;
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteSource, SqliteStore, dump_store, inspect_store, migrate_store};
+pub use store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+pub use store_thread::StoreThread;
+pub use supervisor::{StoreOrder, StoreReport, StoreSupervisor};

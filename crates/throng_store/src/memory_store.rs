@@ -1,0 +1,224 @@
+//! A store in memory: for tests, and for a game that wants no file.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use throng_core::ids::PlayerId;
+
+use super::error::{StoreError, StoreFault};
+use super::lease::{LeaseState, ServerId};
+use super::record::{PlayerRecord, StoredAttribute};
+use super::save_batch::{PlayerSave, SaveBatch};
+use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+
+/// What a [`MemoryStore`] keeps: lives as long as anybody holds it, and is shared by all stores that it opens.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDisk(Arc<Mutex<MemoryTables>>);
+
+#[derive(Debug, Default)]
+struct MemoryTables {
+    attributes: BTreeMap<u16, StoredAttribute>,
+    players: BTreeMap<PlayerId, (PlayerRecord, LeaseState)>,
+    /// The newest process of each name.
+    servers: BTreeMap<String, u64>,
+    /// Players whose records cannot be read.
+    spoilt: BTreeSet<PlayerId>,
+    /// The last batch of each process, and who was refused in it.
+    batches: BTreeMap<ServerId, (u64, Vec<PlayerId>)>,
+}
+
+impl MemoryDisk {
+    // What a panic in the middle of a call leaves is as a kill leaves it.
+    fn tables(&self) -> MutexGuard<'_, MemoryTables> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MemoryDisk {
+    /// From now on the record of a player cannot be read: a fault for tests.
+    pub fn spoil(&self, player: PlayerId) {
+        self.tables().spoilt.insert(player);
+    }
+}
+
+impl MemoryTables {
+    /// Why the record of a player cannot be read, if it cannot.
+    fn spoilt(&self, player: PlayerId) -> Option<StoreError> {
+        self.spoilt.contains(&player).then(|| StoreError {
+            store: "in memory".to_owned(),
+            fault: StoreFault::Value,
+            cause: format!("player {}: expected a record, found a spoilt one", player.0),
+        })
+    }
+}
+
+impl StoreSource for MemoryDisk {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        Ok(Box::new(MemoryStore(self.clone())))
+    }
+}
+
+/// A store in memory.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore(MemoryDisk);
+
+impl Store for MemoryStore {
+    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        let mut tables = self.0.tables();
+        for new in attributes {
+            let mut known = tables.attributes.values();
+            let other = known.find(|known| known.id == new.id || known.name == new.name);
+            if let Some(other) = other.filter(|&other| other != new) {
+                return Err(StoreError {
+                    store: "in memory".to_owned(),
+                    fault: StoreFault::Attributes,
+                    cause: format!("expected {new:?}, found {other:?}"),
+                });
+            }
+        }
+        let new = attributes.iter().map(|new| (new.id, new.clone()));
+        tables.attributes.extend(new);
+        Ok(())
+    }
+
+    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+        let mut tables = self.0.tables();
+        let incarnation = tables.servers.entry(name.to_owned()).or_default();
+        *incarnation += 1;
+        let id = ServerId {
+            name: name.to_owned(),
+            incarnation: *incarnation,
+        };
+        for (_, lease) in tables.players.values_mut() {
+            lease.holder.take_if(|holder| holder.name == name);
+        }
+        Ok(id)
+    }
+
+    fn claim(
+        &mut self,
+        by: &ServerId,
+        players: &[PlayerId],
+        terms: ClaimTerms,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let mut tables = self.0.tables();
+        let claimed = players.iter().map(|&player| {
+            let spoilt = tables.spoilt(player);
+            let fresh = || (PlayerRecord::new(player), LeaseState::default());
+            let (record, lease) = tables.players.entry(player).or_insert_with(fresh);
+            let mut claimed = lease.clone();
+            match (claimed.claim(terms.claim_by(by)), spoilt) {
+                (Ok(_), Some(error)) => Claimed::Unreadable { player, error },
+                (Ok(epoch), None) => {
+                    *lease = claimed;
+                    let record = record.clone();
+                    Claimed::Granted { epoch, record }
+                }
+                (Err(refusal), _) => Claimed::Refused { player, refusal },
+            }
+        });
+        Ok(claimed.collect())
+    }
+
+    fn save(
+        &mut self,
+        by: &ServerId,
+        batch: &SaveBatch,
+        _now_ms: u64,
+    ) -> Result<SaveOutcome, StoreError> {
+        let mut tables = self.0.tables();
+        let mut outcome = SaveOutcome::default();
+        let is_done = match tables.batches.get(by) {
+            Some((number, refused)) if *number == batch.number => {
+                outcome.refused.clone_from(refused);
+                true
+            }
+            _ => false,
+        };
+        let is_fenced = |save: &PlayerSave| {
+            let player = tables.players.get(&save.player);
+            !player.is_some_and(|(_, lease)| lease.admits(save.epoch))
+        };
+        let fault_of = |save: &PlayerSave| {
+            let mut ids = batch.values(save).filter(|(_, value)| value.is_some());
+            let unknown = ids.find(|(id, _)| !tables.attributes.contains_key(id))?;
+            Some(StoreError {
+                store: "in memory".to_owned(),
+                fault: StoreFault::Attributes,
+                cause: format!("attribute {} was not said to be one", unknown.0),
+            })
+        };
+        let refused = if is_done {
+            let is_refused = |save: &PlayerSave| outcome.refused.contains(&save.player);
+            batch.saves().iter().map(is_refused).collect()
+        } else {
+            batch.refused::<StoreError>(|save| {
+                let fault = fault_of(save).filter(|_| !is_fenced(save));
+                let is_faulty = fault.is_some();
+                outcome
+                    .faults
+                    .extend(fault.map(|error| (save.player, error)));
+                Ok(is_faulty || is_fenced(save))
+            })?
+        };
+        for (save, refused) in batch.saves().iter().zip(refused) {
+            if refused {
+                if !is_done {
+                    outcome.refused.push(save.player);
+                }
+                continue;
+            }
+            let Some((record, _)) = tables.players.get_mut(&save.player) else {
+                continue;
+            };
+            if !is_done {
+                record.apply(batch.values(save));
+                record.revision += 1;
+                record.tick = save.tick;
+            }
+            outcome.revisions.push((save.player, record.revision));
+        }
+        for &(player, epoch) in batch.releases() {
+            if let Some((_, lease)) = tables.players.get_mut(&player) {
+                lease.release(epoch);
+            }
+        }
+        outcome.refused.sort_unstable();
+        let last = (batch.number, outcome.refused.clone());
+        tables.batches.insert(by.clone(), last);
+        Ok(outcome)
+    }
+
+    fn renew(
+        &mut self,
+        leases: &[(PlayerId, u64)],
+        until_ms: u64,
+    ) -> Result<Vec<PlayerId>, StoreError> {
+        let mut tables = self.0.tables();
+        let mut lost = Vec::new();
+        for &(player, epoch) in leases {
+            let held = tables.players.get_mut(&player);
+            if !held.is_some_and(|(_, lease)| lease.renew(epoch, until_ms)) {
+                lost.push(player);
+            }
+        }
+        lost.sort_unstable();
+        Ok(lost)
+    }
+
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+        let tables = self.0.tables();
+        let found = players.iter().map(|&player| {
+            let kept = tables.players.get(&player).map(|(record, _)| record);
+            match (
+                kept.filter(|record| !record.is_new()),
+                tables.spoilt(player),
+            ) {
+                (None, _) => LookedUp::Missing,
+                (Some(_), Some(error)) => LookedUp::Unreadable(error),
+                (Some(record), None) => LookedUp::Found(record.clone()),
+            }
+        });
+        Ok(found.collect())
+    }
+}

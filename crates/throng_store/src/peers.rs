@@ -1,0 +1,221 @@
+//! What goes between servers that share a store.
+//!
+//! ```text
+//! server A: loads a record ─▶ Held ─▶ all others; whose player it is notes that A holds it, for so long
+//! server B: saves its player ─▶ Saved ─▶ who holds it;    its player goes offline ─▶ Saved ─▶ all others
+//! ```
+//! None of it has to arrive: what is lost makes what is shown elsewhere older, by no more than
+//! [`fresh_ms`](super::CacheSettings::fresh_ms). What comes twice, late or in another order changes nothing, since of two
+//! records the one with the higher revision stays.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use throng_core::ids::PlayerId;
+
+use super::record::PlayerRecord;
+
+/// What one server tells another: plain data, that any transport can write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PeerMessage {
+    /// Players of the sender as the store has them.
+    Saved(Vec<Arc<PlayerRecord>>),
+    /// The sender has read what the store has of these players, and shows it for a time.
+    Held {
+        /// The sender's name.
+        by: Arc<str>,
+        /// Whom, and in which revision; 0 for one of whom nothing was saved.
+        players: Vec<(PlayerId, u64)>,
+        /// For how long, in milliseconds from when this arrives.
+        for_ms: u64,
+    },
+}
+
+/// The way to the other servers of one store. Messages may be lost, doubled or overtake each other; whoever uses it can do with
+/// that, and so an implementation drops what it cannot send, and never waits.
+pub trait Peers: Send + Sync + fmt::Debug {
+    /// Tells the server of this name, if it is there.
+    fn tell(&mut self, server: &str, message: PeerMessage);
+
+    /// Tells all servers but this one.
+    fn tell_all(&mut self, message: PeerMessage);
+
+    /// The next message that came for this server, if there is one.
+    fn receive(&mut self) -> Option<PeerMessage>;
+}
+
+/// Messages that wait for a server, at most; the oldest gives way.
+const MAILBOX_MAX: usize = 4_096;
+
+/// How often each fault of a [`PeerHub`] strikes; shares of all messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PeerFaults {
+    /// It never arrives.
+    pub dropped: f64,
+    /// It arrives twice.
+    pub doubled: f64,
+    /// It overtakes some of those that wait.
+    pub reordered: f64,
+    /// It, and what is behind it, is found later only: at the next tick, or after that.
+    pub late: f64,
+}
+
+/// Joins servers of one process: each [`join`](Self::join) gives one of them its [`Peers`]. Clones are the same hub. Servers that
+/// are stepped in turn find the same messages in every run.
+#[derive(Clone, Debug)]
+pub struct PeerHub(Arc<Mutex<Mailboxes>>);
+
+#[derive(Debug)]
+struct Mailboxes {
+    by_server: BTreeMap<String, VecDeque<PeerMessage>>,
+    faults: PeerFaults,
+    random: Pcg64Mcg,
+}
+
+impl Default for PeerHub {
+    fn default() -> Self {
+        Self::new(0, PeerFaults::default())
+    }
+}
+
+impl PeerHub {
+    /// With nobody in it, and faults by seed.
+    #[must_use]
+    pub fn new(seed: u64, faults: PeerFaults) -> Self {
+        Self(Arc::new(Mutex::new(Mailboxes {
+            by_server: BTreeMap::new(),
+            faults,
+            random: Pcg64Mcg::seed_from_u64(seed),
+        })))
+    }
+
+    /// From now on faults strike so often.
+    pub fn set(&self, faults: PeerFaults) {
+        self.mailboxes().faults = faults;
+    }
+
+    /// The way of the server of this name to all others that join. The name is that by which it
+    /// holds leases ([`Store::enroll`](crate::Store::enroll)).
+    #[must_use]
+    pub fn join(&self, server: &str) -> LocalPeers {
+        let mailbox = VecDeque::new();
+        let mut mailboxes = self.mailboxes();
+        mailboxes.by_server.insert(server.to_owned(), mailbox);
+        LocalPeers {
+            hub: self.clone(),
+            server: server.to_owned(),
+        }
+    }
+
+    fn mailboxes(&self) -> MutexGuard<'_, Mailboxes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Mailboxes {
+    fn deliver(&mut self, server: &str, message: &PeerMessage) {
+        let Some(mailbox) = self.by_server.get_mut(server) else {
+            return;
+        };
+        let mut strikes = |share| self.random.random_bool(share);
+        let faults = self.faults;
+        let (is_dropped, is_doubled) = (strikes(faults.dropped), strikes(faults.doubled));
+        for _ in usize::from(is_dropped)..1 + usize::from(is_doubled) {
+            let overtakes = self.random.random_bool(faults.reordered);
+            let first = if overtakes { 0 } else { mailbox.len() };
+            let place = self.random.random_range(first..=mailbox.len());
+            mailbox.insert(place, message.clone());
+            if mailbox.len() > MAILBOX_MAX {
+                mailbox.pop_front();
+            }
+        }
+    }
+}
+
+/// The way of one server of a [`PeerHub`] to the others; whoever drops it has left.
+#[derive(Debug)]
+pub struct LocalPeers {
+    hub: PeerHub,
+    server: String,
+}
+
+impl Peers for LocalPeers {
+    fn tell(&mut self, server: &str, message: PeerMessage) {
+        self.hub.mailboxes().deliver(server, &message);
+    }
+
+    fn tell_all(&mut self, message: PeerMessage) {
+        let mut mailboxes = self.hub.mailboxes();
+        let servers: Vec<String> = mailboxes.by_server.keys().cloned().collect();
+        let others = servers.iter().filter(|server| **server != self.server);
+        others.for_each(|server| mailboxes.deliver(server, &message));
+    }
+
+    fn receive(&mut self) -> Option<PeerMessage> {
+        let mut mailboxes = self.hub.mailboxes();
+        let late = mailboxes.faults.late;
+        if mailboxes.random.random_bool(late) {
+            return None;
+        }
+        mailboxes.by_server.get_mut(&self.server)?.pop_front()
+    }
+}
+
+impl Drop for LocalPeers {
+    fn drop(&mut self) {
+        self.hub.mailboxes().by_server.remove(&self.server);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(player: u64) -> PeerMessage {
+        PeerMessage::Held {
+            by: "a".into(),
+            players: vec![(PlayerId(player), 0)],
+            for_ms: 1,
+        }
+    }
+
+    fn all(peers: &mut LocalPeers) -> Vec<PeerMessage> {
+        std::iter::from_fn(|| peers.receive()).collect()
+    }
+
+    #[test]
+    fn all_but_the_sender_are_told_in_order_and_one_that_is_full_loses_its_oldest() {
+        let hub = PeerHub::default();
+        let [mut a, mut b, mut c] = ["a", "b", "c"].map(|server| hub.join(server));
+        a.tell_all(held(1));
+        a.tell("b", held(2));
+        a.tell("nobody", held(3));
+        assert_eq!(all(&mut b), [held(1), held(2)]);
+        assert_eq!((all(&mut a), all(&mut c)), (vec![], vec![held(1)]));
+        (0..=MAILBOX_MAX as u64).for_each(|player| a.tell("b", held(player)));
+        let kept = all(&mut b);
+        assert_eq!((kept.len(), &kept[0]), (MAILBOX_MAX, &held(1)));
+    }
+
+    #[test]
+    fn faults_strike_as_often_as_they_are_to() {
+        let hub = PeerHub::new(
+            3,
+            PeerFaults {
+                dropped: 0.25,
+                doubled: 0.25,
+                reordered: 0.5,
+                late: 0.0,
+            },
+        );
+        let (mut a, mut b) = (hub.join("a"), hub.join("b"));
+        (0..1_000).for_each(|player| a.tell_all(held(player)));
+        let came = all(&mut b);
+        assert!((900..1_100).contains(&came.len()), "{}", came.len());
+        let is_next = |pair: &&[PeerMessage]| format!("{:?}", pair[0]) > format!("{:?}", pair[1]);
+        assert!(came.windows(2).filter(is_next).count() > 100);
+    }
+}

@@ -1,0 +1,60 @@
+//! What a server says, as faults.
+
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::error::{StoreError, StoreFault};
+
+/// A database, as errors name it: never with a password.
+#[derive(Clone, Debug)]
+pub(super) struct NamedDatabase(pub String);
+
+impl NamedDatabase {
+    pub fn fault(&self, fault: StoreFault, cause: impl ToString) -> StoreError {
+        StoreError {
+            store: self.0.clone(),
+            fault,
+            cause: cause.to_string(),
+        }
+    }
+
+    pub fn error(&self, error: Error) -> StoreError {
+        let fault = error.code().map_or(StoreFault::Unreachable, fault_of);
+        let mut cause = error.to_string();
+        if let Some(told) = error.as_db_error() {
+            cause = told.message().to_owned();
+            cause.extend(told.detail().map(|detail| format!(": {detail}")));
+        } else if let Some(source) = std::error::Error::source(&error) {
+            cause = format!("{cause}: {source}");
+        }
+        self.fault(fault, cause)
+    }
+}
+
+fn fault_of(state: &SqlState) -> StoreFault {
+    let locked = [
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        // Two processes of one name that start at the same time.
+        SqlState::UNIQUE_VIOLATION,
+    ];
+    let read_only = [
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+        SqlState::INSUFFICIENT_PRIVILEGE,
+    ];
+    let full = [SqlState::DISK_FULL, SqlState::OUT_OF_MEMORY];
+    let corrupt = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
+    let foreign = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_COLUMN];
+    let is_one_of = |states: &[SqlState]| states.contains(state);
+    match state.code().get(..2) {
+        _ if is_one_of(&locked) => StoreFault::Locked,
+        _ if is_one_of(&read_only) => StoreFault::ReadOnly,
+        _ if is_one_of(&full) => StoreFault::Full,
+        _ if is_one_of(&corrupt) => StoreFault::Corrupt,
+        _ if is_one_of(&foreign) => StoreFault::Foreign,
+        // Data exceptions, and constraints that are broken.
+        Some("22" | "23") => StoreFault::Value,
+        _ => StoreFault::Unreachable,
+    }
+}

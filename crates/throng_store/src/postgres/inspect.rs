@@ -1,0 +1,214 @@
+//! A store on a server, looked at from outside.
+
+use std::collections::BTreeMap;
+
+use throng_core::ids::PlayerId;
+use throng_protocol::wire::Encoding;
+use tokio_postgres::{Error, IsolationLevel, Transaction};
+
+use super::connection::PostgresConnection;
+use super::schema;
+use super::shown::shown;
+use super::store::{PostgresSource, prepare, version};
+use crate::encodings::encoding_of;
+use crate::error::{StoreError, StoreFault};
+use crate::findings::{ShownValue, StoreFindings, StoredRow, WRONG_MAX};
+
+/// Rows that are read at once.
+const ROWS: i32 = 1_000;
+
+/// What an operator does with a store. Servers that run may be left to it: what is read is as it was at one moment, and nobody waits
+/// for whoever reads.
+impl PostgresSource {
+    /// Brings the tables up to date, and gives the name of the store and the versions before and after. Tables that are not there
+    /// are made.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the schema is another program's, or the server does not let it be written.
+    pub fn migrate(&self) -> Result<(String, i64, i64), StoreError> {
+        let PostgresConnection {
+            named,
+            runtime,
+            mut client,
+        } = PostgresConnection::open(&self.url, &self.schema)?;
+        let before = runtime.block_on(prepare(&mut client, &self.schema, &named))?;
+        Ok((named.0, before, schema::VERSION))
+    }
+
+    /// Reads all of a store, and says what it holds and what is wrong with it. O(store).
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is no store of the newest version, or cannot be read.
+    pub fn inspect(&self) -> Result<StoreFindings, StoreError> {
+        self.read(look)
+    }
+
+    /// Shows every player by ascending id as it is stored (ids from 2^63 on come first), until `show` says `false`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is no store of the newest version, or cannot be read.
+    pub fn dump(&self, mut show: impl FnMut(StoredRow) -> bool) -> Result<(), StoreError> {
+        self.read(async |tables| dump_all(tables, &mut show).await)
+    }
+
+    /// Does something in a transaction that reads the store as it is at one moment, and writes nothing.
+    fn read<T>(
+        &self,
+        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, Error>,
+    ) -> Result<T, StoreError> {
+        let PostgresConnection {
+            named,
+            runtime,
+            mut client,
+        } = PostgresConnection::open(&self.url, &self.schema)?;
+        let fault = |error| named.error(error);
+        runtime.block_on(async {
+            let reading = client.build_transaction().read_only(true);
+            let reading = reading.isolation_level(IsolationLevel::RepeatableRead);
+            let tables = reading.start().await.map_err(fault)?;
+            let kind = schema::kind_of(&tables, &self.schema);
+            let found = version(kind.await.map_err(fault)?, &named)?;
+            let known = schema::VERSION;
+            let cause = match found {
+                Some(found) if found == known => {
+                    let path = format!("SET LOCAL search_path TO {}", self.schema);
+                    tables.batch_execute(&path).await.map_err(fault)?;
+                    return work(&tables).await.map_err(fault);
+                }
+                Some(found) => format!(
+                    "its schema is {found}, expected {known}: run `throng db migrate` first"
+                ),
+                None => "there are no tables in it".to_owned(),
+            };
+            Err(named.fault(StoreFault::Foreign, cause))
+        })
+    }
+}
+
+/// The attributes of a store by their numbers: names, and encodings where these are known.
+async fn attributes(
+    tables: &Transaction<'_>,
+) -> Result<BTreeMap<i32, (String, String, Option<Encoding>)>, Error> {
+    let rows = tables
+        .query("SELECT id, name, encoding FROM attribute", &[])
+        .await?;
+    let attributes = rows.iter().map(|row| {
+        let encoding: String = row.get(2);
+        let known = encoding_of(&encoding);
+        (row.get(0), (row.get(1), encoding, known))
+    });
+    Ok(attributes.collect())
+}
+
+async fn look(tables: &Transaction<'_>) -> Result<StoreFindings, Error> {
+    let mut findings = StoreFindings {
+        version: schema::VERSION,
+        ..StoreFindings::default()
+    };
+    // The server holds to its keys, unless somebody told it not to.
+    let orphans = "SELECT count(*) FROM value LEFT JOIN player ON player.player = value.player
+        LEFT JOIN attribute ON attribute.id = value.attribute WHERE player.player IS NULL OR attribute.id IS NULL";
+    let orphans: i64 = tables.query_one(orphans, &[]).await?.get(0);
+    if orphans > 0 {
+        let line = format!("{orphans} values of players or attributes that are not there");
+        findings.wrong.push(line);
+    }
+    let attributes = attributes(tables).await?;
+    for (&number, (name, encoding, known)) in &attributes {
+        if known.is_none() {
+            let line = format!("attribute `{name}`: no encoding `{encoding}` is known");
+            findings.wrong.push(line);
+        }
+        match u16::try_from(number) {
+            Ok(id) => drop(findings.attributes.insert(id, name.clone())),
+            Err(_) => findings.wrong.push(format!(
+                "attribute `{name}`: expected a number up to 65535, found {number}"
+            )),
+        }
+    }
+    look_at_values(tables, &attributes, &mut findings).await?;
+    let count = "SELECT count(*) FROM player WHERE revision > 0";
+    findings.players = tables.query_one(count, &[]).await?.get::<_, i64>(0) as u64;
+    let leases = "SELECT server, count(*), max(expires_ms) FROM player WHERE server IS NOT NULL GROUP BY server";
+    for row in tables.query(leases, &[]).await? {
+        let (count, last) = (row.get::<_, i64>(1) as u64, row.get::<_, i64>(2) as u64);
+        findings.leases.insert(row.get(0), (count, last));
+    }
+    Ok(findings)
+}
+
+/// Counts values, and finds those of which people are shown something else than what is kept: somebody changed the wrong column.
+async fn look_at_values(
+    tables: &Transaction<'_>,
+    attributes: &BTreeMap<i32, (String, String, Option<Encoding>)>,
+    findings: &mut StoreFindings,
+) -> Result<(), Error> {
+    let values = "SELECT player, attribute, value, shown FROM value";
+    let values = tables.bind(values, &[]).await?;
+    loop {
+        let rows = tables.query_portal(&values, ROWS).await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        findings.values += rows.len() as u64;
+        for row in rows {
+            let (player, bytes) = (row.get::<_, i64>(0) as u64, row.get::<_, &[u8]>(2));
+            let Some((name, _, Some(encoding))) = attributes.get(&row.get(1)) else {
+                continue;
+            };
+            let (found, expected) = (row.get::<_, Option<&str>>(3), shown(*encoding, bytes));
+            if found != expected.as_deref() && findings.wrong.len() < WRONG_MAX {
+                let named = |shown: Option<&str>| {
+                    shown.map_or_else(|| "nothing".to_owned(), |shown| format!("`{shown}`"))
+                };
+                let (found, expected) = (named(found), named(expected.as_deref()));
+                findings.wrong.push(format!(
+                    "player {player}: `{name}` is shown as {found}, and kept as {expected}, which counts"
+                ));
+            }
+        }
+    }
+}
+
+async fn dump_all(
+    tables: &Transaction<'_>,
+    show: &mut impl FnMut(StoredRow) -> bool,
+) -> Result<(), Error> {
+    let attributes = attributes(tables).await?;
+    let players = "SELECT player, revision, tick, saved_ms, epoch, server, incarnation, expires_ms FROM player ORDER BY player";
+    let players = tables.bind(players, &[]).await?;
+    let values = "SELECT player, attribute, value FROM value WHERE player = ANY($1)";
+    let values = tables.prepare(values).await?;
+    loop {
+        let rows = tables.query_portal(&players, ROWS).await?;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+        let mut of_players: BTreeMap<i64, BTreeMap<String, ShownValue>> = BTreeMap::new();
+        for row in tables.query(&values, &[&ids]).await? {
+            if let Some((name, _, encoding)) = attributes.get(&row.get(1)) {
+                let value = ShownValue::of(*encoding, row.get(2));
+                let of_player = of_players.entry(row.get(0)).or_default();
+                of_player.insert(name.clone(), value);
+            }
+        }
+        for row in rows {
+            let number = |column| row.get::<_, i64>(column) as u64;
+            let (server, incarnation): (Option<String>, Option<i64>) = (row.get(5), row.get(6));
+            let lease = server.zip(incarnation);
+            let shown = StoredRow {
+                player: PlayerId(number(0)),
+                revision: number(1),
+                tick: number(2),
+                saved_ms: number(3),
+                epoch: number(4),
+                lease: lease.map(|(server, incarnation)| (server, incarnation as u64, number(7))),
+                values: of_players.remove(&row.get(0)).unwrap_or_default(),
+            };
+            if !show(shown) {
+                return Ok(());
+            }
+        }
+    }
+}

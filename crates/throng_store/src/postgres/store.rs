@@ -1,0 +1,607 @@
+//! A store on a Postgres server.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+
+use foldhash::fast::FixedState;
+use throng_core::ids::PlayerId;
+use throng_protocol::wire::Encoding;
+use tokio::runtime::Runtime;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement, Transaction};
+use tracing::warn;
+
+use super::connection::PostgresConnection;
+use super::errors::NamedDatabase;
+use super::schema::{self, SchemaKind};
+use super::shown::shown;
+use crate::encodings::{check_known, encoding_name};
+use crate::error::{StoreError, StoreFault};
+use crate::lease::{LeaseState, ServerId};
+use crate::record::{PlayerRecord, StoredAttribute};
+use crate::save_batch::{PlayerSave, SaveBatch};
+use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+
+/// Opens a store on a Postgres server.
+#[derive(Clone)]
+pub struct PostgresSource {
+    pub(super) url: String,
+    pub(super) schema: String,
+}
+
+impl fmt::Debug for PostgresSource {
+    /// Without the address, which may have a password.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("PostgresSource")
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PostgresSource {
+    /// In the schema `throng` of a database, by its address: `postgres://user:password@host:port/database`, or
+    /// `host=… user=… dbname=…`. The schema is made if it is not there.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            schema: schema::SCHEMA.to_owned(),
+        }
+    }
+
+    /// In another schema, so that one database can have several stores. The name is of lower-case letters, digits and `_`.
+    #[must_use]
+    pub fn in_schema(mut self, name: impl Into<String>) -> Self {
+        self.schema = name.into();
+        self
+    }
+}
+
+impl StoreSource for PostgresSource {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        Ok(Box::new(PostgresStore::open(&self.url, &self.schema)?))
+    }
+}
+
+/// A store on a Postgres server: one connection, used by the thread that has the store.
+pub struct PostgresStore {
+    named: NamedDatabase,
+    runtime: Runtime,
+    client: Client,
+    encodings: HashMap<u16, Encoding, FixedState>,
+    statements: Statements,
+}
+
+impl PostgresStore {
+    /// Connects, makes the schema if it is not there, and brings its tables up to date.
+    ///
+    /// # Errors
+    /// [`StoreError`], with the database's name and without its password.
+    pub fn open(url: &str, schema: &str) -> Result<Self, StoreError> {
+        let PostgresConnection {
+            named,
+            runtime,
+            mut client,
+        } = PostgresConnection::open(url, schema)?;
+        runtime.block_on(prepare(&mut client, schema, &named))?;
+        Ok(Self {
+            named,
+            runtime,
+            client,
+            encodings: HashMap::default(),
+            statements: Statements::default(),
+        })
+    }
+
+    /// Does something in one transaction, which is done wholly or not at all.
+    fn transact<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut PostgresTables) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let Self {
+            named,
+            runtime,
+            client,
+            encodings,
+            statements,
+        } = self;
+        runtime.block_on(async {
+            let begun = client.transaction().await;
+            let mut tables = PostgresTables {
+                transaction: begun.map_err(|error| named.error(error))?,
+                named,
+                encodings,
+                statements,
+            };
+            let done = work(&mut tables).await?;
+            let committed = tables.transaction.commit().await;
+            committed.map_err(|error| named.error(error))?;
+            Ok(done)
+        })
+    }
+}
+
+/// Brings the tables up to date, and gives their version before.
+pub(super) async fn prepare(
+    client: &mut Client,
+    schema: &str,
+    named: &NamedDatabase,
+) -> Result<i64, StoreError> {
+    let kind = schema::bring_up_to_date(client, schema).await;
+    let before = version(kind.map_err(|error| named.error(error))?, named)?;
+    let path = format!("SET search_path TO {schema}");
+    let set = client.batch_execute(&path).await;
+    set.map_err(|error| named.error(error))?;
+    Ok(before.unwrap_or(0))
+}
+
+/// The version of a schema that can be used; `None` of one that is still empty.
+pub(super) fn version(kind: SchemaKind, named: &NamedDatabase) -> Result<Option<i64>, StoreError> {
+    match kind {
+        SchemaKind::Empty => Ok(None),
+        SchemaKind::Store(version) => Ok(Some(version)),
+        SchemaKind::Newer(found) => {
+            let known = schema::VERSION;
+            Err(named.fault(StoreFault::Newer { found, known }, "it is left as it is"))
+        }
+        SchemaKind::Foreign => Err(named.fault(StoreFault::Foreign, "a schema of another program")),
+    }
+}
+
+/// What a call works with.
+struct PostgresTables<'c> {
+    transaction: Transaction<'c>,
+    named: &'c NamedDatabase,
+    encodings: &'c HashMap<u16, Encoding, FixedState>,
+    statements: &'c Statements,
+}
+
+/// What the server has read, by its text.
+type Statements = RefCell<HashMap<&'static str, Statement, FixedState>>;
+
+/// What a statement is given.
+type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
+
+/// The lease of a player, the revision, and the tick.
+type PostgresPlayer = (LeaseState, u64, u64);
+
+/// Values as columns, for statements that take arrays.
+#[derive(Default)]
+struct ValueColumns {
+    players: Vec<i64>,
+    attributes: Vec<i32>,
+    values: Vec<Vec<u8>>,
+    shown: Vec<Option<String>>,
+}
+
+fn ids(players: &[PlayerId]) -> Vec<i64> {
+    players.iter().map(|player| player.0 as i64).collect()
+}
+
+impl PostgresTables<'_> {
+    /// A statement, which the server reads once a connection.
+    async fn prepared(&self, text: &'static str) -> Result<Statement, StoreError> {
+        let known = self.statements.borrow().get(text).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let prepared = self.transaction.prepare(text).await;
+        let prepared = prepared.map_err(|error| self.named.error(error))?;
+        self.statements.borrow_mut().insert(text, prepared.clone());
+        Ok(prepared)
+    }
+
+    async fn query(&self, text: &'static str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+        let statement = self.prepared(text).await?;
+        let rows = self.transaction.query(&statement, values).await;
+        rows.map_err(|error| self.named.error(error))
+    }
+
+    async fn execute(&self, text: &'static str, values: Values<'_>) -> Result<(), StoreError> {
+        self.query(text, values).await.map(|_| ())
+    }
+
+    /// Says something that has no values and no answer.
+    async fn say(&self, text: &str) -> Result<(), StoreError> {
+        let said = self.transaction.batch_execute(text).await;
+        said.map_err(|error| self.named.error(error))
+    }
+
+    /// Players' rows, locked until the end of the transaction. By ascending id, so that nobody waits in a circle.
+    async fn lock(&self, players: &[i64]) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
+        let statement =
+            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms FROM player
+            WHERE player = ANY($1) ORDER BY player FOR UPDATE";
+        let rows = self.query(statement, &[&players]).await?;
+        let rows = rows.iter().map(|row| {
+            let number = |column| row.get::<_, i64>(column) as u64;
+            let (name, incarnation): (Option<String>, Option<i64>) = (row.get(4), row.get(5));
+            let holder = name.zip(incarnation).map(|(name, incarnation)| ServerId {
+                name,
+                incarnation: incarnation as u64,
+            });
+            let lease = LeaseState {
+                epoch: number(3),
+                holder,
+                expires_ms: number(6),
+            };
+            (row.get(0), (lease, number(1), number(2)))
+        });
+        Ok(rows.collect())
+    }
+
+    /// The values of players, of the attributes that the game knows; what it does not know any more is kept, and not given.
+    async fn values(
+        &self,
+        players: &[i64],
+    ) -> Result<BTreeMap<i64, BTreeMap<u16, Vec<u8>>>, StoreError> {
+        let statement = "SELECT player, attribute, value FROM value WHERE player = ANY($1)";
+        let rows = self.query(statement, &[&players]).await?;
+        let mut values: BTreeMap<i64, BTreeMap<u16, Vec<u8>>> = BTreeMap::new();
+        for row in rows {
+            let attribute = u16::try_from(row.get::<_, i32>(1)).ok();
+            if let Some(id) = attribute.filter(|id| self.encodings.contains_key(id)) {
+                values.entry(row.get(0)).or_default().insert(id, row.get(2));
+            }
+        }
+        Ok(values)
+    }
+
+    /// The number of a server's last batch, and who was refused in it.
+    async fn last_batch(&self, by: &ServerId) -> Result<(u64, BTreeSet<i64>), StoreError> {
+        let statement =
+            "SELECT batch, refused FROM server WHERE name = $1 AND incarnation = $2 FOR UPDATE";
+        let incarnation = by.incarnation as i64;
+        let found = self.query(statement, &[&by.name, &incarnation]).await?;
+        let Some(found) = found.first() else {
+            return Ok((0, BTreeSet::new()));
+        };
+        let refused: Vec<i64> = found.get(1);
+        Ok((found.get::<_, i64>(0) as u64, refused.into_iter().collect()))
+    }
+
+    /// What is wrong with a save before anything is written of it.
+    fn fault_of(&self, batch: &SaveBatch, save: &PlayerSave) -> Option<StoreError> {
+        let mut written = batch.values(save).filter(|(_, value)| value.is_some());
+        let (unknown, _) = written.find(|(id, _)| !self.encodings.contains_key(id))?;
+        let cause = format!("attribute {unknown} was not said to be one when it was opened");
+        Some(self.named.fault(StoreFault::Attributes, cause))
+    }
+
+    /// Writes what a batch says of those who are not refused. Who cannot be kept is refused, too, with all who are tied to it,
+    /// and the reason put down.
+    async fn write(
+        &mut self,
+        batch: &SaveBatch,
+        is_refused: &mut [bool],
+        now_ms: u64,
+    ) -> Result<Vec<(PlayerId, StoreError)>, StoreError> {
+        let all: Vec<usize> = (0..is_refused.len())
+            .filter(|&place| !is_refused[place])
+            .collect();
+        match self.write_or_undo(batch, &all, now_ms).await? {
+            Ok(()) => return Ok(Vec::new()),
+            Err(error) => warn!("{error}; it is looked for whose that is"),
+        }
+        let mut faults = Vec::new();
+        for group in batch.groups() {
+            if is_refused[group[0]] {
+                continue;
+            }
+            if let Err(error) = self.write_or_undo(batch, &group, now_ms).await? {
+                faults.push((batch.saves()[group[0]].player, error));
+                group.iter().for_each(|&place| is_refused[place] = true);
+            }
+        }
+        Ok(faults)
+    }
+
+    /// Writes some saves, or none of them where one cannot be kept: gives why.
+    async fn write_or_undo(
+        &mut self,
+        batch: &SaveBatch,
+        places: &[usize],
+        now_ms: u64,
+    ) -> Result<Result<(), StoreError>, StoreError> {
+        let named = self.named;
+        let inner = PostgresTables {
+            transaction: self
+                .transaction
+                .transaction()
+                .await
+                .map_err(|error| named.error(error))?,
+            named,
+            encodings: self.encodings,
+            statements: self.statements,
+        };
+        match inner.write_all(batch, places, now_ms).await {
+            Ok(()) => {
+                let released = inner.transaction.commit().await;
+                released.map_err(|error| named.error(error))?;
+                Ok(Ok(()))
+            }
+            Err(error) if error.fault.is_of_one_player() => {
+                let undone = inner.transaction.rollback().await;
+                undone.map_err(|error| named.error(error))?;
+                Ok(Err(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write_all(
+        &self,
+        batch: &SaveBatch,
+        places: &[usize],
+        now_ms: u64,
+    ) -> Result<(), StoreError> {
+        let (mut players, mut ticks) = (Vec::new(), Vec::new());
+        let (mut written, mut removed) = (ValueColumns::default(), ValueColumns::default());
+        for save in places.iter().map(|&place| &batch.saves()[place]) {
+            let player = save.player.0 as i64;
+            players.push(player);
+            ticks.push(save.tick as i64);
+            for (id, value) in batch.values(save) {
+                let columns = match value {
+                    Some(_) => &mut written,
+                    None => &mut removed,
+                };
+                columns.players.push(player);
+                columns.attributes.push(i32::from(id));
+                if let Some(bytes) = value {
+                    let encoding = self.encodings.get(&id);
+                    columns.values.push(bytes.to_vec());
+                    columns
+                        .shown
+                        .push(encoding.and_then(|&encoding| shown(encoding, bytes)));
+                }
+            }
+        }
+        let statement = "UPDATE player SET revision = revision + 1, tick = new.tick, saved_ms = $3
+            FROM unnest($1::BIGINT[], $2::BIGINT[]) AS new (player, tick) WHERE player.player = new.player";
+        let saved_ms = now_ms as i64;
+        self.execute(statement, &[&players, &ticks, &saved_ms])
+            .await?;
+        if !removed.players.is_empty() {
+            let statement = "DELETE FROM value USING unnest($1::BIGINT[], $2::INTEGER[]) AS gone (player, attribute)
+                WHERE value.player = gone.player AND value.attribute = gone.attribute";
+            self.execute(statement, &[&removed.players, &removed.attributes])
+                .await?;
+        }
+        if !written.players.is_empty() {
+            let statement = "INSERT INTO value (player, attribute, value, shown)
+                SELECT * FROM unnest($1::BIGINT[], $2::INTEGER[], $3::BYTEA[], $4::TEXT[])
+                ON CONFLICT (player, attribute) DO UPDATE SET value = excluded.value, shown = excluded.shown";
+            let ValueColumns {
+                players,
+                attributes,
+                values,
+                shown,
+            } = &written;
+            self.execute(statement, &[players, attributes, values, shown])
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Gives leases back that have these epochs still.
+    async fn release(&self, releases: &[(PlayerId, u64)]) -> Result<(), StoreError> {
+        if releases.is_empty() {
+            return Ok(());
+        }
+        let players: Vec<i64> = releases.iter().map(|release| release.0.0 as i64).collect();
+        let epochs: Vec<i64> = releases.iter().map(|release| release.1 as i64).collect();
+        self.lock(&players).await?;
+        let statement = "UPDATE player SET server = NULL, incarnation = NULL
+            FROM unnest($1::BIGINT[], $2::BIGINT[]) AS gone (player, epoch)
+            WHERE player.player = gone.player AND player.epoch = gone.epoch";
+        self.execute(statement, &[&players, &epochs]).await
+    }
+}
+
+impl Store for PostgresStore {
+    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        self.transact(async |tables| {
+            let lock = "LOCK TABLE attribute IN SHARE ROW EXCLUSIVE MODE";
+            tables.say(lock).await?;
+            let known = "SELECT id, name, encoding FROM attribute";
+            let known = tables.query(known, &[]).await?;
+            for new in attributes {
+                let (id, encoding) = (i32::from(new.id), encoding_name(new.encoding));
+                let other = known
+                    .iter()
+                    .map(|row| {
+                        (
+                            row.get::<_, i32>(0),
+                            row.get::<_, &str>(1),
+                            row.get::<_, &str>(2),
+                        )
+                    })
+                    .find(|known| known.0 == id || known.1 == new.name);
+                match other {
+                    None => {
+                        let statement =
+                            "INSERT INTO attribute (id, name, encoding) VALUES ($1, $2, $3)";
+                        tables
+                            .execute(statement, &[&id, &new.name, &encoding])
+                            .await?;
+                    }
+                    Some((id, name, found)) => check_known(new, (i64::from(id), name, found))
+                        .map_err(|cause| tables.named.fault(StoreFault::Attributes, cause))?,
+                }
+            }
+            Ok(())
+        })?;
+        let known = attributes.iter().map(|new| (new.id, new.encoding));
+        self.encodings.extend(known);
+        Ok(())
+    }
+
+    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+        self.transact(async |tables| {
+            let lock = "LOCK TABLE server IN SHARE ROW EXCLUSIVE MODE";
+            tables.say(lock).await?;
+            let statement = "WITH held AS (SELECT player FROM player WHERE server = $1 ORDER BY player FOR UPDATE)
+                UPDATE player SET server = NULL, incarnation = NULL FROM held WHERE player.player = held.player";
+            tables.execute(statement, &[&name]).await?;
+            let statement = "INSERT INTO server (name, incarnation)
+                SELECT $1, coalesce(max(incarnation), 0) + 1 FROM server WHERE name = $1 RETURNING incarnation";
+            let rows = tables.query(statement, &[&name]).await?;
+            let incarnation = rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
+            Ok(ServerId {
+                name: name.to_owned(),
+                incarnation,
+            })
+        })
+    }
+
+    fn claim(
+        &mut self,
+        by: &ServerId,
+        players: &[PlayerId],
+        terms: ClaimTerms,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let claim = terms.claim_by(by);
+        self.transact(async |tables| {
+            let mut all = ids(players);
+            all.sort_unstable();
+            let statement =
+                "INSERT INTO player (player) SELECT unnest($1::BIGINT[]) ON CONFLICT DO NOTHING";
+            tables.execute(statement, &[&all]).await?;
+            let mut rows = tables.lock(&all).await?;
+            let (mut granted, mut epochs) = (Vec::new(), Vec::new());
+            let mut claimed = Vec::with_capacity(players.len());
+            for &player in players {
+                let id = player.0 as i64;
+                let (lease, revision, tick) = rows.entry(id).or_default();
+                claimed.push(match lease.claim(claim) {
+                    Ok(epoch) => {
+                        granted.push(id);
+                        epochs.push(epoch as i64);
+                        let record = PlayerRecord {
+                            revision: *revision,
+                            tick: *tick,
+                            ..PlayerRecord::new(player)
+                        };
+                        Claimed::Granted { epoch, record }
+                    }
+                    Err(refusal) => Claimed::Refused { player, refusal },
+                });
+            }
+            let statement = "UPDATE player SET epoch = new.epoch, server = $3, incarnation = $4, expires_ms = $5
+                FROM unnest($1::BIGINT[], $2::BIGINT[]) AS new (player, epoch) WHERE player.player = new.player";
+            let (incarnation, until_ms) = (by.incarnation as i64, terms.until_ms as i64);
+            tables.execute(statement, &[&granted, &epochs, &by.name, &incarnation, &until_ms]).await?;
+            let mut values = tables.values(&granted).await?;
+            for claimed in &mut claimed {
+                if let Claimed::Granted { record, .. } = claimed {
+                    record.values = values
+                        .remove(&(record.player.0 as i64))
+                        .unwrap_or_default();
+                }
+            }
+            Ok(claimed)
+        })
+    }
+
+    fn save(
+        &mut self,
+        by: &ServerId,
+        batch: &SaveBatch,
+        now_ms: u64,
+    ) -> Result<SaveOutcome, StoreError> {
+        self.transact(async |tables| {
+            let (last, refused_then) = tables.last_batch(by).await?;
+            let is_done = last == batch.number;
+            let saves = batch.saves().iter();
+            let all: Vec<i64> = saves.map(|save| save.player.0 as i64).collect();
+            let rows = tables.lock(&all).await?;
+            let revision = |player: PlayerId| rows.get(&(player.0 as i64)).map_or(0, |row| row.1);
+            if is_done {
+                let saves = batch.saves().iter();
+                let is_refused: Vec<bool> = saves
+                    .map(|save| refused_then.contains(&(save.player.0 as i64)))
+                    .collect();
+                return Ok(SaveOutcome::of(batch, &is_refused, revision, Vec::new()));
+            }
+            let mut faults = Vec::new();
+            let mut is_refused = batch.refused::<StoreError>(|save| {
+                let row = rows.get(&(save.player.0 as i64));
+                let is_fenced = !row.is_some_and(|(lease, ..)| lease.admits(save.epoch));
+                let fault = tables.fault_of(batch, save).filter(|_| !is_fenced);
+                let is_refused = is_fenced || fault.is_some();
+                faults.extend(fault.map(|error| (save.player, error)));
+                Ok(is_refused)
+            })?;
+            let more = tables.write(batch, &mut is_refused, now_ms).await?;
+            faults.extend(more);
+            let outcome = SaveOutcome::of(batch, &is_refused, |player| revision(player) + 1, faults);
+            tables.release(batch.releases()).await?;
+            let statement = "INSERT INTO server (name, incarnation, batch, tick, saved_ms, refused) VALUES ($1, $2, $3, $4, $5, $6)
+                ON CONFLICT (name, incarnation) DO UPDATE SET batch = excluded.batch, tick = excluded.tick,
+                saved_ms = excluded.saved_ms, refused = excluded.refused";
+            let refused = ids(&outcome.refused);
+            let [incarnation, number, tick, saved_ms] =
+                [by.incarnation, batch.number, batch.tick, now_ms].map(|number| number as i64);
+            tables.execute(statement, &[&by.name, &incarnation, &number, &tick, &saved_ms, &refused]).await?;
+            Ok(outcome)
+        })
+    }
+
+    fn renew(
+        &mut self,
+        leases: &[(PlayerId, u64)],
+        until_ms: u64,
+    ) -> Result<Vec<PlayerId>, StoreError> {
+        self.transact(async |tables| {
+            let players: Vec<i64> = leases.iter().map(|lease| lease.0.0 as i64).collect();
+            let epochs: Vec<i64> = leases.iter().map(|lease| lease.1 as i64).collect();
+            tables.lock(&players).await?;
+            let statement = "UPDATE player SET expires_ms = greatest(expires_ms, $3)
+                FROM unnest($1::BIGINT[], $2::BIGINT[]) AS held (player, epoch)
+                WHERE player.player = held.player AND player.epoch = held.epoch AND server IS NOT NULL
+                RETURNING player.player";
+            let until_ms = until_ms as i64;
+            let kept = tables.query(statement, &[&players, &epochs, &until_ms]).await?;
+            let kept: BTreeSet<i64> = kept.iter().map(|row| row.get(0)).collect();
+            let lost = leases.iter().map(|lease| lease.0);
+            let mut lost: Vec<PlayerId> = lost
+                .filter(|player| !kept.contains(&(player.0 as i64)))
+                .collect();
+            lost.sort_unstable();
+            Ok(lost)
+        })
+    }
+
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+        self.transact(async |tables| {
+            // Both statements see the same moment.
+            let once = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
+            tables.say(once).await?;
+            let statement =
+                "SELECT player, revision, tick FROM player WHERE player = ANY($1) AND revision > 0";
+            let all = ids(players);
+            let rows = tables.query(statement, &[&all]).await?;
+            let mut values = tables.values(&all).await?;
+            let found: BTreeMap<i64, (i64, i64)> = rows
+                .iter()
+                .map(|row| (row.get(0), (row.get(1), row.get(2))))
+                .collect();
+            let records = players.iter().map(|&player| {
+                let id = player.0 as i64;
+                let Some(&(revision, tick)) = found.get(&id) else {
+                    return LookedUp::Missing;
+                };
+                LookedUp::Found(PlayerRecord {
+                    player,
+                    revision: revision as u64,
+                    tick: tick as u64,
+                    values: values.remove(&id).unwrap_or_default(),
+                })
+            });
+            Ok(records.collect())
+        })
+    }
+}

@@ -1,0 +1,108 @@
+//! What every store must do with a record that cannot be read, as a check that runs over any of them.
+
+use throng_core::ids::PlayerId;
+use throng_protocol::wire::Encoding;
+
+use super::error::StoreError;
+use super::record::StoredAttribute;
+use super::save_batch::SaveBatch;
+use super::store::{ClaimTerms, Claimed, LookedUp, StoreSource};
+
+const TERMS: ClaimTerms = ClaimTerms {
+    now_ms: 0,
+    until_ms: 100,
+    grace_ms: 0,
+};
+
+/// Holds an empty store to what [`Store`](super::Store) says of a record that cannot be read: its player's lease stays free, and
+/// all other records are read. `spoil` makes the record of a player so, by means of the store's own. For stores that check what
+/// they read, beside [`check_store`](super::conformance::check_store).
+///
+/// # Errors
+/// What was expected, and what was found.
+pub fn check_spoilt_records(
+    source: &mut dyn StoreSource,
+    spoil: impl FnOnce(PlayerId),
+) -> Result<(), String> {
+    let failed = |error: StoreError| format!("expected no error, found {error}");
+    let players = [3, 2, 1].map(PlayerId);
+    let mut store = source.open().map_err(failed)?;
+    let level = StoredAttribute {
+        id: 1,
+        name: "level".to_owned(),
+        encoding: Encoding::U8,
+    };
+    store.learn(&[level]).map_err(failed)?;
+    let (one, other) = (store.enroll("a"), store.enroll("b"));
+    let (one, other) = (one.map_err(failed)?, other.map_err(failed)?);
+    store.claim(&one, &players, TERMS).map_err(failed)?;
+    let mut batch = SaveBatch::new(1, 1);
+    for player in players {
+        let level = [player.0 as u8];
+        batch.add((player, 1, 1), std::iter::once((1, Some(&level[..]))));
+        batch.release(player, 1);
+    }
+    store.save(&one, &batch, 0).map_err(failed)?;
+    spoil(PlayerId(2));
+    let looked = store.look_up(&players).map_err(failed)?;
+    match &looked[..] {
+        [
+            LookedUp::Found(three),
+            LookedUp::Unreadable(_),
+            LookedUp::Found(one),
+        ] if (three.player, one.player) == (PlayerId(3), PlayerId(1)) => {}
+        found => {
+            return Err(format!(
+                "expected the records of 3 and 1, and none of 2, found {found:?}"
+            ));
+        }
+    }
+    // For the second one its lease is as free as for the first.
+    for by in [&one, &other] {
+        let claimed = store.claim(by, &players[1..2], TERMS).map_err(failed)?;
+        let [
+            Claimed::Unreadable {
+                player: PlayerId(2),
+                ..
+            },
+        ] = &claimed[..]
+        else {
+            return Err(format!(
+                "expected player 2 to be free and unreadable, found {claimed:?}"
+            ));
+        };
+    }
+    match &store.claim(&one, &players, TERMS).map_err(failed)?[..] {
+        [
+            Claimed::Granted { .. },
+            Claimed::Unreadable { .. },
+            Claimed::Granted { .. },
+        ] => Ok(()),
+        found => Err(format!("expected leases of 3 and 1, found {found:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faulty_store::{FaultShares, FaultySource};
+    use crate::memory_store::MemoryDisk;
+
+    #[test]
+    fn the_store_in_memory_and_the_one_with_faults_tell_a_spoilt_record_apart() {
+        let disk = MemoryDisk::default();
+        check_spoilt_records(&mut disk.clone(), |player| disk.spoil(player)).unwrap();
+        let disk = MemoryDisk::default();
+        let mut source = FaultySource::new(disk.clone(), 1, FaultShares::default());
+        check_spoilt_records(&mut source, |player| disk.spoil(player)).unwrap();
+    }
+
+    #[test]
+    fn a_store_that_reads_what_is_spoilt_is_found() {
+        let wrong = check_spoilt_records(&mut MemoryDisk::default(), drop).unwrap_err();
+        assert!(
+            wrong.starts_with("expected the records of 3 and 1"),
+            "{wrong}"
+        );
+    }
+}

@@ -1,0 +1,608 @@
+//! A store in an SQLite file.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use foldhash::fast::FixedState;
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
+};
+use throng_core::ids::PlayerId;
+use throng_protocol::wire::Encoding;
+use tracing::warn;
+
+use super::schema::{self, FileKind};
+use super::value::{from_sql, to_sql};
+use crate::encodings::{check_known, encoding_name};
+use crate::error::{StoreError, StoreFault};
+use crate::lease::{LeaseState, ServerId};
+use crate::record::{PlayerRecord, StoredAttribute};
+use crate::save_batch::{PlayerSave, SaveBatch};
+use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+
+/// How long another process may hold the file before that is an error.
+const BUSY: Duration = Duration::from_secs(1);
+
+/// Prepared statements that are kept.
+const STATEMENTS_MAX: usize = 32;
+
+/// Opens a store in a file, or in memory.
+#[derive(Clone, Debug)]
+pub struct SqliteSource {
+    path: PathBuf,
+    /// Keeps a database in memory there while nobody else has it open.
+    keeper: Option<Arc<Mutex<Connection>>>,
+}
+
+impl SqliteSource {
+    /// In this file, which is made if it is not there. `:memory:` is a database in memory, which lives as long as this source
+    /// and its clones, and what they opened.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            keeper: None,
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl StoreSource for SqliteSource {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        if self.path == Path::new(MEMORY) && self.keeper.is_none() {
+            static NTH: AtomicU64 = AtomicU64::new(0);
+            let nth = NTH.fetch_add(1, Ordering::Relaxed);
+            self.path = PathBuf::from(format!("file:throng-{nth}?mode=memory&cache=shared"));
+            self.keeper = Some(Arc::new(Mutex::new(connect(&self.path)?)));
+        }
+        Ok(Box::new(SqliteStore::open(&self.path)?))
+    }
+}
+
+/// The name of a database in memory.
+const MEMORY: &str = ":memory:";
+
+/// What a file fails of, named with the file.
+pub(super) struct Named<'p>(pub &'p Path);
+
+impl Named<'_> {
+    pub fn fault(&self, fault: StoreFault, cause: impl ToString) -> StoreError {
+        StoreError {
+            store: self.0.display().to_string(),
+            fault,
+            cause: cause.to_string(),
+        }
+    }
+
+    pub fn error(&self, error: rusqlite::Error) -> StoreError {
+        let fault = match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreFault::Locked,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreFault::ReadOnly,
+            Some(ErrorCode::DiskFull) => StoreFault::Full,
+            Some(ErrorCode::DatabaseCorrupt) => StoreFault::Corrupt,
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => StoreFault::Value,
+            Some(ErrorCode::NotADatabase) => StoreFault::Foreign,
+            _ => StoreFault::Unreachable,
+        };
+        self.fault(fault, error)
+    }
+}
+
+/// A connection to a store's file, with its tables up to date.
+///
+/// # Errors
+/// [`StoreError`] for whatever is no store, or cannot be written.
+pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let named = Named(path);
+    // The system's superuser could write it all the same, and whoever marked it did not mean that.
+    if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
+        return Err(named.fault(StoreFault::ReadOnly, "the file is marked read-only"));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_URI
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || -> rusqlite::Result<(Connection, FileKind)> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(BUSY)?;
+        let kind = schema::kind_of(&connection)?;
+        Ok((connection, kind))
+    };
+    let (mut connection, kind) = open().map_err(|error| named.error(error))?;
+    let version = match kind {
+        FileKind::Empty => 0,
+        FileKind::Store(version) if version <= schema::VERSION => version,
+        FileKind::Store(found) => {
+            let known = schema::VERSION;
+            return Err(named.fault(StoreFault::Newer { found, known }, "it is left as it is"));
+        }
+        FileKind::Foreign => {
+            return Err(named.fault(StoreFault::Foreign, "a database of another program"));
+        }
+    };
+    let mut prepare = || -> rusqlite::Result<()> {
+        // Kept by the file; a database in memory has a mode of its own.
+        connection.query_row("PRAGMA journal_mode = WAL", [], |row| {
+            row.get::<_, String>(0)
+        })?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        schema::bring_up_to_date(&mut connection, version)
+    };
+    prepare().map_err(|error| named.error(error))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+/// A store in an SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    connection: Connection,
+    encodings: HashMap<u16, Encoding, FixedState>,
+}
+
+impl SqliteStore {
+    /// Opens a file, makes it if it is not there, and brings its tables up to date.
+    ///
+    /// # Errors
+    /// [`StoreError`], with the file's name.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            path: path.to_owned(),
+            connection: connect(path)?,
+            encodings: HashMap::default(),
+        })
+    }
+
+    /// Lets the file grow no further, as a disk without room does.
+    #[cfg(any(test, feature = "testing"))]
+    #[doc(hidden)]
+    pub fn fill_up(&self) {
+        let pages = "PRAGMA max_page_count = 1";
+        let pages = self
+            .connection
+            .query_row(pages, [], |row| row.get::<_, i64>(0));
+        assert!(pages.is_ok(), "{pages:?}");
+    }
+
+    /// Does something in one transaction, which is done wholly or not at all.
+    fn transact<T>(
+        &mut self,
+        work: impl FnOnce(&mut Transaction, &Tables) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let named = Named(&self.path);
+        let tables = Tables {
+            named: Named(&self.path),
+            encodings: &self.encodings,
+        };
+        let begun = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate);
+        let mut transaction = begun.map_err(|error| named.error(error))?;
+        let done = work(&mut transaction, &tables)?;
+        transaction.commit().map_err(|error| named.error(error))?;
+        Ok(done)
+    }
+}
+
+/// What statements are worked with.
+struct Tables<'s> {
+    named: Named<'s>,
+    encodings: &'s HashMap<u16, Encoding, FixedState>,
+}
+
+/// The lease of a player, the revision, and the tick.
+type PlayerRow = (LeaseState, u64, u64);
+
+impl Tables<'_> {
+    /// Runs a statement that is prepared once.
+    fn run(
+        &self,
+        connection: &Connection,
+        statement: &str,
+        values: impl rusqlite::Params,
+    ) -> Result<usize, StoreError> {
+        let prepared = connection.prepare_cached(statement);
+        let ran = prepared.and_then(|mut prepared| prepared.execute(values));
+        ran.map_err(|error| self.named.error(error))
+    }
+
+    fn player(
+        &self,
+        transaction: &Transaction,
+        player: PlayerId,
+    ) -> Result<Option<PlayerRow>, StoreError> {
+        let read = |row: &rusqlite::Row| -> rusqlite::Result<PlayerRow> {
+            let (name, incarnation): (Option<String>, Option<i64>) = (row.get(3)?, row.get(4)?);
+            let holder = name.zip(incarnation).map(|(name, incarnation)| ServerId {
+                name,
+                incarnation: incarnation as u64,
+            });
+            let number = |column| row.get::<_, i64>(column).map(|number| number as u64);
+            let lease = LeaseState {
+                epoch: number(2)?,
+                holder,
+                expires_ms: number(5)?,
+            };
+            Ok((lease, number(0)?, number(1)?))
+        };
+        let statement = "SELECT revision, tick, epoch, server, incarnation, expires_ms FROM player WHERE player = ?1";
+        let prepared = transaction.prepare_cached(statement);
+        let found = prepared
+            .and_then(|mut prepared| prepared.query_row([player.0 as i64], read).optional());
+        found.map_err(|error| self.named.error(error))
+    }
+
+    fn values(
+        &self,
+        transaction: &Transaction,
+        player: PlayerId,
+    ) -> Result<BTreeMap<u16, Vec<u8>>, StoreError> {
+        let read = || -> rusqlite::Result<Result<BTreeMap<u16, Vec<u8>>, StoreError>> {
+            let statement = "SELECT attribute, value FROM value WHERE player = ?1";
+            let mut prepared = transaction.prepare_cached(statement)?;
+            let mut rows = prepared.query([player.0 as i64])?;
+            let mut values = BTreeMap::new();
+            while let Some(row) = rows.next()? {
+                let (id, value) = (row.get::<_, u16>(0)?, row.get_ref(1)?);
+                // What the game does not know any more is kept, and not given.
+                let Some(&encoding) = self.encodings.get(&id) else {
+                    continue;
+                };
+                let Some(bytes) = from_sql(encoding, value) else {
+                    let cause = format!(
+                        "player {}, attribute {id}: expected a value of encoding {}, found {value:?}",
+                        player.0,
+                        encoding_name(encoding)
+                    );
+                    return Ok(Err(self.named.fault(StoreFault::Value, cause)));
+                };
+                values.insert(id, bytes);
+            }
+            Ok(Ok(values))
+        };
+        read().map_err(|error| self.named.error(error))?
+    }
+
+    fn record(
+        &self,
+        transaction: &Transaction,
+        player: PlayerId,
+        (revision, tick): (u64, u64),
+    ) -> Result<PlayerRecord, StoreError> {
+        let values = if revision == 0 {
+            BTreeMap::new()
+        } else {
+            self.values(transaction, player)?
+        };
+        Ok(PlayerRecord {
+            player,
+            revision,
+            tick,
+            values,
+        })
+    }
+
+    /// Writes the lease of a player.
+    fn set_lease(
+        &self,
+        transaction: &Transaction,
+        player: PlayerId,
+        lease: &LeaseState,
+    ) -> Result<(), StoreError> {
+        let (name, incarnation) = match &lease.holder {
+            Some(holder) => (Some(&holder.name), Some(holder.incarnation as i64)),
+            None => (None, None),
+        };
+        let statement = "INSERT INTO player (player, epoch, server, incarnation, expires_ms) VALUES (?1, ?2, ?3, ?4, ?5)
+            ON CONFLICT (player) DO UPDATE SET epoch = excluded.epoch, server = excluded.server,
+            incarnation = excluded.incarnation, expires_ms = excluded.expires_ms";
+        let values = params![
+            player.0 as i64,
+            lease.epoch as i64,
+            name,
+            incarnation,
+            lease.expires_ms as i64
+        ];
+        self.run(transaction, statement, values).map(|_| ())
+    }
+
+    /// The number of a server's last batch, and who was refused in it.
+    fn last_batch(
+        &self,
+        transaction: &Transaction,
+        by: &ServerId,
+    ) -> Result<(u64, Vec<PlayerId>), StoreError> {
+        let statement = "SELECT batch, refused FROM server WHERE name = ?1 AND incarnation = ?2";
+        let prepared = transaction.prepare_cached(statement);
+        let found = prepared.and_then(|mut prepared| {
+            let read = |row: &rusqlite::Row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
+            prepared
+                .query_row(params![by.name, by.incarnation as i64], read)
+                .optional()
+        });
+        let found = found.map_err(|error| self.named.error(error))?;
+        let (number, refused) = found.unwrap_or_default();
+        let refused = refused.split_whitespace().filter_map(|id| id.parse().ok());
+        Ok((number as u64, refused.map(PlayerId).collect()))
+    }
+
+    /// Writes what a batch says of those who are not refused. Who cannot be kept is refused, too, with all who are tied to it,
+    /// and the reason put down.
+    fn write(
+        &self,
+        transaction: &mut Transaction,
+        batch: &SaveBatch,
+        is_refused: &mut [bool],
+        now_ms: u64,
+    ) -> Result<Vec<(PlayerId, StoreError)>, StoreError> {
+        let all: Vec<usize> = (0..is_refused.len())
+            .filter(|&place| !is_refused[place])
+            .collect();
+        match self.write_or_undo(transaction, batch, &all, now_ms)? {
+            Ok(()) => return Ok(Vec::new()),
+            Err((player, error)) => {
+                warn!(
+                    player = player.0,
+                    "{error}; it is looked for all of that kind"
+                );
+            }
+        }
+        let mut faults = Vec::new();
+        for group in batch.groups() {
+            if is_refused[group[0]] {
+                continue;
+            }
+            if let Err(fault) = self.write_or_undo(transaction, batch, &group, now_ms)? {
+                faults.push(fault);
+                group.iter().for_each(|&place| is_refused[place] = true);
+            }
+        }
+        Ok(faults)
+    }
+
+    /// Writes some saves, or none of them where one cannot be kept: gives whose, and why.
+    fn write_or_undo(
+        &self,
+        transaction: &mut Transaction,
+        batch: &SaveBatch,
+        places: &[usize],
+        now_ms: u64,
+    ) -> Result<Result<(), (PlayerId, StoreError)>, StoreError> {
+        let mut savepoint = transaction
+            .savepoint()
+            .map_err(|error| self.named.error(error))?;
+        for save in places.iter().map(|&place| &batch.saves()[place]) {
+            match self.write_one(&savepoint, batch, save, now_ms) {
+                Ok(()) => {}
+                Err(error) if error.fault.is_of_one_player() => {
+                    let undone = savepoint.rollback();
+                    undone.map_err(|error| self.named.error(error))?;
+                    return Ok(Err((save.player, error)));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        savepoint
+            .commit()
+            .map_err(|error| self.named.error(error))?;
+        Ok(Ok(()))
+    }
+
+    fn write_one(
+        &self,
+        connection: &Connection,
+        batch: &SaveBatch,
+        save: &PlayerSave,
+        now_ms: u64,
+    ) -> Result<(), StoreError> {
+        let player = save.player.0 as i64;
+        let statement =
+            "UPDATE player SET revision = revision + 1, tick = ?2, saved_ms = ?3 WHERE player = ?1";
+        let values = params![player, save.tick as i64, now_ms as i64];
+        self.run(connection, statement, values)?;
+        for (id, value) in batch.values(save) {
+            let Some(bytes) = value else {
+                let statement = "DELETE FROM value WHERE player = ?1 AND attribute = ?2";
+                self.run(connection, statement, params![player, id])?;
+                continue;
+            };
+            let Some(&encoding) = self.encodings.get(&id) else {
+                let cause = format!("attribute {id} was not said to be one when it was opened");
+                return Err(self.named.fault(StoreFault::Attributes, cause));
+            };
+            let statement = "INSERT INTO value (player, attribute, value) VALUES (?1, ?2, ?3)
+                ON CONFLICT (player, attribute) DO UPDATE SET value = excluded.value";
+            let value = to_sql(encoding, bytes);
+            self.run(connection, statement, params![player, id, value])?;
+        }
+        Ok(())
+    }
+}
+
+impl Store for SqliteStore {
+    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        self.transact(|transaction, tables| {
+            for new in attributes {
+                let encoding = encoding_name(new.encoding);
+                let statement =
+                    "SELECT id, name, encoding FROM attribute WHERE id = ?1 OR name = ?2";
+                let mut prepared = transaction
+                    .prepare_cached(statement)
+                    .map_err(|error| tables.named.error(error))?;
+                let known = prepared.query_row(params![new.id, new.name], |row| {
+                    Ok((
+                        row.get::<_, i64>(0)?,
+                        row.get::<_, String>(1)?,
+                        row.get::<_, String>(2)?,
+                    ))
+                });
+                let known = known
+                    .optional()
+                    .map_err(|error| tables.named.error(error))?;
+                match known {
+                    None => {
+                        let statement =
+                            "INSERT INTO attribute (id, name, encoding) VALUES (?1, ?2, ?3)";
+                        tables.run(transaction, statement, params![new.id, new.name, encoding])?;
+                    }
+                    Some((id, name, found)) => check_known(new, (id, &name, &found))
+                        .map_err(|cause| tables.named.fault(StoreFault::Attributes, cause))?,
+                }
+            }
+            Ok(())
+        })?;
+        let known = attributes.iter().map(|new| (new.id, new.encoding));
+        self.encodings.extend(known);
+        Ok(())
+    }
+
+    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+        self.transact(|transaction, tables| {
+            let statement = "UPDATE player SET server = NULL, incarnation = NULL WHERE server = ?1";
+            tables.run(transaction, statement, [name])?;
+            let statement = "INSERT INTO server (name, incarnation)
+                SELECT ?1, coalesce(max(incarnation), 0) + 1 FROM server WHERE name = ?1 RETURNING incarnation";
+            let prepared = transaction.prepare_cached(statement);
+            let incarnation = prepared.and_then(|mut prepared| prepared.query_row([name], |row| row.get::<_, i64>(0)));
+            Ok(ServerId {
+                name: name.to_owned(),
+                incarnation: incarnation.map_err(|error| tables.named.error(error))? as u64,
+            })
+        })
+    }
+
+    fn claim(
+        &mut self,
+        by: &ServerId,
+        players: &[PlayerId],
+        terms: ClaimTerms,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let claim = terms.claim_by(by);
+        self.transact(|transaction, tables| {
+            let mut claimed = Vec::with_capacity(players.len());
+            for &player in players {
+                let row = tables.player(transaction, player)?;
+                let (mut lease, revision, tick) = row.unwrap_or_default();
+                claimed.push(match lease.claim(claim) {
+                    Ok(epoch) => match tables.record(transaction, player, (revision, tick)) {
+                        Ok(record) => {
+                            tables.set_lease(transaction, player, &lease)?;
+                            Claimed::Granted { epoch, record }
+                        }
+                        Err(error) if error.fault.is_of_one_player() => {
+                            Claimed::Unreadable { player, error }
+                        }
+                        Err(error) => return Err(error),
+                    },
+                    Err(refusal) => Claimed::Refused { player, refusal },
+                });
+            }
+            Ok(claimed)
+        })
+    }
+
+    fn save(
+        &mut self,
+        by: &ServerId,
+        batch: &SaveBatch,
+        now_ms: u64,
+    ) -> Result<SaveOutcome, StoreError> {
+        self.transact(|transaction, tables| {
+            let (last, refused_then) = tables.last_batch(transaction, by)?;
+            let is_done = last == batch.number;
+            let mut revisions = BTreeMap::new();
+            let mut is_refused = batch.refused(|save| {
+                let Some((lease, revision, _)) = tables.player(transaction, save.player)? else {
+                    return Ok(true);
+                };
+                revisions.insert(save.player, revision);
+                Ok(!lease.admits(save.epoch))
+            })?;
+            let revision = |player| revisions.get(&player).copied().unwrap_or_default();
+            if is_done {
+                let saves = batch.saves().iter();
+                let is_refused: Vec<bool> = saves.map(|save| refused_then.contains(&save.player)).collect();
+                return Ok(SaveOutcome::of(batch, &is_refused, revision, Vec::new()));
+            }
+            let faults = tables.write(transaction, batch, &mut is_refused, now_ms)?;
+            let outcome = SaveOutcome::of(batch, &is_refused, |player| revision(player) + 1, faults);
+            for &(player, epoch) in batch.releases() {
+                let statement = "UPDATE player SET server = NULL, incarnation = NULL WHERE player = ?1 AND epoch = ?2";
+                tables.run(transaction, statement, params![player.0 as i64, epoch as i64])?;
+            }
+            let refused: Vec<String> = outcome.refused.iter().map(|player| player.0.to_string()).collect();
+            let statement = "INSERT INTO server (name, incarnation, batch, tick, saved_ms, refused) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                ON CONFLICT (name, incarnation) DO UPDATE SET batch = excluded.batch, tick = excluded.tick,
+                saved_ms = excluded.saved_ms, refused = excluded.refused";
+            let values = params![
+                by.name,
+                by.incarnation as i64,
+                batch.number as i64,
+                batch.tick as i64,
+                now_ms as i64,
+                refused.join(" ")
+            ];
+            tables.run(transaction, statement, values)?;
+            Ok(outcome)
+        })
+    }
+
+    fn renew(
+        &mut self,
+        leases: &[(PlayerId, u64)],
+        until_ms: u64,
+    ) -> Result<Vec<PlayerId>, StoreError> {
+        self.transact(|transaction, tables| {
+            let mut lost = Vec::new();
+            for &(player, epoch) in leases {
+                let statement = "UPDATE player SET expires_ms = max(expires_ms, ?3)
+                    WHERE player = ?1 AND epoch = ?2 AND server IS NOT NULL";
+                let values = params![player.0 as i64, epoch as i64, until_ms as i64];
+                if tables.run(transaction, statement, values)? == 0 {
+                    lost.push(player);
+                }
+            }
+            lost.sort_unstable();
+            Ok(lost)
+        })
+    }
+
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+        let (named, tables) = (
+            Named(&self.path),
+            Tables {
+                named: Named(&self.path),
+                encodings: &self.encodings,
+            },
+        );
+        // Only reads: whoever writes meanwhile is not held up.
+        let begun = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Deferred);
+        let transaction = begun.map_err(|error| named.error(error))?;
+        let mut found = Vec::with_capacity(players.len());
+        for &player in players {
+            found.push(match tables.player(&transaction, player)? {
+                Some((_, revision, tick)) if revision > 0 => {
+                    match tables.record(&transaction, player, (revision, tick)) {
+                        Ok(record) => LookedUp::Found(record),
+                        Err(error) if error.fault.is_of_one_player() => LookedUp::Unreadable(error),
+                        Err(error) => return Err(error),
+                    }
+                }
+                _ => LookedUp::Missing,
+            });
+        }
+        Ok(found)
+    }
+}

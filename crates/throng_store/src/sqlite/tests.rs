@@ -1,0 +1,382 @@
+//! The store held to what every store must do, and files that are none, or not any more.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+use throng_core::ids::PlayerId;
+use throng_protocol::wire::Encoding;
+
+use super::schema::{APPLICATION_ID, MIGRATIONS, VERSION};
+use super::store::{SqliteSource, SqliteStore};
+use super::{dump_store, inspect_store, migrate_store};
+use crate::conformance::check_store;
+use crate::error::{StoreError, StoreFault};
+use crate::findings::ShownValue;
+use crate::record::StoredAttribute;
+use crate::save_batch::SaveBatch;
+use crate::spoilt_records::check_spoilt_records;
+use crate::store::{ClaimTerms, Claimed, LookedUp, Store};
+use crate::testing::TestFolder;
+
+const TERMS: ClaimTerms = ClaimTerms {
+    now_ms: 1_000,
+    until_ms: 61_000,
+    grace_ms: 0,
+};
+
+fn gold() -> [StoredAttribute; 2] {
+    let attribute = |id, name: &str, encoding| StoredAttribute {
+        id,
+        name: name.to_owned(),
+        encoding,
+    };
+    [
+        attribute(2, "gold", Encoding::U16),
+        attribute(3, "motto", Encoding::Bytes { max: 40 }),
+    ]
+}
+
+/// Saves so many players.
+fn fill(store: &mut dyn Store, count: u64) -> Result<(), StoreError> {
+    store.learn(&gold())?;
+    let server = store.enroll("a")?;
+    let players: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
+    let mut batch = SaveBatch::new(1, 7);
+    for claimed in store.claim(&server, &players, TERMS)? {
+        let Claimed::Granted { epoch, record } = claimed else {
+            panic!("{claimed:?}");
+        };
+        let gold = (record.player.0 as u16).to_le_bytes();
+        let values = [(2, Some(&gold[..])), (3, Some(&b"carpe diem"[..]))];
+        batch.add((record.player, epoch, 7), values.into_iter());
+    }
+    store.save(&server, &batch, 2_000)?;
+    Ok(())
+}
+
+fn filled(path: &Path) {
+    fill(&mut SqliteStore::open(path).unwrap(), 100).unwrap();
+}
+
+/// What opening a file fails of.
+fn refused(path: &Path) -> StoreFault {
+    let error = SqliteStore::open(path).err().expect("it is no store");
+    assert_eq!(error.store, path.display().to_string());
+    assert!(!error.cause.is_empty(), "{error}");
+    error.fault
+}
+
+#[test]
+fn a_file_is_a_store() {
+    let folder = TestFolder::new();
+    let mut nth = 0;
+    check_store(|| {
+        nth += 1;
+        SqliteSource::new(folder.file(&format!("{nth}.db")))
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_an_operator_sees_is_what_was_saved() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    filled(&path);
+    let findings = inspect_store(&path).unwrap();
+    assert_eq!(findings.wrong, Vec::<String>::new());
+    assert_eq!((findings.players, findings.values), (100, 200));
+    assert_eq!(findings.leases["a"], (100, 61_000));
+    let mut rows = Vec::new();
+    dump_store(&path, |row| {
+        rows.push(row);
+        true
+    })
+    .unwrap();
+    let row = &rows[41];
+    assert_eq!(
+        (rows.len(), row.player, row.revision, row.tick),
+        (100, PlayerId(42), 1, 7)
+    );
+    assert_eq!(row.lease, Some(("a".to_owned(), 1, 61_000)));
+    assert_eq!(row.values["gold"], ShownValue::Integer(42));
+    assert_eq!(
+        row.values["motto"],
+        ShownValue::Text("carpe diem".to_owned())
+    );
+    // With nothing but SQL, as the documentation says.
+    let connection = Connection::open(&path).unwrap();
+    let gold = "SELECT value FROM player_value WHERE player = 42 AND name = 'gold'";
+    let gold: i64 = connection.query_row(gold, [], |row| row.get(0)).unwrap();
+    let expires = "SELECT expires FROM held_lease WHERE player = 42";
+    let expires: String = connection.query_row(expires, [], |row| row.get(0)).unwrap();
+    assert_eq!((gold, expires.as_str()), (42, "1970-01-01 00:01:01"));
+}
+
+#[test]
+fn an_older_file_is_brought_up_to_date_and_keeps_what_it_holds() {
+    let folder = TestFolder::new();
+    for made_by in 0..VERSION {
+        let path = folder.file(&format!("{made_by}.db"));
+        let connection = Connection::open(&path).unwrap();
+        for migration in &MIGRATIONS[..made_by as usize] {
+            connection.execute_batch(migration).unwrap();
+        }
+        if made_by > 0 {
+            connection
+                .pragma_update(None, "application_id", APPLICATION_ID)
+                .unwrap();
+            connection
+                .pragma_update(None, "user_version", made_by)
+                .unwrap();
+            let player = "INSERT INTO player (player, revision) VALUES (7, 3)";
+            connection.execute(player, []).unwrap();
+            let error = inspect_store(&path).unwrap_err();
+            assert!(error.cause.contains("throng db migrate"), "{error}");
+        }
+        drop(connection);
+        assert_eq!(migrate_store(&path).unwrap(), (made_by, VERSION));
+        assert_eq!(migrate_store(&path).unwrap(), (VERSION, VERSION));
+        let findings = inspect_store(&path).unwrap();
+        assert_eq!(findings.players, u64::from(made_by > 0));
+        filled(&path);
+    }
+}
+
+#[test]
+fn files_that_are_no_stores_are_told_apart_and_left_as_they_are() {
+    let folder = TestFolder::new();
+    let text = folder.file("text.db");
+    fs::write(&text, "a list of players\n".repeat(100)).unwrap();
+    let other = folder.file("other.db");
+    let connection = Connection::open(&other).unwrap();
+    connection
+        .execute_batch("CREATE TABLE cats (name TEXT)")
+        .unwrap();
+    drop(connection);
+    let newer = folder.file("newer.db");
+    filled(&newer);
+    let connection = Connection::open(&newer).unwrap();
+    connection.pragma_update(None, "user_version", 99).unwrap();
+    drop(connection);
+    let locked = folder.file("readonly.db");
+    filled(&locked);
+    let mut permissions = fs::metadata(&locked).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(&locked, permissions).unwrap();
+    for (path, fault) in [
+        (&text, StoreFault::Foreign),
+        (&other, StoreFault::Foreign),
+        (
+            &newer,
+            StoreFault::Newer {
+                found: 99,
+                known: VERSION,
+            },
+        ),
+        (&locked, StoreFault::ReadOnly),
+    ] {
+        let before = fs::read(path).unwrap();
+        assert_eq!(refused(path), fault);
+        assert_eq!(fs::read(path).unwrap(), before, "{}", path.display());
+    }
+    for path in [&text, &other, &newer] {
+        assert!(inspect_store(path).is_err() && migrate_store(path).is_err());
+    }
+    assert_eq!(
+        refused(&folder.file("no/such/folder.db")),
+        StoreFault::Unreachable
+    );
+    let missing = folder.file("missing.db");
+    assert!(inspect_store(&missing).is_err() && !missing.exists());
+}
+
+#[test]
+fn a_file_that_another_program_holds_is_locked_and_had_when_it_lets_go() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    let mut store = SqliteStore::open(&path).unwrap();
+    store.learn(&gold()).unwrap();
+    let holder = Connection::open(&path).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = store.enroll("a").unwrap_err();
+    assert_eq!(error.fault, StoreFault::Locked, "{error}");
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(store.enroll("a").unwrap().incarnation, 1);
+}
+
+#[test]
+fn a_full_disk_saves_nothing_and_breaks_nothing() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    let mut store = SqliteStore::open(&path).unwrap();
+    store.fill_up();
+    let error = fill(&mut store, 5_000).unwrap_err();
+    assert_eq!(error.fault, StoreFault::Full, "{error}");
+    drop(store);
+    assert_eq!(inspect_store(&path).unwrap().players, 0);
+    filled(&path);
+}
+
+#[test]
+fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    filled(&path);
+    let connection = Connection::open(&path).unwrap();
+    let mode = "PRAGMA journal_mode = DELETE";
+    connection
+        .query_row(mode, [], |row| row.get::<_, String>(0))
+        .unwrap();
+    drop(connection);
+    let whole = fs::read(&path).unwrap();
+    let mut found = 0;
+    for page in 1..whole.len() / 4_096 {
+        let mut bytes = whole.clone();
+        bytes[page * 4_096..][..4_096].fill(0xa5);
+        fs::write(&path, &bytes).unwrap();
+        let players: Vec<PlayerId> = (1..=100).map(PlayerId).collect();
+        let used: Result<Vec<LookedUp>, StoreError> =
+            SqliteStore::open(&path).and_then(|mut store| {
+                store.learn(&gold())?;
+                store.look_up(&players)
+            });
+        if let Err(error) = used {
+            assert_eq!(error.fault, StoreFault::Corrupt, "page {page}: {error}");
+            assert!(error.to_string().contains("a.db"), "{error}");
+        }
+        let is_wrong = inspect_store(&path).map_or(true, |findings| !findings.wrong.is_empty());
+        found += u32::from(is_wrong);
+        let _ = fs::remove_file(folder.file("a.db-wal"));
+        let _ = fs::remove_file(folder.file("a.db-shm"));
+    }
+    assert_eq!(found as usize, whole.len() / 4_096 - 1);
+    // A value that somebody changed by hand is named.
+    fs::write(&path, &whole).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    let change = "UPDATE value SET value = 'much' WHERE player = 42 AND attribute = 2";
+    connection.execute(change, []).unwrap();
+    let wrong = inspect_store(&path).unwrap().wrong;
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("player 42"),
+        "{wrong:?}"
+    );
+    let mut store = SqliteStore::open(&path).unwrap();
+    store.learn(&gold()).unwrap();
+    let looked = store.look_up(&[41, 42, 43].map(PlayerId)).unwrap();
+    let [
+        LookedUp::Found(_),
+        LookedUp::Unreadable(error),
+        LookedUp::Found(_),
+    ] = &looked[..]
+    else {
+        panic!("{looked:?}");
+    };
+    assert!(
+        error.fault == StoreFault::Value && error.cause.contains("player 42"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_database_in_memory_is_a_store_as_long_as_its_source_is() {
+    check_store(|| SqliteSource::new(":memory:")).unwrap();
+}
+
+#[test]
+fn what_was_answered_is_on_disk_by_the_files_settings() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    let connection = super::store::connect(&path).unwrap();
+    let pragma = |name: &str| {
+        let found = connection.query_row(&format!("PRAGMA {name}"), [], |row| {
+            row.get::<_, rusqlite::types::Value>(0)
+        });
+        format!("{:?}", found.unwrap())
+    };
+    assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
+    assert_eq!(
+        pragma("synchronous"),
+        "Integer(2)",
+        "every commit is flushed"
+    );
+    assert_eq!(pragma("foreign_keys"), "Integer(1)");
+}
+
+#[test]
+fn a_file_that_was_killed_before_its_first_table_is_migrated() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    let connection = Connection::open(&path).unwrap();
+    let set = connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()));
+    set.unwrap();
+    drop(connection);
+    assert!(fs::metadata(&path).unwrap().len() > 0);
+    assert_eq!(migrate_store(&path), Ok((0, VERSION)));
+    filled(&path);
+}
+
+#[test]
+fn a_spoilt_record_is_told_apart_from_all_others() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    check_spoilt_records(&mut SqliteSource::new(&path), |player| {
+        let spoil = Connection::open(&path).unwrap();
+        let change = "UPDATE value SET value = 'much' WHERE player = ?1";
+        assert_eq!(spoil.execute(change, [player.0 as i64]).unwrap(), 1);
+    })
+    .unwrap();
+}
+
+#[test]
+fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_saved() {
+    let folder = TestFolder::new();
+    let path = folder.file("a.db");
+    filled(&path);
+    let spoil = Connection::open(&path).unwrap();
+    for change in [
+        "UPDATE value SET value = -3 WHERE player = 42 AND attribute = 2",
+        "UPDATE player SET revision = 9223372036854775807 WHERE player = 7",
+    ] {
+        assert_eq!(spoil.execute(change, []).unwrap(), 1);
+    }
+    let mut store = SqliteStore::open(&path).unwrap();
+    store.learn(&gold()).unwrap();
+    let server = store.enroll("a").unwrap();
+    let players: Vec<PlayerId> = (1..=100).map(PlayerId).collect();
+    let mut batch = SaveBatch::new(1, 8);
+    for claimed in store.claim(&server, &players, TERMS).unwrap() {
+        match claimed {
+            Claimed::Granted { epoch, record } => {
+                let values = std::iter::once((2, Some(&[1, 1][..])));
+                batch.add((record.player, epoch, 8), values);
+            }
+            Claimed::Unreadable { player, error } => {
+                assert_eq!((player, error.fault), (PlayerId(42), StoreFault::Value));
+                assert!(error.cause.contains("player 42, attribute 2"), "{error}");
+            }
+            other @ Claimed::Refused { .. } => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(batch.len(), 99);
+    let outcome = store.save(&server, &batch, 3_000).unwrap();
+    assert_eq!(outcome.refused, [PlayerId(7)]);
+    assert_eq!(outcome.faults[0].1.fault, StoreFault::Value);
+    assert_eq!(outcome.revisions.len(), 98);
+    // An attribute that is not there any more spoils those who have it, and them alone.
+    spoil
+        .execute("DELETE FROM value WHERE attribute = 3", [])
+        .unwrap();
+    spoil
+        .execute("DELETE FROM attribute WHERE id = 3", [])
+        .unwrap();
+    let mut batch = SaveBatch::new(2, 9);
+    for player in [1, 2] {
+        let id = player as u16 + 1;
+        let values = std::iter::once((id, Some(&[1, 1][..])));
+        batch.add((PlayerId(player), 2, 9), values);
+    }
+    let outcome = store.save(&server, &batch, 3_000).unwrap();
+    assert_eq!(outcome.refused, [PlayerId(2)]);
+    assert_eq!(outcome.revisions, [(PlayerId(1), 3)]);
+}

@@ -1,0 +1,111 @@
+//! Values as people read them: numbers and text where that says the same as the bytes, else the bytes.
+
+use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
+use throng_protocol::wire::{Encoding, Value};
+
+/// The bytes of an attribute as an SQL value. Whatever a number would not give back byte for byte stays a blob.
+pub(super) fn to_sql(encoding: Encoding, bytes: &[u8]) -> ToSqlOutput<'_> {
+    let number = match encoding.read(bytes) {
+        Ok(Value::Unsigned(value)) => i64::try_from(value).ok().map(SqlValue::Integer),
+        Ok(Value::Signed(value)) => Some(SqlValue::Integer(value)),
+        Ok(Value::Float(value)) => Some(SqlValue::Real(f64::from(value))),
+        Ok(Value::Bytes(_)) => {
+            let text = std::str::from_utf8(bytes).ok();
+            // `sqlite3` shows text up to a zero only.
+            let text = text.filter(|text| !text.contains('\0'));
+            return ToSqlOutput::Borrowed(text.map_or(ValueRef::Blob(bytes), |text| {
+                ValueRef::Text(text.as_bytes())
+            }));
+        }
+        Err(_) => None,
+    };
+    let exact = number.filter(|number| {
+        let back = from_sql(encoding, number.into());
+        back.is_some_and(|back| back == bytes) && !is_changed(number)
+    });
+    exact.map_or(
+        ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+        ToSqlOutput::Owned,
+    )
+}
+
+/// Whether the database would keep another value: it takes what is no number for NULL, and −0 for 0.
+fn is_changed(number: &SqlValue) -> bool {
+    matches!(number, SqlValue::Real(real) if !real.is_finite() || *real == 0.0 && real.is_sign_negative())
+}
+
+/// The bytes of an SQL value; `None` for one that this encoding does not write: somebody changed it by hand.
+pub(super) fn from_sql(encoding: Encoding, value: ValueRef) -> Option<Vec<u8>> {
+    let value = match (value, encoding) {
+        (ValueRef::Blob(bytes), _) => return Some(bytes.to_vec()),
+        (ValueRef::Text(text), Encoding::Bytes { .. }) => return Some(text.to_vec()),
+        (ValueRef::Integer(number), Encoding::Zigzag) => Value::Signed(number),
+        (ValueRef::Real(number), Encoding::F32) => Value::Float(number as f32),
+        (ValueRef::Integer(number), Encoding::F32) => Value::Float(number as f32),
+        (ValueRef::Integer(number), Encoding::Bytes { .. }) => {
+            return Some(number.to_string().into_bytes());
+        }
+        (ValueRef::Integer(number), _) => Value::Unsigned(u64::try_from(number).ok()?),
+        _ => return None,
+    };
+    let mut bytes = Vec::new();
+    encoding.write(&value, &mut bytes);
+    encoding.fits(&value).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rusqlite::types::ToSql;
+
+    use super::*;
+
+    const ALL: [Encoding; 7] = [
+        Encoding::U8,
+        Encoding::U16,
+        Encoding::U32,
+        Encoding::Varint,
+        Encoding::Zigzag,
+        Encoding::F32,
+        Encoding::Bytes { max: 20 },
+    ];
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn any_bytes_come_back_as_they_were(nth in 0..7usize, bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+            let value = to_sql(ALL[nth], &bytes);
+            let value = match value.to_sql().unwrap() {
+                ToSqlOutput::Borrowed(value) => SqlValue::try_from(value).unwrap(),
+                ToSqlOutput::Owned(value) => value,
+                other => panic!("{other:?}"),
+            };
+            prop_assert_eq!(from_sql(ALL[nth], (&value).into()), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn what_people_can_read_is_written_so() {
+        let owned = |encoding, bytes: &[u8]| match to_sql(encoding, bytes) {
+            ToSqlOutput::Borrowed(value) => SqlValue::try_from(value).unwrap(),
+            ToSqlOutput::Owned(value) => value,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(owned(Encoding::U16, &[1, 1]), SqlValue::Integer(257));
+        assert_eq!(owned(Encoding::Zigzag, &[3]), SqlValue::Integer(-2));
+        assert_eq!(
+            owned(Encoding::F32, &1.5f32.to_le_bytes()),
+            SqlValue::Real(1.5)
+        );
+        assert_eq!(
+            owned(ALL[6], "Zoë".as_bytes()),
+            SqlValue::Text("Zoë".to_owned())
+        );
+        assert_eq!(owned(ALL[6], &[255]), SqlValue::Blob(vec![255]));
+        assert_eq!(
+            owned(Encoding::Varint, &[0x80, 0]),
+            SqlValue::Blob(vec![0x80, 0])
+        );
+    }
+}

@@ -1,0 +1,194 @@
+//! What a store of players must do.
+
+use std::fmt;
+
+use throng_core::ids::PlayerId;
+
+use super::error::StoreError;
+use super::lease::{LeaseClaim, LeaseRefused, ServerId};
+use super::record::{PlayerRecord, StoredAttribute};
+use super::save_batch::SaveBatch;
+
+/// Who asks for leases: the store fills in who of that name asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimTerms {
+    /// The time, in milliseconds of the Unix clock of whoever asks.
+    pub now_ms: u64,
+    /// When the leases are to expire, by the same clock.
+    pub until_ms: u64,
+    /// By how much the clocks of two servers may differ, in milliseconds.
+    pub grace_ms: u64,
+}
+
+impl ClaimTerms {
+    /// A process claims a lease on these terms.
+    pub(super) const fn claim_by(self, by: &ServerId) -> LeaseClaim<'_> {
+        LeaseClaim {
+            by,
+            now_ms: self.now_ms,
+            until_ms: self.until_ms,
+            grace_ms: self.grace_ms,
+        }
+    }
+}
+
+/// What a claim came to: a lease with the player's record, or the word of who has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// The player is this server's.
+    Granted {
+        /// The fencing token for all that is written of it.
+        epoch: u64,
+        /// What is kept of it.
+        record: PlayerRecord,
+    },
+    /// The player is another's.
+    Refused {
+        /// Who was asked for.
+        player: PlayerId,
+        /// Whose it is.
+        refusal: LeaseRefused,
+    },
+    /// The player is nobody's, and what is kept of it cannot be read: its lease stays free.
+    Unreadable {
+        /// Who was asked for.
+        player: PlayerId,
+        /// What is wrong with it.
+        error: StoreError,
+    },
+}
+
+/// What a look at a player found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookedUp {
+    /// What is kept of it.
+    Found(PlayerRecord),
+    /// Nothing was ever saved of it.
+    Missing,
+    /// What is kept of it cannot be read.
+    Unreadable(StoreError),
+}
+
+impl LookedUp {
+    /// The record, if there is one that can be read.
+    #[must_use]
+    pub fn found(self) -> Option<PlayerRecord> {
+        match self {
+            Self::Found(record) => Some(record),
+            Self::Missing | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+/// What became of a [`SaveBatch`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SaveOutcome {
+    /// Players of whom nothing was saved, ascending: somebody else has their lease, or that of one who is tied to them; or it
+    /// cannot be kept.
+    pub refused: Vec<PlayerId>,
+    /// Why what was to be saved of some of them cannot be kept, by one error for all who are tied to each other.
+    pub faults: Vec<(PlayerId, StoreError)>,
+    /// The revision that each player has now who was saved, in the order of the batch.
+    pub revisions: Vec<(PlayerId, u64)>,
+}
+
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+impl SaveOutcome {
+    /// What became of each save of a batch: refused, or saved, of which the player has this revision now.
+    pub(super) fn of(
+        batch: &SaveBatch,
+        is_refused: &[bool],
+        revision: impl Fn(PlayerId) -> u64,
+        faults: Vec<(PlayerId, StoreError)>,
+    ) -> Self {
+        let mut outcome = Self {
+            faults,
+            ..Self::default()
+        };
+        for (save, &is_refused) in batch.saves().iter().zip(is_refused) {
+            if is_refused {
+                outcome.refused.push(save.player);
+            } else {
+                let revision = revision(save.player);
+                outcome.revisions.push((save.player, revision));
+            }
+        }
+        outcome.refused.sort_unstable();
+        outcome
+    }
+}
+
+/// A store of players. It is used by one thread, which may wait for it; a tick never does. Every call is one transaction: it is
+/// done wholly or not at all, also when the process is killed in the middle of it, and what [`save`](Self::save) answered is on
+/// disk. [`check_store`](super::conformance::check_store) holds any store to that.
+pub trait Store: Send {
+    /// Learns which attributes there are. Called once, before anything else.
+    ///
+    /// # Errors
+    /// [`StoreFault::Attributes`](super::StoreFault::Attributes) when one has another name or encoding than before.
+    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError>;
+
+    /// Enters a process on the list: gives a number that no other process of that name has or had, higher than theirs. What
+    /// leases those have are given back, since they are dead.
+    ///
+    /// # Errors
+    /// [`StoreError`], as of all that follows: nothing is known of what was done then.
+    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError>;
+
+    /// Claims the leases of players, and reads what is kept of those whose it gets. Answers in the order of `players`, each
+    /// of which is there once.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn claim(
+        &mut self,
+        by: &ServerId,
+        players: &[PlayerId],
+        terms: ClaimTerms,
+    ) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Saves what a batch says of every player whose lease has the epoch that it says, those who are tied all or none; then
+    /// gives leases back. Whoever's values cannot be kept is refused like one without a lease, and keeps nobody else from being saved. A batch whose number is that of the server's last one was done before: nothing changes, and the
+    /// outcome is the same as then, but for faults, which are not told again, and revisions, which are those of now.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn save(
+        &mut self,
+        by: &ServerId,
+        batch: &SaveBatch,
+        now_ms: u64,
+    ) -> Result<SaveOutcome, StoreError>;
+
+    /// Lets leases last longer, and gives the players whose lease is another's by now, ascending.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn renew(
+        &mut self,
+        leases: &[(PlayerId, u64)],
+        until_ms: u64,
+    ) -> Result<Vec<PlayerId>, StoreError>;
+
+    /// Reads what is kept of players, whoever has their leases. Answers in the order of `players`, each of which is there once.
+    /// A record that cannot be read keeps no other from being read.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError>;
+}
+
+/// Opens a store, as often as that is needed: when a server starts, and after the store failed.
+pub trait StoreSource: Send + Sync + fmt::Debug {
+    /// Opens it, and brings its schema up to date.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be reached or is none.
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError>;
+}
+
+impl StoreSource for Box<dyn StoreSource> {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        (**self).open()
+    }
+}

@@ -1,0 +1,193 @@
+//! Works off what a server asks of its store, and opens the store again when it fails.
+//!
+//! ```text
+//! StoreOrder ──▶ [`StoreSupervisor::work`] ──▶ StoreReport
+//!                     └─ on an error: the store is closed, and opened again after a pause that doubles
+//! ```
+//! One attempt a call, without waiting; who waits between attempts is the thread around it, or a test that winds the clock.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use throng_core::ids::PlayerId;
+use tracing::{error, info};
+
+use super::error::{StoreError, StoreFault};
+use super::lease::ServerId;
+use super::record::StoredAttribute;
+use super::save_batch::SaveBatch;
+use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+
+/// The pauses between attempts to open a store that failed, in milliseconds: the first, and the longest.
+const PAUSE_MS: (u64, u64) = (100, 5_000);
+
+/// What is asked of a store. Times are those of [`ClaimTerms`].
+#[derive(Clone, Debug)]
+pub enum StoreOrder {
+    /// The leases and records of players.
+    Claim {
+        /// Whose, each once.
+        players: Vec<PlayerId>,
+        /// Under which terms.
+        terms: ClaimTerms,
+    },
+    /// To save. It is tried again until it is done.
+    Save {
+        /// What.
+        batch: Arc<SaveBatch>,
+        /// The time.
+        now_ms: u64,
+    },
+    /// To let leases last longer.
+    Renew {
+        /// Which, with their epochs.
+        leases: Vec<(PlayerId, u64)>,
+        /// Until when.
+        until_ms: u64,
+    },
+    /// The records of players, whoever has their leases.
+    LookUp {
+        /// Whose, each once.
+        players: Vec<PlayerId>,
+    },
+}
+
+/// The answer to an order of the same name. An order that failed was done or not, and the answer is the error.
+#[derive(Clone, Debug)]
+pub enum StoreReport {
+    /// Of each player what its claim came to.
+    Claimed(Vec<PlayerId>, Result<Vec<Claimed>, StoreError>),
+    /// What became of a batch: never an error, since saves are tried until they are done.
+    Saved(SaveOutcome),
+    /// Whose leases are others' by now.
+    Renewed(Result<Vec<PlayerId>, StoreError>),
+    /// Of each player what is kept of it.
+    LookedUp(Vec<PlayerId>, Result<Vec<LookedUp>, StoreError>),
+    /// A save failed, and is tried again.
+    Trouble(StoreError),
+}
+
+impl StoreOrder {
+    /// The answer when the order cannot be done; `None` for a save, which is tried again.
+    #[must_use]
+    pub fn failed(self, error: StoreError) -> Option<StoreReport> {
+        Some(match self {
+            Self::Claim { players, .. } => StoreReport::Claimed(players, Err(error)),
+            Self::Renew { .. } => StoreReport::Renewed(Err(error)),
+            Self::LookUp { players } => StoreReport::LookedUp(players, Err(error)),
+            Self::Save { .. } => return None,
+        })
+    }
+}
+
+/// Keeps a store open.
+pub struct StoreSupervisor {
+    source: Box<dyn StoreSource>,
+    attributes: Vec<StoredAttribute>,
+    server: String,
+    /// Which process of that name this is, once a store has said so.
+    id: Option<ServerId>,
+    store: Option<Box<dyn Store>>,
+    pause_ms: u64,
+    /// Before this time the store is not opened again, and the last error stands.
+    not_before_ms: u64,
+    last_error: Option<StoreError>,
+}
+
+impl StoreSupervisor {
+    /// For a server of this name, whose players have these attributes. Nothing is opened before there is something to do.
+    #[must_use]
+    pub fn new(
+        source: Box<dyn StoreSource>,
+        server: String,
+        attributes: Vec<StoredAttribute>,
+    ) -> Self {
+        Self {
+            source,
+            attributes,
+            server,
+            id: None,
+            store: None,
+            pause_ms: PAUSE_MS.0,
+            not_before_ms: 0,
+            last_error: None,
+        }
+    }
+
+    /// Does what is asked for, once; `now_ms` is any clock that goes forwards.
+    ///
+    /// # Errors
+    /// What the store failed of. It is opened again at a later call.
+    pub fn work(&mut self, order: &StoreOrder, now_ms: u64) -> Result<StoreReport, StoreError> {
+        if let Some(error) = &self.last_error
+            && now_ms < self.not_before_ms
+        {
+            return Err(error.clone());
+        }
+        // A panic of a store is a mistake of its own, and must not end the saving of all others.
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(order)));
+        match attempt.unwrap_or_else(|_| Err(self.panicked())) {
+            Ok(report) => {
+                if self.last_error.take().is_some() {
+                    info!(store = ?self.source, "the store is back");
+                }
+                self.pause_ms = PAUSE_MS.0;
+                Ok(report)
+            }
+            Err(error) => {
+                // Told once for each thing that goes wrong, and not at every attempt.
+                if self.last_error.as_ref() != Some(&error) {
+                    error!("{error}; saves wait, and logins are refused, until it is back");
+                }
+                self.store = None;
+                self.not_before_ms = now_ms.saturating_add(self.pause_ms);
+                self.pause_ms = (2 * self.pause_ms).min(PAUSE_MS.1);
+                self.last_error = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Milliseconds until the next attempt makes sense.
+    #[must_use]
+    pub fn pause_ms(&self, now_ms: u64) -> u64 {
+        self.not_before_ms.saturating_sub(now_ms)
+    }
+
+    fn panicked(&self) -> StoreError {
+        StoreError {
+            store: format!("{:?}", self.source),
+            fault: StoreFault::Unreachable,
+            cause: "it panicked".to_owned(),
+        }
+    }
+
+    fn attempt(&mut self, order: &StoreOrder) -> Result<StoreReport, StoreError> {
+        let store = match &mut self.store {
+            Some(store) => store,
+            none => {
+                let mut opened = self.source.open()?;
+                opened.learn(&self.attributes)?;
+                none.insert(opened)
+            }
+        };
+        let id = match &self.id {
+            Some(id) => id,
+            None => self.id.insert(store.enroll(&self.server)?),
+        };
+        Ok(match order {
+            StoreOrder::Claim { players, terms } => {
+                StoreReport::Claimed(players.clone(), Ok(store.claim(id, players, *terms)?))
+            }
+            StoreOrder::Save { batch, now_ms } => {
+                StoreReport::Saved(store.save(id, batch, *now_ms)?)
+            }
+            StoreOrder::Renew { leases, until_ms } => {
+                StoreReport::Renewed(Ok(store.renew(leases, *until_ms)?))
+            }
+            StoreOrder::LookUp { players } => {
+                StoreReport::LookedUp(players.clone(), Ok(store.look_up(players)?))
+            }
+        })
+    }
+}

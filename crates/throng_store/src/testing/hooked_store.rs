@@ -1,0 +1,88 @@
+//! A store in memory of which a test says what becomes of a save.
+
+use std::fmt;
+use std::sync::Arc;
+
+use throng_core::ids::PlayerId;
+
+use crate::error::StoreError;
+use crate::lease::ServerId;
+use crate::memory_store::MemoryDisk;
+use crate::record::StoredAttribute;
+use crate::save_batch::SaveBatch;
+use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+
+/// What a store in memory makes of a save, once it is called.
+pub type Saving<'a> = &'a mut dyn FnMut() -> Result<SaveOutcome, StoreError>;
+
+type SaveHook = Arc<dyn Fn(Saving) -> Result<SaveOutcome, StoreError> + Send + Sync>;
+
+/// A disk in memory whose saves go through a function.
+#[derive(Clone)]
+pub struct HookedSource(MemoryDisk, SaveHook);
+
+impl HookedSource {
+    pub fn new(
+        disk: MemoryDisk,
+        hook: impl Fn(Saving) -> Result<SaveOutcome, StoreError> + Send + Sync + 'static,
+    ) -> Self {
+        Self(disk, Arc::new(hook))
+    }
+}
+
+impl fmt::Debug for HookedSource {
+    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter
+            .debug_tuple("HookedSource")
+            .field(&self.0)
+            .finish()
+    }
+}
+
+impl StoreSource for HookedSource {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        Ok(Box::new(HookedStore(self.0.open()?, self.1.clone())))
+    }
+}
+
+struct HookedStore(Box<dyn Store>, SaveHook);
+
+impl Store for HookedStore {
+    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        self.0.learn(attributes)
+    }
+
+    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+        self.0.enroll(name)
+    }
+
+    fn claim(
+        &mut self,
+        by: &ServerId,
+        players: &[PlayerId],
+        terms: ClaimTerms,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        self.0.claim(by, players, terms)
+    }
+
+    fn save(
+        &mut self,
+        by: &ServerId,
+        batch: &SaveBatch,
+        now_ms: u64,
+    ) -> Result<SaveOutcome, StoreError> {
+        (self.1)(&mut || self.0.save(by, batch, now_ms))
+    }
+
+    fn renew(
+        &mut self,
+        leases: &[(PlayerId, u64)],
+        until_ms: u64,
+    ) -> Result<Vec<PlayerId>, StoreError> {
+        self.0.renew(leases, until_ms)
+    }
+
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+        self.0.look_up(players)
+    }
+}
