@@ -39,9 +39,10 @@ pub(super) const REQUEST_BYTES: usize = 1 + 13 + 8 + 8 + 24 + PRIVATE_BYTES;
 /// Bytes of a challenge, sealed.
 const CHALLENGE_BYTES: usize = 300;
 
-/// What is counted as one address: of IPv6 a network of 64 bits, since who has any has all of that.
+/// The address that limits count: an IPv4 address, or the 64-bit network of an IPv6 address. A socket on `[::]` reports IPv4 peers
+/// as `::ffff:a.b.c.d`; these count as the IPv4 address that they are.
 pub(super) fn network_of(ip: IpAddr) -> (bool, u64) {
-    match ip {
+    match ip.to_canonical() {
         IpAddr::V4(ip) => (true, u64::from(ip.to_bits())),
         IpAddr::V6(ip) => (false, (ip.to_bits() >> 64) as u64),
     }

@@ -341,3 +341,16 @@ fn a_client_gives_up_and_says_why() {
     }
     assert_eq!(client.is_connected(), Err(ConnectFailed::Denied));
 }
+
+#[test]
+fn ipv4_mapped_addresses_are_counted_one_by_one() {
+    let mapped = |last: u8| std::net::Ipv4Addr::new(10, 0, 0, last).to_ipv6_mapped();
+    let [one, other] = [1, 2].map(|last| network_of(mapped(last).into()));
+    assert_ne!(one, other, "a socket on [::] sees all IPv4 peers this way");
+    assert_eq!(one, network_of([10, 0, 0, 1].into()));
+    // The network of an IPv6 address, and not the host.
+    let [one, same, other] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"]
+        .map(|address| network_of(address.parse().unwrap()));
+    assert_eq!(one, same);
+    assert_ne!(one, other);
+}
