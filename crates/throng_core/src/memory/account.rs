@@ -194,7 +194,6 @@ mod tests {
     use super::*;
 
     #[derive(MemoryUse)]
-    #[expect(dead_code, reason = "only their memory counts")]
     enum Bag {
         Empty,
         Coins(Vec<u64>),
@@ -206,7 +205,6 @@ mod tests {
     }
 
     #[derive(MemoryUse)]
-    #[expect(dead_code, reason = "only their memory counts")]
     struct Owner<T> {
         id: u32,
         #[memory(each)]
