@@ -138,7 +138,7 @@ pub mod world;
 // Without the feature `server` there is what a client is made of, and of these folders that part.
 #[cfg(not(feature = "server"))]
 mod memory {
-    pub use throng_core::memory::{MemoryUse, each};
+    pub use throng_core::memory::MemoryUse;
 }
 #[cfg(not(feature = "server"))]
 pub use throng_protocol::movement;
