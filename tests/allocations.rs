@@ -269,10 +269,22 @@ fn lobby() -> (ScenarioRun, MemoryDisk) {
     (run, disk)
 }
 
-/// The folder of a type, of messages that of what they tell.
+/// The module under which a type's memory is counted; of messages that of what they tell.
 fn module_of(type_name: &str) -> Option<String> {
-    let (_, path) = type_name.split_once("throng::")?;
-    path.split("::").next().map(str::to_owned)
+    let path = &type_name[type_name.find("throng")?..];
+    let mut path = path.split("::");
+    let (package, folder) = (path.next()?, path.next()?);
+    let module = match (package, folder) {
+        ("throng_nav", "map") => "map",
+        ("throng_nav", _) => "nav",
+        ("throng_aoi", _) => "aoi",
+        ("throng_matchmaking", _) => "matchmaking",
+        ("throng_store", _) => "directory",
+        ("throng_core", "random" | "hash" | "clock") => "sim",
+        ("throng_core", "ids" | "spatial" | "kinds" | "motion") => "world",
+        _ => folder,
+    };
+    Some(module.to_owned())
 }
 
 /// How much goes with the resources and components of each module. The world is of no use afterwards.
