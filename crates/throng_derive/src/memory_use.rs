@@ -8,7 +8,7 @@ use crate::fields::{bounded, shapes};
 use crate::paths;
 
 /// How a field counts.
-enum Count {
+enum FieldMemory {
     Itself,
     Nothing,
     /// With what its elements own.
@@ -31,14 +31,16 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         for (binding, field) in &shape.fields {
             let of_itself = quote!(#core::memory::MemoryUse::heap_bytes(#binding));
             bytes.push(match count(field)? {
-                Count::Itself => of_itself,
-                Count::Nothing => {
+                FieldMemory::Itself => of_itself,
+                FieldMemory::Nothing => {
                     unused.push(binding);
                     continue;
                 }
-                Count::Each => quote!((#of_itself + #core::memory::each(#binding.iter()))),
-                Count::EachValue => quote!((#of_itself + #core::memory::each(#binding.values()))),
-                Count::With(path) => quote!(#path(#binding)),
+                FieldMemory::Each => quote!((#of_itself + #core::memory::each(#binding.iter()))),
+                FieldMemory::EachValue => {
+                    quote!((#of_itself + #core::memory::each(#binding.values())))
+                }
+                FieldMemory::With(path) => quote!(#path(#binding)),
             });
         }
         arms.push(quote!(#pattern => {
@@ -61,21 +63,21 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-fn count(field: &Field) -> syn::Result<Count> {
-    let mut count = Count::Itself;
+fn count(field: &Field) -> syn::Result<FieldMemory> {
+    let mut count = FieldMemory::Itself;
     for attribute in &field.attrs {
         if !attribute.path().is_ident("memory") {
             continue;
         }
         attribute.parse_nested_meta(|meta| {
             count = if meta.path.is_ident("skip") {
-                Count::Nothing
+                FieldMemory::Nothing
             } else if meta.path.is_ident("each") {
-                Count::Each
+                FieldMemory::Each
             } else if meta.path.is_ident("each_value") {
-                Count::EachValue
+                FieldMemory::EachValue
             } else if meta.path.is_ident("with") {
-                Count::With(meta.value()?.parse()?)
+                FieldMemory::With(meta.value()?.parse()?)
             } else {
                 return Err(meta.error(
                     "expected `skip`, `each`, `each_value` or `with = path` in #[memory(…)]",

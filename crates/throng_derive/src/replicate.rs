@@ -8,7 +8,7 @@ use crate::paths;
 
 /// What `#[replicate(…)]` on the type says.
 #[derive(Default)]
-struct Settings {
+struct ReplicateArguments {
     name: Option<LitStr>,
     id: Option<LitInt>,
     encoding: Option<Expr>,
@@ -76,8 +76,8 @@ fn replicated(input: &DeriveInput) -> syn::Result<(Member, &Field)> {
     }
 }
 
-fn settings(input: &DeriveInput) -> syn::Result<Settings> {
-    let mut settings = Settings::default();
+fn settings(input: &DeriveInput) -> syn::Result<ReplicateArguments> {
+    let mut settings = ReplicateArguments::default();
     for attribute in &input.attrs {
         if !attribute.path().is_ident("replicate") {
             continue;

@@ -8,7 +8,7 @@ use crate::fields::{bounded, shapes};
 use crate::paths;
 
 /// How a field is hashed.
-enum Feed {
+enum FieldHash {
     Itself,
     Nothing,
     With(ExprPath),
@@ -27,9 +27,9 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         let mut feeds = Vec::new();
         for (binding, field) in &shape.fields {
             feeds.push(match feed(field)? {
-                Feed::Itself => quote!(#core::hash::StateHashed::hash(#binding, hasher);),
-                Feed::Nothing => quote!(let _ = #binding;),
-                Feed::With(path) => quote!(#path(#binding, hasher);),
+                FieldHash::Itself => quote!(#core::hash::StateHashed::hash(#binding, hasher);),
+                FieldHash::Nothing => quote!(let _ = #binding;),
+                FieldHash::With(path) => quote!(#path(#binding, hasher);),
             });
         }
         let variant = is_enum.then(|| quote!(hasher.write_u64(#index);));
@@ -50,17 +50,17 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-fn feed(field: &Field) -> syn::Result<Feed> {
-    let mut feed = Feed::Itself;
+fn feed(field: &Field) -> syn::Result<FieldHash> {
+    let mut feed = FieldHash::Itself;
     for attribute in &field.attrs {
         if !attribute.path().is_ident("state") {
             continue;
         }
         attribute.parse_nested_meta(|meta| {
             feed = if meta.path.is_ident("skip") {
-                Feed::Nothing
+                FieldHash::Nothing
             } else if meta.path.is_ident("with") {
-                Feed::With(meta.value()?.parse()?)
+                FieldHash::With(meta.value()?.parse()?)
             } else {
                 return Err(meta.error("expected `skip` or `with = path` in #[state(…)]"));
             };

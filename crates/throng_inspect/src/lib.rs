@@ -48,7 +48,7 @@
 /// What the README shows compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+struct InspectReadme;
 
 #[cfg(test)]
 #[macro_use]

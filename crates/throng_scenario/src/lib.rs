@@ -55,7 +55,7 @@
 /// What the README shows compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+struct ScenarioReadme;
 
 #[cfg(test)]
 #[macro_use]

@@ -6,7 +6,7 @@ use crate::session::{LoggedOut, LogoutReason};
 
 /// Players whose object went while the directory was there to be asked, and whether it still had them as live.
 #[derive(Resource, Default)]
-struct Observed(Vec<(u64, bool)>);
+struct ObservedRemovals(Vec<(u64, bool)>);
 
 /// Every logout of a session, over all ticks.
 #[derive(Resource, Default)]
@@ -15,13 +15,13 @@ struct Logouts(Vec<(u64, LogoutReason)>);
 /// A game that asks the directory about each player whose purse goes, as trades do, and ends another session by a command.
 fn observed_game(source: impl StoreSource + 'static) -> App {
     let mut app = game(source);
-    app.init_resource::<Observed>()
+    app.init_resource::<ObservedRemovals>()
         .init_resource::<Logouts>()
         .add_observer(
             |gone: On<Remove<Purse>>,
              players: Query<&PlayerId>,
              directory: Res<Directory>,
-             mut observed: ResMut<Observed>,
+             mut observed: ResMut<ObservedRemovals>,
              mut commands: Commands| {
                 if let Ok(&player) = players.get(gone.entity) {
                     observed.0.push((player.0, directory.is_live(player)));
@@ -76,7 +76,7 @@ fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
     ticks(&mut app, ticks_of_outage - lease_ticks / 2);
     let gone = [1, 2, 3].map(|player| (player, LogoutReason::Unavailable));
     assert_eq!(logouts(&app), gone);
-    let mut observed = app.world().resource::<Observed>().0.clone();
+    let mut observed = app.world().resource::<ObservedRemovals>().0.clone();
     observed.sort_unstable();
     assert_eq!(
         observed
@@ -130,6 +130,6 @@ fn takeover_by_another_server_logs_players_out() {
     ticks(&mut app, 3);
     let gone = [1, 2].map(|player| (player, LogoutReason::Unavailable));
     assert_eq!(logouts(&app), gone);
-    assert_eq!(app.world().resource::<Observed>().0.len(), 2);
+    assert_eq!(app.world().resource::<ObservedRemovals>().0.len(), 2);
     assert_eq!(app.world().resource::<DirectoryStats>().lost, 2);
 }
