@@ -12,7 +12,7 @@
 //! | server and client events | [`Announce`](crate::sync::Announce) out; [`ClientMessage`](crate::wire::ClientMessage) in |
 //! | entity mapping | an object has an id and a generation in its scene, the same for everybody |
 //! | interpolation, prediction | the mirror reckons motion on; a [`Predictor`](crate::sync::Predictor) walks the own object ahead of the server |
-//! | a transport that is built in | `net::listen` with the feature `net`: UDP, sealed, by token; your own with a [`TransportHandle`](crate::session::TransportHandle) in and a [`Sink`](crate::outbox::Sink) out |
+//! | a transport that is built in | `net::listen`: UDP, sealed, by token; your own with a [`TransportHandle`](crate::session::TransportHandle) in and a [`Sink`](crate::outbox::Sink) out |
 //! | any component of any entity | attributes of objects: numbers, or up to 255 bytes, by an [`Encoding`](crate::wire::Encoding) |
 //!
 //! What you gain: caps, priorities and byte budgets that hold in a crowd; the same state on any number of threads; scenarios

@@ -1,4 +1,4 @@
-//! Clients that connect: a token, a login, a message of the game's own. Needs the feature `net`.
+//! Clients that connect: a token, a login, a message of the game's own.
 //!
 //! ```text
 //! your login service ── knows the player, has the key ──▶ token ──▶ the game's client
@@ -84,7 +84,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * **The game's end** is the crate `throng_client` (`clients/rust`): the same connection, what is in sight and where to draw it, the own
+//! * **The game's end** is the crate `throng_client` (`crates/throng_client`): the same connection, what is in sight and where to draw it, the own
 //!   object ahead of the server; with a plugin for Bevy. Engines that load C libraries have `clients/c`, browsers `clients/web`.
 //! * **A token** is good for one connection and for as long as its claims say, half a minute unless you say otherwise. One that was used,
 //!   is expired or of another key is not answered at all, so its client gives up after the token's timeout.

@@ -24,7 +24,7 @@
 //! * **How large a machine**: `throng bench tick --players N` on it, then your own scenario with your own counts. Believe p99,
 //!   not the mean, and leave half of the tick free.
 //! * **Bounds**: every queue has a limit, a policy at it and a counter. Raise a limit only with the counter in sight.
-//! * **Lines**: with the feature `net` the server listens on UDP by `net::listen`, and lets in who has a token that your login
+//! * **Lines**: the server listens on UDP by `net::listen`, and lets in who has a token that your login
 //!   service made with the same key; `throng serve` does so for a scenario, and `throng client` tries it over links that lose
 //!   packets; before a client of your own, or one that already is a program, `throng relay` is such a link. With the feature `web` browsers come by `net::listen_web` (`throng serve --web`), with the same tokens. It speaks no TLS: beyond
 //!   this machine a proxy with a certificate stands before it, and since all then come from one address, `requests_per_s` and

@@ -20,7 +20,6 @@
 //! What each system promises and costs is on the page of its module; the list of them is on the [front page](crate).
 
 pub mod coming_from;
-#[cfg(feature = "net")]
 pub mod connecting_clients;
 pub mod deploying;
 pub mod first_server;

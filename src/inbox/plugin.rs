@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bevy_app::{App, Plugin};
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
+use throng_net::inbox::{
+    BudgetRule, ClientQuota, InboxCounters, InboxLimits, Intake, MessageCosts,
+};
 
-use super::budget::{BudgetRule, MessageCosts};
-use super::intake::Intake;
-use super::queue::{InboxCounters, InboxLimits};
-use super::quota::ClientQuota;
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::sim::{self, Growth, HashAppExt, WorkAppExt};
 

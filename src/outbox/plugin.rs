@@ -5,14 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
+use throng_net::outbox::{
+    Assembler, Batch, CountingSink, LineModels, SenderCounters, SenderSpec, Senders, SharedSink,
+    Sink, SpillLimits,
+};
 use tracing::error;
 
-use super::assemble::Assembler;
-use super::batch::Batch;
-use super::feed::SpillLimits;
-use super::line_model::LineModels;
-use super::sender::{SenderCounters, SenderSpec, Senders};
-use super::sink::{CountingSink, SharedSink, Sink};
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::sim::{self, HashAppExt, SimSystems, SimTick, Workers};
 use crate::wire::{ClientId, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, PacketTotals};

@@ -29,7 +29,6 @@
 //! | `message_list` | messages one behind the other |
 //! | `counters` | what was sent, by kind |
 //! | `plugin` | all that in the tick |
-//! | `reference`, `workload` | what replication is measured beside and with |
 //! | `throng_protocol` | [`Mirror`], a client in memory; [`Predictor`], its own object ahead of the server; [`ServerClock`], which tick it is at the server |
 //!
 //! Where things are is reckoned by clients from a base that all share. The byte budget of a client makes motions
@@ -60,16 +59,12 @@ mod notices;
 mod own_position;
 mod plugin;
 mod records;
-#[cfg(any(test, feature = "bench"))]
-pub mod reference;
 mod remotes;
 mod sent_log;
-#[cfg(any(test, feature = "bench"))]
-pub mod workload;
 
 pub use client::CLIENT_STATE_BYTES;
 pub use counters::{SentCount, SentCounters};
-#[cfg(feature = "bench")]
+#[doc(hidden)]
 pub use masks::{SlotMasks, bits};
 pub use membership::{AUDIENCES_MAX, Membership};
 pub use plugin::{

@@ -144,7 +144,7 @@ enum Command {
     /// Play a scenario in real time, to which players come over UDP
     Serve(Box<serve::Serve>),
     /// Connect synthetic players to a server, who walk and lose packets
-    Client(Box<client::Client>),
+    Client(Box<client::ClientCommand>),
     /// Pass UDP on between clients and a server, and lose, delay and reorder it
     Relay(relay::Relay),
     /// Make a key, or a token by which a player connects

@@ -13,12 +13,12 @@ use foldhash::fast::FixedState;
 use super::Failure;
 use super::rows::BenchRow;
 use crate::is_interrupted;
-use throng::aoi::reference::PooledViews;
 use throng::aoi::sets::SetViews;
-use throng::aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
 use throng::aoi::{RERANK_TICKS, Removal, SceneViews, Sight};
 use throng::sim::Workers;
 use throng::sim::clock::Stopwatch;
+use throng_aoi::reference::PooledViews;
+use throng_aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
 
 const SYSTEM: &str = "aoi";
 const SIDE_M: f32 = 1_000.0;
