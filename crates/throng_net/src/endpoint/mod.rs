@@ -13,10 +13,10 @@ mod receiving;
 mod sending;
 mod settings;
 
+use throng_core::memory::MemoryUse;
+
 pub use receiving::Delivery;
 pub use settings::{EndpointSettings, EndpointStats, PacketRefused, PushRefused};
-
-use throng_core::memory::MemoryUse;
 
 use super::acks::{ReceivedPackets, SentPackets};
 use super::bucket::ByteBucket;

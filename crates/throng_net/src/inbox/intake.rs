@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use throng_core::ids::PlayerId;
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 
 use super::queue::{DisconnectReason, InboxLimits, MessageQueue, Refused};
-use throng_core::ids::PlayerId;
 
 /// What a transport knows of a client at its other end when it connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

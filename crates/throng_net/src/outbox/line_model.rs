@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use throng_core::hash::StateHasher;
 use throng_core::memory::{MemoryUse, each};
 use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{ClientId, PacketTotals};
@@ -12,7 +13,6 @@ use super::batch::{LineHead, LineView};
 use super::feed::{FeedCounters, SpillLimits};
 use super::frame::{Frame, FrameLine, begin_lines, write_reliable};
 use super::sink::Sink;
-use throng_core::hash::StateHasher;
 
 /// The modelled lines.
 #[derive(Debug, Default)]

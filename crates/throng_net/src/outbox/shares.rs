@@ -17,13 +17,13 @@
 use std::iter;
 use std::ops::Range;
 
+use throng_core::parallel::Spread;
 use throng_protocol::wire::{PacketTotals, PacketWriter};
 
 use super::assemble::{Assembler, ClientNumbers, place_of};
 use super::batch::{Batch, BatchPart, LineHead};
 use super::held_packets::{HELD_BYTES_MAX, ShareScratch};
 use super::sink::Sink;
-use throng_core::parallel::Spread;
 
 /// The fewest lines that are worth a share.
 const LINES_MIN: usize = if cfg!(test) { 2 } else { 256 };

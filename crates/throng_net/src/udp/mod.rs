@@ -41,6 +41,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
+use throng_protocol::wire::ClientId;
+
 pub use client::{SocketTotals, UdpClient};
 pub use intake::ClientIntake;
 #[cfg(feature = "web")]
@@ -53,7 +55,6 @@ use super::handshake::Gate;
 use router::DatagramRouter;
 use shard::ShardWorker;
 use shared::UdpShared;
-use throng_protocol::wire::ClientId;
 
 /// A server's end of a socket, while it is there. When it is dropped, all connections are closed; see [`stop`](Self::stop).
 #[derive(Debug)]

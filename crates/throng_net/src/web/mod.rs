@@ -52,6 +52,9 @@ use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use throng_nav::map::{TileMap, TileRect};
+use throng_protocol::wire::ClientId;
+
 pub use page::map_bytes;
 pub use settings::{WebSettings, WebStats};
 pub use sink::WebServerSink;
@@ -64,8 +67,6 @@ use crate::inbox::DisconnectReason;
 use page::edit_map_bytes;
 use settings::WebCounters;
 use shared::{PageMap, StrangerPlace, WebShared};
-use throng_nav::map::{TileMap, TileRect};
-use throng_protocol::wire::ClientId;
 #[cfg(feature = "webtransport")]
 use webtransport::SessionListener;
 
