@@ -229,7 +229,7 @@ fn player_came(mut world: DeferredWorld, context: HookContext) {
         let before = players.0.insert(player, entity);
         if let Some(before) = before.filter(|&before| before != entity) {
             let player = player.0;
-            warn!(player, %before, now = %entity, "two objects bear the id of one player: the later is taken for the player");
+            warn!(player, %before, now = %entity, "player id on two objects: the newer object is used");
         }
     }
     if let Some(party) = world

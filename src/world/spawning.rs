@@ -149,7 +149,7 @@ impl ObjectCommandsExt for Commands<'_, '_> {
     fn teleport(&mut self, entity: Entity, to: Vec2) {
         self.queue(move |world: &mut World| {
             if let Err(error) = teleport(world, entity, to) {
-                warn!(%entity, %error, "not teleported");
+                warn!(%entity, %error, "teleport failed");
             }
         });
     }
@@ -157,7 +157,7 @@ impl ObjectCommandsExt for Commands<'_, '_> {
     fn change_scene(&mut self, entity: Entity, scene: Entity, to: Vec2) {
         self.queue(move |world: &mut World| {
             if let Err(error) = change_scene(world, entity, scene, to) {
-                warn!(%entity, %scene, %error, "no change of scene");
+                warn!(%entity, %scene, %error, "scene change failed");
             }
         });
     }
@@ -195,7 +195,7 @@ fn answer(world: &mut World, entity: Entity) {
             }
         }
         Err(error) => {
-            warn!(%entity, %scene, %error, "no place for an entity");
+            warn!(%entity, %scene, %error, "object not spawned");
             world.write_message(SpawnRefused {
                 entity,
                 scene,

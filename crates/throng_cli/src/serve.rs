@@ -488,7 +488,7 @@ impl Visitors {
                     control(world, client, entity);
                 }
                 Err(error) => {
-                    tracing::warn!(player = player.0, %error, "a player has no body");
+                    tracing::warn!(player = player.0, %error, "player not spawned");
                 }
             }
         }

@@ -65,7 +65,7 @@ impl TruthTeller {
             // One after the other: whoever asks is a test.
             for stream in listener.incoming().flatten() {
                 if let Err(error) = hear(&stream, &ask) {
-                    tracing::debug!(%error, "whoever asked for the truth is gone");
+                    tracing::debug!(%error, "mirror check reply not sent");
                 }
             }
         });

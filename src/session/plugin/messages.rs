@@ -205,7 +205,11 @@ fn take_input(
 ) {
     if !session.take_input(input.seq) {
         // On a line that delivers twice or out of order that happens to the most honest client.
-        debug!(client = client.0, seq = input.seq, "late input refused");
+        debug!(
+            client = client.0,
+            seq = input.seq,
+            "input refused: not newer than the last one handled"
+        );
         said.late_inputs += 1;
         return;
     }

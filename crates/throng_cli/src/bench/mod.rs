@@ -401,7 +401,7 @@ impl Bench {
         let (mut rows, mut stopped) = (Vec::new(), None);
         for (nth, system) in systems.iter().enumerate() {
             calibration.take();
-            tracing::info!("measuring {}", system.name());
+            tracing::info!(system = %system.name(), "benchmark started");
             // Drawn once, so that nothing runs beside what is measured. The tick has bars of its own.
             let bar = progress(systems.len() as u64, &system.name(), quiet);
             if *system != System::Tick {

@@ -165,11 +165,11 @@ impl Paths {
             let workers = Workers::new(threads);
             let measured = measure(&plan, *algorithm, self.repeat, workers, &bar)?;
             tracing::info!(
-                "{}: prepared in {:.1} ms, {} bytes; scratch of {} bytes",
-                algorithm.name(),
-                measured.prepare_ms,
-                measured.prepared_bytes(),
-                measured.scratch_bytes
+                algorithm = algorithm.name(),
+                ms = measured.prepare_ms,
+                prepared_bytes = measured.prepared_bytes(),
+                scratch_bytes = measured.scratch_bytes,
+                "algorithm prepared"
             );
             if all.is_empty() && !self.has_lengths() {
                 expect_of_all(&mut plan.tasks, &measured);

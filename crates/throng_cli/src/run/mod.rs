@@ -214,7 +214,11 @@ impl Run {
         }
         let mut pace = self.open_page(&mut playing, tick_hz, quiet)?;
         empty(&files)?;
-        tracing::info!("{} ticks of `{}` begin", playing.ticks(), playing.name());
+        tracing::info!(
+            scenario = playing.name(),
+            ticks = playing.ticks(),
+            "run started"
+        );
         listen_for_interrupt();
         let all_ticks = playing.ticks();
         let machine = Machine::here(playing.threads());

@@ -301,7 +301,10 @@ pub fn arrive(
         let cancels = flow.cancels.due(flow.spec.cancels_per_s, tick_mhz)
             + std::mem::take(&mut flow.due_cancels);
         let Some(mode) = matchmaker.mode_named(&flow.spec.mode) else {
-            debug!(mode = flow.spec.mode, "no such mode to queue in");
+            debug!(
+                mode = flow.spec.mode,
+                "party arrivals skipped: unknown mode"
+            );
             continue;
         };
         let oldest = matchmaker.modes()[usize::from(mode.0)].queue().iter();

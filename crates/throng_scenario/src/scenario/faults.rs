@@ -42,7 +42,7 @@ pub struct ScriptFault {
 impl ScriptFaults {
     /// Takes note of a fault. Those of one cue are kept as one, with the words of the first.
     pub fn add(&mut self, cue: Option<usize>, tick: u64, what: String) {
-        info!(cue, tick, what, "the script could not do this");
+        info!(cue, tick, error = what, "script action failed");
         self.fault_count += 1;
         let known = self.kept.iter_mut().find(|kept| match cue {
             Some(_) => kept.cue == cue,

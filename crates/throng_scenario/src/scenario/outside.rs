@@ -56,7 +56,7 @@ impl OutsideCues {
 
     /// Takes note of one that ran; of outcomes that nobody reads the oldest go.
     pub fn note(&mut self, text: String, tick: u64, fault: Option<String>) {
-        tracing::info!(tick, cue = text, fault, "a cue from outside");
+        tracing::info!(tick, action = text, error = fault, "external action ran");
         self.ran += 1;
         if self.outcomes.len() == OUTSIDE_CUES_MAX {
             self.outcomes.pop_front();

@@ -405,7 +405,7 @@ pub(super) fn register_attributes(app: &mut App, attributes: &[schema::ScenarioA
             start: attribute.start,
         });
         if let Err(error) = registered {
-            tracing::warn!(%error, "an attribute of the scenario is not registered");
+            tracing::warn!(%error, "scenario attribute not registered: clients will not receive it");
         }
     }
 }

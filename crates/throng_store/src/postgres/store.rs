@@ -283,7 +283,7 @@ impl PostgresTables<'_> {
             .collect();
         match self.write_or_undo(batch, &all, now_ms).await? {
             Ok(()) => return Ok(Vec::new()),
-            Err(error) => warn!("{error}; it is looked for whose that is"),
+            Err(error) => warn!(%error, "save batch rejected: each group is retried alone"),
         }
         let mut faults = Vec::new();
         for group in batch.groups() {

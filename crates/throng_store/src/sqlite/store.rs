@@ -353,7 +353,8 @@ impl Tables<'_> {
             Err((player, error)) => {
                 warn!(
                     player = player.0,
-                    "{error}; it is looked for all of that kind"
+                    %error,
+                    "save batch rejected: each group is retried alone"
                 );
             }
         }
