@@ -54,13 +54,13 @@ pub enum PartyError {
         max: usize,
     },
     /// The party does not exist, or has ended.
-    #[error("no party with number {}", .0.0)]
+    #[error("party {} does not exist", .0.0)]
     Absent(PartyId),
     /// The party has five members.
     #[error("party {} is full: it has five members", .0.0)]
     Full(PartyId),
     /// The player is in a party already.
-    #[error("player {} is in party {} already", player.0, party.0)]
+    #[error("player {} is already in party {}", player.0, party.0)]
     Member {
         /// The player that was to join.
         player: PlayerId,

@@ -433,7 +433,7 @@ fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
         let told = throng(&["db", action, &url]);
         assert_eq!((told.code, told.out.as_str()), (2, ""));
         assert!(
-            told.err.contains("schema is 99") && told.err.contains("test_db"),
+            told.err.contains("schema version 99") && told.err.contains("test_db"),
             "{}",
             told.err
         );

@@ -161,7 +161,7 @@ fn server(_address: &str, name: &str) -> Result<StoreAddress, Failure> {
 fn source_of(url: &str) -> Result<Box<dyn StoreSource>, Failure> {
     match StoreAddress::of(url, "--store")? {
         StoreAddress::File(path) if path == Path::new(":memory:") => Err(Failure::new(
-            "--store: expected a file, found `:memory:`, which nobody could read afterwards",
+            "--store: expected a file, found `:memory:`, which is lost when the program ends",
         )),
         StoreAddress::File(path) => Ok(Box::new(SqliteSource::new(path))),
         #[cfg(feature = "postgres")]

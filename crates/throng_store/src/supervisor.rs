@@ -158,7 +158,7 @@ impl StoreSupervisor {
         StoreError {
             store: format!("{:?}", self.source),
             fault: StoreFault::Unreachable,
-            cause: "it panicked".to_owned(),
+            cause: "the store panicked".to_owned(),
         }
     }
 

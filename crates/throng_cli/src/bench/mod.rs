@@ -338,11 +338,11 @@ impl Bench {
             return idle("--readme", "`nav`");
         }
         if self.peers.is_some() && self.report.is_none() && self.readme.is_none() {
-            return Err(Failure::new("--peers is for --report and --readme"));
+            return Err(Failure::new("--peers needs --report or --readme"));
         }
         if self.threads.len() > 1 && self.players.is_empty() {
             return Err(Failure::new(
-                "several numbers of --threads are for `tick` with --players",
+                "several values of --threads need `tick` with --players",
             ));
         }
         Ok(())

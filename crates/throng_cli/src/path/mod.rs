@@ -359,7 +359,7 @@ fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, Failu
         }
         (None, Some(size)) if !is_static => Ok(TileMap::new(size.x, size.y, false)?),
         (None, _) => Err(Failure::new(format!(
-            "{name}: expected --map FILE as well, since the file has no patches that draw one"
+            "{name}: --map FILE is needed, too: the file has no patches that define a map"
         ))),
     }
 }
@@ -381,6 +381,6 @@ fn expect_of_all(tasks: &mut [Task], first: &MeasuredAnswers) {
 fn draw(output: &Path, plan: &QueryPlan, all: &[MeasuredAnswers]) -> Result<(), Failure> {
     match (all.first(), plan.tasks.last()) {
         (Some(one), Some(task)) => render::render(output, one, task.query),
-        _ => Err(Failure::new("expected a query to draw, found none")),
+        _ => Err(Failure::new("no query to draw")),
     }
 }

@@ -313,7 +313,7 @@ impl Run {
         }
         if self.leaks && !cfg!(feature = "leak-track") {
             return Err(Failure::new(
-                "--leaks: this program does not follow allocations; build one with `--features leak-track`",
+                "--leaks: this program does not track allocations; build it with `--features leak-track`",
             ));
         }
         if self.leaks && !expect.contains(&Expectation::NoLeaks) {

@@ -93,7 +93,7 @@ impl Plugin for ArrivalsPlugin {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArrivalsError {
     /// No parties come to this mode.
-    #[error("expected a mode that synthetic parties queue in, found `{0}`")]
+    #[error("mode `{0}` has no synthetic parties")]
     NoSuchMode(String),
     /// A party cannot have this many players.
     #[error("expected parties of 1 to 5 players, found {0}")]

@@ -42,7 +42,7 @@ impl OutsideCues {
     pub fn ask(&mut self, text: &str, action: Action) -> Result<(), String> {
         if self.waiting.len() >= OUTSIDE_CUES_MAX {
             return Err(format!(
-                "{OUTSIDE_CUES_MAX} cues wait for the next tick already"
+                "{OUTSIDE_CUES_MAX} actions already wait for the next tick"
             ));
         }
         self.waiting.push_back((text.to_owned(), action));

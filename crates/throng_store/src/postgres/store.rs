@@ -266,7 +266,7 @@ impl PostgresTables<'_> {
     fn fault_of(&self, batch: &SaveBatch, save: &PlayerSave) -> Option<StoreError> {
         let mut written = batch.values(save).filter(|(_, value)| value.is_some());
         let (unknown, _) = written.find(|(id, _)| !self.encodings.contains_key(id))?;
-        let cause = format!("attribute {unknown} was not said to be one when it was opened");
+        let cause = format!("attribute {unknown} is not registered in this store");
         Some(self.named.fault(StoreFault::Attributes, cause))
     }
 

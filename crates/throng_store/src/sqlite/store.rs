@@ -418,7 +418,7 @@ impl Tables<'_> {
                 continue;
             };
             let Some(&encoding) = self.encodings.get(&id) else {
-                let cause = format!("attribute {id} was not said to be one when it was opened");
+                let cause = format!("attribute {id} is not registered in this store");
                 return Err(self.named.fault(StoreFault::Attributes, cause));
             };
             let statement = "INSERT INTO value (player, attribute, value) VALUES (?1, ?2, ?3)
