@@ -587,7 +587,7 @@ fn what_is_warned_of_is_wrong_where_that_is_asked_for() {
     );
     let file = folder.write("doubtful.ron", doubtful);
     let words = [
-        "`clients` does nothing here: a `npc` is no player",
+        "`clients` has no effect: a `npc` is not a player",
         "this cue never runs: the scenario ends at 2 s, found 7",
         "nothing can exercise this expectation: no object walks",
         "expected an area within the 20 m × 20 m of scene `a`, found one from (99, 5) to (99, 5)",
