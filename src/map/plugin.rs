@@ -76,7 +76,7 @@ fn tell_misfit(inserted: On<Insert<SceneMap>>, scenes: Query<(&Scene, &SceneMap)
     // Sides that are no whole number of tiles leave less than one over.
     if (scene_m - map_m).cmpge(Vec2::splat(map.tile_m)).any() {
         let scene = scene.id().0;
-        warn!(scene, %scene_m, %map_m, "the map is smaller than its scene: there is no path beyond it");
+        warn!(scene, %scene_m, %map_m, "map smaller than its scene: no paths beyond the map");
     }
 }
 

@@ -339,15 +339,13 @@ fn open_modes(
         return;
     }
     let Some(time) = time else {
-        error!(
-            "no mode of matchmaking is open: expected bevy_time's `TimePlugin`, found no `Time<Fixed>`"
-        );
+        error!("matchmaking disabled: `Time<Fixed>` not found; add `bevy_time::TimePlugin`");
         return;
     };
     match Matchmaker::new(&settings.modes, tick_mhz(&time) as f64 / 1000.0) {
         Ok(opened) => *matchmaker = opened,
         // The app plays on without battles; what is wrong with its numbers is the embedder's to mend.
-        Err(reason) => error!(%reason, "no mode of matchmaking is open"),
+        Err(error) => error!(%error, "matchmaking disabled: invalid mode settings"),
     }
 }
 
@@ -406,7 +404,7 @@ fn queue_tickets(
             }
             Err(error) => {
                 stats.queue_refused += 1;
-                debug!(%error, "party not queued");
+                debug!(party = %ticket.party, %error, "ticket refused");
                 refused.write(TicketRefused {
                     party: ticket.party,
                     error,
@@ -447,7 +445,7 @@ fn cancel_tickets(
             }
             Err(error) => {
                 stats.cancel_refused += 1;
-                debug!(%error, "party not cancelled");
+                debug!(%party, %error, "cancellation refused");
                 refused.write(TicketRefused { party, error });
             }
         }
@@ -519,7 +517,7 @@ fn answer_matches(
         };
         if let Err(error) = answered {
             stats.answer_refused += 1;
-            debug!(%error, "answer ignored");
+            debug!(%player, %error, "match response ignored");
         }
     }
 }
@@ -537,7 +535,7 @@ fn watch_rooms(
         };
         if let Err(error) = matchmaker.watch(party, player) {
             stats.watch_refused += 1;
-            debug!(%error, "player does not watch");
+            debug!(%player, %error, "spectate request refused");
         }
     }
 }

@@ -88,6 +88,6 @@ pub enum SessionRefused {
     #[error("the server is full: {0} sessions are open")]
     Full(usize),
     /// Too many connected since the last tick.
-    #[error("{0} connections wait for the next tick already")]
+    #[error("too many new connections in one tick ({0})")]
     Crowded(usize),
 }

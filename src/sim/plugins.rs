@@ -50,7 +50,7 @@ pub fn finish(app: &App) {
         world.contains_resource::<Time<Virtual>>() && world.contains_resource::<Time<Fixed>>();
     assert!(
         has_clock,
-        "throng's plugins expected `bevy_time::TimePlugin` in the app: without it no tick runs"
+        "throng needs `bevy_time::TimePlugin`: add it to the app, no tick runs without it"
     );
 }
 

@@ -26,7 +26,7 @@ pub enum WorldError {
     },
     /// The entity asks for a place in a scene and is an object already.
     #[error(
-        "entity {entity} is object {} of scene {} already: `change_scene` moves it",
+        "entity {entity} is already object {} of scene {}: use `change_scene` to move it",
         object.id, object.scene.0
     )]
     AlreadyAnObject {
@@ -36,7 +36,7 @@ pub enum WorldError {
         object: ObjectRef,
     },
     /// The entity asks for a place in a scene and does not say where.
-    #[error("entity {entity} has no place in scene {}: expected a `Position` beside `Object::in_scene`", scene.0)]
+    #[error("entity {entity} has no position in scene {}: add `Position` with `Object::in_scene`", scene.0)]
     NoPosition {
         /// The entity that asked.
         entity: Entity,
@@ -45,7 +45,7 @@ pub enum WorldError {
     },
     /// The entity asks for a place in a scene and does not say what it is.
     #[error(
-        "entity {entity} has no kind in scene {}: expected `Player` or `Npc` beside `Object::in_scene`, or `of_kind` after it",
+        "entity {entity} has no kind in scene {}: add `Player` or `Npc`, or call `of_kind` on `Object::in_scene`",
         scene.0
     )]
     NoKind {
@@ -58,7 +58,7 @@ pub enum WorldError {
     #[error("no object kind with number {}: register it with `ObjectKinds` first", .0.0)]
     NoSuchKind(KindId),
     /// The scene holds as many objects as it can.
-    #[error("scene {} is full: it holds at most {max_objects} objects", scene.0)]
+    #[error("scene {} is full: at most {max_objects} objects (`SceneSpec::max_objects`)", scene.0)]
     SceneFull {
         /// The scene that has no id left.
         scene: SceneId,
@@ -80,7 +80,7 @@ pub enum WorldError {
     },
     /// A scene cannot be opened with these values.
     #[error(
-        "a scene of {size_m} m with {max_objects} objects at most: expected a positive size and 1 to 1048576 objects"
+        "invalid scene of {size_m} m with at most {max_objects} objects: expected a positive size and 1 to 1048576 objects"
     )]
     BadScene {
         /// The size asked for.
@@ -89,9 +89,7 @@ pub enum WorldError {
         max_objects: u32,
     },
     /// Whoever was to move an object to another scene left it where it was.
-    #[error(
-        "object of entity {entity} is not in the scene of entity {scene}, to which it was to be moved"
-    )]
+    #[error("scene change failed: entity {entity} is not in the scene of entity {scene}")]
     NotMoved {
         /// The entity of the object.
         entity: Entity,

@@ -54,13 +54,13 @@ pub enum PartyError {
         max: usize,
     },
     /// The party does not exist, or has ended.
-    #[error("no party with number {}", .0.0)]
+    #[error("party {} does not exist", .0.0)]
     Absent(PartyId),
     /// The party has five members.
     #[error("party {} is full: it has five members", .0.0)]
     Full(PartyId),
     /// The player is in a party already.
-    #[error("player {} is in party {} already", player.0, party.0)]
+    #[error("player {} is already in party {}", player.0, party.0)]
     Member {
         /// The player that was to join.
         player: PlayerId,
@@ -229,7 +229,7 @@ fn player_came(mut world: DeferredWorld, context: HookContext) {
         let before = players.0.insert(player, entity);
         if let Some(before) = before.filter(|&before| before != entity) {
             let player = player.0;
-            warn!(player, %before, now = %entity, "two objects bear the id of one player: the later is taken for the player");
+            warn!(player, %before, now = %entity, "player id on two objects: the newer object is used");
         }
     }
     if let Some(party) = world

@@ -149,7 +149,7 @@ impl ObjectCommandsExt for Commands<'_, '_> {
     fn teleport(&mut self, entity: Entity, to: Vec2) {
         self.queue(move |world: &mut World| {
             if let Err(error) = teleport(world, entity, to) {
-                warn!(%entity, %error, "not teleported");
+                warn!(%entity, %error, "teleport failed");
             }
         });
     }
@@ -157,7 +157,7 @@ impl ObjectCommandsExt for Commands<'_, '_> {
     fn change_scene(&mut self, entity: Entity, scene: Entity, to: Vec2) {
         self.queue(move |world: &mut World| {
             if let Err(error) = change_scene(world, entity, scene, to) {
-                warn!(%entity, %scene, %error, "no change of scene");
+                warn!(%entity, %scene, %error, "scene change failed");
             }
         });
     }
@@ -195,7 +195,7 @@ fn answer(world: &mut World, entity: Entity) {
             }
         }
         Err(error) => {
-            warn!(%entity, %scene, %error, "no place for an entity");
+            warn!(%entity, %scene, %error, "object not spawned");
             world.write_message(SpawnRefused {
                 entity,
                 scene,
@@ -323,7 +323,7 @@ mod tests {
             .iter()
             .map(|told| told.error.to_string())
             .collect();
-        assert!(texts[0].contains("expected a `Position`"), "{texts:?}");
+        assert!(texts[0].contains("add `Position`"), "{texts:?}");
         assert!(texts[1].contains("`Player` or `Npc`"), "{texts:?}");
         assert!(texts[2].contains("outside scene 0"), "{texts:?}");
         assert!(texts[3].contains(&nothing.to_string()), "{texts:?}");
@@ -366,7 +366,7 @@ mod tests {
         let mut object = app.world_mut().entity_mut(entity);
         object.insert(Object::in_scene(scene));
         let error = refused(&app)[0].error.to_string();
-        assert!(error.contains("object 1 of scene 0 already"), "{error}");
+        assert!(error.contains("already object 1 of scene 0"), "{error}");
         app.update();
         assert_eq!(id_and_kind(&app, entity), (1, KindId::NPC));
         assert!(app.world().get::<ObjectRequest>(entity).is_none());

@@ -138,7 +138,7 @@ fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is
         ),
         (
             vec!["tick", "--threads", "1,2"],
-            "several numbers of --threads are for `tick` with --players",
+            "several values of --threads need `tick` with --players",
         ),
         (
             vec!["outbox", "--baseline", "none.json"],
@@ -163,7 +163,7 @@ fn what_says_nothing_to_a_system_or_is_no_baseline_is_refused_before_anything_is
         ),
         (
             vec!["outbox", "--peers", &rows],
-            "--peers is for --report and --readme",
+            "--peers needs --report or --readme",
         ),
         (
             vec!["outbox", "--report", "now.html", "--peers", &broken],

@@ -539,7 +539,7 @@ fn a_cue_from_outside_is_checked_and_runs_in_the_next_tick() {
             run.cue("Free(rect_tiles: (150, 150, 4, 5))").unwrap();
         }
         let told = run.cue("Free(rect_tiles: (150, 150, 4, 5))").unwrap_err();
-        assert!(told.contains("wait for the next tick"), "{told}");
+        assert!(told.contains("already wait for the next tick"), "{told}");
         run.step().unwrap();
     }
     assert_eq!(run.take_cue_outcomes().len(), OUTSIDE_CUES_MAX);

@@ -47,7 +47,7 @@ fn stopped_bench(arguments: &[&str]) -> Told {
     let mut err = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
     // What it measures is told when it listens already.
-    while !said.contains("measuring tick") {
+    while !said.contains("benchmark started") {
         let read = err.read_line(&mut said).expect("it is UTF-8");
         assert!(read > 0, "it ended: {said}");
     }

@@ -260,7 +260,7 @@ fn a_connection_that_is_cut_in_a_save_is_opened_again_and_the_save_is_done_once(
     holder.say("ROLLBACK");
     let error = first.unwrap_err();
     assert_eq!(error.fault, StoreFault::Unreachable, "{error}");
-    for when in ["the store is back", "done before"] {
+    for when in ["store reconnected", "done before"] {
         let Ok(StoreReport::Saved(outcome)) = supervisor.work(&save, 10_000) else {
             panic!("{when}");
         };
@@ -433,7 +433,7 @@ fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
         let told = throng(&["db", action, &url]);
         assert_eq!((told.code, told.out.as_str()), (2, ""));
         assert!(
-            told.err.contains("schema is 99") && told.err.contains("test_db"),
+            told.err.contains("schema version 99") && told.err.contains("test_db"),
             "{}",
             told.err
         );

@@ -295,7 +295,7 @@ fn browsers_find_a_page_that_walks_in() {
     assert_eq!(served["web"]["answered"], 2, "{served}");
     let told = throng(&["serve", "--web", "0.0.0.0:0"]);
     assert!(
-        told.code == 2 && told.err.contains("expected --key"),
+        told.code == 2 && told.err.contains("pass --key FILE"),
         "{}",
         told.err
     );
@@ -317,7 +317,7 @@ fn a_key_that_everybody_knows_is_for_loopback_alone() {
     ] {
         let told = throng(arguments);
         assert_eq!(told.code, 2, "{}", told.err);
-        assert!(told.err.contains("expected --key"), "{}", told.err);
+        assert!(told.err.contains("pass --key FILE"), "{}", told.err);
     }
     let told = throng(&["token", "--player", "7", "--server", "127.0.0.1:7000"]);
     assert_eq!((told.code, told.out.trim().len()), (0, 4_096));

@@ -95,7 +95,7 @@ const FAULTY: [(&str, &str); 27] = [
     ),
     ("Cancel(mode: \"q\", parties: 1)", "0 parties wait in `q`"),
     ("Login(tag: \"people\")", "0 players of `people` are out"),
-    ("Login(tag: \"rats\")", "no player bears the tag `rats`"),
+    ("Login(tag: \"rats\")", "tag `rats` matches no player"),
     (
         "Logout(tag: \"people\", count: 30)",
         "expected 30, found that 10 players of `people` are there",
@@ -118,11 +118,11 @@ const FAULTY: [(&str, &str); 27] = [
     ),
     (
         "Possess(tag: \"people\", of: \"rats\")",
-        "`rats`: expected 10 that nobody controls, found 5",
+        "`rats`: 5 uncontrolled objects, expected 10",
     ),
     (
         "Spectate(tag: \"people\", follow: \"late\")",
-        "`late`: expected somebody to watch, found nobody else",
+        "`late`: no other player to spectate",
     ),
     (
         "Release(tag: \"people\")",
@@ -131,11 +131,11 @@ const FAULTY: [(&str, &str); 27] = [
     ("Reopen", "the server is open already"),
     (
         "SetBehaviour(tag: \"late\", behaviour: Wander(radius_m: 1))",
-        "nobody bears the tag `late`",
+        "tag `late` matches no object",
     ),
     (
         "Gather(tag: \"late\", at: Point(center_m: (1, 1)))",
-        "nobody bears the tag `late`",
+        "tag `late` matches no object",
     ),
     (
         "Spawn(kind: \"player\", count: 30)",
@@ -553,7 +553,7 @@ const WRONG: [(&str, &str); 3] = [
     ("scenes: [Scene(name: \"a\", cell_m: 0)],", "cell_m from 1"),
     (
         "expect: [Counter(name: \"path.found\", at_least: 1)],",
-        "unknown figure `path.found`, did you mean `paths.found`?",
+        "unknown counter `path.found`, did you mean `paths.found`?",
     ),
 ];
 
@@ -587,9 +587,9 @@ fn what_is_warned_of_is_wrong_where_that_is_asked_for() {
     );
     let file = folder.write("doubtful.ron", doubtful);
     let words = [
-        "`clients` does nothing here: a `npc` is no player",
+        "`clients` has no effect: a `npc` is not a player",
         "this cue never runs: the scenario ends at 2 s, found 7",
-        "nothing can exercise this expectation: nobody walks",
+        "nothing can exercise this expectation: no object walks",
         "expected an area within the 20 m × 20 m of scene `a`, found one from (99, 5) to (99, 5)",
     ];
     for (arguments, code, kind) in [

@@ -147,7 +147,7 @@ export class Reassembler {
             return { header, messages: this.takePart(reader, header.epoch, before) };
         }
         if (before !== null) {
-            throw new WireError(`message ${before.number} is not whole, and its next part is missing`);
+            throw new WireError(`fragmented message ${before.number} incomplete: another message followed on its channel`);
         }
         return { header, messages: reader.rest() };
     }
@@ -160,7 +160,7 @@ export class Reassembler {
         }
         const pending = before ?? { epoch, number, bytes: new Uint8Array(length), held: 0 };
         if (pending.number !== number || pending.bytes.length !== length || pending.held !== offset) {
-            throw new WireError(`a part of message ${number} from byte ${offset} on, expected byte ${pending.held} of message ${pending.number}`);
+            throw new WireError(`fragment of message ${number} at offset ${offset}, expected offset ${pending.held} of message ${pending.number}`);
         }
         if (bytes.length === 0 || offset + bytes.length > length) {
             throw new WireError(`a part of ${bytes.length} bytes, where ${length - offset} are left`);

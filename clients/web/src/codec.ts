@@ -22,7 +22,7 @@ export class Reader {
   private skip(count: number): number {
     const from = this.at;
     if (from + count > this.bytes.length) {
-      throw new WireError(`byte ${this.bytes.length}: the message ends, ${from + count - this.bytes.length} more bytes were expected`);
+      throw new WireError(`byte ${this.bytes.length}: message truncated, ${from + count - this.bytes.length} more bytes expected`);
     }
     this.at = from + count;
     return from;

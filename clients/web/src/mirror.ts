@@ -119,7 +119,7 @@ export class Mirror {
       if (message.kind === "scene") {
         this.epoch = header.epoch;
       } else if (header.epoch !== this.epoch) {
-        throw new WireError(`epoch ${header.epoch}, expected ${this.epoch} or a new scene`);
+        throw new WireError(`epoch ${header.epoch} without a Scene message, expected epoch ${this.epoch}`);
       }
       this.apply(message, widen(this.tick, header.tick), header);
     }
@@ -197,7 +197,7 @@ export class Mirror {
     const object = this.objects.get(message.id);
     const isKnown = object?.generation === message.generation;
     if (!isKnown && isReliable) {
-      throw new WireError(`object ${message.id} (generation ${message.generation}) is not known`);
+      throw new WireError(`message about object ${message.id} (generation ${message.generation}), which has no snapshot`);
     }
     const motionTick = heldAt(message.motion, tick);
     if (object !== undefined && isKnown && motionTick > object.motionTick) {
@@ -223,7 +223,7 @@ export class Mirror {
     }
     const remote = this.remotes.get(key);
     if (remote === undefined) {
-      throw new WireError(`object ${id} of scene ${scene} (generation ${generation}) was not told of`);
+      throw new WireError(`message about unseen object ${id} of scene ${scene} (generation ${generation}), which was never sent`);
     }
     if (message.kind === "remoteDelta") {
       set(remote.attributes, message.attributes);
@@ -235,7 +235,7 @@ export class Mirror {
   private known({ id, generation }: { id: number; generation: number }): MirrorObject {
     const object = this.objects.get(id);
     if (object?.generation !== generation) {
-      throw new WireError(`object ${id} (generation ${generation}) is not known`);
+      throw new WireError(`message about object ${id} (generation ${generation}), which has no snapshot`);
     }
     return object;
   }

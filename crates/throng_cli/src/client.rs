@@ -311,7 +311,10 @@ impl ClientCommand {
             let visitor = &mut company.visitors[nth];
             match mishap {
                 Mishap::Rebind => visitor.client.rebind().map_err(|error| {
-                    Failure::new(format!("no other socket for client {}: {error}", nth + 1))
+                    Failure::new(format!(
+                        "could not open another socket for client {}: {error}",
+                        nth + 1
+                    ))
                 })?,
                 Mishap::Restart => {
                     let before = visitor.past();
@@ -329,8 +332,12 @@ impl ClientCommand {
         let times = (TOKEN_S, self.timeout.ceil() as i32);
         let token = issue(player, vec![self.connect], times, key)?;
         let client = UdpClient::connect(token, EndpointSettings::default());
-        let client = client
-            .map_err(|error| Failure::new(format!("no socket for client {}: {error}", nth + 1)))?;
+        let client = client.map_err(|error| {
+            Failure::new(format!(
+                "could not open a socket for client {}: {error}",
+                nth + 1
+            ))
+        })?;
         let client = match self.link.model() {
             Some(link) => client.behind(link, self.link.seed ^ player.rotate_left(32)),
             None => client,

@@ -41,7 +41,7 @@ pub(super) fn write(
         stream.write_all(&row).map_err(|error| failed(&error))?;
     }
     stream.finish().map_err(|error| failed(&error))?;
-    tracing::info!("wrote {} of {width} × {height} pixels", output.display());
+    tracing::info!(file = %output.display(), width, height, "image written");
     Ok(())
 }
 

@@ -25,7 +25,7 @@ pub(super) fn check_outputs(inputs: &[RunFile], outputs: &[RunFile]) -> Result<(
         for other in others {
             if is_same_file(output.path, other.path) {
                 return Err(Failure::new(format!(
-                    "expected a file of its own for {}, found `{}`, which is {} as well",
+                    "two outputs in one file: {} is `{}`, which is {} as well",
                     output.name,
                     output.path.display(),
                     other.name,

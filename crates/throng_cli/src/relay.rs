@@ -183,7 +183,7 @@ fn read(
                 Ok((length, from)) => take(from, &buffer[..length]),
                 // Nobody is at the other end, for now.
                 Err(error) => {
-                    tracing::debug!(%error, "nothing came");
+                    tracing::debug!(%error, "datagram receive failed");
                     tokio::time::sleep(LOOK_EVERY).await;
                 }
             }

@@ -284,7 +284,7 @@ impl Serve {
         if is_open && token.is_none() {
             if quiet {
                 return Err(Failure::new(
-                    "--inspect beyond loopback needs --inspect-token with --quiet: one that is made would not be told",
+                    "--quiet with --inspect on a public address needs --inspect-token: a generated token would not be printed",
                 ));
             }
             let key = SecretKey::random().map_err(|error| Failure::new(error.to_string()))?;
@@ -419,7 +419,7 @@ impl Visitors {
         let mut specs = (0..).map_while(|nth| crowds.spec(CrowdId(nth)));
         let Some(spec) = specs.find(is_player) else {
             return Err(Failure::new(
-                "the scenario has no crowd of players, expected one: who connects gets a body like theirs",
+                "the scenario has no crowd of players: connected players are spawned like those of the first one",
             ));
         };
         let spec = CrowdSpec {
@@ -488,7 +488,7 @@ impl Visitors {
                     control(world, client, entity);
                 }
                 Err(error) => {
-                    tracing::warn!(player = player.0, %error, "a player has no body");
+                    tracing::warn!(player = player.0, %error, "player not spawned");
                 }
             }
         }

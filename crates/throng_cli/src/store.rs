@@ -98,7 +98,9 @@ impl RunStore {
             app.world_mut()
                 .resource_mut::<Directory>()
                 .open(source)
-                .unwrap_or_else(|error| tracing::error!("{error}"));
+                .unwrap_or_else(|error| {
+                    tracing::error!(%error, "store not opened: players will not be saved");
+                });
             if let Some(log) = log {
                 // It writes to its file alone.
                 let write = move |saved: MessageReader<PlayersSaved>| acknowledge(&log, saved);
@@ -159,7 +161,7 @@ fn server(_address: &str, name: &str) -> Result<StoreAddress, Failure> {
 fn source_of(url: &str) -> Result<Box<dyn StoreSource>, Failure> {
     match StoreAddress::of(url, "--store")? {
         StoreAddress::File(path) if path == Path::new(":memory:") => Err(Failure::new(
-            "--store: expected a file, found `:memory:`, which nobody could read afterwards",
+            "--store: expected a file, found `:memory:`, which is lost when the program ends",
         )),
         StoreAddress::File(path) => Ok(Box::new(SqliteSource::new(path))),
         #[cfg(feature = "postgres")]
@@ -183,7 +185,7 @@ fn acknowledge(log: &Mutex<BufWriter<File>>, mut saved: MessageReader<PlayersSav
         }
         line.push('\n');
         if let Err(error) = log.write_all(line.as_bytes()).and_then(|()| log.flush()) {
-            tracing::error!(%error, "what was saved could not be written down");
+            tracing::error!(%error, "acknowledgement log not written");
         }
     }
 }

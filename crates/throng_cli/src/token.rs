@@ -59,7 +59,7 @@ impl KeyFile {
             return match elsewhere {
                 None => Ok(SecretKey::INSECURE),
                 Some(server) => Err(Failure::new(format!(
-                    "{server} is not on loopback: expected --key FILE, since without it everybody knows the key"
+                    "{server} is not a loopback address: pass --key FILE; the built-in test key is public"
                 ))),
             };
         };

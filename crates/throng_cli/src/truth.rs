@@ -55,7 +55,7 @@ impl TruthTeller {
             |what: &dyn std::fmt::Display| Failure::new(format!("--truth {address}: {what}"));
         if !address.ip().is_loopback() {
             return Err(named(
-                &"expected an address on loopback, since whoever asks is told",
+                &"expected a loopback address: the mirror check has no authentication",
             ));
         }
         let listener = TcpListener::bind(address).map_err(|error| named(&error))?;
@@ -65,7 +65,7 @@ impl TruthTeller {
             // One after the other: whoever asks is a test.
             for stream in listener.incoming().flatten() {
                 if let Err(error) = hear(&stream, &ask) {
-                    tracing::debug!(%error, "whoever asked for the truth is gone");
+                    tracing::debug!(%error, "mirror check reply not sent");
                 }
             }
         });

@@ -409,7 +409,7 @@ pub enum TicketError {
         roles: u32,
     },
     /// A player is listed twice in one party.
-    #[error("party {party}: expected distinct members, found player {player} twice")]
+    #[error("party {party}: player {player} is listed twice")]
     MemberTwice {
         /// The party that was refused.
         party: TicketParty,
@@ -427,9 +427,7 @@ pub enum TicketError {
         modes: usize,
     },
     /// A player waits already, in whatever mode.
-    #[error(
-        "party {party}: expected players who are not queued, found player {player} of queued party {queued_in}"
-    )]
+    #[error("party {party}: player {player} is already queued in party {queued_in}")]
     PlayerQueued {
         /// The party that was refused.
         party: TicketParty,
@@ -439,15 +437,13 @@ pub enum TicketError {
         queued_in: TicketParty,
     },
     /// The party waits already, in whatever mode.
-    #[error("party {party}: expected a party that is not queued, found it queued")]
+    #[error("party {party} is already queued")]
     PartyQueued {
         /// The party that was refused.
         party: TicketParty,
     },
     /// A player let a proposed match fail not long ago.
-    #[error(
-        "party {party}: expected players who may queue, found player {player} barred until tick {until_tick}"
-    )]
+    #[error("party {party}: player {player} has a decline penalty until tick {until_tick}")]
     Barred {
         /// The party that was refused.
         party: TicketParty,
@@ -457,7 +453,7 @@ pub enum TicketError {
         until_tick: u64,
     },
     /// The mode's queue is at its limit.
-    #[error("party {party}: expected room in the queue, found it full at {tickets_max} tickets")]
+    #[error("party {party}: queue full ({tickets_max} tickets)")]
     QueueFull {
         /// The party that was refused.
         party: TicketParty,
@@ -465,25 +461,25 @@ pub enum TicketError {
         tickets_max: u32,
     },
     /// A cancellation of a party that does not wait.
-    #[error("party {party}: expected a queued party, found none")]
+    #[error("party {party} is not queued")]
     NotQueued {
         /// The party that was asked for.
         party: TicketParty,
     },
     /// A wish to watch where nobody can, or nobody else.
-    #[error("party {party}: expected a room with a seat for a spectator, found none")]
+    #[error("party {party}: no room with a free spectator seat")]
     NoSeat {
         /// The party whose room it is.
         party: TicketParty,
     },
     /// An answer by a player to whom no match is proposed.
-    #[error("player {player}: expected a match to answer, found none")]
+    #[error("player {player}: no proposed match to accept or decline")]
     NothingProposed {
         /// The player who answered.
         player: TicketPlayer,
     },
     /// A cancellation by a player who is no member of the party.
-    #[error("party {party}: expected a cancellation by a member, found player {player}")]
+    #[error("party {party}: player {player} is not a member and cannot cancel it")]
     NotAMember {
         /// The party that was to be cancelled.
         party: TicketParty,

@@ -13,16 +13,16 @@ pub enum StoreFault {
     #[error("read-only")]
     ReadOnly,
     /// There is no room left.
-    #[error("no room left")]
+    #[error("disk full")]
     Full,
     /// What it holds cannot be right.
     #[error("corrupted")]
     Corrupt,
     /// It is something else than a store of players.
-    #[error("expected a store of players, found something else")]
+    #[error("not a player store; choose another file or an empty database")]
     Foreign,
     /// A later version of the program wrote it.
-    #[error("written by a newer version: its schema is {found}, at most {known} is known")]
+    #[error("schema version {found} is newer than {known}, the newest that this program supports")]
     Newer {
         /// The number of its schema.
         found: i64,
@@ -30,13 +30,13 @@ pub enum StoreFault {
         known: i64,
     },
     /// An attribute means something else in it than in the game.
-    #[error("an attribute means something else in it")]
+    #[error("an attribute has another name or encoding in the store")]
     Attributes,
     /// It does not take a value, whoever's it is; what else it was to save it takes.
-    #[error("a value that it does not take")]
+    #[error("value rejected")]
     Value,
     /// It cannot be reached, or broke off in the middle.
-    #[error("out of reach")]
+    #[error("unreachable")]
     Unreachable,
 }
 
@@ -68,7 +68,7 @@ pub enum DirectoryError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The player is live on another server, or was on one that ended without a word: then its lease runs out by itself.
-    #[error("player {} is live on server `{server}`, by a lease for {left_ms} ms more", player.0)]
+    #[error("player {} is live on server `{server}`; its lease expires in {left_ms} ms", player.0)]
     Leased {
         /// Whose record was asked for.
         player: PlayerId,
@@ -78,7 +78,7 @@ pub enum DirectoryError {
         left_ms: u64,
     },
     /// The store took longer than [`deadline_ms`](super::LedgerSettings::deadline_ms), or a look longer than its own.
-    #[error("player {}: no answer from the store within {deadline_ms} ms", player.0)]
+    #[error("player {}: store request timed out after {deadline_ms} ms", player.0)]
     Late {
         /// Whose record was asked for.
         player: PlayerId,
@@ -86,7 +86,7 @@ pub enum DirectoryError {
         deadline_ms: u64,
     },
     /// The store is behind by so many players that nobody else is let in.
-    #[error("player {}: {unsaved} players wait to be saved, at most {max} may", player.0)]
+    #[error("player {} not loaded: save backlog full ({unsaved} of {max} players)", player.0)]
     Behind {
         /// Whose record was asked for.
         player: PlayerId,
@@ -96,7 +96,7 @@ pub enum DirectoryError {
         max: usize,
     },
     /// There are as many players as there may be.
-    #[error("player {}: {held} players are here or on their way, at most {max} may be", player.0)]
+    #[error("player {} not loaded: player limit reached ({held} of {max})", player.0)]
     Full {
         /// Whose record was asked for.
         player: PlayerId,
@@ -106,7 +106,7 @@ pub enum DirectoryError {
         max: usize,
     },
     /// Too many look-ups wait for the store.
-    #[error("player {}: {waiting} look-ups wait, at most {max} may", player.0)]
+    #[error("player {}: too many pending lookups ({waiting} of {max})", player.0)]
     Looks {
         /// Whose record was asked for.
         player: PlayerId,
@@ -116,13 +116,13 @@ pub enum DirectoryError {
         max: usize,
     },
     /// The store gave fewer answers than it was asked for.
-    #[error("player {}: the store gave no answer", player.0)]
+    #[error("player {}: the store stopped before it replied", player.0)]
     NoAnswer {
         /// Whose record was asked for.
         player: PlayerId,
     },
     /// There is one already; it has to be closed before another is used.
-    #[error("a store is open already")]
+    #[error("a store is already open")]
     AlreadyOpen,
     /// No store was opened.
     #[error("no store is open")]

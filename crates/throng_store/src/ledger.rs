@@ -421,7 +421,8 @@ impl Ledger {
         for (player, error) in outcome.faults {
             error!(
                 player = player.0,
-                "what is to be saved cannot be kept: {error}"
+                %error,
+                "player not saved: the store rejected a value"
             );
         }
         for player in outcome.refused {
@@ -479,7 +480,7 @@ impl Ledger {
             error!(
                 player = player.0,
                 epoch = hold.epoch,
-                "nothing more is saved of the player: its lease is another server's, or it cannot be kept, or that is so of one that it dealt with"
+                "player no longer saved: its lease was lost, or its save or one tied to it was rejected"
             );
             let is_here = hold.state == HoldState::Live;
             if is_here {

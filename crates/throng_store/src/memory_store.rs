@@ -145,7 +145,7 @@ impl Store for MemoryStore {
             Some(StoreError {
                 store: "in memory".to_owned(),
                 fault: StoreFault::Attributes,
-                cause: format!("attribute {} was not said to be one", unknown.0),
+                cause: format!("attribute {} is not registered in this store", unknown.0),
             })
         };
         let refused = if is_done {

@@ -107,10 +107,10 @@ impl Drop for StoreThread {
             thread.thread().unpark();
             if self.end.recv_timeout(self.end_within) == Err(RecvTimeoutError::Timeout) {
                 error!(
-                    "the store does not answer: its thread is left behind, and what it was asked last may not be saved"
+                    "store thread not joined: the store does not respond; the last request may be lost"
                 );
             } else if thread.join().is_err() {
-                error!("the store's thread panicked: what it was asked last may not be saved");
+                error!("store thread panicked: the last request may be lost");
             }
         }
     }
@@ -157,7 +157,7 @@ impl StoreWorker {
         let mut renewal = None;
         loop {
             if self.gives_up.load(Ordering::Relaxed) {
-                warn!("the server ends, and what the store did not take is lost");
+                warn!("pending save abandoned: the server stops before the store recovers");
                 return None;
             }
             let pause = Duration::from_millis(self.supervisor.pause_ms(self.now_ms()).max(1));

@@ -129,7 +129,7 @@ impl StoreSupervisor {
         match attempt.unwrap_or_else(|_| Err(self.panicked())) {
             Ok(report) => {
                 if self.last_error.take().is_some() {
-                    info!(store = ?self.source, "the store is back");
+                    info!(store = ?self.source, "store reconnected");
                 }
                 self.pause_ms = PAUSE_MS.0;
                 Ok(report)
@@ -137,7 +137,7 @@ impl StoreSupervisor {
             Err(error) => {
                 // Told once for each thing that goes wrong, and not at every attempt.
                 if self.last_error.as_ref() != Some(&error) {
-                    error!("{error}; saves wait, and logins are refused, until it is back");
+                    error!(store = ?self.source, %error, "store failed: saves wait and logins are refused until it recovers");
                 }
                 self.store = None;
                 self.not_before_ms = now_ms.saturating_add(self.pause_ms);
@@ -158,7 +158,7 @@ impl StoreSupervisor {
         StoreError {
             store: format!("{:?}", self.source),
             fault: StoreFault::Unreachable,
-            cause: "it panicked".to_owned(),
+            cause: "the store panicked".to_owned(),
         }
     }
 

@@ -80,7 +80,7 @@ pub enum ViewError {
     },
     /// The two are in different scenes.
     #[error(
-        "expected an object of scene {}, where viewer {} is, found object {} of scene {}",
+        "viewer and object are in different scenes: scene {} has viewer {}, object {} is in scene {}",
         viewer.scene.0, viewer.id, object.id, object.scene.0
     )]
     OtherScene {
@@ -91,7 +91,7 @@ pub enum ViewError {
     },
     /// The viewer has as many exceptions as it may have.
     #[error(
-        "viewer {} of scene {} has {max} exceptions, as many as `exceptions_per_viewer_max` allows",
+        "viewer {} of scene {} already has {max} exceptions, the limit of `exceptions_per_viewer_max`",
         viewer.id, viewer.scene.0
     )]
     TooMany {

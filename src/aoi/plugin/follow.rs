@@ -79,13 +79,11 @@ pub(super) fn find_unplaced(
 ) {
     for (entity, sees) in &unplaced {
         if stats.unplaced == 0 {
-            let (has, lacks) = match sees {
-                true => ("Viewer", "sees nobody"),
-                false => ("Viewable", "is seen by nobody"),
-            };
             warn!(
-                "entity {entity} has `{has}` and is no object of a scene, so it {lacks}: expected `Object::in_scene(…)` \
-                 and a `Position` beside it, or `spawn_object`; of further ones `AoiStats::unplaced` tells"
+                %entity,
+                component = if sees { "Viewer" } else { "Viewable" },
+                "entity ignored by the views: it is not an object of a scene; add `Object::in_scene(…)` and a `Position`, \
+                 or use `spawn_object` (first case; `AoiStats::unplaced` counts all)"
             );
         }
         stats.unplaced += 1;
@@ -163,7 +161,12 @@ pub(super) fn follow_comers(
                 let bearers = &mut interest.bearers;
                 bearers.set(object.id(), spawned.entity, object.generation());
             }
-            Err(reason) => error!(id, %reason, "object without views"),
+            Err(error) => error!(
+                scene = object.scene().0,
+                object = id,
+                %error,
+                "object not added to the views: it sees nobody and is not seen"
+            ),
         }
     }
 }
@@ -298,8 +301,12 @@ pub(super) fn locate(
                 if stats.outside == 0 {
                     let (scene, size_m) = (scene.id().0, scene.size_m());
                     warn!(
-                        "object {id} of scene {scene} is at {position} m, outside of it: expected from (0, 0) to {size_m} m; of \
-                         further ones `AoiStats::outside` tells"
+                        scene,
+                        object = id,
+                        %position,
+                        %size_m,
+                        "object outside its scene: expected from (0, 0) to the scene's size in metres (first case; \
+                         `AoiStats::outside` counts all)"
                     );
                 }
                 stats.outside += 1;

@@ -182,8 +182,8 @@ pub(super) fn open_grids(
                 commands.entity(scene_entity).insert(interest);
             }
             // The scene plays on without views; what is wrong with its numbers is the embedder's to mend.
-            Err(reason) => {
-                error!(scene = scene.id().0, name = scene.name(), %reason, "scene without views")
+            Err(error) => {
+                error!(scene = scene.id().0, name = scene.name(), %error, "scene has no views: invalid grid settings")
             }
         }
     }

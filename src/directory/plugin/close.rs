@@ -40,7 +40,10 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
             let unsaved = open.ledger.unsaved();
             directory.part();
             if !is_saved {
-                error!(unsaved, "the store did not take all in time");
+                error!(
+                    unsaved,
+                    "store shutdown timed out: unsaved players are lost"
+                );
             }
             return is_saved;
         }

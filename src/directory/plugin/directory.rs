@@ -134,7 +134,7 @@ impl Directory {
                     elsewhere: Elsewhere::new(settings),
                 });
             }
-            Err(error) => error!(%error, "the store has no thread: nobody is kept"),
+            Err(error) => error!(%error, "store thread failed to start: players will not be saved"),
         }
     }
 }
@@ -165,7 +165,7 @@ impl OpenDirectory {
         if !is_kept && self.late.insert(attribute) {
             error!(
                 attribute,
-                "the attribute was registered after the store was opened: it is not kept"
+                "attribute not saved: registered after the store was opened; register it before"
             );
         }
         is_kept
@@ -289,7 +289,7 @@ impl OpenDirectory {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Err(order) = thread.order(order) {
-            error!("the store's thread has ended: nothing more is saved");
+            error!("store thread ended: players will not be saved");
             if let Some(report) = order.failed(thread_ended()) {
                 self.take(report, now_ms, events);
             }

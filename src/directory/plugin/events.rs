@@ -58,9 +58,9 @@ fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<Player
                 // Told by whoever keeps the store open.
                 DirectoryError::Store(_) => {}
                 DirectoryError::Leased { .. } | DirectoryError::Late { .. } => {
-                    error!(store, "{error}");
+                    error!(store, player = player.0, %error, "player not loaded");
                 }
-                _ => warn!("{error}"),
+                _ => warn!(player = player.0, %error, "player not loaded"),
             }
             if let Some(client) = world.resource::<Sessions>().of(player) {
                 world.write_message(PlayerRefused {
@@ -87,7 +87,7 @@ fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<Player
             stats.expired += 1;
             error!(
                 player = player.0,
-                "the player's lease ran out before the store renewed it: it has to leave"
+                "player disconnected: lease expired before the store renewed it"
             );
             remove(world, player, true);
         }

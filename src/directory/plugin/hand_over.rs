@@ -33,9 +33,9 @@ pub(super) fn tie(world: &mut World, directory: &mut Directory) {
         let [one, other] = players;
         if !open.ledger.tie(one, other, tick) {
             error!(
-                one = one.0,
+                player = one.0,
                 other = other.0,
-                "two players dealt with each other of whom one is not this server's to save"
+                "transfer refused: this server does not hold the lease of both players"
             );
             world.resource_mut::<DirectoryStats>().transfers_refused += 1;
         }

@@ -73,10 +73,10 @@ pub enum InstanceError {
         max: u32,
     },
     /// The host does not want this match to be played in a scene.
-    #[error("the host declined the match")]
+    #[error("the instance host declined the match")]
     Declined,
     /// The host could not open a scene.
-    #[error("the host could not open a scene: {0}")]
+    #[error("the instance host could not open a scene: {0}")]
     Host(String),
     /// The world refused the scene.
     #[error(transparent)]

@@ -273,7 +273,7 @@ fn go_home(
         }
         Err(error) => {
             world.resource_mut::<InstanceStats>().lost += 1;
-            debug!(player = player.0, %error, "a player is not home");
+            debug!(instance = id.0, player = player.0, %error, "player not returned from instance: object despawned");
             // It has no seat here any more, and the match may go on.
             let _ = despawn_object(world, entity);
             world.write_message(InstanceFault {
@@ -310,8 +310,8 @@ pub(super) fn tell_unknown_modes(hosts: Res<InstanceModes>, matchmaker: Res<Matc
         if !open.iter().any(|open| open == mode) {
             warn!(
                 mode,
-                ?open,
-                "hosted in instances, and not a mode of matchmaking"
+                modes = ?open,
+                "instance mode unknown to matchmaking: check its spelling in `InstanceModes`"
             );
         }
     }
@@ -325,7 +325,7 @@ fn hosted(world: &World, found: &Match) -> Option<(InstanceRules, Arc<dyn Instan
 }
 
 fn refuse(world: &mut World, found: &Match, error: InstanceError) {
-    debug!(id = found.id, %error, "a match has no scene");
+    debug!(match_id = found.id, %error, "instance not opened: match refused");
     world.resource_mut::<InstanceStats>().refused += 1;
     world.write_message(InstanceRefused {
         match_id: found.id,
@@ -489,7 +489,7 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
             stats.stayed_out += 1;
             remove_player(world, id, player.into());
             remove_seat(world, id, player);
-            debug!(player = player.0, %error, "a player stays out of its match");
+            debug!(instance = id.0, player = player.0, %error, "player not moved into instance");
             world.write_message(InstanceFault {
                 instance: id,
                 player,

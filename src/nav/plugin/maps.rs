@@ -81,9 +81,9 @@ impl BuildPlan {
     fn build(mut self) -> NavMap {
         if !self.nav_map.is_of(&self.tiles) && !self.tiles.parts().is_empty() {
             let (loaded, refused) = NavMap::from_parts(self.nav_map.diagonal(), &self.tiles);
-            for refused in refused {
+            for error in refused {
                 let (width, height) = (self.tiles.width(), self.tiles.height());
-                warn!(width, height, %refused, "what came with a map is not used but built anew");
+                warn!(width, height, %error, "prepared map section ignored: search data is rebuilt");
             }
             self.nav_map = loaded;
         }

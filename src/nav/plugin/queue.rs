@@ -31,7 +31,10 @@ pub(super) fn take_requests(
     for entity in asked.0.drain(..) {
         // Withdrawn at once, or given to what is no object.
         let Ok(asks) = asking.get(entity) else {
-            debug!(?entity, "path request of no object, or withdrawn");
+            debug!(
+                ?entity,
+                "path request dropped: the entity is not an object, or the request was withdrawn"
+            );
             answers.commands.entity(entity).try_remove::<PathRequest>();
             continue;
         };

@@ -120,7 +120,7 @@ fn take_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> 
             debug!(
                 client = client.0,
                 ?entity,
-                "controlled by nobody: no such session, or no object"
+                "control refused: no such session, or the entity is not an object"
             );
             entity
         }

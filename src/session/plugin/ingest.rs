@@ -212,8 +212,8 @@ fn act_on_taken(world: &mut World, tick: u64, state: &mut IngestState) {
 }
 
 /// One message more was refused.
-fn refused(client: ClientId, fault: MessageFault) -> u64 {
-    debug!(client = client.0, fault, "message refused");
+fn refused(client: ClientId, reason: MessageFault) -> u64 {
+    debug!(client = client.0, reason, "client message refused");
     1
 }
 

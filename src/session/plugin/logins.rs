@@ -21,14 +21,14 @@ pub(super) fn begin_login(
 ) -> Result<(), &'static str> {
     if session.state != SessionState::Connecting {
         world.resource_mut::<SessionStats>().refused += 1;
-        return Err("logged in already, or about to be");
+        return Err("already logged in, or a login is pending");
     }
     let questions_max = world.resource::<SessionSettings>().questions_max as usize;
     if world.resource::<Authentication>().outstanding() >= questions_max {
         world
             .resource_mut::<Sessions>()
             .end(client, LogoutReason::Full);
-        return Err("too many others wait for an answer");
+        return Err("too many pending logins");
     }
     world.resource_mut::<Sessions>().begin_login(client);
     let login = LoginAsked {
@@ -93,7 +93,7 @@ pub(super) fn resume(
     let fault = match with_key(world, |sessions, key| sessions.resume(client, ticket, key)) {
         ReturnAnswer::Resumed | ReturnAnswer::Waits => return Ok(()),
         ReturnAnswer::Refused => "no session of this player has this token",
-        ReturnAnswer::Untimely => "comes back after it said who it is",
+        ReturnAnswer::Untimely => "resume after a login",
     };
     world.resource_mut::<SessionStats>().refused += 1;
     Err(fault)

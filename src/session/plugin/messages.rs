@@ -54,17 +54,17 @@ impl ClientMessageAppExt for App {
         let mut kinds = self.world_mut().get_resource_or_init::<UserMessages>();
         assert!(
             !kinds.0.contains_key(&kind),
-            "client messages of kind {kind} have a type already: give `{}` a kind of its own",
+            "client message kind {kind} is already registered: give `{}` another kind",
             std::any::type_name::<T>()
         );
         let read: ReadUser = Arc::new(|world, (client, player, entity), bytes| {
-            let message = T::read(bytes).ok_or("does not decode")?;
+            let message = T::read(bytes).ok_or("malformed message")?;
             let target = match (message.named(), entity) {
                 (None, _) => None,
                 (Some((id, generation)), Some(own)) => {
                     Some(named_object(world, own, id, generation)?)
                 }
-                (Some(_), None) => return Err("controls nothing, and names an object"),
+                (Some(_), None) => return Err("names an object, but controls none"),
             };
             world.write_message(FromClient {
                 client,
@@ -124,7 +124,7 @@ pub(super) fn hear<'a>(
     let client = inbound.client;
     let session = sessions.settle(client, inbound.number);
     let session = session.ok_or("no such session")?;
-    let message = ClientMessage::decode(&inbound.bytes).map_err(|_| "does not decode")?;
+    let message = ClientMessage::decode(&inbound.bytes).map_err(|_| "malformed message")?;
     let what = match message {
         ClientMessage::Ping { number } => {
             session.player.ok_or(NOT_LOGGED_IN)?;
@@ -191,7 +191,7 @@ const NOT_LOGGED_IN: MessageFault = "not logged in";
 fn controls(session: &Session) -> Result<Option<(PlayerId, Entity)>, MessageFault> {
     let player = session.player.ok_or(NOT_LOGGED_IN)?;
     if session.state == SessionState::Loading {
-        return Err("is not ready");
+        return Err("session not ready");
     }
     Ok(session.controls.map(|entity| (player, entity)))
 }
@@ -205,7 +205,11 @@ fn take_input(
 ) {
     if !session.take_input(input.seq) {
         // On a line that delivers twice or out of order that happens to the most honest client.
-        debug!(client = client.0, seq = input.seq, "late input refused");
+        debug!(
+            client = client.0,
+            seq = input.seq,
+            "input refused: not newer than the last one handled"
+        );
         said.late_inputs += 1;
         return;
     }
@@ -262,12 +266,12 @@ pub(super) fn handle(
             let is_asked = world
                 .resource_mut::<Sessions>()
                 .ready(client, SceneId(scene));
-            is_asked.then_some(()).ok_or("was not asked to be ready")
+            is_asked.then_some(()).ok_or("ready without a request")
         }
         ClientMessage::User { kind, bytes } => {
             let player = session.player.ok_or(NOT_LOGGED_IN)?;
             let read = world.resource::<UserMessages>().0.get(&kind).cloned();
-            let read = read.ok_or("a kind of message that the game has not")?;
+            let read = read.ok_or("unregistered message kind")?;
             read(world, (client, player, session.controls), bytes)
         }
         ClientMessage::Interact {
@@ -287,7 +291,7 @@ pub(super) fn handle(
             }
             Ok(())
         }
-        _ => Err("means nothing now"),
+        _ => Err("not valid in this session state"),
     }
 }
 

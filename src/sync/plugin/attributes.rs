@@ -102,7 +102,7 @@ const fn number_of(name: &str) -> u16 {
 pub enum RegisterError {
     /// The name or number is another's.
     #[error(
-        "attribute `{name}`: another attribute has that name or the number {id}: choose another name, or give a number of its own"
+        "attribute `{name}`: name or number {id} already used by another attribute; choose another name or set the number"
     )]
     Taken {
         /// The name asked for.
@@ -112,7 +112,7 @@ pub enum RegisterError {
     },
     /// Values could be longer than the wire allows.
     #[error(
-        "attribute `{name}`: values of up to {found} bytes, at most {ATTRIBUTE_BYTES_MAX} are allowed"
+        "attribute `{name}`: values of up to {found} bytes, expected at most {ATTRIBUTE_BYTES_MAX}"
     )]
     TooLong {
         /// The attribute's name.
@@ -121,7 +121,7 @@ pub enum RegisterError {
         found: u32,
     },
     /// There are as many as there may be.
-    #[error("attribute `{0}`: there are {ATTRIBUTES_MAX} attributes already")]
+    #[error("attribute `{0}` not registered: limit of {ATTRIBUTES_MAX} attributes reached")]
     TooMany(&'static str),
 }
 

@@ -20,10 +20,10 @@ use crate::world::{Object, Spawned};
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum AudienceError {
     /// The name is another's.
-    #[error("audience `{0}`: an audience with that name is registered already")]
+    #[error("audience `{0}` is already registered")]
     Taken(&'static str),
     /// There are as many as there may be.
-    #[error("audience `{0}`: there are {AUDIENCES_MAX} audiences beside the built-in ones already")]
+    #[error("audience `{0}` not registered: limit of {AUDIENCES_MAX} custom audiences reached")]
     TooMany(&'static str),
 }
 

@@ -68,8 +68,8 @@ fn take_back(
             stats.saves_lost += 1;
             error!(
                 player = ?request.player,
-                "values of an object that is gone are lost: {} others wait for the store already",
-                settings.orphans_max
+                orphans_max = settings.orphans_max,
+                "save dropped: retry queue of despawned objects full"
             );
         }
     }

@@ -156,7 +156,7 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
         let order = ledger.save_order(tick);
         let handed_over = watch.lap_ns();
         let Some(order) = order else {
-            return Err(Failure::new("nothing was to be saved"));
+            return Err(Failure::new("no save was pending"));
         };
         let report = bench.work(order)?;
         let saved = watch.lap_ns();

@@ -78,7 +78,7 @@ fn rows(side: u32, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, Failu
 }
 
 fn unreadable(error: std::io::Error) -> Failure {
-    Failure::new(format!("could not read what was just written: {error}"))
+    Failure::new(format!("could not read the file just written: {error}"))
 }
 
 /// The sum of the bytes, so that none is read for nothing.

@@ -186,7 +186,7 @@ fn small_pools() -> Result<Vec<BenchRow>, Failure> {
 /// A queue held at a number of parties while a hundred heartbeats of 500 matches pass.
 fn held(parties: usize) -> Result<BenchRow, Failure> {
     let failed =
-        |error: &dyn std::fmt::Display| Failure::new(format!("the queue is not held: {error}"));
+        |error: &dyn std::fmt::Display| Failure::new(format!("the queue was not filled: {error}"));
     let mut churn = Churn::new(parties, 1_000, 500).map_err(|error| failed(&error))?;
     let (mut beat, mut us) = (HeartbeatOutcome::default(), Vec::new());
     let mut made = 0;

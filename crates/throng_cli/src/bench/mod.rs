@@ -339,11 +339,11 @@ impl Bench {
             return idle("--readme", "`nav`");
         }
         if self.peers.is_some() && self.report.is_none() && self.readme.is_none() {
-            return Err(Failure::new("--peers is for --report and --readme"));
+            return Err(Failure::new("--peers needs --report or --readme"));
         }
         if self.threads.len() > 1 && self.players.is_empty() {
             return Err(Failure::new(
-                "several numbers of --threads are for `tick` with --players",
+                "several values of --threads need `tick` with --players",
             ));
         }
         Ok(())
@@ -402,7 +402,7 @@ impl Bench {
         let (mut rows, mut stopped) = (Vec::new(), None);
         for (nth, system) in systems.iter().enumerate() {
             calibration.take();
-            tracing::info!("measuring {}", system.name());
+            tracing::info!(system = %system.name(), "benchmark started");
             // Drawn once, so that nothing runs beside what is measured. The tick has bars of its own.
             let bar = progress(systems.len() as u64, &system.name(), quiet);
             if *system != System::Tick {

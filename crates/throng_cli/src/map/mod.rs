@@ -104,11 +104,11 @@ pub(super) fn open(file: &Path) -> Result<TileMap, Failure> {
     let start = Instant::now();
     let map = map::load(file)?;
     tracing::info!(
-        "read {}: {} × {} tiles in {:.1} ms",
-        escaped(&file.to_string_lossy()),
-        map.width(),
-        map.height(),
-        start.elapsed().as_secs_f64() * 1e3
+        file = %escaped(&file.to_string_lossy()),
+        width = map.width(),
+        height = map.height(),
+        ms = start.elapsed().as_secs_f64() * 1e3,
+        "map read"
     );
     Ok(map)
 }
@@ -117,10 +117,11 @@ fn save(file: &Path, map: &TileMap) -> Result<(), Failure> {
     map::save(file, map)?;
     let bytes = std::fs::metadata(file).map_or(0, |found| found.len());
     tracing::info!(
-        "wrote {}: {} × {} tiles, {bytes} bytes",
-        escaped(&file.to_string_lossy()),
-        map.width(),
-        map.height()
+        file = %escaped(&file.to_string_lossy()),
+        width = map.width(),
+        height = map.height(),
+        bytes,
+        "map written"
     );
     Ok(())
 }

@@ -35,7 +35,7 @@ impl PrepareMap {
     pub(super) fn run(&self) -> Result<(), Failure> {
         if MapFormat::of(&self.output)? != MapFormat::Tmap {
             return Err(Failure::new(format!(
-                "`{}` cannot hold what is prepared of a map, expected a name that ends in .tmap",
+                "`{}` cannot hold prepared search data: use a name that ends in .tmap",
                 self.output.display()
             )));
         }

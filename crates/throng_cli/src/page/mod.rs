@@ -53,6 +53,6 @@ pub(super) fn write(file: &Path, page: &str) -> Result<(), Failure> {
             file.display()
         ))
     })?;
-    tracing::info!("wrote {}", file.display());
+    tracing::info!(file = %file.display(), "report written");
     Ok(())
 }

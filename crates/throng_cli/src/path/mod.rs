@@ -165,11 +165,11 @@ impl Paths {
             let workers = Workers::new(threads);
             let measured = measure(&plan, *algorithm, self.repeat, workers, &bar)?;
             tracing::info!(
-                "{}: prepared in {:.1} ms, {} bytes; scratch of {} bytes",
-                algorithm.name(),
-                measured.prepare_ms,
-                measured.prepared_bytes(),
-                measured.scratch_bytes
+                algorithm = algorithm.name(),
+                ms = measured.prepare_ms,
+                prepared_bytes = measured.prepared_bytes(),
+                scratch_bytes = measured.scratch_bytes,
+                "algorithm prepared"
             );
             if all.is_empty() && !self.has_lengths() {
                 expect_of_all(&mut plan.tasks, &measured);
@@ -359,7 +359,7 @@ fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, Failu
         }
         (None, Some(size)) if !is_static => Ok(TileMap::new(size.x, size.y, false)?),
         (None, _) => Err(Failure::new(format!(
-            "{name}: expected --map FILE as well, since the file has no patches that draw one"
+            "{name}: --map FILE is needed, too: the file has no patches that define a map"
         ))),
     }
 }
@@ -381,6 +381,6 @@ fn expect_of_all(tasks: &mut [Task], first: &MeasuredAnswers) {
 fn draw(output: &Path, plan: &QueryPlan, all: &[MeasuredAnswers]) -> Result<(), Failure> {
     match (all.first(), plan.tasks.last()) {
         (Some(one), Some(task)) => render::render(output, one, task.query),
-        _ => Err(Failure::new("expected a query to draw, found none")),
+        _ => Err(Failure::new("no query to draw")),
     }
 }

@@ -152,7 +152,7 @@ impl<W: Write> Film<W> {
         let (path, size) = (self.path.display(), self.size);
         let finished = self.writer.and_then(png::Writer::finish);
         finished.map_err(|error| Failure::new(format!("could not write {path}: {error}")))?;
-        tracing::info!("wrote {path} of {} x {} pixels", size.x, size.y);
+        tracing::info!(file = %path, width = size.x, height = size.y, "animation written");
         Ok(())
     }
 

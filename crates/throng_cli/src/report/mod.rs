@@ -70,7 +70,7 @@ impl ReportCommand {
         let Some(second) = &self.second else {
             let Some(file) = &self.report else {
                 return Err(Failure::new(
-                    "one file is shown as a page: say where with --report FILE.html, or name a second file to compare it with",
+                    "one file needs --report FILE.html; to compare, pass two files",
                 ));
             };
             page::write(file, &first.page())?;

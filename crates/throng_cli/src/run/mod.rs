@@ -214,7 +214,11 @@ impl Run {
         }
         let mut pace = self.open_page(&mut playing, tick_hz, quiet)?;
         empty(&files)?;
-        tracing::info!("{} ticks of `{}` begin", playing.ticks(), playing.name());
+        tracing::info!(
+            scenario = playing.name(),
+            ticks = playing.ticks(),
+            "run started"
+        );
         listen_for_interrupt();
         let all_ticks = playing.ticks();
         let machine = Machine::here(playing.threads());
@@ -309,7 +313,7 @@ impl Run {
         }
         if self.leaks && !cfg!(feature = "leak-track") {
             return Err(Failure::new(
-                "--leaks: this program does not follow allocations; build one with `--features leak-track`",
+                "--leaks: this program does not track allocations; build it with `--features leak-track`",
             ));
         }
         if self.leaks && !expect.contains(&Expectation::NoLeaks) {

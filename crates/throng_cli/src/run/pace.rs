@@ -49,8 +49,8 @@ impl PagedPace {
     ) -> Result<(Self, SocketAddr), Failure> {
         if !address.ip().is_loopback() {
             return Err(Failure::new(format!(
-                "--inspect {address}: expected an address of this machine alone, such as 127.0.0.1:7777; `throng serve` \
-                 has tokens for pages elsewhere"
+                "--inspect {address}: expected a loopback address, such as 127.0.0.1:7777; use `throng serve` for pages on \
+                 other machines"
             )));
         }
         let settings = InspectSettings {

@@ -63,7 +63,7 @@ pub struct InspectAddresses {
 #[non_exhaustive]
 pub enum InspectError {
     /// There is no such address here, or another process has it.
-    #[error("cannot be looked at on {address}: {source}")]
+    #[error("cannot open the inspect page on {address}: {source}")]
     Address {
         /// The address.
         address: SocketAddr,
@@ -71,21 +71,21 @@ pub enum InspectError {
         source: io::Error,
     },
     /// More than this machine could open the page.
-    #[error("{address} is not on loopback: expected a token that a page has to know, found none")]
+    #[error(
+        "{address} is not a loopback address: the inspect page needs a token there (`--inspect-token`)"
+    )]
     Open {
         /// The address.
         address: SocketAddr,
     },
     /// The token could not stand in an address.
-    #[error(
-        "expected a token of 8 to 128 letters and digits, found {length} characters with others among them or too few or many"
-    )]
+    #[error("invalid page token ({length} characters): expected 8 to 128 letters and digits")]
     Token {
         /// Its length.
         length: usize,
     },
     /// No thread could be started.
-    #[error("the thread that answers cannot start: {0}")]
+    #[error("the inspect thread failed to start: {0}")]
     Thread(io::Error),
 }
 

@@ -93,7 +93,7 @@ fn tell(slow: &SlowTick, limit_ms: f32) {
         links,
         snapshots,
         bytes,
-        slow_ticks = slow.untold,
-        "a tick was slow"
+        slow_ticks_since_last_log = slow.untold,
+        "slow tick"
     );
 }

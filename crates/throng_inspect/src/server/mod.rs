@@ -96,7 +96,7 @@ impl Drop for InspectServer {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that answers who looks at the server has panicked");
+            tracing::error!("inspect thread panicked: the page and the metrics are unavailable");
         }
     }
 }
@@ -123,7 +123,7 @@ async fn serve(
     for listener in listeners {
         match tokio::net::TcpListener::from_std(listener.socket) {
             Ok(socket) => _ = tokio::spawn(accept(socket, listener.access.into(), shared.clone())),
-            Err(error) => tracing::error!(%error, "an address cannot be listened to"),
+            Err(error) => tracing::error!(%error, "inspect listener not started"),
         }
     }
     tokio::spawn(watch_ticks(shared.clone()));

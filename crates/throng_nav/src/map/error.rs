@@ -82,7 +82,7 @@ pub enum MapError {
         found: String,
     },
     /// The file is larger than any map.
-    #[error("{place}: the file has {found_bytes} bytes, expected at most {bytes_max}")]
+    #[error("{place}: file has {found_bytes} bytes, expected at most {bytes_max}")]
     FileTooLarge {
         /// The file that was to be read or written, by its path.
         place: SourcePlace,
@@ -93,7 +93,7 @@ pub enum MapError {
     },
     /// The sides are 0 or beyond the limits.
     #[error(
-        "{place}: a map of {width} × {height} tiles, expected 1 to {SIDE_MAX} a side and at most {TILES_MAX} in all"
+        "{place}: map of {width} × {height} tiles, expected 1 to {SIDE_MAX} per side and at most {TILES_MAX} in total"
     )]
     Size {
         /// Where the size is given.
@@ -186,7 +186,7 @@ pub enum MapError {
         expected: String,
     },
     /// The file is shorter or longer than its header says.
-    #[error("{place}: found {found} bytes in all, expected {expected}")]
+    #[error("{place}: file has {found} bytes, expected {expected}")]
     Length {
         /// The file, and the byte where it ends or should end.
         place: SourcePlace,
@@ -216,7 +216,7 @@ pub enum MapError {
         found: String,
     },
     /// What was asked for was left out when this was built.
-    #[error("{place}: {what} need the feature `{feature}`, which this build of throng is without")]
+    #[error("{place}: {what} need the feature `{feature}`, which is not in this build of throng")]
     Feature {
         /// The file that was to be read, by its name; empty when one was to be written.
         place: SourcePlace,
@@ -226,9 +226,7 @@ pub enum MapError {
         feature: &'static str,
     },
     /// A rectangle that does not lie in the map, or is empty.
-    #[error(
-        "rectangle {rect}, expected at least one tile and all of it within the map's {width} × {height} tiles"
-    )]
+    #[error("rectangle {rect} is empty or outside the map of {width} × {height} tiles")]
     Rect {
         /// The rectangle that was asked for, in tiles.
         rect: TileRect,
@@ -238,7 +236,7 @@ pub enum MapError {
         height: u32,
     },
     /// A pattern that does not fit its rectangle.
-    #[error("a pattern of {width} × {height} tiles, expected {} × {} as the rectangle {rect} has", rect.width, rect.height)]
+    #[error("pattern of {width} × {height} tiles, expected {} × {}, the size of rectangle {rect}", rect.width, rect.height)]
     Pattern {
         /// The rectangle to be written.
         rect: TileRect,

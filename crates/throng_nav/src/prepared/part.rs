@@ -46,7 +46,7 @@ const NO_LANDMARK: u32 = u32::MAX;
 
 /// Why a part of a map's file is not used. What it holds is built anew.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("part `{part}`: {field} is {found}, expected {expected}")]
+#[error("map section `{part}`: {field} is {found}, expected {expected}")]
 pub struct PartRefused {
     /// The part's tag.
     pub part: &'static str,

@@ -51,7 +51,7 @@ pub enum ScenProblem {
         found: usize,
     },
     /// A field that is not the number it should be.
-    #[error("expected {field}, {expected}, found `{found}`")]
+    #[error("{field}: expected {expected}, found `{found}`")]
     Number {
         /// The field's name.
         field: &'static str,
@@ -69,13 +69,13 @@ pub enum ScenProblem {
         found: String,
     },
     /// A size that no map has.
-    #[error("expected a map of 1 to {SIDE_MAX} tiles a side and at most {TILES_MAX} in all, found {} × {}", found.x, found.y)]
+    #[error("map of {} × {} tiles, expected 1 to {SIDE_MAX} per side and at most {TILES_MAX} in total", found.x, found.y)]
     Size {
         /// Width and height in the file.
         found: UVec2,
     },
     /// A map of another size than the file says.
-    #[error("expected a map of {} × {} tiles, as this line says, found one of {} × {}", expected.x, expected.y, found.x, found.y)]
+    #[error("this line names a map of {} × {} tiles, found a map of {} × {}", expected.x, expected.y, found.x, found.y)]
     OtherMap {
         /// Width and height in the file.
         expected: UVec2,
@@ -83,7 +83,7 @@ pub enum ScenProblem {
         found: UVec2,
     },
     /// An edit with a patch that the file of patches does not have.
-    #[error("expected one of the {count} patches from 0, found {found}")]
+    #[error("unknown patch {found}: expected a number below {count}")]
     UnknownPatch {
         /// The patch's number.
         found: u32,
@@ -91,7 +91,7 @@ pub enum ScenProblem {
         count: usize,
     },
     /// An edit that reaches beyond the map.
-    #[error("expected a patch within the map's {} × {} tiles, found {rect}", size.x, size.y)]
+    #[error("patch {rect} outside the map of {} × {} tiles", size.x, size.y)]
     BeyondMap {
         /// The rectangle that the patch would cover.
         rect: TileRect,

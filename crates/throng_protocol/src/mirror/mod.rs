@@ -31,7 +31,7 @@ pub enum MirrorError {
     #[error(transparent)]
     Wire(#[from] WireError),
     /// A packet is missing, or came twice.
-    #[error("packet {found}, expected {expected}")]
+    #[error("reliable packet {found} out of order, expected {expected}")]
     Sequence {
         /// The number that the packet has.
         found: u16,
@@ -39,7 +39,7 @@ pub enum MirrorError {
         expected: u16,
     },
     /// The epoch changed without a new scene.
-    #[error("epoch {found}, expected {expected} or a new scene")]
+    #[error("epoch {found} without a Scene message, expected epoch {expected}")]
     Epoch {
         /// The packet's epoch.
         found: u8,
@@ -47,7 +47,7 @@ pub enum MirrorError {
         expected: u8,
     },
     /// A message about an object that this client does not know.
-    #[error("object {id} (generation {generation}) is not known")]
+    #[error("message about object {id} (generation {generation}), which has no snapshot")]
     Unknown {
         /// The object's number.
         id: u32,
@@ -55,10 +55,10 @@ pub enum MirrorError {
         generation: u32,
     },
     /// A message about an object that this client was told nothing of, nor sees.
-    #[error("object {} of scene {} (generation {}) was not told of", .0.id, .0.scene, .0.generation)]
+    #[error("message about unseen object {} of scene {} (generation {}), which was never sent", .0.id, .0.scene, .0.generation)]
     NotTold(RemoteId),
     /// A snapshot of an object that this client knows already, or a message for those that do not see it.
-    #[error("object {id} (generation {generation}) is known already")]
+    #[error("second snapshot of object {id} (generation {generation})")]
     Known {
         /// The object's number.
         id: u32,

@@ -71,10 +71,10 @@ pub enum Refusal {
     #[error("the target is blocked")]
     Blocked,
     /// A blocked tile or its corner lies on the way.
-    #[error("something blocks the way")]
+    #[error("an obstacle lies between start and target")]
     InTheWay,
     /// The object cannot walk, or the server walks it.
-    #[error("the object is not moved by a player")]
+    #[error("the object is not player-controlled: it has no `Speed`, or the server moves it")]
     NotMovable,
 }
 

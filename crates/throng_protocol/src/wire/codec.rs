@@ -7,7 +7,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum WireError {
     /// The bytes end too early.
-    #[error("byte {at}: the message ends, {wanted} more bytes were expected")]
+    #[error("byte {at}: message truncated, {wanted} more bytes expected")]
     Truncated {
         /// The byte from which on more were expected.
         at: usize,
@@ -15,7 +15,7 @@ pub enum WireError {
         wanted: usize,
     },
     /// A varint has more bits than its type.
-    #[error("byte {at}: a varint of more than {bits} bits")]
+    #[error("byte {at}: varint longer than {bits} bits")]
     Varint {
         /// The byte at which it begins, from 0 on.
         at: usize,
@@ -31,7 +31,7 @@ pub enum WireError {
         found: u8,
     },
     /// Another version of the format.
-    #[error("version {found}, expected {expected}")]
+    #[error("protocol version {found}, expected {expected}")]
     Version {
         /// What stands there.
         found: u32,
@@ -45,13 +45,13 @@ pub enum WireError {
         found: u8,
     },
     /// A part of a long message in an unreliable packet.
-    #[error("byte {at}: a part of a message in an unreliable packet")]
+    #[error("byte {at}: message fragment in an unreliable packet")]
     PartUnreliable {
         /// The byte at which it stands, from 0 on.
         at: usize,
     },
     /// A part that does not follow the one before it.
-    #[error("byte {at}: a part from byte {found} of its message on, expected byte {expected}")]
+    #[error("byte {at}: fragment offset {found}, expected {expected}")]
     PartOffset {
         /// The byte at which it stands, from 0 on.
         at: usize,
@@ -61,13 +61,13 @@ pub enum WireError {
         expected: usize,
     },
     /// Something else came before all parts of a message had.
-    #[error("long message {number} is not whole, and something else came on its channel")]
+    #[error("fragmented message {number} incomplete: another message followed on its channel")]
     PartMissing {
         /// The number of the message.
         number: u16,
     },
     /// A value longer than allowed.
-    #[error("byte {at}: a value of {found} bytes, at most {max} are allowed")]
+    #[error("byte {at}: value of {found} bytes, at most {max} allowed")]
     TooLong {
         /// The byte at which it stands, from 0 on.
         at: usize,
@@ -83,13 +83,13 @@ pub enum WireError {
         at: usize,
     },
     /// Bytes that are no UTF-8 where a text is to be.
-    #[error("byte {at}: expected a text in UTF-8")]
+    #[error("byte {at}: invalid UTF-8")]
     Text {
         /// The first byte that is none.
         at: usize,
     },
     /// Bytes behind the end of a message.
-    #[error("byte {at}: {found} bytes behind the end of the message")]
+    #[error("byte {at}: {found} trailing bytes")]
     Trailing {
         /// Where the message ends.
         at: usize,

@@ -93,7 +93,7 @@ impl Plugin for ArrivalsPlugin {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ArrivalsError {
     /// No parties come to this mode.
-    #[error("expected a mode that synthetic parties queue in, found `{0}`")]
+    #[error("mode `{0}` has no synthetic parties")]
     NoSuchMode(String),
     /// A party cannot have this many players.
     #[error("expected parties of 1 to 5 players, found {0}")]
@@ -301,7 +301,10 @@ pub fn arrive(
         let cancels = flow.cancels.due(flow.spec.cancels_per_s, tick_mhz)
             + std::mem::take(&mut flow.due_cancels);
         let Some(mode) = matchmaker.mode_named(&flow.spec.mode) else {
-            debug!(mode = flow.spec.mode, "no such mode to queue in");
+            debug!(
+                mode = flow.spec.mode,
+                "party arrivals skipped: unknown mode"
+            );
             continue;
         };
         let oldest = matchmaker.modes()[usize::from(mode.0)].queue().iter();

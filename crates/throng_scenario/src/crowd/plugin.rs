@@ -133,7 +133,7 @@ fn welcome(
             continue;
         };
         if let Err(error) = give_character(world, crowd, client, player) {
-            tracing::warn!(player = player.0, %error, "a synthetic player has no character");
+            tracing::warn!(player = player.0, %error, "synthetic player not spawned");
         }
     }
 }

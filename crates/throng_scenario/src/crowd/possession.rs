@@ -30,7 +30,7 @@ use throng::world::{
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PossessionError {
     /// There are fewer than players.
-    #[error("expected {expected} that nobody controls, found {found}")]
+    #[error("{found} uncontrolled objects, expected {expected}")]
     TooFew {
         /// How many players there are.
         expected: usize,
@@ -38,7 +38,7 @@ pub enum PossessionError {
         found: usize,
     },
     /// There is nobody.
-    #[error("expected somebody to watch, found nobody else")]
+    #[error("no other player to spectate")]
     NobodyToWatch,
     /// There is no room in a scene, or nothing to stand in it.
     #[error(transparent)]

@@ -246,14 +246,14 @@ fn tell_refusals(world: &World, battles: &mut Battles) -> Vec<String> {
     for refused in unread(world, &mut battles.cursors.refused) {
         match refused.error {
             InstanceError::TooMany { .. } | InstanceError::Declined => battles.unseen += 1,
-            error => faults.push(format!("battle {}: {error}", refused.match_id)),
+            error => faults.push(format!("match {}: {error}", refused.match_id)),
         }
     }
     for fault in unread(world, &mut battles.cursors.fault) {
         let (player, what) = (fault.player.0, fault.error);
         faults.push(match fault.homewards {
-            true => format!("player {player} is not home: {what}"),
-            false => format!("player {player} stays out: {what}"),
+            true => format!("player {player} was not moved back: {what}"),
+            false => format!("player {player} was not moved in: {what}"),
         });
     }
     faults
@@ -377,7 +377,7 @@ fn embody(
                 .or_default()
                 .push((player, entity)),
             Err(error) => {
-                fault.get_or_insert_with(|| format!("player {player} stays out: {error}"));
+                fault.get_or_insert_with(|| format!("player {player} was not moved in: {error}"));
             }
         }
     }

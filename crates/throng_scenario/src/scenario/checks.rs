@@ -75,7 +75,7 @@ impl Finding {
     fn of_leaks(found: Option<&LeakFigures>) -> Self {
         // Without the allocator that tells of its calls none is known.
         let Some(found) = found.filter(|_| allocations() > 0) else {
-            return Self::unused("allocations were not followed");
+            return Self::unused("allocations were not tracked");
         };
         let LeakFigures {
             leaked,
@@ -87,12 +87,12 @@ impl Finding {
         let Some(first) = leaked.iter().chain(growing).next() else {
             if !knows_inlined {
                 return Self::unused(
-                    "the build has no line tables: what inlined functions keep is not known",
+                    "the build has no line tables: allocations of inlined functions cannot be named",
                 );
             }
             let lost = match lost_blocks {
                 0 => String::new(),
-                lost => format!("; {lost} small blocks were not followed"),
+                lost => format!("; {lost} small allocations were not tracked"),
             };
             return Self::of(true, format!("nothing is left{lost}"));
         };
@@ -104,7 +104,7 @@ impl Finding {
     }
 
     fn not_at_rest() -> Self {
-        Self::of(false, "the run did not come to rest")
+        Self::of(false, "the run did not become idle")
     }
 }
 
@@ -164,7 +164,7 @@ pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judged> {
         let (plain, window) = expectation.in_window();
         let ticks = evidence.report.ticks;
         let finding = if window.is_some() && ticks <= span.after {
-            Finding::unused(format!("the run ended before, after tick {ticks}"))
+            Finding::unused(format!("the run ended earlier, after tick {ticks}"))
         } else {
             find(plain, watch.item(nth), &figures, evidence)
         };
@@ -245,7 +245,7 @@ fn find(
     let report = evidence.report;
     match expectation {
         Expectation::ViewsWithinCap => seen(watched, "nobody saw anybody", || {
-            format!("longest list {}", report.views.max_list)
+            format!("longest view list {}", report.views.max_list)
         }),
         Expectation::NobodyOnBlocked => seen(watched, "nobody was there", || "nobody".to_owned()),
         Expectation::PathsExact { share } => paths_exact(watched, *share),
@@ -277,7 +277,7 @@ fn find(
                 0 => Finding::unused("no match was made"),
                 _ => {
                     let waiting = report.matchmaking.waiting;
-                    let found = format!("{longest:.1} s, {waiting} parties still wait");
+                    let found = format!("{longest:.1} s, {waiting} parties still waiting");
                     Finding::of(longest < *seconds, found)
                 }
             }
@@ -300,7 +300,7 @@ fn find(
             at_least,
             at_most,
         } => match figures.of(name) {
-            None => Finding::unused("the figure is not known here"),
+            None => Finding::unused("the counter is not available here"),
             Some(found) => {
                 let holds = at_least.is_none_or(|least| found >= least)
                     && at_most.is_none_or(|most| found <= most);

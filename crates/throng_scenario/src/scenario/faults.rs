@@ -42,7 +42,7 @@ pub struct ScriptFault {
 impl ScriptFaults {
     /// Takes note of a fault. Those of one cue are kept as one, with the words of the first.
     pub fn add(&mut self, cue: Option<usize>, tick: u64, what: String) {
-        info!(cue, tick, what, "the script could not do this");
+        info!(cue, tick, error = what, "script action failed");
         self.fault_count += 1;
         let known = self.kept.iter_mut().find(|kept| match cue {
             Some(_) => kept.cue == cue,
@@ -84,14 +84,14 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
         Action::Login { tag, count } => {
             let (away, there) = players(world, tag);
             foresight.doubt = too_few(*count, away, || match away + there {
-                0 => format!("no player bears the tag `{tag}`"),
+                0 => format!("tag `{tag}` matches no player"),
                 _ => format!("{away} players of `{tag}` are out"),
             });
         }
         Action::Logout { tag, count } => {
             let (away, there) = players(world, tag);
             foresight.doubt = too_few(*count, there, || match away + there {
-                0 => format!("no player bears the tag `{tag}`"),
+                0 => format!("tag `{tag}` matches no player"),
                 _ => format!("{there} players of `{tag}` are there"),
             });
         }
@@ -107,7 +107,7 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
             let crowds = world.resource::<crowd::Crowds>();
             let mut tagged = crowds.tagged(tag).filter_map(|id| crowds.spec(id));
             if !tagged.any(|spec| spec.count > 0) {
-                foresight.doubt = Some(format!("nobody bears the tag `{tag}`"));
+                foresight.doubt = Some(format!("tag `{tag}` matches no object"));
             }
         }
         Action::Cancel { mode, parties } => {

@@ -42,7 +42,7 @@ impl OutsideCues {
     pub fn ask(&mut self, text: &str, action: Action) -> Result<(), String> {
         if self.waiting.len() >= OUTSIDE_CUES_MAX {
             return Err(format!(
-                "{OUTSIDE_CUES_MAX} cues wait for the next tick already"
+                "{OUTSIDE_CUES_MAX} actions already wait for the next tick"
             ));
         }
         self.waiting.push_back((text.to_owned(), action));
@@ -56,7 +56,7 @@ impl OutsideCues {
 
     /// Takes note of one that ran; of outcomes that nobody reads the oldest go.
     pub fn note(&mut self, text: String, tick: u64, fault: Option<String>) {
-        tracing::info!(tick, cue = text, fault, "a cue from outside");
+        tracing::info!(tick, action = text, error = fault, "external action ran");
         self.ran += 1;
         if self.outcomes.len() == OUTSIDE_CUES_MAX {
             self.outcomes.pop_front();

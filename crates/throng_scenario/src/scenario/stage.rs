@@ -82,7 +82,7 @@ pub(super) enum StageError {
     #[error("scene `{0}` is not open")]
     NotOpen(String),
     /// A scene whose map was not read before the run.
-    #[error("no map was read for scene `{0}`")]
+    #[error("scene `{0}` has no map")]
     NoMap(String),
     /// A scene whose grid cannot be laid over its map, or a behaviour that is none.
     #[error(transparent)]
@@ -405,7 +405,7 @@ pub(super) fn register_attributes(app: &mut App, attributes: &[schema::ScenarioA
             start: attribute.start,
         });
         if let Err(error) = registered {
-            tracing::warn!(%error, "an attribute of the scenario is not registered");
+            tracing::warn!(%error, "scenario attribute not registered: clients will not receive it");
         }
     }
 }

@@ -266,7 +266,7 @@ impl PostgresTables<'_> {
     fn fault_of(&self, batch: &SaveBatch, save: &PlayerSave) -> Option<StoreError> {
         let mut written = batch.values(save).filter(|(_, value)| value.is_some());
         let (unknown, _) = written.find(|(id, _)| !self.encodings.contains_key(id))?;
-        let cause = format!("attribute {unknown} was not said to be one when it was opened");
+        let cause = format!("attribute {unknown} is not registered in this store");
         Some(self.named.fault(StoreFault::Attributes, cause))
     }
 
@@ -283,7 +283,7 @@ impl PostgresTables<'_> {
             .collect();
         match self.write_or_undo(batch, &all, now_ms).await? {
             Ok(()) => return Ok(Vec::new()),
-            Err(error) => warn!("{error}; it is looked for whose that is"),
+            Err(error) => warn!(%error, "save batch rejected: each group is retried alone"),
         }
         let mut faults = Vec::new();
         for group in batch.groups() {

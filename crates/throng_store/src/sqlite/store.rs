@@ -353,7 +353,8 @@ impl Tables<'_> {
             Err((player, error)) => {
                 warn!(
                     player = player.0,
-                    "{error}; it is looked for all of that kind"
+                    %error,
+                    "save batch rejected: each group is retried alone"
                 );
             }
         }
@@ -417,7 +418,7 @@ impl Tables<'_> {
                 continue;
             };
             let Some(&encoding) = self.encodings.get(&id) else {
-                let cause = format!("attribute {id} was not said to be one when it was opened");
+                let cause = format!("attribute {id} is not registered in this store");
                 return Err(self.named.fault(StoreFault::Attributes, cause));
             };
             let statement = "INSERT INTO value (player, attribute, value) VALUES (?1, ?2, ?3)

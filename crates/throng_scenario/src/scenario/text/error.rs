@@ -13,9 +13,7 @@ use super::place::Problem;
 #[non_exhaustive]
 pub enum ScenarioError {
     /// Neither a file nor a built-in scenario has this name.
-    #[error(
-        "no scenario `{source_name}`: found no such file and no built-in scenario of this name{hint}"
-    )]
+    #[error("no scenario `{source_name}`: neither a file nor a built-in scenario{hint}")]
     NotFound {
         /// What was asked for.
         source_name: String,
@@ -34,7 +32,7 @@ pub enum ScenarioError {
         source: std::io::Error,
     },
     /// The file is larger than any scenario.
-    #[error("{path}: the file has {found_bytes} bytes, expected at most {bytes_max}", path = path.display())]
+    #[error("{path}: file has {found_bytes} bytes, expected at most {bytes_max}", path = path.display())]
     TooLarge {
         /// The path of the file that was to be read.
         path: PathBuf,

@@ -22,7 +22,8 @@ fn check_only(place: &ValuePath, only: &Only, names: &Names) -> Result<(), Probl
     match only {
         Only::Within(area) | Only::Outside(area) => {
             if matches!(area, Area::Point { .. }) {
-                let message = "expected an area that surrounds something, such as `Ring` or `Rect`, found a point";
+                let message =
+                    "expected an area with an inside, such as `Ring` or `Rect`, found a point";
                 return Err(Problem::new(place.item(0), message));
             }
             check_area(&place.item(0), area)
@@ -59,7 +60,7 @@ fn check_only(place: &ValuePath, only: &Only, names: &Names) -> Result<(), Probl
                 return Ok(());
             }
             let message =
-                format!("expected a tag of players, who alone have a view, found `{tag}`");
+                format!("expected a tag of players, since only players have views, found `{tag}`");
             Err(Problem::new(place.item(0), message))
         }
         Only::Seeing(tag) => known(&place.item(0), "tag", tag, &names.tags),

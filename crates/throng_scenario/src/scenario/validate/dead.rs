@@ -28,7 +28,8 @@ pub(in crate::scenario) fn dead_text(scenario: &Scenario, behaviours: &Behaviour
         }
     }
     if has_no_share(&scenario.line) {
-        let message = "expected a `share` above 0, found 0: no client has this line";
+        let message =
+            "expected a `share` above 0, found 0: these network conditions apply to no client";
         problems.push(Problem::new(root.field("line"), message));
     }
     let bearers = bearers(scenario);
@@ -46,7 +47,8 @@ pub(in crate::scenario) fn dead_text(scenario: &Scenario, behaviours: &Behaviour
         if let Action::SetLine(line) = cue.action()
             && has_no_share(line)
         {
-            let message = "expected a `share` above 0, found 0: no client has this line";
+            let message =
+                "expected a `share` above 0, found 0: these network conditions apply to no client";
             problems.push(Problem::new(place.field("run"), message));
         }
     }
@@ -86,7 +88,7 @@ fn of_players_alone(place: &ValuePath, crowd: &Crowd) -> Vec<Problem> {
     ];
     let said = said.into_iter().filter(|(_, is_said)| *is_said);
     said.map(|(field, _)| {
-        let message = format!("`{field}` does nothing here: a `{kind}` is no player");
+        let message = format!("`{field}` has no effect: a `{kind}` is not a player");
         Problem::new(place.field(field), message)
     })
     .collect()
@@ -165,18 +167,17 @@ fn beyond_the_crowd(
 ) -> Option<Problem> {
     let tag = action.tag()?;
     if action.is_of_players() && !names.player_tags.contains(tag) {
-        let message = format!("expected a crowd of players, found `{tag}`, which is none");
+        let message = format!("expected a crowd of players, but `{tag}` has none");
         return Some(Problem::new(place.field("tag"), message));
     }
     let total = bearers.get(tag).copied().unwrap_or(0);
     let wanted = action.count().map_or(1, u64::from);
     (wanted > total).then(|| match total {
-        0 => Problem::new(
-            place.field("tag"),
-            format!("nobody ever bears the tag `{tag}`"),
-        ),
+        0 => Problem::new(place.field("tag"), format!("tag `{tag}` matches no object")),
         _ => {
-            let message = format!("expected at most the {total} that bear `{tag}`, found {wanted}");
+            let message = format!(
+                "expected at most {total} (all objects with the tag `{tag}`), found {wanted}"
+            );
             Problem::new(place.field("count"), message)
         }
     })
@@ -227,7 +228,7 @@ impl What {
         {
             let end_s = scenario.duration_s;
             return Some(format!(
-                "the scenario ends at {end_s} s, before it is looked at"
+                "the scenario ends at {end_s} s, before it is checked"
             ));
         }
         let (is_there, why) = match plain {
@@ -238,17 +239,17 @@ impl What {
                 (self.clients, "no crowd of players has `clients`")
             }
             Expectation::PathsExact { .. } | Expectation::NoUnreachable => {
-                (self.walkers, "nobody walks")
+                (self.walkers, "no object walks")
             }
             Expectation::NobodyOnBlocked | Expectation::NoLeaks => {
-                (self.objects, "nobody is there")
+                (self.objects, "there are no objects")
             }
             Expectation::MatchesAtLeast(_) | Expectation::WaitUnderS(_) => {
                 (self.queues, "there are no queues")
             }
             Expectation::Conserved => (
                 self.players || self.queues || self.walkers,
-                "nobody is there",
+                "there are no objects",
             ),
             Expectation::NoScriptFaults | Expectation::NoIdleCues => {
                 (!scenario.script.is_empty(), "there is no script")
@@ -311,7 +312,7 @@ mod tests {
                     "1",
                     "Teleport(tag: \"n\", count: 6, to: Share((0, 0), (1, 1)))",
                 ),
-                "script[0].run.count: expected at most the 5 that bear `n`, found 6",
+                "script[0].run.count: expected at most 5 (all objects with the tag `n`), found 6",
             ),
             (
                 at("1", "Logout(tag: \"n\")"),
@@ -323,7 +324,7 @@ mod tests {
             ),
             (
                 at("1", "Spawn(kind: \"npc\", churn_per_s: 1)"),
-                "script[0].run.churn_per_s: `churn_per_s` does nothing here",
+                "script[0].run.churn_per_s: `churn_per_s` has no effect",
             ),
             (
                 at("1", "SetLine(loss: 0.5)"),
@@ -352,7 +353,7 @@ mod tests {
             ),
             (
                 "expect: [NoUnreachable]".to_owned(),
-                "expect[0]: nothing can exercise this expectation: nobody walks",
+                "expect[0]: nothing can exercise this expectation: no object walks",
             ),
             (
                 "expect: [NoScriptFaults]".to_owned(),

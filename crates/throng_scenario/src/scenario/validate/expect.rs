@@ -53,7 +53,7 @@ pub(super) fn check_expectation(
         }
         Expectation::NoLeaks if !cfg!(feature = "leak-track") => Err(Problem::new(
             place.clone(),
-            "expected a program that follows allocations, found one without: build it with `--features leak-track`",
+            "this program does not track allocations: build it with `--features leak-track`",
         )),
         Expectation::NoLeaks
         | Expectation::ViewsWithinCap
@@ -103,15 +103,16 @@ fn check_counter(place: &ValuePath, name: &str, scenario: &Scenario) -> Result<(
     };
     let near = closest(name, known.iter().map(String::as_str));
     let near = near.or_else(|| by_last().map(String::as_str));
-    let message = format!("unknown figure `{name}`");
+    let message = format!("unknown counter `{name}`");
     Err(match near {
         Some(near) => Problem::new(place.clone(), format!("{message}, did you mean `{near}`?")),
         None if !beside.is_empty() => Problem::new(place.clone(), message).with_help(format!(
-            "the figures of `{group}` are {}",
+            "the counters of `{group}` are {}",
             beside.join(", ")
         )),
-        None => Problem::new(place.clone(), message)
-            .with_help("figures go by their way through the JSON report, such as `paths.found`"),
+        None => Problem::new(place.clone(), message).with_help(
+            "counters are named by their path in the JSON report, such as `paths.found`",
+        ),
     })
 }
 
@@ -149,12 +150,14 @@ fn check_watched(
         | Expectation::MirrorsEqual
         | Expectation::Conserved
         | Expectation::NoLeaks
-        | Expectation::HashIs(_) => "which is judged at the end of a run alone",
-        Expectation::WaitUnderS(_) => "which is known of the whole run alone",
+        | Expectation::HashIs(_) => "which is only checked at the end of a run",
+        Expectation::WaitUnderS(_) => "which is only known of the whole run",
         Expectation::NoScriptFaults
         | Expectation::NoIdleCues
         | Expectation::ScriptFaultsAllowed => "which is about the whole script",
-        Expectation::After { .. } | Expectation::Between { .. } => "which has a window of its own",
+        Expectation::After { .. } | Expectation::Between { .. } => {
+            "which already has a time window"
+        }
         Expectation::ViewsWithinCap
         | Expectation::PathsExact { .. }
         | Expectation::NobodyOnBlocked
@@ -166,7 +169,8 @@ fn check_watched(
         | Expectation::BytesPerClientUnder(_)
         | Expectation::Counter { .. } => return check_expectation(place, expectation, scenario),
     };
-    let message =
-        format!("expected something that is watched all the time, found `{expectation}`, {why}");
+    let message = format!(
+        "expected an expectation that can be checked at any time, found `{expectation}`, {why}"
+    );
     Err(Problem::new(place.clone(), message))
 }

@@ -367,11 +367,11 @@ mod tests {
             ),
             (
                 "Counter(name: \"objects.npc\", at_least: 2)",
-                "expect[0].name: unknown figure `objects.npc`, did you mean `objects.npcs`?",
+                "expect[0].name: unknown counter `objects.npc`, did you mean `objects.npcs`?",
             ),
             (
                 "Counter(name: \"matchmaking.modes.r.matches\", at_least: 2)",
-                "expect[0].name: unknown figure",
+                "expect[0].name: unknown counter",
             ),
             ("PathsExact(share: 2)", "expect[0].share: expected "),
             (
@@ -388,15 +388,15 @@ mod tests {
             ),
             (
                 "After(t_s: 1, expect: After(t_s: 1, expect: PathsExact))",
-                "expect[0].expect: expected something that is watched",
+                "expect[0].expect: expected an expectation that can be checked",
             ),
             (
                 "After(t_s: 1, expect: HashIs(\"0000000000000000\"))",
-                "expect[0].expect: expected something that is watched",
+                "expect[0].expect: expected an expectation that can be checked",
             ),
             (
                 "After(t_s: 1, expect: WaitUnderS(5))",
-                "expect[0].expect: expected something that is watched",
+                "expect[0].expect: expected an expectation that can be checked",
             ),
         ] {
             let told = told(&format!(

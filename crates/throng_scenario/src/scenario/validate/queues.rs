@@ -29,7 +29,7 @@ pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Pr
     for (index, queue) in scenario.queues.iter().enumerate() {
         let Some(tag) = &queue.crowd else { continue };
         if !crowds.insert(tag) {
-            let message = format!("expected one queue a crowd, found `{tag}` in two");
+            let message = format!("expected one queue per crowd, found `{tag}` in two");
             problems.add(Problem::new(place.item(index).field("crowd"), message));
             continue;
         }
@@ -111,7 +111,7 @@ fn queue_problems(
         let place = place.field("crowd");
         let is_known = problems.check(known(&place, "tag", tag, &names.tags));
         if is_known && !names.player_tags.contains(tag.as_str()) {
-            let message = format!("expected a crowd of players, found `{tag}`, which is none");
+            let message = format!("expected a crowd of players, but `{tag}` has none");
             problems.add(Problem::new(place, message));
         }
     }
@@ -130,7 +130,7 @@ fn queue_problems(
         let place = place.field("battle_scene");
         problems.check(check_scene(&place, scene));
         if scene.copies != 1 {
-            let message = "expected no copies: each battle has a scene of its own";
+            let message = "expected no copies: each match opens its own scene";
             problems.add(Problem::new(place.field("copies"), message));
         }
     }
@@ -241,7 +241,7 @@ mod tests {
         );
         assert_eq!(
             with_queue("crowd: \"wolves\""),
-            "queues[0].crowd: expected a crowd of players, found `wolves`, which is none"
+            "queues[0].crowd: expected a crowd of players, but `wolves` has none"
         );
         assert_eq!(
             with_queue("crowd: \"players\", rules: Groups(group_size: 2)"),
@@ -249,7 +249,7 @@ mod tests {
         );
         assert_eq!(
             with_queue("crowd: \"players\""),
-            "queues[1].crowd: expected one queue a crowd, found `players` in two"
+            "queues[1].crowd: expected one queue per crowd, found `players` in two"
         );
     }
 }

@@ -43,7 +43,7 @@ fn check_little_by_little(place: &ValuePath, crowd: &Crowd, steps: f64) -> Resul
         ("party_size", crowd.party_size > 1),
     ] {
         if is_wrong {
-            let message = format!("expected no `{field}` of a crowd that comes in so small steps");
+            let message = format!("`{field}` cannot be used with a crowd that is spawned in steps");
             return Err(Problem::new(place.field(field), message));
         }
     }
@@ -449,7 +449,7 @@ mod tests {
             (
                 "Within(Point(center_m: (1, 1)))",
                 "[0]",
-                "expected an area that surrounds",
+                "expected an area with an inside",
             ),
             ("Outside(Share((0, 0), (1, 2)))", "[0][1][1]", "expected"),
             (
@@ -461,7 +461,7 @@ mod tests {
             (
                 "InViewOf(\"mob\")",
                 "[0]",
-                "expected a tag of players, who alone have a view",
+                "expected a tag of players, since only players have views",
             ),
             ("Seeing(\"mop\")", "[0]", "unknown tag `mop`"),
             (

@@ -29,7 +29,7 @@ pub(super) fn check_sessions(place: &ValuePath, settings: &SessionSettings) -> R
         .sum();
     if kept > u64::from(settings.players_max) {
         let message = format!(
-            "expected at most the {} of `players_max` to be kept, found {kept} in all",
+            "expected at most {} reserved places (`players_max`), found {kept}",
             settings.players_max
         );
         return Err(Problem::new(place.field("places_kept"), message));
@@ -65,7 +65,7 @@ mod tests {
             ),
             (
                 "players_max: 8, places_kept: (0, 4, 0, 5)",
-                "settings.session.places_kept: expected at most the 8 of `players_max` to be kept, found 9 in all",
+                "settings.session.places_kept: expected at most 8 reserved places (`players_max`), found 9",
             ),
         ] {
             assert_eq!(told(session), expected);
