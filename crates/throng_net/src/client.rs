@@ -142,7 +142,7 @@ impl ClientConnection {
     /// Sends a message that arrives once, and in order with all others that are sent so. Before there is a connection it waits.
     ///
     /// # Errors
-    /// [`PushRefused`], above all where more waits than may.
+    /// [`PushRefused`]: the message is empty or longer than the server takes (1,024 bytes), or more waits than may.
     pub fn send(&mut self, message: &[u8]) -> Result<(), PushRefused> {
         self.endpoint.push(StreamId::World, message)
     }

@@ -21,7 +21,8 @@
 //! first byte in the stream modulo 2²⁴; then its bytes. A packet has at most 2,047 bytes.
 //!
 //! Of each direction there are four streams, for the world, announcements, the game's own, and what is long. A stream is messages
-//! side by side, each behind its length, which is 1 to 1,048,576; another length ends the connection. A message may go over
+//! side by side, each behind its length, which is 1 to 1,048,576 towards the client and 1 to 1,024 towards
+//! the server; another length ends the connection. A message may go over
 //! any number of pieces, and a piece may begin and end anywhere. Of a stream the same bytes come any number of times, at the
 //! same offsets. Its sender is never further ahead of the last byte that it knows to have arrived than 65,536 bytes towards the client
 //! and 8,192 towards the server; what comes further ahead is not kept, nor acknowledged.

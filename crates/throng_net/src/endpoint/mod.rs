@@ -109,7 +109,7 @@ impl Endpoint {
     /// [`PushRefused`]: where it is empty or too long, and where more waits than may. In the last case everything that follows is
     /// refused, too, since a stream with a hole is none: the connection is to be closed.
     pub fn push(&mut self, stream: StreamId, message: &[u8]) -> Result<(), PushRefused> {
-        let (found, most) = (message.len(), self.settings.message_bytes_max);
+        let (found, most) = (message.len(), self.settings.send_message_bytes_max);
         match found {
             0 => return Err(PushRefused::Empty),
             _ if found > most => return Err(PushRefused::TooLong { found, most }),

@@ -67,7 +67,7 @@ impl Endpoint {
         self.acknowledge(now_us, head.newest, head.before);
         let limits = StreamLimits {
             window_bytes: self.settings.receive_window_bytes,
-            message_bytes_max: self.settings.message_bytes_max,
+            message_bytes_max: self.settings.receive_message_bytes_max,
         };
         let mut full = None;
         for piece in packet.pieces() {
@@ -109,7 +109,7 @@ impl Endpoint {
         PacketRefused::Broken {
             stream,
             found,
-            most: self.settings.message_bytes_max,
+            most: self.settings.receive_message_bytes_max,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Limits of an endpoint, what it counts, and why it refuses something.
 
 use thiserror::Error;
-use throng_protocol::wire::{MESSAGE_BYTES_MAX, WireError};
+use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX, WireError};
 
 use crate::packet::{PACKET_BYTES_MAX, StreamId};
 use crate::stream::WINDOW_BYTES_MAX;
@@ -28,8 +28,11 @@ pub struct EndpointSettings {
     pub backlog_bytes_max: usize,
     /// Bytes of unreliable messages between two flushes; the oldest give way.
     pub unreliable_bytes_max: usize,
-    /// The longest message of a stream, in either direction.
-    pub message_bytes_max: usize,
+    /// The longest message that may be pushed to a stream, in bytes.
+    pub send_message_bytes_max: usize,
+    /// The longest message that is received on a stream, in bytes; a longer one ends the connection. At the server this bounds what a
+    /// client can make it keep of a message that is not whole.
+    pub receive_message_bytes_max: usize,
     /// How far a stream is sent ahead of what is acknowledged, in bytes.
     pub send_window_bytes: usize,
     /// How far a stream may come ahead of what is in order, in bytes.
@@ -57,7 +60,8 @@ impl Default for EndpointSettings {
             sealing_bytes: 25,
             backlog_bytes_max: MESSAGE_BYTES_MAX + (1 << 18),
             unreliable_bytes_max: 4_096,
-            message_bytes_max: MESSAGE_BYTES_MAX,
+            send_message_bytes_max: MESSAGE_BYTES_MAX,
+            receive_message_bytes_max: CLIENT_MESSAGE_BYTES_MAX,
             send_window_bytes: DOWN_WINDOW_BYTES,
             receive_window_bytes: UP_WINDOW_BYTES,
             keep_alive_us: 1_000_000,
@@ -71,6 +75,8 @@ impl EndpointSettings {
     #[must_use]
     pub fn client(self) -> Self {
         Self {
+            send_message_bytes_max: self.receive_message_bytes_max,
+            receive_message_bytes_max: self.send_message_bytes_max,
             send_window_bytes: self.receive_window_bytes,
             receive_window_bytes: self.send_window_bytes,
             ..self
@@ -89,10 +95,12 @@ impl EndpointSettings {
     /// Brought into what works.
     pub(super) fn sane(self) -> Self {
         let window = |bytes: usize| bytes.clamp(PACKET_BYTES_MAX, WINDOW_BYTES_MAX);
+        let message = |bytes: usize| bytes.clamp(1, MESSAGE_BYTES_MAX);
         Self {
             packets_per_flush_max: self.packets_per_flush_max.max(1),
             sealing_bytes: self.sealing_bytes.min(SEALING_BYTES_MAX),
-            message_bytes_max: self.message_bytes_max.clamp(1, MESSAGE_BYTES_MAX),
+            send_message_bytes_max: message(self.send_message_bytes_max),
+            receive_message_bytes_max: message(self.receive_message_bytes_max),
             send_window_bytes: window(self.send_window_bytes),
             receive_window_bytes: window(self.receive_window_bytes),
             ..self

@@ -1,6 +1,7 @@
 //! What is bounded, and what happens at each bound.
 
 use throng_core::memory::MemoryUse;
+use throng_protocol::wire::CLIENT_MESSAGE_BYTES_MAX;
 
 use super::{Talk, content};
 use crate::link::{LinkLoss, LinkModel};
@@ -45,6 +46,58 @@ fn memory_is_bounded_when_acknowledgements_stop_and_the_connection_is_behind() {
     assert!(behind_at.is_some() && end.is_behind());
     assert!(most < 400_000, "{most} bytes");
     assert!(end.waiting_bytes() <= 100_000);
+}
+
+/// A client that sends a message of this many bytes on each stream: the most memory that it makes the server's end hold, and whether the
+/// connection ended.
+fn held_for_client_messages(message_bytes: usize) -> (usize, bool) {
+    let mut server = Endpoint::new(EndpointSettings::default());
+    let mut hostile = Endpoint::new(EndpointSettings {
+        send_message_bytes_max: 1 << 20,
+        backlog_bytes_max: usize::MAX,
+        ..EndpointSettings::default().client()
+    });
+    for stream in StreamId::ALL {
+        hostile.push(stream, &vec![1; message_bytes]).unwrap();
+    }
+    let (mut most, mut is_over) = (0, false);
+    for tick in 0..500_u64 {
+        let now_us = tick * TICK_US;
+        for packet in flushed(&mut hostile, now_us, usize::MAX) {
+            let taken = server.receive(now_us, &packet, |_| ());
+            is_over |= taken.is_err_and(|refused| refused.is_final());
+            most = most.max(server.heap_bytes());
+        }
+        for packet in flushed(&mut server, now_us, usize::MAX) {
+            let _ = hostile.receive(now_us, &packet, |_| ());
+        }
+    }
+    (most, is_over)
+}
+
+#[test]
+fn client_messages_pin_little_memory_at_the_server() {
+    // The longest that a client may send.
+    let (most, is_over) = held_for_client_messages(CLIENT_MESSAGE_BYTES_MAX);
+    assert!(most < 64_000 && !is_over, "{most} bytes");
+    // A longer one ends the connection as soon as its length is read.
+    for message_bytes in [CLIENT_MESSAGE_BYTES_MAX + 1, 1 << 20] {
+        let (most, is_over) = held_for_client_messages(message_bytes);
+        assert!(most < 64_000 && is_over, "{message_bytes}: {most} bytes");
+    }
+}
+
+#[test]
+fn a_client_message_over_the_limit_is_refused_where_it_is_sent() {
+    let mut client = Endpoint::new(EndpointSettings::default().client());
+    let most = CLIENT_MESSAGE_BYTES_MAX;
+    let message = vec![1; most + 1];
+    let refused = PushRefused::TooLong {
+        found: most + 1,
+        most,
+    };
+    assert_eq!(client.push(StreamId::World, &message), Err(refused));
+    assert_eq!(client.push(StreamId::World, &message[1..]), Ok(()));
 }
 
 #[test]

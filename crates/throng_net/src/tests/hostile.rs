@@ -163,7 +163,7 @@ fn a_length_that_cannot_be_ends_the_connection() {
         (&[0x81, 0x80, 0x40, 1], 1 << 20 | 1),
         (&[0x80, 0x80, 0x80, 0x80, 0x80], 0),
     ] {
-        let mut end = Endpoint::new(EndpointSettings::default());
+        let mut end = Endpoint::new(EndpointSettings::default().client());
         let broken = PacketRefused::Broken {
             stream: StreamId::Game,
             found,

@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use throng_protocol::wire::CLIENT_MESSAGE_BYTES_MAX;
 
 use super::Talk;
 use crate::link::{LinkLoss, LinkModel};
@@ -48,9 +49,11 @@ impl LinkCase {
                 if is_down {
                     talk.down.push(&mut talk.duplex.server, stream, length);
                 } else {
-                    // Towards the server less may be ahead, so that long messages take longer.
-                    talk.up
-                        .push(&mut talk.duplex.client, stream, length.min(2_000));
+                    talk.up.push(
+                        &mut talk.duplex.client,
+                        stream,
+                        length.min(CLIENT_MESSAGE_BYTES_MAX),
+                    );
                 }
             }
             for _ in 0..said.len().min(3) {
