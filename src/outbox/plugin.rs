@@ -268,7 +268,7 @@ impl Outbox {
                 });
             }
             Err(error) => {
-                error!(%error, "no sender thread: packets are put together in the tick");
+                error!(%error, "starting sender threads failed: packets are assembled in the tick");
                 self.failed = Some(spec);
                 self.take_back(shared);
             }

@@ -43,7 +43,7 @@
 //! | each of the server | a packet as of [`wire`](throng_protocol::wire), of either channel, with its header. Reliable ones come in the order of their sequence; unreliable ones are left out where too much waits |
 //!
 //! To the first message there is no answer but packets, or the end. The server pings, and a client answers as RFC 6455 says: who does not
-//! within about two seconds of a ping is lost. The connection ends with the code 1000 where the server is done with the client, which the
+//! within the timeout of its token is lost. The connection ends with the code 1000 where the server is done with the client, which the
 //! last packet (*Closed*) gives the reason of; 1008 where the token is good for nothing or a message made no sense; 1013 where there
 //! is no room. A client that leaves closes; one whose connection ends otherwise may connect with another token and *Resume*.
 //!
@@ -65,8 +65,8 @@
 //!
 //! A client may send datagrams as soon as its request is out: until it is let in they are kept or lost, as any may be. It repeats what it
 //! said until that is acknowledged, about when a round trip and a tick of the server have passed, and sends a packet a second at least. Who
-//! is not heard of for as long as its token says (bytes 1,085–1,088, in seconds, little endian; below 0 for ever), or acknowledges nothing
-//! for five seconds, is lost. When the server has said its two bytes the client closes the session; a second later it is gone anyway. A
+//! is not heard of for as long as its token says (bytes 1,085–1,088, in seconds, little endian; below 0 for ever), or speaks
+//! for 12 seconds without acknowledging anything, is lost. When the server has said its two bytes the client closes the session; a second later it is gone anyway. A
 //! client that leaves closes the session.
 #![warn(missing_docs)]
 

@@ -17,9 +17,12 @@ pub(super) struct ConnectionLimits {
     pub endpoint: EndpointSettings,
     /// How long at most after [`close`](ServerEndpoint::close) what is left is sent.
     pub linger_us: u64,
-    /// How long what was pushed may wait to be acknowledged, before the connection counts as lost.
+    /// How long a client that is heard may leave what was pushed unacknowledged, before the connection counts as lost.
     pub unacknowledged_us_max: u64,
 }
+
+/// After so long without a packet a client counts as silent: it may be in a tunnel, and acknowledges nothing meanwhile.
+const SILENCE_US: u64 = 1_000_000;
 
 /// Sees to it that nothing waits for an acknowledgement for too long, with one mark that moves behind what was acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,6 +59,8 @@ pub(super) struct ServerEndpoint {
     stamp: PacketStamp,
     timeout_us: Option<u64>,
     heard_us: u64,
+    /// How long it was heard in all: every silence counts for [`SILENCE_US`] at most.
+    heard_for_us: u64,
     /// It is being closed, and is gone then at the latest.
     closes_us: Option<u64>,
     watch: AckWatch,
@@ -73,6 +78,7 @@ impl ServerEndpoint {
             stamp: PacketStamp::default(),
             timeout_us: timeout_s.map(|timeout_s| timeout_s.saturating_mul(1_000_000)),
             heard_us: now_us,
+            heard_for_us: 0,
             closes_us: None,
             watch: AckWatch::default(),
             limits,
@@ -81,7 +87,12 @@ impl ServerEndpoint {
 
     /// The client is there.
     pub fn hear(&mut self, now_us: u64) {
+        self.heard_for_us = self.heard_for_us(now_us);
         self.heard_us = self.heard_us.max(now_us);
+    }
+
+    fn heard_for_us(&self, now_us: u64) -> u64 {
+        self.heard_for_us + now_us.saturating_sub(self.heard_us).min(SILENCE_US)
     }
 
     /// Takes a packet of the client, and hands over the messages that are whole with it; none once it is being closed.
@@ -149,7 +160,8 @@ impl ServerEndpoint {
     }
 
     /// Whether the connection is over: because it was closed and everything is through, or there was no more time for it
-    /// (`Closed`); or since nothing comes any more, or nothing arrives (`Lost`).
+    /// (`Closed`); or because nothing comes any more, or the client is heard and acknowledges nothing (`Lost`). A client that is
+    /// silent for less than its timeout is not lost, whatever is in flight.
     pub fn end(&mut self, now_us: u64) -> Option<DisconnectReason> {
         let waiting = self.endpoint.waiting_bytes();
         if let Some(closes_us) = self.closes_us
@@ -159,7 +171,7 @@ impl ServerEndpoint {
         }
         let silent_us = now_us.saturating_sub(self.heard_us);
         let is_silent = self.timeout_us.is_some_and(|most_us| silent_us >= most_us);
-        let age_us = self.watch.age_us(now_us, waiting);
+        let age_us = self.watch.age_us(self.heard_for_us(now_us), waiting);
         (is_silent || age_us.saturating_mul(2) >= self.limits.unacknowledged_us_max)
             .then_some(DisconnectReason::Lost)
     }
@@ -173,5 +185,75 @@ impl ServerEndpoint {
 impl MemoryUse for ServerEndpoint {
     fn heap_bytes(&self) -> usize {
         self.endpoint.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_US: u64 = 50_000;
+
+    fn limits() -> ConnectionLimits {
+        ConnectionLimits {
+            endpoint: EndpointSettings::default(),
+            linger_us: 1_000_000,
+            unacknowledged_us_max: 5_000_000,
+        }
+    }
+
+    /// When a connection of 10 s without a sign of life ends that has something to say in each tick, in milliseconds. The client speaks in
+    /// the ticks of which `speaks` says so, and acknowledges if `acknowledges` does.
+    fn ends_at_ms(
+        speaks: impl Fn(u64) -> bool,
+        acknowledges: bool,
+    ) -> Option<(u64, DisconnectReason)> {
+        let limits = limits();
+        let mut server = ServerEndpoint::new(10, limits, 0);
+        let mut client = Endpoint::new(limits.endpoint.client());
+        let mut buffer = Vec::new();
+        for tick in 0..600 {
+            let now_us = tick * TICK_US;
+            server.push(Channel::Reliable, &[1; 20]);
+            let mut packets = Vec::new();
+            server.flush(now_us, &mut buffer, |packet| packets.push(packet.to_vec()));
+            if speaks(tick) {
+                for packet in packets.iter().filter(|_| acknowledges) {
+                    client.receive(now_us, packet, |_| ()).unwrap();
+                }
+                client.push(StreamId::World, &[2]).ok();
+                let mut answers = Vec::new();
+                let stamp = PacketStamp::default();
+                client.flush(now_us, stamp, usize::MAX, &mut buffer, |packet| {
+                    answers.push(packet.to_vec());
+                });
+                for answer in answers {
+                    server.hear(now_us);
+                    server.receive(now_us, &answer, |_| ()).unwrap();
+                }
+            }
+            if let Some(reason) = server.end(now_us) {
+                return Some((now_us / 1_000, reason));
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_gap_shorter_than_the_timeout_ends_no_connection() {
+        for gap_ticks in [40, 60, 120, 190] {
+            let speaks = |tick| !(100..100 + gap_ticks).contains(&tick);
+            assert_eq!(ends_at_ms(speaks, true), None, "a gap of {gap_ticks} ticks");
+        }
+        let (ms, reason) = ends_at_ms(|tick| tick < 100, true).unwrap();
+        assert_eq!(reason, DisconnectReason::Lost);
+        assert!((14_900..15_100).contains(&ms), "{ms}");
+    }
+
+    #[test]
+    fn a_client_that_speaks_and_acknowledges_nothing_is_lost() {
+        let (ms, reason) = ends_at_ms(|_| true, false).unwrap();
+        assert_eq!(reason, DisconnectReason::Lost);
+        assert!((2_400..5_100).contains(&ms), "{ms}");
     }
 }

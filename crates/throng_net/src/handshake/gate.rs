@@ -20,6 +20,9 @@ use crate::token::{
 /// How many buckets the addresses share.
 const BUCKETS: usize = 1_024;
 
+/// Between two challenges to an address that asks too often, in microseconds.
+const SPARE_ANSWER_US: u64 = 100_000;
+
 /// What a gate lets in, and its limits.
 #[derive(Clone, Debug)]
 pub struct GateSettings {
@@ -29,7 +32,7 @@ pub struct GateSettings {
     pub addresses: Vec<SocketAddr>,
     /// Clients that were challenged and did not answer yet; more are refused.
     pub half_open_max: usize,
-    /// After how long without an answer such a one is forgotten, in microseconds.
+    /// After how long a challenge is not answered any more, in microseconds.
     pub half_open_us_max: u64,
     /// Tokens that are remembered until they expire, so that none is used twice; where there are more, new ones are refused.
     pub tokens_max: usize,
@@ -37,6 +40,9 @@ pub struct GateSettings {
     pub seen: SeenTokens,
     /// Requests a second of one address (of IPv6: a network of 64 bits), and at once after a pause.
     pub requests_per_s: u32,
+    /// Requests a second, of all addresses together, that are checked although their address asked too often: a sender address can be
+    /// forged, so nobody can lock out another address with fewer forged requests. A check takes 4 µs.
+    pub spare_requests_per_s: u32,
     /// Clients that the answers speak of.
     pub clients_max: u32,
 }
@@ -53,6 +59,7 @@ impl GateSettings {
             tokens_max: 65_536,
             seen: SeenTokens::default(),
             requests_per_s: 32,
+            spare_requests_per_s: 50_000,
             clients_max: 10_000,
         }
     }
@@ -69,10 +76,12 @@ pub enum GateRefused {
         found: usize,
     },
     /// A request of another version or game.
-    #[error("a request of another version or game")]
+    #[error("the request is of another version or game")]
     Version,
-    /// Its token is good for nothing any more.
-    #[error("the token expired at {expires_s} s")]
+    /// The token expired, or the challenge was answered too late.
+    #[error(
+        "the token expired at {expires_s} s (unix time), or its challenge was answered too late"
+    )]
     Expired {
         /// When it did.
         expires_s: u64,
@@ -118,10 +127,43 @@ pub struct Admitted {
     pub line: SealedLine,
 }
 
+/// How many requests may still come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestBucket {
+    /// Thousandths of requests.
+    left: u64,
+    filled_us: u64,
+}
+
+impl RequestBucket {
+    /// One that so many requests a second fill, which are in it at once after a pause.
+    pub fn full(per_s: u32) -> Self {
+        Self {
+            left: u64::from(per_s) * 1_000,
+            filled_us: 0,
+        }
+    }
+
+    /// Takes a request out of it, if there is one.
+    pub fn take(&mut self, now_us: u64, per_s: u32) -> bool {
+        let per_s = u64::from(per_s);
+        // Thousandths, so a request a second is one a millisecond.
+        let more = now_us.saturating_sub(self.filled_us).saturating_mul(per_s) / 1_000;
+        if more > 0 {
+            self.filled_us = now_us;
+            self.left = self.left.saturating_add(more).min(per_s * 1_000);
+        }
+        let is_left = self.left >= 1_000;
+        self.left -= if is_left { 1_000 } else { 0 };
+        is_left
+    }
+}
+
 /// One that was challenged.
 #[derive(Debug)]
 struct HalfOpen {
     mac: [u8; TAG_BYTES],
+    expires_s: u64,
     client: u64,
     timeout_s: i32,
     to_server: SecretKey,
@@ -146,6 +188,8 @@ struct CheckedToken {
     private: PrivateToken,
     mac: [u8; TAG_BYTES],
     expires_s: u64,
+    /// Its address asked too often, and the request was checked all the same.
+    is_spare: bool,
 }
 
 /// The server's end, for all addresses that have no connection.
@@ -159,8 +203,10 @@ pub struct Gate {
     next: u64,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
     seen: SeenTokens,
-    /// Thousandths of requests that each bucket has, and when it was filled.
-    buckets: Vec<(u32, u64)>,
+    /// By the hash of an address.
+    buckets: Vec<RequestBucket>,
+    /// What addresses whose bucket is empty share.
+    spare: RequestBucket,
     hasher: RandomState,
 }
 
@@ -170,7 +216,7 @@ impl Gate {
     /// # Errors
     /// Where the system has no randomness.
     pub fn new(settings: GateSettings, private_key: SecretKey) -> Result<Self, NoRandomness> {
-        let full = settings.requests_per_s.saturating_mul(1_000);
+        let full = RequestBucket::full(settings.requests_per_s);
         Ok(Self {
             private_key,
             challenge_key: SealingKey::new(&SecretKey::random()?),
@@ -178,7 +224,8 @@ impl Gate {
             next: NUMBERS_BEFORE_CONNECTION,
             half_open: BTreeMap::new(),
             seen: settings.seen.clone(),
-            buckets: vec![(full, 0); BUCKETS],
+            buckets: vec![full; BUCKETS],
+            spare: RequestBucket::full(settings.spare_requests_per_s),
             hasher: RandomState::new(),
             settings,
         })
@@ -215,7 +262,7 @@ impl Gate {
             self.challenge((now_us, unix_s), from, packet, answer)?;
             return Ok(None);
         }
-        self.admit(from, packet, is_full, answer)
+        self.admit((now_us, unix_s), from, packet, is_full, answer)
     }
 
     /// Lets a client in by its request alone, changing it: over a line on which what is sent reaches nobody but who is at its other end, as
@@ -282,7 +329,9 @@ impl Gate {
         if unix_s >= expires_s {
             return Err(GateRefused::Expired { expires_s });
         }
-        if !self.take_request(now_us, from) {
+        let is_spare = !self.take_request(now_us, from);
+        let spare_per_s = self.settings.spare_requests_per_s;
+        if is_spare && !self.spare.take(now_us, spare_per_s) {
             return Err(GateRefused::Often);
         }
         let (mut nonce, mut mac) = ([0; 24], [0; TAG_BYTES]);
@@ -298,6 +347,7 @@ impl Gate {
             private,
             mac,
             expires_s,
+            is_spare,
         })
     }
 
@@ -325,9 +375,19 @@ impl Gate {
         answer: &mut Vec<u8>,
     ) -> Result<(), GateRefused> {
         let token = self.check((now_us, unix_s), from, packet)?;
+        // An address that asks too often is answered seldom: it may be somebody else's.
+        let before = self.half_open.get(&from).filter(|_| token.is_spare);
+        if before.is_some_and(|it| now_us.saturating_sub(it.since_us) < SPARE_ANSWER_US) {
+            return Err(GateRefused::Often);
+        }
         self.make_room(now_us, from)?;
         self.remember(unix_s, &token, from)?;
-        let CheckedToken { private, mac, .. } = token;
+        let CheckedToken {
+            private,
+            mac,
+            expires_s,
+            ..
+        } = token;
         self.write_challenge(&private, answer);
         debug_assert!(
             answer.len() <= REQUEST_BYTES,
@@ -335,6 +395,7 @@ impl Gate {
         );
         let half_open = HalfOpen {
             mac,
+            expires_s,
             client: private.client,
             timeout_s: private.timeout_s,
             receiving: SealingKey::new(&private.to_server),
@@ -349,18 +410,7 @@ impl Gate {
     /// Takes a request out of the bucket of an address, if there is one.
     pub(crate) fn take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
         let at = self.hasher.hash_one(network_of(from.ip())) as usize % BUCKETS;
-        let (tokens, filled_us) = &mut self.buckets[at];
-        let rate = u64::from(self.settings.requests_per_s);
-        // Thousandths, so a request a second is one a millisecond.
-        let passed_us = now_us.saturating_sub(*filled_us);
-        let more = passed_us.saturating_mul(rate) / 1_000;
-        if more > 0 {
-            *filled_us = now_us;
-            *tokens = u64::from(*tokens).saturating_add(more).min(rate * 1_000) as u32;
-        }
-        let is_left = *tokens >= 1_000;
-        *tokens -= if is_left { 1_000 } else { 0 };
-        is_left
+        self.buckets[at].take(now_us, self.settings.requests_per_s)
     }
 
     /// Makes sure that one more may be half open.
@@ -409,6 +459,7 @@ impl Gate {
 
     fn admit(
         &mut self,
+        (now_us, unix_s): (u64, u64),
         from: SocketAddr,
         packet: &mut [u8],
         is_full: bool,
@@ -417,6 +468,12 @@ impl Gate {
         let found = packet.len();
         let stranger = GateRefused::Stranger { found };
         let half_open = self.half_open.get(&from).ok_or(stranger)?;
+        let expires_s = half_open.expires_s;
+        let waited_us = now_us.saturating_sub(half_open.since_us);
+        if unix_s >= expires_s || waited_us >= self.settings.half_open_us_max {
+            self.half_open.remove(&from);
+            return Err(GateRefused::Expired { expires_s });
+        }
         let protocol = self.settings.protocol;
         let (kind, _, body) = open_packet(&half_open.receiving, protocol, packet, |_, _| true)?;
         if kind == SealedKind::Disconnect {

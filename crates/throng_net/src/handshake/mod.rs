@@ -26,6 +26,8 @@ mod seen;
 mod tests;
 
 pub use client::{ClientHandshake, ConnectFailed};
+#[cfg(feature = "webtransport")]
+pub(crate) use gate::RequestBucket;
 pub use gate::{Admitted, Gate, GateRefused, GateSettings, TokenBearer};
 pub use seen::SeenTokens;
 

@@ -63,7 +63,7 @@ impl<W: Write> CaptureSink<W> {
         if let Err(error) = result {
             self.errors += 1;
             if self.errors.is_power_of_two() {
-                warn!(%error, errors = self.errors, "packets are missing in the capture");
+                warn!(%error, errors = self.errors, "writing the capture failed: packets are missing in it");
             }
         }
     }

@@ -134,7 +134,9 @@ impl Senders {
             shard.thread.thread().unpark();
             match shard.thread.join() {
                 Ok(of_shard) => assembler.absorb(of_shard),
-                Err(_) => error!("a sender thread panicked: the numbers of its clients are lost"),
+                Err(_) => {
+                    error!("sender thread panicked: the packet numbers of its clients are lost")
+                }
             }
         }
     }
@@ -191,7 +193,7 @@ impl SenderShard {
         let feed = self.feed.get_mut().unwrap_or_else(PoisonError::into_inner);
         if feed.is_abandoned() && !self.is_dead {
             self.is_dead = true;
-            error!("a sender thread has ended: its clients get nothing more");
+            error!("sender thread ended: its clients receive no more packets");
         }
     }
 

@@ -72,7 +72,7 @@ impl UdpSink {
     fn failed(&mut self, client: ClientId, error: &dyn std::fmt::Display) {
         self.errors += 1;
         if self.errors.is_power_of_two() {
-            warn!(client = client.0, %error, errors = self.errors, "a packet was not sent");
+            warn!(client = client.0, %error, errors = self.errors, "sending a packet failed");
         }
     }
 }

@@ -7,6 +7,8 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
+use indexmap::IndexSet;
 use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{Channel, ClientId};
 
@@ -78,7 +80,7 @@ pub(super) struct ShardWork {
     /// Packets for them.
     pub outbound: Outbound,
     /// Clients for whom there was no room.
-    pub behind: Vec<ClientId>,
+    pub behind: IndexSet<ClientId, FixedState>,
     /// All connections are to be closed.
     pub is_stopping: bool,
 }
@@ -109,13 +111,18 @@ impl ShardWork {
         }
         let mut dropped = 0;
         for ((client, kind), place) in packets.places() {
+            // After a reliable packet that was dropped nothing may follow: the client would see a gap.
+            if self.behind.contains(&client) {
+                dropped += 1;
+                continue;
+            }
             let bytes = &packets.bytes[place];
             let fits = self.outbound.bytes.len() + bytes.len() <= bytes_max;
             match kind {
                 _ if fits => self.outbound.push((client, kind), bytes),
                 OutboundKind::Packet(Channel::Reliable) => {
                     dropped += 1;
-                    self.behind.push(client);
+                    self.behind.insert(client);
                 }
                 OutboundKind::Packet(Channel::Unreliable) => dropped += 1,
                 OutboundKind::Close(_) => self.outbound.push((client, kind), &[]),
@@ -205,12 +212,14 @@ mod tests {
             &[2; 60],
         );
         packets.push((ClientId(3), reliable), &[3; 60]);
+        // It would fit, but comes behind a gap.
+        packets.push((ClientId(3), reliable), &[3; 1]);
         packets.push((ClientId(4), reliable), &[4; 40]);
         packets.push((ClientId(4), close), &[]);
-        assert_eq!(work.take_outbound(&mut packets, 100), 2);
+        assert_eq!(work.take_outbound(&mut packets, 100), 3);
         assert_eq!(
-            (packets.is_empty(), &*work.behind),
-            (true, &[ClientId(3)][..])
+            (packets.is_empty(), Vec::from_iter(work.behind)),
+            (true, vec![ClientId(3)])
         );
         let kept: Vec<_> = work
             .outbound

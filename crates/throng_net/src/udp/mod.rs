@@ -150,6 +150,6 @@ impl Drop for UdpServer {
 
 fn join(thread: JoinHandle<()>) {
     if thread.join().is_err() {
-        tracing::error!("a thread of a socket panicked");
+        tracing::error!("a UDP thread panicked");
     }
 }

@@ -19,7 +19,7 @@ use super::intake::SharedIntake;
 use super::settings::UdpCounters;
 use super::shared::{RouteNews, UdpShared};
 use super::socket::RECEIVE_PATIENCE;
-use crate::handshake::{Admitted, Gate};
+use crate::handshake::{Admitted, Gate, network_of};
 use crate::inbox::Connected;
 use crate::path::read_numbered;
 use crate::seal::SealedKind;
@@ -95,7 +95,7 @@ impl DatagramRouter {
                 }
                 Err(error) if is_patience(error.kind()) => {}
                 Err(error) => {
-                    tracing::debug!(%error, "nothing was received");
+                    tracing::debug!(%error, "receiving from the UDP socket failed");
                     errors_in_a_row += 1;
                     if errors_in_a_row > ERRORS_IN_A_ROW_MAX {
                         std::thread::sleep(RECEIVE_PATIENCE);
@@ -147,7 +147,7 @@ impl DatagramRouter {
                 }
             }
             (None, Some((client, sealed))) if self.shared.roster().contains(&client) => {
-                let at = self.hasher.hash_one(from.ip()) as usize % ELSEWHERE_BUCKETS;
+                let at = self.hasher.hash_one(network_of(from.ip())) as usize % ELSEWHERE_BUCKETS;
                 if !self.elsewhere[at].takes(self.now_us, rate) {
                     return UdpCounters::one(&counters.throttled);
                 }
@@ -194,7 +194,7 @@ impl DatagramRouter {
                 shared.send(&self.answer, from);
             }
             Err(refused) => {
-                tracing::trace!(%from, %refused, "a stranger's datagram");
+                tracing::trace!(address = %from, error = %refused, "datagram of an unknown address refused");
                 UdpCounters::one(&counters.strangers);
             }
         }

@@ -19,7 +19,8 @@ pub struct UdpSettings {
     pub flush_us: u64,
     /// How long at most after the server is done with a client what is left is sent, in microseconds.
     pub linger_us: u64,
-    /// How long what was sent on the reliable channel may wait to be acknowledged, in microseconds; then the connection is lost. At most
+    /// How long a client that is heard may leave what was sent on the reliable channel unacknowledged, in microseconds; then the
+    /// connection is lost. Silence does not count: how long a client may be silent says its token. At most
     /// `throng::sync::SyncSettings::in_flight_s_max`.
     pub unacknowledged_us_max: u64,
     /// Datagrams a second that are taken from a client, and half as many at once; what is more is dropped unread.
@@ -40,7 +41,7 @@ impl Default for UdpSettings {
             endpoint: EndpointSettings::default(),
             flush_us: 50_000,
             linger_us: 1_000_000,
-            unacknowledged_us_max: 5_000_000,
+            unacknowledged_us_max: 10_000_000,
             datagrams_per_s: 512,
             inbound_bytes_max: 8 << 20,
             outbound_bytes_max: 64 << 20,

@@ -184,7 +184,7 @@ impl ShardWorker {
                 OutboundKind::Packet(channel) => {
                     let was_touched = connection.endpoint.is_touched;
                     if !connection.endpoint.push(channel, &outbound.bytes[place]) {
-                        behind.push(client);
+                        behind.insert(client);
                     }
                     if connection.endpoint.is_touched && !was_touched {
                         self.touched.push(client);

@@ -84,7 +84,7 @@ impl UdpShared {
                 UdpCounters::add(&counters.bytes_out, datagram.len() as u64);
             }
             Err(error) => {
-                tracing::debug!(%error, %to, "a datagram was not sent");
+                tracing::debug!(%error, address = %to, "sending a datagram failed");
                 UdpCounters::one(&counters.send_errors);
             }
         });

@@ -83,7 +83,7 @@ pub(super) fn admit(
         .gate()
         .admit_at_once(times, from, &mut request.to_vec());
     let bearer = bearer.map_err(|refused| {
-        tracing::debug!(%from, %refused, "a token");
+        tracing::debug!(address = %from, error = %refused, "connect token refused");
         WebCounters::one(&counters.denied);
         CloseCode::Policy
     })?;

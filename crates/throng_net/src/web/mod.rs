@@ -253,7 +253,7 @@ impl WebServer {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread of the WebSockets panicked");
+            tracing::error!("the web thread panicked: no browser is served any more");
         }
     }
 }
@@ -274,12 +274,12 @@ struct ListenedOn {
 async fn serve(on: ListenedOn, shared: Arc<WebShared>) {
     let accepting = match tokio::net::TcpListener::from_std(on.socket) {
         Ok(socket) => tokio::spawn(accept(socket, shared.clone())),
-        Err(error) => return tracing::error!(%error, "an address cannot be listened to"),
+        Err(error) => return tracing::error!(%error, "listening for WebSockets failed"),
     };
     #[cfg(feature = "webtransport")]
     let sessions = on.sessions.and_then(|sessions| {
         let listening = sessions.listen(&shared);
-        let told = |error| tracing::error!(%error, "an address cannot be listened to");
+        let told = |error| tracing::error!(%error, "listening for WebTransport failed");
         listening.map_err(told).ok()
     });
     let mut touched = Vec::new();

@@ -57,7 +57,7 @@ impl Default for WebSettings {
             client_bytes_max: MESSAGE_BYTES_MAX + (1 << 18),
             unreliable_bytes_max: 1 << 15,
             outbound_bytes_max: 64 << 20,
-            unread_us_max: 5_000_000,
+            unread_us_max: 25_000_000,
             linger_us: 1_000_000,
             #[cfg(feature = "webtransport")]
             webtransport: None,

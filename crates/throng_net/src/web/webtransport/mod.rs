@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `settings` | limits |
 //! | `certificate` | what the server proves itself with |
+//! | `handshakes` | how many handshakes are begun |
 //! | `session` | a client's connection |
 //!
 //! QUIC seals, and follows a client to another address; what is lost our own endpoint says again. So a datagram is a packet as of
@@ -23,6 +24,7 @@
 //! for each datagram a seal, and a copy more than over UDP. All clients share the one thread. As a whole it was not measured.
 
 mod certificate;
+mod handshakes;
 mod session;
 mod settings;
 
@@ -43,6 +45,7 @@ use crate::handshake::network_of;
 use crate::web::settings::WebCounters;
 use crate::web::shared::{StrangerPlace, WebShared};
 use certificate::self_signed;
+use handshakes::HandshakeLimits;
 
 /// Bytes that may be on their way to a client: more than its endpoint sends at once.
 const IN_FLIGHT_BYTES: u64 = 128 << 10;
@@ -132,6 +135,7 @@ impl ListeningSessions {
 /// Takes connections, as many of strangers as may be open, and from each address as many as may ask for anything.
 async fn accept(endpoint: quinn::Endpoint, shared: Arc<WebShared>) {
     let counters = &shared.counters;
+    let mut handshakes = HandshakeLimits::new(&shared.settings.webtransport.unwrap_or_default());
     while let Some(incoming) = endpoint.accept().await {
         let from = incoming.remote_address();
         if !incoming.remote_address_validated() {
@@ -139,8 +143,10 @@ async fn accept(endpoint: quinn::Endpoint, shared: Arc<WebShared>) {
             let _ = incoming.retry();
             continue;
         }
-        // A handshake is dearer than a token.
-        let is_heard = shared.gate().take_request(shared.now_us(), from);
+        // A handshake costs more than a look at a token.
+        let now_us = shared.now_us();
+        let is_heard =
+            shared.gate().take_request(now_us, from) && handshakes.take(now_us, from.ip());
         let place = StrangerPlace::take(&shared, network_of(from.ip()));
         let Some(place) = place.filter(|_| is_heard) else {
             WebCounters::one(&counters.crowded);
@@ -163,7 +169,7 @@ async fn renew(endpoint: quinn::Endpoint, address: SocketAddr, shared: Arc<WebSh
         match renewed(address, &shared) {
             Ok(config) => endpoint.set_server_config(Some(config)),
             Err(error) => {
-                tracing::error!(%error, "there is no new certificate");
+                tracing::error!(%error, "renewing the WebTransport certificate failed");
                 pause = TRY_AGAIN.min(renewal);
             }
         }

@@ -12,6 +12,10 @@ pub struct WebTransportSettings {
     pub flush_us: u64,
     /// Datagrams a second that are taken from a client, and half as many at once; what is more is dropped unread.
     pub datagrams_per_s: u32,
+    /// QUIC handshakes a second, of all addresses together. A handshake takes 0.3 to 1 ms of the thread that serves all browsers.
+    pub handshakes_per_s: u32,
+    /// QUIC handshakes a second of a large network: 24 bits of an IPv4 address, 48 bits of an IPv6 address.
+    pub network_handshakes_per_s: u32,
     /// How often the server makes itself another certificate, in microseconds; at most every six days.
     pub renewal_us: u64,
 }
@@ -28,6 +32,8 @@ impl Default for WebTransportSettings {
             },
             flush_us: 50_000,
             datagrams_per_s: 512,
+            handshakes_per_s: 500,
+            network_handshakes_per_s: 64,
             renewal_us: RENEWAL_S_MAX * 1_000_000,
         }
     }
