@@ -31,6 +31,9 @@ pub enum ConnectFailed {
     Denied,
 }
 
+/// How long a server is asked without an answer while there is another one to ask, in microseconds.
+const SERVER_PATIENCE_US: u64 = 3_000_000;
+
 /// How far a client is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Progress {
@@ -154,10 +157,7 @@ impl ClientHandshake {
             self.progress = Progress::Failed(ConnectFailed::Expired);
             return;
         }
-        let Ok(timeout_s) = u64::try_from(self.token.timeout_s) else {
-            return;
-        };
-        if now_us.saturating_sub(self.heard_us) < timeout_s.saturating_mul(1_000_000) {
+        if now_us.saturating_sub(self.heard_us) < self.patience_us(valid_us) {
             return;
         }
         self.server += 1;
@@ -169,6 +169,20 @@ impl ClientHandshake {
             let servers = self.token.servers.len();
             Progress::Failed(ConnectFailed::TimedOut { servers })
         };
+    }
+
+    /// How long a server is asked without an answer. The last one is asked longest: all are asked before the token expires.
+    fn patience_us(&self, valid_us: u64) -> u64 {
+        let timeout_s = u64::try_from(self.token.timeout_s).unwrap_or(u64::MAX);
+        let patience_us = timeout_s.saturating_mul(1_000_000);
+        let servers = self.token.servers.len();
+        if self.server + 1 < servers {
+            patience_us
+                .min(valid_us / servers as u64)
+                .min(SERVER_PATIENCE_US)
+        } else {
+            patience_us
+        }
     }
 
     /// Takes a packet of the server, changing it.

@@ -95,7 +95,7 @@ pub enum GateRefused {
     /// The token is for other servers.
     #[error("the token is for other servers")]
     Elsewhere,
-    /// The token let a client in already, or is in use at another address.
+    /// The token let a client in already.
     #[error("the token was used before")]
     Used,
     /// More were challenged and did not answer than may, or more tokens are remembered.
@@ -351,9 +351,10 @@ impl Gate {
         })
     }
 
-    /// Takes note of a token that nobody else has.
+    /// Takes note of a token. Where it came from another address before, that one is not half open any more: a token has one place
+    /// among those, wherever it is said to come from.
     fn remember(
-        &self,
+        &mut self,
         unix_s: u64,
         token: &CheckedToken,
         from: SocketAddr,
@@ -361,10 +362,19 @@ impl Gate {
         let most = self.settings.tokens_max;
         let times = (unix_s, token.expires_s);
         let remembered = self.seen.remember(token.mac, from, times, most);
-        remembered.map_err(|refused| match refused {
+        let before = remembered.map_err(|refused| match refused {
             SeenRefused::Used => GateRefused::Used,
             SeenRefused::Crowded { waiting } => GateRefused::Crowded { waiting },
-        })
+        })?;
+        if let Some(before) = before
+            && self
+                .half_open
+                .get(&before)
+                .is_some_and(|it| it.mac == token.mac)
+        {
+            self.half_open.remove(&before);
+        }
+        Ok(())
     }
 
     fn challenge(

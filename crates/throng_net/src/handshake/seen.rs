@@ -13,7 +13,7 @@ pub struct SeenTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], SeenToken>>>);
 /// Why a token lets nobody in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeenRefused {
-    /// It did already, or another address has it.
+    /// It did already.
     Used,
     /// More are remembered than may be.
     Crowded { waiting: usize },
@@ -39,18 +39,18 @@ impl SeenTokens {
         self.lock().is_empty()
     }
 
-    /// Takes note of a token that an address has, unless it let somebody in already or another address has it. With `most` of them
-    /// those are forgotten that have expired.
+    /// Takes note of a token, unless it let somebody in already. A client whose address changes during its handshake may go on with the
+    /// same token: then this gives the address before. With `most` of them those are forgotten that have expired.
     pub(super) fn remember(
         &self,
         mac: [u8; TAG_BYTES],
         address: SocketAddr,
         (unix_s, expires_s): (u64, u64),
         most: usize,
-    ) -> Result<(), SeenRefused> {
+    ) -> Result<Option<SocketAddr>, SeenRefused> {
         let mut seen = self.lock();
-        let before = seen.get(&mac);
-        if before.is_some_and(|before| before.is_spent || before.address != address) {
+        let before = seen.get(&mac).copied();
+        if before.is_some_and(|before| before.is_spent) {
             return Err(SeenRefused::Used);
         }
         if seen.len() >= most && before.is_none() {
@@ -66,7 +66,9 @@ impl SeenTokens {
             is_spent: false,
         };
         seen.insert(mac, token);
-        Ok(())
+        Ok(before
+            .map(|before| before.address)
+            .filter(|before| *before != address))
     }
 
     /// A token lets its bearer in now; whether it may: not where it did before.

@@ -277,7 +277,7 @@ fn what_is_no_genuine_request_is_not_answered() {
 }
 
 #[test]
-fn a_token_admits_once_and_from_one_address() {
+fn a_token_admits_once_and_has_one_place_among_the_half_open() {
     let (mut gate, first) = (gate(), token(1));
     let mut client = ClientHandshake::new(first.clone());
     admitted(&mut gate, &mut client);
@@ -290,11 +290,11 @@ fn a_token_admits_once_and_from_one_address() {
     }
     let other = request(&token(2));
     assert!(said(&mut gate, address(3), &other).is_ok());
-    assert_eq!(said(&mut gate, address(4), &other), Err(GateRefused::Used));
-    assert!(
-        said(&mut gate, address(3), &other).is_ok(),
-        "it may ask again"
-    );
+    // A client may change its network meanwhile; whoever repeats its request from many addresses takes no more room.
+    for nth in 4..40 {
+        assert!(said(&mut gate, address(nth), &other).is_ok());
+        assert_eq!(gate.half_open(), 1);
+    }
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub struct SocketTotals {
 #[derive(Debug)]
 pub struct UdpClient {
     connection: ClientConnection,
-    socket: UdpSocket,
+    sockets: ClientSockets,
     clock: Stopwatch,
     totals: SocketTotals,
     /// Up and down, in front of the socket.
@@ -43,12 +43,12 @@ impl UdpClient {
     /// Begins to connect by a token that was not used before; [`update`](Self::update) goes on with it.
     ///
     /// # Errors
-    /// Where the system has no socket.
+    /// Where the system has no socket for any address of the token.
     pub fn connect(token: ConnectToken, settings: EndpointSettings) -> io::Result<Self> {
-        let socket = any_socket(token.servers.first().copied())?;
+        let sockets = ClientSockets::open(&token.servers)?;
         Ok(Self {
             connection: ClientConnection::new(token, settings),
-            socket,
+            sockets,
             clock: Stopwatch::start(),
             totals: SocketTotals::default(),
             #[cfg(any(test, feature = "bench"))]
@@ -76,7 +76,7 @@ impl UdpClient {
     /// # Errors
     /// Where the system has no socket; it goes on from the one that it has then.
     pub fn rebind(&mut self) -> io::Result<()> {
-        self.socket = any_socket(self.connection.server())?;
+        self.sockets = ClientSockets::open(self.connection.server().as_slice())?;
         self.connection.rebind();
         Ok(())
     }
@@ -107,7 +107,7 @@ impl UdpClient {
     pub fn receive(&mut self, mut deliver: impl FnMut(&[u8])) -> Result<(), ConnectionEnd> {
         let now_us = self.now_us();
         let mut buffer = [0; PACKET_BYTES_MAX + SEALING_BYTES + 1];
-        while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
+        while let Some((length, from)) = self.sockets.receive(&mut buffer) {
             if self.connection.server() != Some(from) {
                 continue;
             }
@@ -131,8 +131,8 @@ impl UdpClient {
                 let _ = connection.receive(now_us, datagram, &mut deliver);
             }) {}
             let server = self.connection.server();
-            let (socket, totals) = (&self.socket, &mut self.totals);
-            while up.take(now_us, |_, datagram| send(socket, totals, server, datagram)) {}
+            let (sockets, totals) = (&self.sockets, &mut self.totals);
+            while up.take(now_us, |_, datagram| sockets.send(totals, server, datagram)) {}
         }
         self.connection.is_open().map(drop)
     }
@@ -144,7 +144,7 @@ impl UdpClient {
     pub fn update(&mut self, deliver: impl FnMut(&[u8])) -> Result<(), ConnectionEnd> {
         self.receive(deliver)?;
         let now_us = self.now_us();
-        let (socket, totals) = (&self.socket, &mut self.totals);
+        let (sockets, totals) = (&self.sockets, &mut self.totals);
         #[cfg(any(test, feature = "bench"))]
         let links = &mut self.links;
         self.connection.update(now_us, |to, datagram| {
@@ -153,35 +153,117 @@ impl UdpClient {
                 up.send(now_us, datagram);
                 return;
             }
-            send(socket, totals, Some(to), datagram);
+            sockets.send(totals, Some(to), datagram);
         });
         self.connection.is_open().map(drop)
     }
 
     /// Says that it leaves.
     pub fn leave(&mut self) {
-        let (socket, totals) = (&self.socket, &mut self.totals);
+        let (sockets, totals) = (&self.sockets, &mut self.totals);
         self.connection
-            .leave(|to, datagram| send(socket, totals, Some(to), datagram));
+            .leave(|to, datagram| sockets.send(totals, Some(to), datagram));
     }
 }
 
-/// A socket for who speaks to this address.
-fn any_socket(server: Option<SocketAddr>) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(match server {
-        Some(SocketAddr::V6(_)) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        _ => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-    })?;
+/// A socket for each family of addresses that a token names: a server may be reachable over one of them alone.
+#[derive(Debug)]
+struct ClientSockets {
+    v4: Option<UdpSocket>,
+    v6: Option<UdpSocket>,
+}
+
+impl ClientSockets {
+    fn open(servers: &[SocketAddr]) -> io::Result<Self> {
+        let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the token names no server");
+        let mut open = |is_used: bool, any: SocketAddr| {
+            let socket = is_used.then(|| open_socket(any))?;
+            socket.map_err(|error| failed = error).ok()
+        };
+        let (v4, v6) = (Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
+        let sockets = Self {
+            v4: open(servers.iter().any(SocketAddr::is_ipv4), (v4, 0).into()),
+            v6: open(servers.iter().any(SocketAddr::is_ipv6), (v6, 0).into()),
+        };
+        match sockets {
+            Self { v4: None, v6: None } => Err(failed),
+            sockets => Ok(sockets),
+        }
+    }
+
+    /// A datagram that arrived, if any did.
+    fn receive(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        let both = [&self.v4, &self.v6].into_iter().flatten();
+        both.into_iter()
+            .find_map(|socket| socket.recv_from(buffer).ok())
+    }
+
+    /// What the system does not take is lost like anything else.
+    fn send(&self, totals: &mut SocketTotals, to: Option<SocketAddr>, datagram: &[u8]) {
+        let Some(to) = to else { return };
+        let socket = if to.is_ipv4() { &self.v4 } else { &self.v6 };
+        if let Some(socket) = socket {
+            totals.datagrams_out += 1;
+            totals.bytes_out += datagram.len() as u64;
+            let _ = socket.send_to(datagram, to);
+        }
+    }
+}
+
+fn open_socket(any: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(any)?;
     socket.set_nonblocking(true)?;
     forbid_fragments(&socket);
     Ok(socket)
 }
 
-/// What the system does not take is lost like anything else.
-fn send(socket: &UdpSocket, totals: &mut SocketTotals, to: Option<SocketAddr>, datagram: &[u8]) {
-    if let Some(to) = to {
-        totals.datagrams_out += 1;
-        totals.bytes_out += datagram.len() as u64;
-        let _ = socket.send_to(datagram, to);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seal::SecretKey;
+    use crate::token::TokenClaims;
+
+    /// The addresses to which a client sends requests until it gives up on each server, for at most so many seconds.
+    fn asked(servers: &[&str], seconds: u64) -> Vec<SocketAddr> {
+        let servers: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
+        let claims = TokenClaims::new(1, servers, 1_000);
+        let token = ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap();
+        let mut connection = ClientConnection::new(token, EndpointSettings::default());
+        let mut asked = Vec::new();
+        for ms in (0..seconds * 1_000).step_by(100) {
+            connection.update(ms * 1_000, |to, _| asked.push(to));
+        }
+        asked.dedup();
+        asked
+    }
+
+    #[test]
+    fn all_servers_of_a_token_are_asked_whatever_their_family() {
+        let servers = ["[::1]:7", "10.0.0.1:7", "[::2]:7", "10.0.0.2:7"];
+        let expected: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
+        assert_eq!(asked(&servers, 25), expected);
+    }
+
+    #[test]
+    fn a_client_has_a_socket_for_each_family_of_its_token() {
+        let [v4, v6] = ["127.0.0.1:7", "[::1]:7"].map(|it| it.parse::<SocketAddr>().unwrap());
+        let both = ClientSockets::open(&[v6, v4]).unwrap();
+        assert!(both.v4.is_some(), "there is IPv4 everywhere");
+        let one = ClientSockets::open(&[v4]).unwrap();
+        assert!(one.v4.is_some() && one.v6.is_none());
+        assert!(ClientSockets::open(&[]).is_err());
+        // A datagram goes out of the socket of its family, and comes in at it.
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (mut totals, to) = (SocketTotals::default(), server.local_addr().unwrap());
+        both.send(&mut totals, Some(to), b"hello");
+        let mut buffer = [0; 16];
+        let (length, from) = server.recv_from(&mut buffer).unwrap();
+        assert_eq!(
+            (&buffer[..length], totals.datagrams_out),
+            (&b"hello"[..], 1)
+        );
+        server.send_to(b"back", from).unwrap();
+        let received = std::iter::repeat_with(|| both.receive(&mut buffer)).flatten();
+        assert_eq!(received.take(1).next(), Some((4, to)));
     }
 }
