@@ -209,7 +209,7 @@ fn metrics_are_well_formed_and_those_of_the_server() {
     ] {
         assert_eq!(found.value(sample), expected as f64, "{sample}");
     }
-    assert_eq!(found.value("throng_tick_length_seconds"), 0.05);
+    assert_eq!(found.value("throng_tick_budget_seconds"), 0.05);
     let module = found.value(r#"throng_memory_bytes{module="aoi"}"#);
     assert!(module > 0.0);
     // All ticks were timed, and each is in one size.
