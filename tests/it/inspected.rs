@@ -363,7 +363,7 @@ fn only_with_a_token_is_a_page_open_to_others() {
         ..InspectSettings::default()
     };
     for (token, part) in [
-        (None, "not on loopback"),
+        (None, "not a loopback address"),
         (Some("short"), "8 to 128"),
         (Some("with spaces in it"), "8 to 128"),
     ] {
