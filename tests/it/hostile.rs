@@ -157,7 +157,7 @@ fn a_scene_that_is_full_or_closed_refuses_and_says_so() {
             .count()
     };
     assert_eq!(
-        told("scene 0 is full: it holds at most 1 objects"),
+        told("scene 0 is full: at most 1 objects"),
         3,
         "{:#?}",
         report.script_faults

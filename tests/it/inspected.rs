@@ -209,7 +209,7 @@ fn metrics_are_well_formed_and_those_of_the_server() {
     ] {
         assert_eq!(found.value(sample), expected as f64, "{sample}");
     }
-    assert_eq!(found.value("throng_tick_length_seconds"), 0.05);
+    assert_eq!(found.value("throng_tick_budget_seconds"), 0.05);
     let module = found.value(r#"throng_memory_bytes{module="aoi"}"#);
     assert!(module > 0.0);
     // All ticks were timed, and each is in one size.
@@ -363,7 +363,7 @@ fn only_with_a_token_is_a_page_open_to_others() {
         ..InspectSettings::default()
     };
     for (token, part) in [
-        (None, "not on loopback"),
+        (None, "not a loopback address"),
         (Some("short"), "8 to 128"),
         (Some("with spaces in it"), "8 to 128"),
     ] {

@@ -61,7 +61,13 @@ fn verbose_says_what_is_read_and_written_and_quiet_says_nothing_of_what_is_well(
     assert_eq!(convert(&[]).err, "");
     let told = convert(&["-v"]);
     assert_eq!((told.code, told.out.as_str()), (0, ""));
-    for word in ["read ", "village.tmap", "wrote ", "copy.map", "bytes"] {
+    for word in [
+        "map read",
+        "village.tmap",
+        "map written",
+        "copy.map",
+        "bytes",
+    ] {
         assert!(told.err.contains(word), "{word}: {}", told.err);
     }
     let generate = ["map", "generate", &copy, "--size", "9x9", "-q"];

@@ -29,7 +29,7 @@ fn outputs_that_overwrite_the_scenario_or_each_other_are_refused_before_anything
     ] {
         let told = throng(&[&["run", "--ticks", "1", &scenario], &arguments[..]].concat());
         assert_eq!(told.code, 2, "{arguments:?}: {}", told.err);
-        let expected = format!("error: expected a file of its own for {said}, found `");
+        let expected = format!("error: {said} cannot write to `");
         assert!(told.err.starts_with(&expected), "{}", told.err);
         assert_eq!(fs::read_to_string(&scenario).unwrap(), SMALL);
         assert_eq!(fs::read_to_string(&there).unwrap(), "kept");

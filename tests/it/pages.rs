@@ -135,7 +135,7 @@ fn what_cannot_be_set_side_by_side_is_told() {
             vec![&run, &bench],
             "two files of the same kind, found a run in",
         ),
-        (vec![&run], "say where with --report FILE.html"),
+        (vec![&run], "needs --report FILE.html"),
         (
             vec![&run, &bench, "--report", &run],
             "expected a page FILE.html",

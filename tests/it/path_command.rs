@@ -361,13 +361,13 @@ fn bad_arguments_and_files_are_told_with_what_would_be_right() {
             vec!["--map", &map, "--from", "0", "--to", "1,1"],
             "such as 12,34",
         ),
-        (vec!["--scen", &scen], "expected --map FILE as well"),
+        (vec!["--scen", &scen], "--map FILE is needed, too"),
         (
             vec!["--map", &map, "--scen", &dynamic],
-            "expected a map of 3 × 3 tiles",
+            "names a map of 3 × 3 tiles",
         ),
         (vec!["--scen", &lost], "lost.patch"),
-        (vec!["--scen", &far], "within the map's 3 × 3 tiles"),
+        (vec!["--scen", &far], "outside the map of 3 × 3 tiles"),
         (vec!["--scen", &far], "far.scen:8:1"),
         (vec!["--map", &map, "--scen", &broken], "broken.scen:3:21"),
         (

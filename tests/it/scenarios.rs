@@ -197,7 +197,7 @@ fn bad_maps() -> Vec<(&'static str, Vec<u8>, Option<&'static str>, &'static str)
             "huge.map",
             octile("height 100000\nwidth 100000\nmap\n...\n"),
             Some("3:7"),
-            "a map of 100000 × 100000 tiles",
+            "map of 100000 × 100000 tiles",
         ),
         (
             "number.map",
@@ -215,7 +215,7 @@ fn bad_maps() -> Vec<(&'static str, Vec<u8>, Option<&'static str>, &'static str)
             "expected",
         ),
         ("empty.tmap", Vec::new(), None, "expected \"TMAP\""),
-        ("empty.raw", Vec::new(), None, "a map of 0 × 0 tiles"),
+        ("empty.raw", Vec::new(), None, "map of 0 × 0 tiles"),
     ]
 }
 

@@ -3,22 +3,22 @@
 use super::whole_number;
 use throng_net::link::{LinkLoss, LinkModel};
 
-/// How bad a link is, in each direction.
+/// A simulated bad network, the same in each direction.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct BadLink {
-    /// What the link loses, in each direction: 10%
+    /// Share of packets to lose in each direction: 10%
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
     loss: f64,
-    /// It loses everything for times of this mean length, in place of each packet by chance
+    /// Lose packets in bursts of this mean length, instead of one by one
     #[arg(long, value_name = "MS", default_value_t = 0)]
     bursts_ms: u32,
-    /// The least time that a packet takes, one way
+    /// Minimum delay in one direction
     #[arg(long, value_name = "MS", default_value_t = 0)]
     delay_ms: u32,
-    /// By how much longer it takes at most
+    /// Maximum extra delay, drawn for each packet
     #[arg(long, value_name = "MS", default_value_t = 0)]
     jitter_ms: u32,
-    /// Seed of what befalls packets
+    /// Seed of the simulated losses and delays
     #[arg(long, value_name = "N", value_parser = whole_number, default_value_t = 1)]
     pub seed: u64,
 }

@@ -16,10 +16,10 @@ use throng_scenario::{self as scenario, Behaviours, Parameter, Scenario};
     after_help = "Examples:\n  throng check town siege\n  throng check my.ron maps/keep.map --strict"
 )]
 pub(super) struct Check {
-    /// Scenarios (.ron files, built-in names, - for standard input) and maps
+    /// Scenarios (.ron files, built-in names, - for the standard input) and maps
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// Count what is warned of as wrong
+    /// Treat warnings as errors
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
@@ -122,15 +122,24 @@ fn check_scenario(file: &str, set: &Set) -> Result<Checked, Failure> {
 fn summary(scenario: &Scenario) -> String {
     let (scenes, objects) = scenario.census();
     format!(
-        "scenario `{}`, {} s, {}, {}, {}, {}, {}",
+        "scenario `{}`, {}, {}, {}, {}, {}, {}",
         escaped(&scenario.name),
-        scenario.duration_s,
+        duration(scenario.duration_s),
         counted(scenes, "scene"),
         counted(objects, "object"),
         counted(scenario.queues.len() as u64, "queue"),
         counted(scenario.script.len() as u64, "cue"),
         counted(scenario.expect.len() as u64, "expectation"),
     )
+}
+
+/// In hours and minutes from an hour on, which shows a slip in a long number.
+fn duration(seconds: f64) -> String {
+    let minutes = (seconds / 60.0) as u64;
+    match minutes {
+        0..60 => format!("{seconds} s"),
+        _ => format!("{seconds} s ({} h {} min)", minutes / 60, minutes % 60),
+    }
 }
 
 fn counted(count: u64, what: &str) -> String {

@@ -23,44 +23,44 @@ use throng_net::rambler::Rambler;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ClientCommand {
-    /// How many
+    /// Number of clients
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     count: u32,
-    /// The server
+    /// Address of the server
     #[arg(long, value_name = "HOST:PORT", value_parser = address, default_value = "127.0.0.1:7000")]
     connect: SocketAddr,
     #[command(flatten)]
     key: KeyFile,
-    /// The first player's number
+    /// Id of the first player
     #[arg(long, value_name = "N", value_parser = whole_number, default_value_t = 1)]
     first: u64,
-    /// For how long they walk
+    /// How long the clients walk
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     duration: f64,
     #[command(flatten)]
     link: BadLink,
-    /// How fast the server lets them walk, in metres a second
+    /// Walking speed that the server allows, in metres per second
     #[arg(long, value_name = "M", value_parser = speed, default_value = "3")]
     speed: f64,
-    /// Steps a second of each of them
+    /// Inputs per second of each client
     #[arg(long, value_name = "HZ", value_parser = per_second, default_value = "20")]
     rate: f64,
-    /// Players that connect a second
+    /// Clients that connect per second
     #[arg(long, value_name = "N", value_parser = per_second, default_value = "200")]
     arrivals: f64,
-    /// How many times one of them goes on from another port, at times drawn by the seed
+    /// Simulate N changes of a client's port (NAT), spread at random over the run
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = times())]
     rebinds: u32,
-    /// How many times one of them crashes, and comes back with a new token
+    /// Simulate N crashes of a client, which reconnects with a new token
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = times())]
     restarts: u32,
-    /// After so long without a packet of the server they give up
+    /// Disconnect after this time without a packet from the server
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     timeout: f64,
-    /// Where the server tells the truth: at the end everybody rests, and is compared
+    /// Address of the server's --truth: compare every client with it at the end
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     truth: Option<SocketAddr>,
-    /// Print one JSON object in place of lines
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -71,15 +71,15 @@ const EXAMPLES: &str = "Examples:
   throng client 100 --key server.key --connect 203.0.113.5:7000
   throng client 500 --duration 600s --loss 10% --rebinds 1000 --restarts 200
 
-Each connects with a token of its own, logs in, walks and holds a mirror. How
-late a reliable packet is counts from the earliest that came of any tick in the
-last two seconds: the delay of the link is not in it, and what was lost on it
-is. Who walks does not know the map, so walls are among the corrections.
-Reliable packets are numbered, and so are inputs: one that is lost or comes
-twice is a fault, or an input without an answer.
+Each client connects with its own token, logs in, walks and keeps a mirror.
+Lateness is measured against the fastest packet of the last two seconds: it
+shows delays by loss and repeats, not the network's own delay. The clients do
+not know the map, so their corrections include walls. Reliable packets and
+inputs are numbered: a lost or repeated packet is reported as a protocol error,
+a lost input as one without a reply.
 
-Exit codes: 0 everybody was let in, stayed and got over what befell them, and
-what they hold is true as far as it was compared; 1 otherwise.";
+Exit codes: 0 all clients were admitted, stayed connected and recovered, and
+equal the server as far as they were compared; 1 otherwise.";
 
 /// Between two looks at the sockets.
 const LOOK_EVERY: Duration = Duration::from_millis(2);

@@ -27,37 +27,35 @@ const EXAMPLES: &str = "Examples:
   sqlite3 players.db \"SELECT * FROM player_value WHERE player = 7\"
   throng db check postgres://throng@localhost/game
 
-A store is an SQLite file, which a run makes, and brings up to date when it
-opens it. Its tables are meant to be read: `player` has a row for each, with the
-lease under which it is live somewhere; `player_value` its attributes by name;
-`held_lease` who is live where; `server` the last transaction of each process.
-Of a Postgres server (--store postgres://...) the tables are the same, in its
-schema `throng`, and the commands do the same there, in a build with the
-feature `postgres`.
-A server that runs may be left to it: readers and it do not disturb each other.
-Copy it by `.backup` and not by `cp`: what was saved last may be in the file
-players.db-wal beside it.";
+A store is an SQLite file, which `run` and `serve` create and update. You may
+read its tables: `player` has a row per player, with its lease; `player_value`
+the attributes by name; `held_lease` which server holds which player; `server`
+the last transaction of each process.
+With Postgres (--store postgres://..., feature `postgres`) the tables are the
+same, in the schema `throng`, and so are the commands.
+A running server and readers do not disturb each other. Copy the file with
+`.backup`, not with `cp`: the last saves can be in the file players.db-wal.";
 
 #[derive(Debug, clap::Subcommand)]
 enum DbAction {
-    /// Make a store, or bring the tables of an older one up to date
+    /// Create a store, or update the tables of an older one
     #[command(after_help = "Example: throng db migrate players.db")]
     Migrate {
-        /// The file, made if it is not there; or postgres://USER@HOST/DATABASE
+        /// The file, created if it is missing; or postgres://USER@HOST/DATABASE
         store: PathBuf,
     },
-    /// Read all of a store, and say what is wrong with it
+    /// Check the consistency of a store
     #[command(after_help = "Example: throng db check players.db
 
-Exit codes: 0 nothing is wrong, 1 something is, 2 it cannot be read, or is none.")]
+Exit codes: 0 no errors, 1 errors found, 2 not readable or not a player store.")]
     Check {
         /// The file, or postgres://USER@HOST/DATABASE; it is not written
         store: PathBuf,
-        /// Print one JSON object in place of lines
+        /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Print every player, a JSON object a line
+    /// Print every player, one JSON object per line
     #[command(after_help = "Example: throng db dump players.db | jq .values.coins")]
     Dump {
         /// The file, or postgres://USER@HOST/DATABASE; it is not written

@@ -93,7 +93,7 @@ use terminal::{
     threads, wrapped,
 };
 
-/// Simulates crowds of players and NPCs without a screen.
+/// Headless simulation server for crowds of players and NPCs.
 #[derive(Debug, Parser)]
 #[command(
     name = "throng",
@@ -115,10 +115,10 @@ const LAST: usize = 900;
 /// What is shown besides the data; the same for every subcommand.
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Output {
-    /// Say only what is wrong
+    /// Print errors and failures only
     #[arg(short, long, global = true, display_order = LAST)]
     quiet: bool,
-    /// Say more; twice for even more
+    /// Print more log messages; repeat for even more
     #[arg(short, long, global = true, display_order = LAST + 1)]
     #[arg(action = clap::ArgAction::Count, conflicts_with = "quiet")]
     verbose: u8,
@@ -127,46 +127,46 @@ struct Output {
 /// The subcommands. A new one is a file, a line here and a line in [`main`].
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Play a scenario; this is what happens without a subcommand
+    /// Run a scenario (default command)
     Run(Box<run::Run>),
     /// Measure systems, and the whole tick, under synthetic load
     Bench(bench::Bench),
-    /// Show what a run or a bench found as a page, or two of them side by side
+    /// Show the results of a run or benchmark as a page, or compare two of them
     Report(report::ReportCommand),
     /// Validate scenarios and maps without running them
     Check(check::Check),
     /// Show, convert or render a map
     Map(map::Map),
-    /// Find paths, time the algorithms, compare with known lengths
+    /// Find paths, measure the algorithms, compare with known lengths
     Path(path::Paths),
-    /// Bring a store of players up to date, check it, print it
+    /// Update, check or print a store of players
     Db(db::Db),
-    /// Play a scenario in real time, to which players come over UDP
+    /// Run a scenario in real time and accept players over the network
     Serve(Box<serve::Serve>),
-    /// Connect synthetic players to a server, who walk and lose packets
+    /// Connect test players (bots) to a server, over a simulated bad network
     Client(Box<client::ClientCommand>),
-    /// Pass UDP on between clients and a server, and lose, delay and reorder it
+    /// Simulate a bad network between clients and a server
     Relay(relay::Relay),
-    /// Make a key, or a token by which a player connects
+    /// Create a secret key, or a token that admits a player
     Token(token::TokenCommand),
-    /// List, show or begin scenarios
+    /// List, print or create scenarios
     Scenario(scenario::Scenarios),
-    /// Print what a shell needs to complete arguments: bash, zsh, fish, …
+    /// Print a shell completion script: bash, zsh, fish, …
     Completions(manual::Completions),
     /// Print a man page
     Man(manual::Man),
 }
 
 const AFTER_HELP: &str = "Examples:
-  throng                                a town of 2,500 lives for a minute
+  throng                                run a town of 2,500 for one minute
   throng run siege --seed 7 --json
   throng run town --picture town.png
   throng check my.ron maps/*.tmap
   throng bench nav --quick
   throng report before.json after.json
 
-Exit codes: 0 done and every expectation holds, 1 one does not, 2 bad input,
-130 or 143 interrupted.";
+Exit codes: 0 success and all expectations hold, 1 an expectation failed,
+2 invalid input or usage, 130 or 143 interrupted.";
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

@@ -28,9 +28,9 @@ const EXAMPLES: &str = "Examples:
   throng man map generate | man -l -
   throng man --folder ~/.local/share/man/man1")]
 pub(super) struct Man {
-    /// The subcommand whose page is wanted; the program's own by default
+    /// Subcommand [default: the page of the program itself]
     command: Vec<String>,
-    /// Write all pages into a folder
+    /// Write all pages to a folder
     #[arg(long, conflicts_with = "command")]
     folder: Option<PathBuf>,
 }

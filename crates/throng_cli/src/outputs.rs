@@ -25,7 +25,7 @@ pub(super) fn check_outputs(inputs: &[RunFile], outputs: &[RunFile]) -> Result<(
         for other in others {
             if is_same_file(output.path, other.path) {
                 return Err(Failure::new(format!(
-                    "two outputs in one file: {} is `{}`, which is {} as well",
+                    "{} cannot write to `{}`, which is {} as well",
                     output.name,
                     output.path.display(),
                     other.name,

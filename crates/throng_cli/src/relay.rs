@@ -28,18 +28,18 @@ use throng_net::link::{LinkLoss, LinkModel, SimulatedLink};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Relay {
-    /// The server
+    /// Address of the server
     #[arg(long, value_name = "HOST:PORT", value_parser = address, default_value = "127.0.0.1:7000")]
     to: SocketAddr,
-    /// Where clients come
+    /// Address that clients connect to
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7100")]
     listen: SocketAddr,
     #[command(flatten)]
     link: BadLink,
-    /// For how long; without it until Ctrl-C
+    /// How long to run [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
-    /// Print one JSON object in place of lines
+    /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
@@ -49,11 +49,12 @@ const EXAMPLES: &str = "Examples:
   throng relay --loss 10% --delay-ms 55 --jitter-ms 4
   throng client 500 --connect 127.0.0.1:7100
 
-A server knows by --public that clients know it by the relay's address. Packets
-arrive up to a millisecond later than the link says, which is how often it is
-looked at. What is lost hangs on the seed and on when it is sent.
+Forwards UDP between clients and a server, and loses, delays and reorders it.
+Start the server with the relay's address as --public. Packets arrive up to one
+millisecond later than configured. The same seed loses the same packets only if
+they are sent at the same times.
 
-Exit codes: 0 it passed packets on until it was told to stop; 2 no socket.";
+Exit codes: 0 stopped as requested; 2 no socket.";
 
 /// Between two looks at what arrives.
 const LOOK_EVERY: Duration = Duration::from_millis(1);

@@ -17,19 +17,19 @@ pub(super) struct Scenarios {
 
 #[derive(Debug, clap::Subcommand)]
 enum ScenarioAction {
-    /// List the built-in scenarios, with what each shows
+    /// List the built-in scenarios
     #[command(after_help = "Example: throng scenario list")]
     List,
-    /// Print a scenario as it is written: a built-in one, or a file
+    /// Print the text of a scenario
     #[command(after_help = "Example: throng scenario show siege > my-siege.ron")]
     Show {
         /// A built-in's name, or a file
         scenario: String,
     },
-    /// Write a small scenario to begin with, every part explained
+    /// Create a small scenario with comments, to start from
     #[command(after_help = "Example: throng scenario new my.ron && throng run my.ron")]
     New {
-        /// Where it goes; to the standard output when absent
+        /// File to write [default: the standard output]
         file: Option<PathBuf>,
     },
     /// Print the JSON Schema of scenarios, for editors and generators

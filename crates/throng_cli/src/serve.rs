@@ -46,59 +46,59 @@ pub(super) struct Serve {
     scenario: String,
     #[command(flatten)]
     set: Set,
-    /// Where to listen on UDP; with the port 0 on any that is free
+    /// UDP address to listen on; port 0 takes any free port
     ///
-    /// On 127.0.0.1:7000 where neither this nor --web says otherwise.
+    /// Without this and --web: 127.0.0.1:7000.
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<SocketAddr>,
-    /// Where browsers come, over WebSockets and WebTransport; with the port 0 on any that is free
+    /// Address for browsers (WebSocket, WebTransport); port 0 takes any free port
     ///
-    /// WebTransport is on the same port of UDP, unless --listen has that; its certificate the server makes itself, anew every six days.
-    /// A page there walks in. Without --key it lets itself in as a guest; with it, it is opened with ?token=…&player=….
+    /// WebTransport uses the same UDP port, unless --listen has it. The server makes its certificate itself, a new one every six days.
+    /// The address also serves a page to play in. Without --key the page logs in as a guest; with it, open it with ?token=…&player=….
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
-    /// An address by which clients know this server; may be repeated
+    /// Public address of this server, as clients use it; may be repeated
     ///
-    /// Tokens name one of these. Needed where it listens on all addresses of the machine.
+    /// Tokens contain one of these. Needed if the server listens on all addresses.
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     public: Vec<SocketAddr>,
-    /// Address of a live page; off without it
+    /// Address of the live page [default: off]
     ///
-    /// Beyond this machine's own addresses a page has to know a token.
+    /// On other than loopback addresses the page needs a token.
     #[arg(long, value_name = "ADDR:PORT")]
     inspect: Option<SocketAddr>,
-    /// The token of the page, of 8 to 128 letters and digits; made anew and printed without it where one is needed
+    /// Token of the live page, 8 to 128 letters and digits [default: generated and printed if needed]
     #[arg(long, value_name = "TOKEN", requires = "inspect")]
     inspect_token: Option<String>,
-    /// Let pages run cues: edit tiles, spawn crowds, all that a script does
+    /// Let live pages run actions: edit tiles, spawn crowds, all that a script can do
     ///
-    /// Whoever reaches the page may, with its token where it has one. The run is
-    /// then not the one of its scenario and seed any more.
+    /// Everyone who can open the page may do so. A run with such actions cannot be
+    /// reproduced from its scenario and seed.
     #[arg(long, requires = "inspect")]
     inspect_cues: bool,
-    /// Where metrics for Prometheus are, /healthz and /readyz; off without it
+    /// Address of Prometheus metrics, /healthz and /readyz [default: off]
     ///
-    /// They ask for no token: whoever reaches this address reads them.
+    /// They need no token: keep the address private.
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<SocketAddr>,
     #[command(flatten)]
     key: KeyFile,
-    /// Clients that may be connected at a time
+    /// Maximum number of connected clients
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     clients_max: u32,
-    /// Seed, in place of the scenario's
+    /// Seed, instead of the scenario's
     #[arg(long, value_name = "N", value_parser = whole_number)]
     seed: Option<u64>,
-    /// Serve for so long; without it until Ctrl-C
+    /// How long to serve [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
-    /// Threads of the simulation; all cores by default
+    /// Threads of the simulation [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Tell clients on this machine whether what they hold is true, for tests
+    /// For tests: publish the server's state here, for `throng client --truth`
     #[arg(long, value_name = "ADDR:PORT")]
     truth: Option<SocketAddr>,
-    /// Print one JSON object at the end in place of lines
+    /// Print one JSON object at the end instead of text
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -113,12 +113,11 @@ const EXAMPLES: &str = "Examples:
   throng serve town --inspect 127.0.0.1:7777 --metrics 127.0.0.1:9100
   throng client 100 --connect 127.0.0.1:7000 --loss 10%
 
-Plays the scenario in real time. Who connects with a token that was sealed with
-the server's key (`throng token`) and logs in as that player gets a body like
-those of the scenario's first crowd of players. Its expectations are not judged.
-Ctrl-C lets nobody in any more, saves and says goodbye; the second one ends at
-once. A tick that takes longer than it may is told of in the log, at most one a
-second.";
+Runs the scenario in real time. A client with a token from `throng token` may log
+in as the token's player. It then controls a new player like those of the
+scenario's first player crowd. Expectations are not checked.
+Ctrl-C refuses new logins, saves all players and disconnects them; a second one
+ends the program at once. Slow ticks are logged, at most one per second.";
 
 /// Columns of a line's name, behind which it goes on in the next.
 const INDENT: usize = 12;

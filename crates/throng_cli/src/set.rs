@@ -3,7 +3,7 @@
 /// What `run` and `check` take.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct Set {
-    /// Value for a parameter, in place of the scenario's; may be repeated
+    /// Set a parameter of the scenario; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub values: Vec<(String, String)>,
 }

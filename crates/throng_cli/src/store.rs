@@ -26,18 +26,17 @@ const CLOSE: Duration = Duration::from_secs(30);
 /// Arguments of `throng run` about players that persist.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct RunStore {
-    /// Keep players in this file or database: they deal, and all they have persists
+    /// Save players, who trade with each other, in this file or database
     ///
-    /// An SQLite file, which is made if it is not there; or, in a build with the feature `postgres`,
-    /// postgres://USER@HOST/DATABASE, in whose schema `throng` they are then. Every player begins with 100 coins and 2 wares, and deals with
-    /// others; what it has is loaded when it logs in, and saved with whoever it dealt with, in one transaction a tick. See
-    /// `throng db` for what operators do with the file.
+    /// An SQLite file, created if it is missing; or, in a build with the feature `postgres`, postgres://USER@HOST/DATABASE (schema
+    /// `throng`). Every player starts with 100 coins and 2 wares. Players are loaded at login; both sides of a trade are saved in one
+    /// transaction. `throng db` checks and prints the store.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// With --store: the server's name, by which it holds its players
+    /// With --store: name of this server, under which it leases players
     ///
-    /// A server that comes back under its name has them at once. Of two that run at the same time under one name the newer
-    /// takes all from the older.
+    /// A server that restarts under its name gets its players back at once. If two run under one name, the newer one takes
+    /// all players from the older one.
     #[arg(
         long,
         value_name = "NAME",
@@ -45,10 +44,9 @@ pub(super) struct RunStore {
         default_value_if("store", clap::builder::ArgPredicate::IsPresent, "throng")
     )]
     server: Option<String>,
-    /// With --store: write what is on disk, a line a transaction
+    /// With --store: log each transaction once it is durable, one line each
     ///
-    /// `TICK PLAYER=REVISION …`, each line before the next tick begins: what this file says is in the store, whatever happens
-    /// then.
+    /// The lines are `TICK PLAYER=REVISION …`, each written before the next tick starts.
     #[arg(long, value_name = "FILE", requires = "store")]
     pub acknowledged: Option<PathBuf>,
 }

@@ -14,21 +14,21 @@ use throng::sim::clock::unix_ms;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct TokenCommand {
-    /// The player that it lets in, and nobody else
+    /// Id of the player that the token admits
     #[arg(long, value_name = "N", value_parser = whole_number, required_unless_present = "new_key")]
     player: Option<u64>,
-    /// A server that it is good for, as clients know it; may be repeated
+    /// Public address of the server; may be repeated
     #[arg(long, value_name = "HOST:PORT", value_parser = address, required_unless_present = "new_key")]
     server: Vec<SocketAddr>,
     #[command(flatten)]
     key: KeyFile,
-    /// For how long it is good to connect by
+    /// How long the token can be used to connect
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "30s")]
     lifetime: f64,
-    /// After so long without a packet its connection is over
+    /// The connection ends after this time without a packet
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     timeout: f64,
-    /// Make a key in place of a token, and write it to this file
+    /// Create a secret key instead of a token, and write it to this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["player", "server", "key"])]
     new_key: Option<PathBuf>,
 }
@@ -36,9 +36,9 @@ pub(super) struct TokenCommand {
 /// The key that tokens are sealed with.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(super) struct KeyFile {
-    /// The server's key; without it the one that everybody knows
+    /// The server's secret key; without it a public test key, on loopback only
     ///
-    /// 64 hexadecimal digits, as `throng token --new-key` writes them. The key that everybody knows is taken on loopback alone.
+    /// A file with 64 hexadecimal digits, as written by `throng token --new-key`.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 }
@@ -47,9 +47,9 @@ const EXAMPLES: &str = "Examples:
   throng token --new-key server.key
   throng token --player 7 --server 203.0.113.5:7000 --key server.key
 
-A token is 2,048 bytes by netcode 1.02's standard, printed as hexadecimal
-digits. Whoever has it can connect once, as that player: give it to nobody else,
-and over channels that are safe.";
+A token has 2,048 bytes, as defined by the netcode 1.02 standard, and is printed
+as hexadecimal digits. It admits its holder once, as that player: send it over a
+secure channel.";
 
 impl KeyFile {
     /// The key for these servers.

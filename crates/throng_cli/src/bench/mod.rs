@@ -66,34 +66,34 @@ use throng::server::pools;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Bench {
-    /// What to measure; everything by default
+    /// Systems to measure [default: all]
     #[arg(value_enum, value_name = "SYSTEM")]
     systems: Vec<System>,
-    /// Measure shorter
+    /// Measure for a shorter time
     #[arg(long)]
     quick: bool,
-    /// Crowds for `tick`, in place of a search for the largest
+    /// Crowd sizes for `tick`; without it, search for the largest
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = players())]
     players: Vec<u32>,
-    /// Threads for `nav`, `aoi`, `memory` and `tick`, all cores by default; several (1,2,4) for `tick` with --players
+    /// Threads for `nav`, `aoi`, `memory` and `tick` [default: all cores]; a list (1,2,4) for `tick` with --players
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Vec<u16>,
-    /// Judge targets, too: exit code 1 when one is missed
+    /// Check the targets: exit code 1 if one is missed
     #[arg(long)]
     judge: bool,
-    /// Print one JSON object in place of tables: the machine, and `rows`
+    /// Print one JSON object instead of tables: the machine, and `rows`
     #[arg(long)]
     json: bool,
-    /// Set the figures beside those of an earlier --json
+    /// Compare with the output of an earlier --json
     #[arg(long, value_name = "FILE.json")]
     baseline: Option<PathBuf>,
-    /// Write a page with all figures: bars beside references, growth over sizes
+    /// Write an HTML page with all results
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Show the rows that benches/peers printed here on the page and in the --readme file, too
+    /// Add the results of benches/peers to the page and the --readme file
     #[arg(long, value_name = "FILE.json")]
     peers: Option<PathBuf>,
-    /// Write the tables of searches and of --peers between the marks of this file
+    /// Write the tables of searches and of --peers into this file, between its marks
     #[arg(long, value_name = "FILE.md")]
     readme: Option<PathBuf>,
 }
@@ -108,37 +108,38 @@ const EXAMPLES: &str = "Examples:
   throng bench --json > before.json
   throng bench --baseline before.json --report now.html
 
-A row is the median of repeats with the least and the most of them; a ratio of
-2 says that the reference takes twice as much. Results are compared: where they
-differ, the row says so, and the exit code is 1. Two rows of calibration tell
-what a core and the memory of this machine took meanwhile.
+Each row shows the median, minimum and maximum of its repeats. A ratio of 2
+means that the reference takes twice as long. Results are compared with the
+reference: if they differ, the row says so and the exit code is 1. Two
+calibration rows measure a core and the memory of this machine at the same time.
 
-With --baseline a row tells what it was then and how much more or less it is
-now; so does its best repeat, which other work of the machine disturbs least.
-`Within the spread` is a change no larger than repeats of one run lie apart. In
-JSON both ratios go the same way: above 1, throng is better, or better now.
+With --baseline each row also shows the earlier value and the difference, for
+the median and for the best repeat, which other work of the machine disturbs
+least. `Within the spread`: the change is not larger than the range of the
+repeats of one run. In JSON all ratios have the same direction: above 1, throng
+is better, or better now.
 
-What Ctrl-C stops says so, keeps the rows that it has, and judges none of the
-system that it was in: exit code 130, in JSON `interrupted`.
+Ctrl-C keeps the rows so far and checks no target of the interrupted system:
+exit code 130, in JSON `interrupted`.
 
-`tick` plays a crowd in a town of 2,500 players a km²: 80 % walk along paths,
-10 % gather in the square, the rest potters about or stands; a quarter as many
-NPCs chase them. Every player sends 10 messages a second, changes an attribute
-twice a second, sees at most 100 players, and has its packets made, which are
-counted and forgotten. After 12 s in which all set out, 30 s are measured (10 s
-for each step of the search, 5 s with --quick). What the synthetic clients do
-themselves runs between ticks and is not in the figures. Memory is that of the
-process, its map and the clients included, less what it had at the start.
-With --players each crowd is also measured all in one square of 100 m, as far
-as a minute and a half goes (20 s with --quick). Three sizes or more give the
-exponents by which each set grows: 1 is in proportion, 2 with the square.
-With several --threads all crowds are played on each number of them, and times
-stand beside those of the first: a ratio of 2 is twice as fast. What was sent
-and seen is compared. Other systems take the largest number.
-Without --players it searches the largest crowd whose p99 tick stays under
-50 ms, tries both sides of the edge again, and tells a range.
+`tick` plays a town with 2,500 players per km²: 80 % walk along paths, 10 %
+gather in the square, the others wander or stand, and one NPC per four players
+chases them. Every player sends 10 messages per second, changes an attribute
+twice per second and sees at most 100 players; its packets are assembled and
+counted. After a warm-up of 12 s, 30 s are measured (10 s per step of the
+search, 5 s with --quick). The work of the synthetic clients runs between ticks
+and is not measured. Memory is that of the process, including map and clients,
+minus its size at the start.
+With --players each crowd is also measured in one square of 100 m, for up to
+90 s (20 s with --quick). Three or more sizes give the exponents by which each
+set grows: 1 is linear, 2 is quadratic.
+With several --threads every crowd is played with each number of threads, and
+times are compared with the first: a ratio of 2 is twice as fast. All results
+must be equal. Other systems use the largest number.
+Without --players it searches for the largest crowd whose p99 tick is below
+50 ms, repeats both sides of the limit, and prints a range.
 
-With THRONG_MOVINGAI=FOLDER `nav` asks the queries of real maps there, too.";
+With THRONG_MOVINGAI=FOLDER `nav` also runs the queries of the maps there.";
 
 fn players() -> clap::builder::RangedI64ValueParser<u32> {
     clap::value_parser!(u32).range(1..=i64::from(throng_scenario::crowd::LOAD_PLAYERS_MAX))
@@ -147,29 +148,29 @@ fn players() -> clap::builder::RangedI64ValueParser<u32> {
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum System {
-    /// All algorithms beside A*; building, edits, a full tick
+    /// Path search: all algorithms, compared with A*; builds, edits, a full tick
     Nav,
-    /// View lists, beside a pool of pairs and plain sets
+    /// View lists, compared with a pool of pairs and with plain sets
     Aoi,
-    /// A heartbeat over 10,000 parties, beside arrival order
+    /// A heartbeat over 10,000 parties, compared with matching in arrival order
     Matchmaking,
-    /// Messages under a flood and a burst, beside simpler intakes
+    /// Client messages under a flood and a burst, compared with simpler queues
     Inbox,
-    /// Packets and the sender's ring, beside queues of objects
+    /// Packets and the sender ring, compared with queues of objects
     Outbox,
-    /// A town over links that lose packets, beside sending once
+    /// A town over a network that loses packets, compared with sending once
     Net,
-    /// Crowds that log in or come back at once
+    /// Crowds that log in or reconnect at the same time
     Session,
-    /// Dirty masks beside flags and sets; a walking crowd
+    /// Dirty masks, compared with flags and sets; a walking crowd
     Sync,
-    /// Players saved to a file, and loaded
+    /// Players saved to a file and loaded
     Directory,
-    /// What a player takes, by module; what the allocator takes
+    /// Memory of a player by module, and cost of the allocator
     Memory,
-    /// Maps from files to what searches need
+    /// Loading a map file and preparing it for search
     Load,
-    /// The whole tick under a crowd
+    /// The whole tick with a crowd
     Tick,
 }
 

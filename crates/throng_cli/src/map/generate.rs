@@ -16,16 +16,16 @@ use throng::map::{self, MapRecipe};
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct GenerateMap {
-    /// The map to write; its extension says in which format
+    /// Map to write; the extension decides the format
     #[arg(value_name = "OUT")]
     output: PathBuf,
-    /// What kind of map
+    /// Kind of map
     #[arg(long, value_enum, default_value = "town")]
     recipe: RecipeName,
-    /// Width and height in tiles; the recipe's own by default
+    /// Width and height in tiles [default: those of the recipe]
     #[arg(long, value_name = "WxH", value_parser = size)]
     size: Option<(u32, u32)>,
-    /// The same recipe, size and seed give the same map
+    /// Seed; the same recipe, size and seed give the same map
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole_number)]
     seed: u64,
     #[command(flatten)]
@@ -38,7 +38,7 @@ const EXAMPLES: &str = "Examples:
   throng map generate hall.map --recipe cave --size 200x200 --fill 0.44
 
 The same maps as in a scenario's `map: Generate(Town(width_tiles: 600, …))`.
-Of the flags after --seed a recipe takes its own and refuses the others.";
+After --seed, each recipe accepts its own options and refuses the others.";
 
 /// The recipes by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -47,7 +47,7 @@ enum RecipeName {
     Town,
     /// Rounded halls, all connected
     Cave,
-    /// Exactly one way between any two places
+    /// A maze with exactly one path between any two tiles
     Maze,
     /// A grid of rooms with doors, all connected
     Rooms,
@@ -88,7 +88,7 @@ struct RecipeFields {
     /// town: longest side of a block of houses
     #[arg(long, value_name = "N")]
     block: Option<u32>,
-    /// town: side of the walled core, as a share of the map's
+    /// town: side of the walled core, as a share of the map
     #[arg(long, value_name = "SHARE")]
     core_share: Option<f64>,
     /// town: thickness of the wall
@@ -103,7 +103,7 @@ struct RecipeFields {
     /// cave, random: share of tiles that are blocked at first
     #[arg(long, value_name = "SHARE")]
     fill: Option<f64>,
-    /// cave: how often the noise is smoothed
+    /// cave: number of smoothing steps
     #[arg(long, value_name = "N")]
     smoothing_rounds: Option<u32>,
     /// maze: width of a corridor
@@ -115,7 +115,7 @@ struct RecipeFields {
     /// rooms: width of a door
     #[arg(long, value_name = "N")]
     door: Option<u32>,
-    /// rooms: share of walls with a door that none would need
+    /// rooms: share of walls with an extra door
     #[arg(long, value_name = "SHARE")]
     extra_doors: Option<f64>,
 }

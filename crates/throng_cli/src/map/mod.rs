@@ -32,10 +32,10 @@ pub(super) struct Map {
     action: MapAction,
 }
 
-/// What to do with a map. Formats follow from the files' extensions: .map (MovingAI), .raw, .tmap, .png.
+/// Commands for maps. The file extension decides the format: .map (MovingAI), .raw, .tmap, .png.
 #[derive(Debug, clap::Subcommand)]
 enum MapAction {
-    /// Print size, free share, regions, memory and load time
+    /// Print size, share of free tiles, regions, memory and load time
     #[command(after_help = "Example: throng map info --json keep.map")]
     Info {
         /// The map
@@ -44,18 +44,18 @@ enum MapAction {
         #[arg(long)]
         json: bool,
     },
-    /// Write a map in another format; what is prepared of it goes from .tmap to .tmap only
+    /// Write a map in another format; prepared search data is only kept from .tmap to .tmap
     #[command(after_help = "Example: throng map convert keep.map keep.tmap")]
     Convert {
         /// The map to read
         #[arg(value_name = "IN")]
         input: PathBuf,
-        /// The map to write; its extension says in which format
+        /// Map to write; the extension decides the format
         #[arg(value_name = "OUT")]
         output: PathBuf,
     },
     Prepare(PrepareMap),
-    /// Draw a map as an image, each region in a tint of its own
+    /// Draw a map as an image, with a colour for each region
     #[command(after_help = "Example: throng map render keep.map keep.png --scale 4")]
     Render {
         /// The map to read
@@ -64,11 +64,11 @@ enum MapAction {
         /// The image to write
         #[arg(value_name = "OUT.png")]
         output: PathBuf,
-        /// Pixels a tile is wide and high; small maps are enlarged by default
+        /// Pixels per tile; small maps are enlarged by default
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(SCALE_MAX)))]
         scale: Option<u32>,
     },
-    /// Make a map from a recipe and a seed
+    /// Generate a map from a recipe and a seed
     Generate(GenerateMap),
 }
 

@@ -7,11 +7,10 @@ use crate::Failure;
 use throng::map::MapFormat;
 use throng::nav::{Algorithm, Diagonal, NavMap, NavSettings};
 
-/// Write a map as a .tmap file that holds what paths are searched on as well, ready to be read
+/// Write a map as a .tmap file that includes prepared search data
 ///
-/// A server that opens such a map reads sign planes and jump graph instead of building them; an edit of the map while it
-/// runs is followed as ever. What does not fit the tiles, or is damaged, is told and built anew. The file is as large as
-/// what it holds, some bytes a tile.
+/// A server that opens such a map loads the search data instead of building it. Edits work as usual. Data that does not match
+/// the tiles, or is damaged, is reported and built again. The file needs a few bytes per tile.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: throng map prepare keep.map keep.tmap")]
 pub(super) struct PrepareMap {
@@ -21,7 +20,7 @@ pub(super) struct PrepareMap {
     /// The map to write
     #[arg(value_name = "OUT.tmap")]
     output: PathBuf,
-    /// Whether a diagonal step may cut a corner; servers search with no-cut. Both, with a comma
+    /// Whether a diagonal step may cut a corner; servers use no-cut. For both: no-cut,cut
     #[arg(long, value_name = "no-cut|cut", value_delimiter = ',', default_value = "no-cut", value_parser = diagonal)]
     diagonal: Vec<Diagonal>,
 }

@@ -41,42 +41,42 @@ use throng::sim::Workers;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, override_usage = USAGE)]
 pub(super) struct Paths {
-    /// The map; a version 2 .scen file starts on free ground without one
+    /// Map file; optional for a .scen file of version 2, which starts with free tiles
     #[arg(long, value_name = "FILE", required_unless_present = "scen")]
     map: Option<PathBuf>,
-    /// Queries with known lengths, and edits between them
+    /// File of queries with known lengths, and edits between them
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to"])]
     scen: Option<PathBuf>,
-    /// The tile where the path starts
+    /// Start tile
     #[arg(long, value_name = "X,Y", value_parser = tile, requires = "to", required_unless_present = "scen")]
     #[arg(allow_hyphen_values = true)]
     from: Option<IVec2>,
-    /// The tile where it ends
+    /// Goal tile
     #[arg(long, value_name = "X,Y", value_parser = tile, requires = "from", required_unless_present = "scen")]
     #[arg(allow_hyphen_values = true)]
     to: Option<IVec2>,
-    /// Algorithms, separated by commas, or `all`; the fastest by default
+    /// Algorithms, separated by commas, or `all` [default: jps-graph]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = algorithms)]
     algorithm: Vec<Chosen>,
     /// Whether a diagonal step may cut a corner
     #[arg(long, value_name = "no-cut|cut", default_value = "no-cut", value_parser = diagonal)]
     diagonal: Diagonal,
-    /// Nodes after which a search gives up
+    /// Number of nodes after which a search stops
     #[arg(long, value_name = "N|none", default_value = "none", value_parser = node_limit)]
     node_limit: NodeLimit,
-    /// Ask every Nth query of the file only
+    /// Run only every Nth query of the file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     stride: Option<u32>,
-    /// Ask each query N times; its least time counts
+    /// Run each query N times and use its shortest time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Threads that share the queries of the file; 1 by default
+    /// Threads that share the queries of the file [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Draw the last query's search by the first algorithm
     #[arg(long, value_name = "FILE.png")]
     render: Option<PathBuf>,
-    /// Print one JSON object in place of the table
+    /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
 }

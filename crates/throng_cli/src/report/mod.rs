@@ -28,16 +28,16 @@ use moves::SideBySide;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ReportCommand {
-    /// What `throng run --json` or `throng bench --json` printed
+    /// Output of `throng run --json` or `throng bench --json`
     #[arg(value_name = "A.json")]
     first: PathBuf,
-    /// Another of the same kind, to be set beside it
+    /// A second one of the same kind, to compare with
     #[arg(value_name = "B.json")]
     second: Option<PathBuf>,
-    /// Write a page
+    /// Write an HTML page
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Show every move, not only the largest
+    /// Show all changes, not only the largest
     #[arg(long, requires = "second")]
     all: bool,
 }
@@ -48,10 +48,10 @@ const EXAMPLES: &str = "Examples:
   throng report before.json after.json --report moved.html
   throng report before.json --report town.html
 
-Two files are set side by side: what moved and by how much, the largest move
-first, by its ratio. What was counted is the same in every run of the same
-simulation; times are not, and stand apart. A page of a run has its course over
-time only if the file has its `record`: `throng run --json --report FILE.html`.";
+Two files are compared, the largest change first, by its ratio. Counters are
+equal in all runs of the same simulation; times are not and are listed
+separately. The page of a run shows values over time only if the file has a
+`record`: `throng run --json --report FILE.html`.";
 
 /// The largest file that is read, bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;

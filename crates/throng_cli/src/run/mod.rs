@@ -50,93 +50,91 @@ pub(super) struct Run {
     scenario: String,
     #[command(flatten)]
     set: Set,
-    /// Seed, in place of the scenario's
+    /// Seed, instead of the scenario's
     #[arg(long, value_name = "N", value_parser = whole_number)]
     seed: Option<u64>,
-    /// Map, in place of the first scene's
+    /// Map, instead of the first scene's
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
-    /// Ticks, in place of the duration
+    /// Number of ticks, instead of the duration
     #[arg(long, value_name = "N", value_parser = whole_number, conflicts_with = "duration")]
     ticks: Option<u64>,
-    /// Simulated time, in place of the scenario's: 90s, 5m, 1h
+    /// Simulated time, instead of the scenario's: 90s, 5m, 1h
     #[arg(long, value_name = "TIME", value_parser = seconds, allow_hyphen_values = true)]
     duration: Option<f64>,
-    /// Threads; all cores by default
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Play in real time, not as fast as possible
+    /// Run in real time instead of as fast as possible
     #[arg(long)]
     realtime: bool,
-    /// Address of a live page, which pauses the run, does single ticks, sets its speed
+    /// Serve a live page that can pause the run, step it and set its speed
     ///
-    /// For this machine alone. The run begins paused, so that nothing is missed.
+    /// Loopback addresses only. The run starts paused.
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "realtime")]
     inspect: Option<SocketAddr>,
-    /// Print one JSON object in place of the table
+    /// Print one JSON object instead of the table
     #[arg(long)]
     json: bool,
-    /// Write what happens, a JSON object a line
+    /// Write events, one JSON object per line
     #[arg(long, value_name = "FILE.jsonl")]
     events: Option<PathBuf>,
-    /// With --events: also where everybody is in every tick
+    /// With --events: also write all positions in every tick
     #[arg(long, requires = "events")]
     positions: bool,
-    /// Write `TICK HASH`, a line a tick
+    /// Write the state hash, one line `TICK HASH` per tick
     #[arg(long, value_name = "FILE")]
     hashes: Option<PathBuf>,
-    /// Write every packet as it was sent
+    /// Write every packet that was sent
     ///
-    /// Up to the last tick. Its format: the page of `throng::outbox`.
+    /// The module `throng::outbox` documents the format.
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
-    /// Write a page that shows the run: times, views, queues, where the crowd stood
+    /// Write an HTML page of the run: times, views, queues, positions
     ///
-    /// One file that needs no other. With --json the object has what the page is
-    /// drawn from, as `record`, for `throng report`.
+    /// The file is self-contained. With --json the object also contains the data of
+    /// the page, as `record`, for `throng report`.
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Write the figures of every tick, a line a tick
+    /// Write the values of every tick, one line per tick
     #[arg(long, value_name = "FILE.csv")]
     csv: Option<PathBuf>,
-    /// Judge all expectations on wall time
+    /// Fail the run on missed tick times, too
     ///
-    /// Otherwise those alone that say so themselves: `TicksUnderMs`.
+    /// Without it, of the expectations on wall time only `TicksUnderMs` is checked.
     #[arg(long, conflicts_with = "no_timing")]
     judge_time: bool,
-    /// Draw the crowd on its map, as it is after the last tick
+    /// Draw the crowd on its map after the last tick
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
-    /// Film the crowd on its map over the run, as an animated PNG
+    /// Draw the crowd over the whole run, as an animated PNG
     ///
-    /// At most 120 pictures evenly over the run, at most ten a second of it, and
-    /// up to 640 pixels wide: of the scene with the most objects at the beginning,
-    /// and when it is closed of another. Shown ten pictures a second.
+    /// Shows the scene that has most objects at the start; if it closes, another
+    /// one. At most 120 pictures, ten per second, up to 640 pixels wide.
     #[arg(long, value_name = "FILE.png")]
     film: Option<PathBuf>,
-    /// Trace what every set and system took in the first 1,000 ticks
+    /// Trace every set and system in the first 1,000 ticks
     ///
-    /// For Perfetto, <https://ui.perfetto.dev>, and Chrome's about:tracing.
+    /// Open it in Perfetto, <https://ui.perfetto.dev>, or Chrome's about:tracing.
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
-    /// Show expectations on wall time, but judge none of them
+    /// Never fail the run on tick times
     #[arg(long)]
     no_timing: bool,
     /// Print memory by module
     ///
-    /// --json has it anyway.
+    /// --json always contains it.
     #[arg(long)]
     memory: bool,
-    /// Expect `NoLeaks`: after the run everybody leaves, and nothing stays
+    /// Expect `NoLeaks`: after the run all players leave, and all memory is freed
     ///
-    /// Shows what was not given back, by function. For a program built with
+    /// Lists allocations that were not freed, by function. Needs a build with
     /// --features leak-track --profile profiling.
     #[arg(long)]
     leaks: bool,
     #[command(flatten)]
     store: RunStore,
-    /// Treat warnings as errors: do not play; exit code 1 when a cue of the script did
-    /// nothing
+    /// Treat warnings as errors, and fail the run if a cue of the script did nothing
     #[arg(long)]
     strict: bool,
 }
@@ -150,10 +148,10 @@ const EXAMPLES: &str = "Examples:
   throng run my.ron --quiet --strict --judge-time
   throng run town --store players.db
 
-Exit codes: 0 every expectation holds; 1 one is broken or was not exercised, or
-a cue of the script could not do what it says; 2 bad usage or bad input; 130 and
-143 stopped by Ctrl-C and by SIGTERM, and nothing was judged. With --quiet what
-is broken is told on stderr, and nothing else.";
+Exit codes: 0 all expectations hold; 1 an expectation failed or had nothing to
+check, or an action of the script failed; 2 invalid usage or input; 130 and 143
+stopped by Ctrl-C or SIGTERM, expectations not checked. With --quiet only
+failures are printed, on the standard error.";
 
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.chars().last() {

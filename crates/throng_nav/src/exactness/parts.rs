@@ -166,7 +166,7 @@ fn parts_of_other_tiles_or_of_another_layout_are_refused_and_those_of_the_other_
     assert_eq!(of(&map, Diagonal::NoCut), (false, vec![]));
     let (is_used, told) = of(&other, Diagonal::Cut);
     assert!(!is_used && told.len() == 2, "{told:?}");
-    assert!(told[0].starts_with("part `SIGN`: the fingerprint of the tiles is "));
+    assert!(told[0].starts_with("map section `SIGN`: the fingerprint of the tiles is "));
     for (byte, value, field) in [(0, 1, "the layout is 1"), (4, 2, "the movement rule is 2")] {
         let mut bytes = parts[1].bytes().to_vec();
         bytes[byte] = value;

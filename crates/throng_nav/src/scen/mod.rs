@@ -146,17 +146,17 @@ mod tests {
             (
                 "\t19\t",
                 "\t-1\t",
-                "3:17: expected start y, a whole number from 0 to 65536, found `-1`",
+                "3:17: start y: expected a whole number from 0 to 65536, found `-1`",
             ),
             (
                 "2.82843",
                 "NaN",
-                "2:32: expected length, a finite number from 0, found `NaN`",
+                "2:32: length: expected a finite number from 0, found `NaN`",
             ),
             (
                 "7\ta.map\t10",
                 "7\ta.map\t11",
-                "3:9: expected width, 10 as in the first query, found `11`",
+                "3:9: width: expected 10 as in the first query, found `11`",
             ),
         ] {
             assert_eq!(changed(STATIC, from, to), format!("a.scen:{expected}"));
@@ -174,7 +174,7 @@ mod tests {
             (
                 "height 20",
                 "height x",
-                "2:8: expected height, a whole number from 0 to 65536, found `x`",
+                "2:8: height: expected a whole number from 0 to 65536, found `x`",
             ),
             (
                 "width 10",
@@ -184,7 +184,7 @@ mod tests {
             (
                 "P 1 0 5 6",
                 "P 1 0  5 x",
-                "8:10: expected y, a whole number from 0 to 65536, found `x`",
+                "8:10: y: expected a whole number from 0 to 65536, found `x`",
             ),
             (
                 "P 1 0 5 6",
@@ -199,7 +199,7 @@ mod tests {
             (
                 "0 0 -1",
                 "0 0 -2",
-                "9:14: expected length, a finite number from 0, or -1 for no path, found `-2`",
+                "9:14: length: expected a finite number from 0, or -1 for no path, found `-2`",
             ),
             (
                 "patch folder/a.patch\n",
@@ -239,11 +239,11 @@ mod tests {
         };
         assert_eq!(
             message(&[]),
-            "a.scen:8:1: expected one of the 0 patches from 0, found 0"
+            "a.scen:8:1: unknown patch 0: expected a number below 0"
         );
         assert_eq!(
             message(&[pattern(6, 1)]),
-            "a.scen:8:1: expected a patch within the map's 10 × 20 tiles, found (5, 6, 6, 1)"
+            "a.scen:8:1: patch (5, 6, 6, 1) outside the map of 10 × 20 tiles"
         );
         assert!(message(&[pattern(1, 15)]).contains("(5, 6, 1, 15)"));
     }

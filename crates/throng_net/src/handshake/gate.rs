@@ -95,7 +95,7 @@ pub enum GateRefused {
     /// The token is for other servers.
     #[error("the token is for other servers")]
     Elsewhere,
-    /// The token let a client in already.
+    /// The token let a client in already, or another address came with it just now.
     #[error("the token was used before")]
     Used,
     /// More were challenged and did not answer than may, or more tokens are remembered.

@@ -10,10 +10,14 @@ use crate::seal::TAG_BYTES;
 #[derive(Clone, Debug, Default)]
 pub struct SeenTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], SeenToken>>>);
 
+/// How long a token stays with an address before another one may have it, in whole seconds of the clock: who repeats a request in the name
+/// of many addresses has few of them answered.
+const MOVE_S: u64 = 2;
+
 /// Why a token lets nobody in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeenRefused {
-    /// It did already.
+    /// It did already, or another address has it for less than [`MOVE_S`].
     Used,
     /// More are remembered than may be.
     Crowded { waiting: usize },
@@ -22,6 +26,8 @@ pub(super) enum SeenRefused {
 #[derive(Clone, Copy, Debug)]
 struct SeenToken {
     address: SocketAddr,
+    /// Since when it comes from there.
+    since_s: u64,
     expires_s: u64,
     is_spent: bool,
 }
@@ -50,7 +56,9 @@ impl SeenTokens {
     ) -> Result<Option<SocketAddr>, SeenRefused> {
         let mut seen = self.lock();
         let before = seen.get(&mac).copied();
-        if before.is_some_and(|before| before.is_spent) {
+        let elsewhere = before.filter(|before| before.address != address);
+        let is_early = |it: SeenToken| unix_s < it.since_s.saturating_add(MOVE_S);
+        if before.is_some_and(|before| before.is_spent) || elsewhere.is_some_and(is_early) {
             return Err(SeenRefused::Used);
         }
         if seen.len() >= most && before.is_none() {
@@ -62,13 +70,15 @@ impl SeenTokens {
         }
         let token = SeenToken {
             address,
+            since_s: before.map_or(unix_s, |before| match elsewhere {
+                Some(_) => unix_s,
+                None => before.since_s,
+            }),
             expires_s,
             is_spent: false,
         };
         seen.insert(mac, token);
-        Ok(before
-            .map(|before| before.address)
-            .filter(|before| *before != address))
+        Ok(elsewhere.map(|before| before.address))
     }
 
     /// A token lets its bearer in now; whether it may: not where it did before.

@@ -290,11 +290,16 @@ fn a_token_admits_once_and_has_one_place_among_the_half_open() {
     }
     let other = request(&token(2));
     assert!(said(&mut gate, address(3), &other).is_ok());
+    assert_eq!(said(&mut gate, address(4), &other), Err(GateRefused::Used));
     // A client may change its network meanwhile; whoever repeats its request from many addresses takes no more room.
-    for nth in 4..40 {
-        assert!(said(&mut gate, address(nth), &other).is_ok());
+    let mut answered = 0;
+    for nth in 0..80 {
+        let (when, mut packet) = ((0, 100 + u64::from(nth) / 4), other.clone());
+        let said = gate.receive(when, address(10 + nth), &mut packet, false, &mut Vec::new());
+        answered += u64::from(said.is_ok());
         assert_eq!(gate.half_open(), 1);
     }
+    assert_eq!(answered, 9, "every two of 20 seconds, but for the first");
 }
 
 #[test]

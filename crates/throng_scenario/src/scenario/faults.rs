@@ -84,21 +84,21 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
         Action::Login { tag, count } => {
             let (away, there) = players(world, tag);
             foresight.doubt = too_few(*count, away, || match away + there {
-                0 => format!("tag `{tag}` matches no player"),
-                _ => format!("{away} players of `{tag}` are out"),
+                0 => format!("no player with the tag `{tag}`"),
+                _ => format!("{away} logged-out players with the tag `{tag}`"),
             });
         }
         Action::Logout { tag, count } => {
             let (away, there) = players(world, tag);
             foresight.doubt = too_few(*count, there, || match away + there {
-                0 => format!("tag `{tag}` matches no player"),
-                _ => format!("{there} players of `{tag}` are there"),
+                0 => format!("no player with the tag `{tag}`"),
+                _ => format!("{there} logged-in players with the tag `{tag}`"),
             });
         }
         Action::Release { tag, count } => {
             let elsewhere = crowd::released_by(world, tag) as u64;
             foresight.doubt = too_few(*count, elsewhere, || {
-                format!("{elsewhere} players of `{tag}` possess something or watch")
+                format!("{elsewhere} possessing or spectating players with the tag `{tag}`")
             });
         }
         Action::Drain | Action::Reopen => foresight.doubt = is_so_already(world, action),
@@ -117,7 +117,7 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
                 matchmaker.modes()[usize::from(id.0)].queue().len() as u64
             });
             foresight.doubt = too_few(Some(*parties), waiting, || {
-                format!("{waiting} parties wait in `{mode}`")
+                format!("{waiting} parties queued in `{mode}`")
             });
         }
         Action::Spawn(crowd) => {
@@ -144,8 +144,8 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
                 },
             );
             foresight.doubt = too_few(who.count, there, || match there {
-                0 => format!("nobody with the tag `{tag}`{whom} is there"),
-                _ => format!("{there} with the tag `{tag}`{whom} are there"),
+                0 => format!("no object with the tag `{tag}`{whom}"),
+                _ => format!("{there} objects with the tag `{tag}`{whom}"),
             });
         }
     }
@@ -193,7 +193,7 @@ fn too_few(wanted: Option<u32>, found: u64, told: impl Fn() -> String) -> Option
     let wanted = wanted.map_or(1, u64::from);
     (found < wanted).then(|| match wanted {
         1 => told(),
-        _ => format!("expected {wanted}, found that {}", told()),
+        _ => format!("expected {wanted}, found {}", told()),
     })
 }
 
@@ -209,11 +209,11 @@ fn players(world: &World, tag: &str) -> (u64, u64) {
 fn is_so_already(world: &World, action: &Action) -> Option<String> {
     let is_draining = world.resource::<Sessions>().is_draining();
     let state = match action {
-        Action::Drain if is_draining => "drained",
+        Action::Drain if is_draining => "draining",
         Action::Reopen if !is_draining => "open",
         _ => return None,
     };
-    Some(format!("the server is {state} already"))
+    Some(format!("the server is already {state}"))
 }
 
 /// A crowd for which its scene has no room.
@@ -226,7 +226,7 @@ fn without_room(world: &World, crowd: &Crowd) -> Option<String> {
     (crowd.count > room).then(|| {
         let id = world.get::<Scene>(scene).map_or(0, |scene| scene.id().0);
         format!(
-            "scene {id} is full: it holds at most {max} objects, {there} are there and {} were to come",
+            "scene {id} is full: at most {max} objects, {there} exist, {} requested",
             crowd.count
         )
     })
@@ -265,7 +265,12 @@ fn silent(world: &World, action: &Action, speakers: &[Entity]) -> Option<String>
     };
     let without = speakers.iter().filter(|&&who| !has_ears(world, who));
     let (without, all) = (without.count(), speakers.len());
-    (without > 0).then(|| format!("{without} of {all} of `{tag}` have no {}", &what[2..]))
+    (without > 0).then(|| {
+        format!(
+            "{without} of {all} objects with the tag `{tag}` have no {}",
+            &what[2..]
+        )
+    })
 }
 
 /// Those of some objects who are not in the area in which they should be: it has no free tile, or too few to be found.
@@ -280,9 +285,8 @@ fn outside(world: &World, objects: &[Entity], scene: Entity, area: &CrowdArea) -
     };
     let outside = objects.iter().filter(is_outside).count();
     let all = objects.len();
-    (outside > 0).then(|| {
-        format!("{outside} of {all} found no free tile in the area, and were put beside it")
-    })
+    (outside > 0)
+        .then(|| format!("{outside} of {all} objects placed outside the area: no free tile in it"))
 }
 
 #[cfg(test)]
@@ -315,7 +319,7 @@ mod tests {
         assert_eq!(too_few(Some(5), 5, told), None);
         assert_eq!(too_few(Some(0), 0, told), None);
         assert_eq!(too_few(None, 0, told), Some("found".to_owned()));
-        let message = "expected 5, found that found".to_owned();
+        let message = "expected 5, found found".to_owned();
         assert_eq!(too_few(Some(5), 4, told), Some(message));
     }
 }

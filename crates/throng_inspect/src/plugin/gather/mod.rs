@@ -78,8 +78,7 @@ pub(super) fn memory_families(modules: &[(&'static str, usize)]) -> Families {
             .value(process.resident_bytes as f64),
         );
     }
-    let help =
-        "Memory that each module holds by its own account; gathered every 15 seconds at most.";
+    let help = "Heap memory by module, as the module reports it; updated every 15 seconds.";
     let modules = modules
         .iter()
         .map(|&(module, bytes)| (module, bytes as f64));
@@ -99,29 +98,32 @@ fn of_ticks(world: &World, families: &mut Families) {
         .get_resource::<Time<Fixed>>()
         .map_or(0.0, |time| time.timestep().as_secs_f64());
     families.extend([
-        gauge("throng_build_info", "Always 1; the version of throng.")
-            .by("version", [(env!("CARGO_PKG_VERSION"), 1.0)]),
-        counter("throng_ticks_total", "Ticks that are done.")
+        gauge(
+            "throng_build_info",
+            "Always 1; the label is the version of throng.",
+        )
+        .by("version", [(env!("CARGO_PKG_VERSION"), 1.0)]),
+        counter("throng_ticks_total", "Completed ticks.")
             .value(world.resource::<SimTick>().0 as f64),
         gauge(
-            "throng_tick_length_seconds",
-            "Simulated time from one tick to the next: what a tick may take.",
+            "throng_tick_budget_seconds",
+            "Tick interval, which is also the time budget of a tick.",
         )
         .value(length_s),
         MetricFamily::new(
             "throng_tick_duration_seconds",
             MetricType::Histogram,
-            "How long ticks took.",
+            "Duration of ticks.",
         )
         .histogram(&buckets, sets_s.iter().sum(), count),
         counter(
             "throng_tick_set_seconds_total",
-            "Time that ticks spent in each set of systems.",
+            "Tick time by set of systems.",
         )
         .by("set", sets),
         counter(
             "throng_slow_ticks_total",
-            "Ticks that took longer than the time to the next.",
+            "Ticks that exceeded their time budget.",
         )
         .value(history.slow_count() as f64),
     ]);
@@ -143,23 +145,23 @@ fn of_overload(world: &World, families: &mut Families) {
     families.extend([
         gauge(
             "throng_overload_level",
-            "What is given up: 0 nothing, 1 updates, 2 enters and paths, 3 logins, 4 time.",
+            "Overload level: 0 normal, 1 reduced updates, 2 deferred view enters and paths, 3 queued logins, 4 time dilation.",
         )
         .value(overload.level().number() as f64),
         gauge(
             "throng_overload_load_ratio",
-            "Mean of what ticks cost over what they may.",
+            "Smoothed tick time divided by the tick budget.",
         )
         .value(f64::from(overload.load())),
         gauge(
-            "throng_overload_time_ratio",
-            "How fast simulated time is to pass, of real time.",
+            "throng_time_dilation_ratio",
+            "Simulated seconds per real second.",
         )
         .value(f64::from(overload.time_percent()) / 100.0),
-        counter("throng_overload_ticks_total", "Ticks at each level.").by("level", ticks),
+        counter("throng_overload_ticks_total", "Ticks at each overload level.").by("level", ticks),
         counter(
             "throng_overload_changes_total",
-            "Steps from level to level.",
+            "Overload level changes by direction.",
         )
         .by(
             "direction",
@@ -195,9 +197,12 @@ fn of_world(world: &mut World, families: &mut Families) {
 fn of_paths(world: &World, families: &mut Families) {
     if let Some(nav) = world.get_resource::<NavStats>() {
         families.extend([
-            counter("throng_path_requests_total", "Requests for paths.")
-                .value(nav.requested as f64),
-            counter("throng_path_answers_total", "Answers to them.").by(
+            counter("throng_path_requests_total", "Path requests.").value(nav.requested as f64),
+            counter(
+                "throng_path_results_total",
+                "Finished path requests by result.",
+            )
+            .by(
                 "result",
                 each([
                     ("found", nav.found),
@@ -209,24 +214,29 @@ fn of_paths(world: &World, families: &mut Families) {
                 ]),
             ),
             counter(
-                "throng_path_answers_shared_total",
-                "Answers by the search of another request.",
+                "throng_path_results_shared_total",
+                "Path requests that shared another request's search.",
             )
             .value(nav.shared as f64),
             counter(
                 "throng_path_nodes_expanded_total",
-                "Nodes that searches expanded.",
+                "Nodes expanded by path searches.",
             )
             .value(nav.expanded as f64),
-            gauge("throng_path_requests_waiting", "Requests that wait.").value(nav.waiting as f64),
+            gauge("throng_path_requests_waiting", "Queued path requests.")
+                .value(nav.waiting as f64),
         ]);
     }
     if let Some(movement) = world.get_resource::<MovementStats>() {
         families.extend([
-            counter("throng_walker_steps_total", "Steps of walkers.").value(movement.walked as f64),
+            counter(
+                "throng_walker_steps_total",
+                "Walker steps, one per walker and tick.",
+            )
+            .value(movement.walked as f64),
             counter(
                 "throng_player_moves_total",
-                "Players' moves that were checked.",
+                "Validated player moves by result.",
             )
             .by(
                 "result",
@@ -247,13 +257,13 @@ fn of_views(world: &World, families: &mut Families) {
     families.extend([
         gauge(
             "throng_view_links",
-            "Pairs of a viewer and an object that it sees.",
+            "View links: pairs of a viewer and an object that it sees.",
         )
         .value(aoi.links as f64),
-        gauge("throng_view_queue_length", "Viewers that wait for a look.").value(aoi.queued as f64),
+        gauge("throng_view_queue_length", "Viewers that wait for a scan.").value(aoi.queued as f64),
         counter(
             "throng_view_link_changes_total",
-            "Links that began or ended.",
+            "View links added or removed.",
         )
         .by(
             "change",
@@ -261,11 +271,10 @@ fn of_views(world: &World, families: &mut Families) {
         ),
         counter(
             "throng_view_evictions_total",
-            "Links that ended for somebody who goes before.",
+            "View links removed for a target of higher priority.",
         )
         .value(counters.evictions as f64),
-        counter("throng_view_looks_total", "Looks of viewers that waited.")
-            .value(counters.looks as f64),
+        counter("throng_view_scans_total", "Scans of queued viewers.").value(counters.looks as f64),
     ]);
 }
 
@@ -277,12 +286,8 @@ fn of_instances(world: &World, families: &mut Families) {
         return;
     };
     families.extend([
-        gauge(
-            "throng_instances",
-            "Matches at play in scenes of their own.",
-        )
-        .value(instances.len() as f64),
-        counter("throng_instances_opened_total", "Matches that had a scene.")
+        gauge("throng_instances", "Running match instances.").value(instances.len() as f64),
+        counter("throng_instances_opened_total", "Match instances opened.")
             .value(stats.opened as f64),
     ]);
 }
@@ -291,13 +296,13 @@ fn of_inspection(inspected: InspectStats, families: &mut Families) {
     families.extend([
         gauge(
             "throng_inspect_connections",
-            "Connections that look at the server.",
+            "Open connections to the inspect page and metrics.",
         )
         .value(inspected.connections as f64),
-        gauge("throng_inspect_pages", "Pages that are open.").value(inspected.pages as f64),
+        gauge("throng_inspect_pages", "Open inspect pages.").value(inspected.pages as f64),
         counter(
             "throng_inspect_connections_total",
-            "Connections that were taken, and that were not.",
+            "Inspect connections by result.",
         )
         .by(
             "result",
@@ -307,13 +312,13 @@ fn of_inspection(inspected: InspectStats, families: &mut Families) {
             ]),
         ),
         counter(
-            "throng_inspect_broken_connections_total",
-            "Connections that were taken, and closed since they took too long or made no sense.",
+            "throng_inspect_connection_errors_total",
+            "Inspect connections closed by a timeout or a protocol error.",
         )
         .value(inspected.broken as f64),
         counter(
             "throng_inspect_requests_total",
-            "Requests that were let through, and that were turned away.",
+            "Inspect requests by result.",
         )
         .by(
             "result",
@@ -323,23 +328,23 @@ fn of_inspection(inspected: InspectStats, families: &mut Families) {
             ]),
         ),
         counter(
-            "throng_inspect_pages_slow_total",
-            "Pages that were closed since they read too slowly.",
+            "throng_inspect_slow_pages_total",
+            "Inspect pages closed as slow consumers.",
         )
         .value(inspected.pages_slow as f64),
         counter(
-            "throng_inspect_junk_total",
-            "Messages of pages that made no sense.",
+            "throng_inspect_bad_messages_total",
+            "Malformed messages from inspect pages.",
         )
         .value(inspected.junk as f64),
         counter(
-            "throng_inspect_dropped_total",
-            "News for pages for which there was no room.",
+            "throng_inspect_dropped_messages_total",
+            "Messages to inspect pages dropped because a queue was full.",
         )
         .value(inspected.dropped as f64),
         counter(
             "throng_inspect_tick_seconds_total",
-            "Time that ticks spent on being looked at.",
+            "Tick time spent on inspection.",
         )
         .value(inspected.spent_ns as f64 / 1e9),
     ]);

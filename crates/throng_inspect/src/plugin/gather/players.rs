@@ -30,7 +30,7 @@ const SESSION_STATES: [(SessionState, &str); 8] = [
     (SessionState::Entering, "entering"),
     (SessionState::Loading, "loading"),
     (SessionState::InWorld, "in_world"),
-    (SessionState::LinkDead, "link_dead"),
+    (SessionState::LinkDead, "awaiting_reconnect"),
 ];
 
 /// Sessions by state. O(sessions).
@@ -58,11 +58,8 @@ pub(super) fn of_sessions(world: &World, families: &mut Families) {
     let ends = stats.ends;
     families.extend([
         gauge("throng_sessions", "Open sessions by state.").by("state", each(states)),
-        gauge(
-            "throng_session_line_length",
-            "Players that stand in the line for a place.",
-        )
-        .value(sessions.queued() as f64),
+        gauge("throng_login_queue_length", "Players in the login queue.")
+            .value(sessions.queued() as f64),
         counter("throng_session_logins_total", "Players that logged in.")
             .value(stats.logins as f64),
         counter(
@@ -72,32 +69,32 @@ pub(super) fn of_sessions(world: &World, families: &mut Families) {
         .value(stats.logouts as f64),
         counter(
             "throng_session_refusals_total",
-            "Connections and logins that were turned away.",
+            "Refused connections and logins.",
         )
         .value(stats.refused as f64),
         counter(
-            "throng_session_links_lost_total",
+            "throng_session_connections_lost_total",
             "Players whose connection was lost.",
         )
         .value(stats.links_lost as f64),
         counter(
             "throng_session_resumed_total",
-            "Sessions that went on over another connection.",
+            "Sessions resumed over a new connection.",
         )
         .value(stats.resumed as f64),
         counter(
             "throng_session_bad_messages_total",
-            "Messages of clients that made no sense.",
+            "Client messages refused: malformed, unexpected, or not allowed.",
         )
         .value(stats.bad_messages as f64),
         counter(
-            "throng_session_late_inputs_total",
-            "Inputs that were older than one handled before.",
+            "throng_session_outdated_inputs_total",
+            "Inputs refused as duplicate or out of order.",
         )
         .value(stats.late_inputs as f64),
         counter(
             "throng_session_ends_total",
-            "Sessions that ended, those without a player included.",
+            "Ended sessions by reason, including sessions without a login.",
         )
         .by(
             "reason",
@@ -105,17 +102,17 @@ pub(super) fn of_sessions(world: &World, families: &mut Families) {
                 ("requested", ends.requested),
                 ("disconnected", ends.disconnected),
                 ("replaced", ends.replaced),
-                ("behind", ends.behind),
+                ("slow_consumer", ends.behind),
                 ("kicked", ends.kicked),
                 ("banned", ends.banned),
                 ("idle", ends.idle),
                 ("flooding", ends.flooding),
-                ("unproved", ends.unproved),
-                ("late", ends.late),
-                ("full", ends.full),
-                ("drained", ends.drained),
+                ("authentication_failed", ends.unproved),
+                ("timed_out", ends.late),
+                ("server_full", ends.full),
+                ("server_stopping", ends.drained),
                 ("resumed", ends.resumed),
-                ("unavailable", ends.unavailable),
+                ("player_unavailable", ends.unavailable),
             ]),
         ),
     ]);
@@ -129,27 +126,27 @@ pub(super) fn of_inbox(world: &World, families: &mut Families) {
     families.extend([
         gauge(
             "throng_inbox_backlog_messages",
-            "Messages of clients that wait.",
+            "Client messages that wait to be handled.",
         )
         .value(inbox.backlog() as f64),
         counter(
             "throng_inbox_received_messages_total",
-            "Messages that clients sent.",
+            "Client messages received.",
         )
         .value(counters.received as f64),
         counter(
             "throng_inbox_handled_messages_total",
-            "Messages that were handled.",
+            "Client messages handled.",
         )
         .value(counters.handled as f64),
         counter(
             "throng_inbox_refused_messages_total",
-            "Messages that were not, all reasons together.",
+            "Client messages refused, for any reason.",
         )
         .value(counters.refused as f64),
         counter(
-            "throng_inbox_floods_total",
-            "Clients that were found flooding.",
+            "throng_inbox_flooding_clients_total",
+            "Clients found flooding.",
         )
         .value(counters.floods as f64),
     ]);
@@ -164,33 +161,33 @@ pub(super) fn of_sync(world: &World, families: &mut Families) {
         ("snapshot", sent.snapshots),
         ("despawn", sent.despawns),
         ("delta", sent.deltas),
-        ("remote", sent.remotes),
+        ("unseen", sent.remotes),
         ("motion", sent.motions),
         ("announce", sent.announces),
     ];
     families.extend([
         gauge(
-            "throng_sync_links",
-            "Pairs of a client and an object that it knows.",
+            "throng_sync_known_objects",
+            "Pairs of a client and an object whose snapshot it has received.",
         )
         .value(sync.links as f64),
         gauge(
-            "throng_sync_objects_waiting",
-            "Pairs of a client and an object that it sees and does not know yet.",
+            "throng_sync_pending_snapshots",
+            "Pairs of a client and an object in view that wait for a snapshot.",
         )
         .value(sync.waiting as f64),
         counter(
             "throng_sync_attributes_changed_total",
-            "Attributes that had changed when they were collected.",
+            "Changed attribute values collected.",
         )
         .value(sync.attributes_changed as f64),
-        counter("throng_sync_messages_total", "Messages to clients.").by(
+        counter("throng_sync_messages_total", "Messages to clients by kind.").by(
             "kind",
             kinds.map(|(kind, count)| (kind, count.messages as f64)),
         ),
         counter(
             "throng_sync_message_bytes_total",
-            "Bytes of messages to clients, without packets' heads.",
+            "Bytes of messages to clients by kind, without packet headers.",
         )
         .by(
             "kind",
@@ -198,7 +195,7 @@ pub(super) fn of_sync(world: &World, families: &mut Families) {
         ),
         counter(
             "throng_sync_motions_postponed_total",
-            "Motions that the byte budget made wait, once a tick.",
+            "Motion updates deferred by the byte budget, counted once per tick.",
         )
         .value(sent.postponed as f64),
     ]);
@@ -208,8 +205,8 @@ pub(super) fn of_outbox(world: &World, families: &mut Families) {
     if let Some(outbox) = world.get_resource::<Outbox>() {
         families.push(
             gauge(
-                "throng_outbox_waiting_bytes",
-                "Bytes that wait for modelled lines.",
+                "throng_outbox_simulated_backlog_bytes",
+                "Bytes queued behind simulated bandwidth limits.",
             )
             .value(outbox.waiting_bytes() as f64),
         );
@@ -218,32 +215,32 @@ pub(super) fn of_outbox(world: &World, families: &mut Families) {
         return;
     };
     families.extend([
+        counter("throng_outbox_packets_total", "Packets sent.").value(stats.frames as f64),
         counter(
-            "throng_outbox_packets_total",
-            "Packets that were handed over to be sent.",
+            "throng_outbox_bytes_total",
+            "Bytes of packets sent, including headers.",
         )
-        .value(stats.frames as f64),
-        counter("throng_outbox_bytes_total", "Their bytes, heads included.")
-            .value(stats.bytes as f64),
-        counter("throng_outbox_messages_total", "Messages in them.").value(stats.messages as f64),
+        .value(stats.bytes as f64),
+        counter("throng_outbox_messages_total", "Messages in packets sent.")
+            .value(stats.messages as f64),
         counter(
-            "throng_outbox_stalls_total",
-            "How often a ring did not take a tick's news at once.",
+            "throng_outbox_ring_full_total",
+            "Ticks in which a sender ring was full.",
         )
         .value(stats.stalls as f64),
         counter(
             "throng_outbox_dropped_messages_total",
-            "Unreliable messages that were dropped then.",
+            "Unreliable messages dropped because a sender ring was full.",
         )
         .value(stats.dropped as f64),
         counter(
             "throng_outbox_spilled_messages_total",
-            "Reliable messages that had to wait then.",
+            "Reliable messages deferred because a sender ring was full.",
         )
         .value(stats.spilled as f64),
         counter(
-            "throng_outbox_clients_closed_total",
-            "Clients that were closed because too much waited for them.",
+            "throng_outbox_slow_consumers_total",
+            "Clients closed as slow consumers.",
         )
         .value(stats.disconnected as f64),
     ]);
@@ -255,40 +252,36 @@ pub(super) fn of_net(world: &World, families: &mut Families) {
     };
     let stats = socket.stats();
     families.extend([
-        gauge("throng_net_clients", "Clients that are connected.").value(stats.clients as f64),
-        counter(
-            "throng_net_datagrams_total",
-            "Datagrams from and to anybody.",
-        )
-        .by(
+        gauge("throng_net_clients", "Connected clients.").value(stats.clients as f64),
+        counter("throng_net_datagrams_total", "Datagrams by direction.").by(
             "direction",
             each([("in", stats.datagrams_in), ("out", stats.datagrams_out)]),
         ),
-        counter("throng_net_bytes_total", "Their bytes.").by(
+        counter("throng_net_bytes_total", "Bytes of datagrams by direction.").by(
             "direction",
             each([("in", stats.bytes_in), ("out", stats.bytes_out)]),
         ),
         counter(
-            "throng_net_admitted_total",
-            "Clients that proved their token and address.",
+            "throng_net_handshakes_completed_total",
+            "Clients that completed the handshake.",
         )
         .value(stats.admitted as f64),
         counter(
             "throng_net_refused_datagrams_total",
-            "Datagrams that were not heard.",
+            "Rejected datagrams by reason.",
         )
         .by(
             "reason",
             each([
-                ("stranger", stats.strangers),
-                ("unsealed", stats.refused),
-                ("throttled", stats.throttled),
-                ("busy", stats.inbound_dropped),
+                ("no_connection", stats.strangers),
+                ("decrypt_failed", stats.refused),
+                ("rate_limited", stats.throttled),
+                ("queue_full", stats.inbound_dropped),
             ]),
         ),
         counter(
             "throng_net_connections_ended_total",
-            "Connections that ended.",
+            "Ended connections by reason.",
         )
         .by(
             "reason",
@@ -296,12 +289,12 @@ pub(super) fn of_net(world: &World, families: &mut Families) {
                 ("left", stats.left),
                 ("lost", stats.lost),
                 ("closed", stats.closed),
-                ("behind", stats.behind),
+                ("slow_consumer", stats.behind),
             ]),
         ),
         counter(
             "throng_net_send_errors_total",
-            "Datagrams that the system did not take.",
+            "Datagrams that could not be sent.",
         )
         .value(stats.send_errors as f64),
     ]);
@@ -314,53 +307,53 @@ pub(super) fn of_web(world: &World, families: &mut Families) {
     };
     let stats = web.stats();
     families.extend([
-        gauge(
-            "throng_web_clients",
-            "Clients that are connected from browsers.",
-        )
-        .value(stats.clients as f64),
+        gauge("throng_web_clients", "Clients connected from browsers.").value(stats.clients as f64),
         counter(
             "throng_web_frames_total",
-            "Messages from clients, and packets for them.",
+            "Browser messages and packets by direction.",
         )
         .by(
             "direction",
             each([("in", stats.messages_in), ("out", stats.packets_out)]),
         ),
-        counter("throng_web_bytes_total", "Their bytes.").by(
+        counter(
+            "throng_web_bytes_total",
+            "Bytes of browser messages and packets by direction.",
+        )
+        .by(
             "direction",
             each([("in", stats.bytes_in), ("out", stats.bytes_out)]),
         ),
         counter(
             "throng_web_datagrams_total",
-            "Datagrams over WebTransport, with what was sent again.",
+            "WebTransport datagrams, including retransmissions.",
         )
         .by(
             "direction",
             each([("in", stats.datagrams_in), ("out", stats.datagrams_out)]),
         ),
         counter(
-            "throng_web_admitted_total",
-            "Clients that were let in by their token.",
+            "throng_web_handshakes_completed_total",
+            "Browser clients admitted by a valid token.",
         )
         .value(stats.admitted as f64),
         counter(
             "throng_web_refused_total",
-            "Connections that became no client's.",
+            "Refused browser connections by reason.",
         )
         .by(
             "reason",
             each([
-                ("crowded", stats.crowded),
-                ("request", stats.refused),
-                ("late", stats.late),
-                ("token", stats.denied),
-                ("full", stats.full),
+                ("too_many_unauthenticated", stats.crowded),
+                ("bad_request", stats.refused),
+                ("timed_out", stats.late),
+                ("token_rejected", stats.denied),
+                ("server_full", stats.full),
             ]),
         ),
         counter(
             "throng_web_connections_ended_total",
-            "Connections of clients that ended.",
+            "Ended browser connections by reason.",
         )
         .by(
             "reason",
@@ -368,8 +361,8 @@ pub(super) fn of_web(world: &World, families: &mut Families) {
                 ("left", stats.left),
                 ("lost", stats.lost),
                 ("closed", stats.closed),
-                ("behind", stats.behind),
-                ("broken", stats.broken),
+                ("slow_consumer", stats.behind),
+                ("protocol_error", stats.broken),
             ]),
         ),
     ]);
@@ -416,31 +409,31 @@ pub(super) fn of_matchmaking(world: &World, families: &mut Families) {
     let waits = MetricFamily::new(
         "throng_matchmaking_wait_seconds",
         MetricType::Summary,
-        "How long parties waited that fought.",
+        "Waiting time of matched parties.",
     );
     let waits = modes.iter().fold(waits, |waits, (name, numbers)| {
         waits.summary("mode", *name, numbers[6], numbers[5] as u64)
     });
     families.extend([
-        gauge("throng_matchmaking_waiting_parties", "Parties that wait.").by("mode", by_mode(0)),
+        gauge(
+            "throng_matchmaking_waiting_parties",
+            "Parties in the queue.",
+        )
+        .by("mode", by_mode(0)),
         counter(
             "throng_matchmaking_queued_parties_total",
-            "Parties that queued.",
+            "Parties that entered the queue.",
         )
         .by("mode", by_mode(1)),
-        counter(
-            "throng_matchmaking_matches_total",
-            "Matches that were made.",
-        )
-        .by("mode", by_mode(2)),
+        counter("throng_matchmaking_matches_total", "Matches formed.").by("mode", by_mode(2)),
         counter(
             "throng_matchmaking_cancelled_parties_total",
-            "Parties that were cancelled.",
+            "Tickets cancelled.",
         )
         .by("mode", by_mode(3)),
         counter(
             "throng_matchmaking_expired_parties_total",
-            "Parties that waited too long.",
+            "Tickets expired.",
         )
         .by("mode", by_mode(4)),
         waits,
@@ -455,44 +448,37 @@ pub(super) fn of_directory(world: &World, families: &mut Families) {
         return;
     };
     families.extend([
-        gauge("throng_directory_leases", "Players that this server holds.")
+        gauge("throng_store_leases", "Player leases held by this server.")
             .value(directory.live_count() as f64),
         gauge(
-            "throng_directory_unsaved_players",
+            "throng_store_unsaved_players",
             "Players that wait to be saved.",
         )
         .value(directory.unsaved() as f64),
         counter(
-            "throng_directory_loaded_players_total",
-            "Players whose record came.",
+            "throng_store_loaded_players_total",
+            "Player records loaded.",
         )
         .value(stats.loaded as f64),
+        counter("throng_store_saved_players_total", "Player records saved.")
+            .value(stats.players_saved as f64),
         counter(
-            "throng_directory_saved_players_total",
-            "Players that were saved.",
-        )
-        .value(stats.players_saved as f64),
-        counter(
-            "throng_directory_transactions_total",
-            "Transactions that were acknowledged.",
+            "throng_store_transactions_total",
+            "Committed save transactions.",
         )
         .value(stats.transactions as f64),
+        counter("throng_store_errors_total", "Failed store requests.").value(stats.failures as f64),
         counter(
-            "throng_directory_failures_total",
-            "Attempts that the store failed.",
-        )
-        .value(stats.failures as f64),
-        counter(
-            "throng_directory_leases_lost_total",
-            "Players that became another server's, or whose lease ran out.",
+            "throng_store_leases_lost_total",
+            "Leases taken over by another server or expired.",
         )
         .value((stats.lost + stats.expired) as f64),
     ]);
     if let Some(cache) = directory.cache_stats() {
         families.extend([
             counter(
-                "throng_directory_look_ups_total",
-                "Looks at players who are elsewhere: answered at once, or not.",
+                "throng_store_lookups_total",
+                "Lookups of players on other servers by cache result.",
             )
             .by(
                 "result",
@@ -502,8 +488,8 @@ pub(super) fn of_directory(world: &World, families: &mut Families) {
                 ]),
             ),
             counter(
-                "throng_directory_look_up_failures_total",
-                "Looks that were not answered in time, or refused.",
+                "throng_store_lookup_errors_total",
+                "Lookups that timed out or were refused.",
             )
             .value(cache.failed as f64),
         ]);

@@ -135,9 +135,7 @@ mod tests {
     fn sizes_that_do_not_fit_are_refused() {
         let message = |name, bytes: &[u8]| decode(name, bytes).unwrap_err().to_string();
         assert!(message("town.raw", &[0; 5]).contains("5 bytes, expected a square"));
-        assert!(
-            message("town.3x2.raw", &[0; 5]).contains("found 5 bytes in all, expected 3 × 2 = 6")
-        );
+        assert!(message("town.3x2.raw", &[0; 5]).contains("file has 5 bytes, expected 3 × 2 = 6"));
         assert!(message("town.0x2.raw", &[]).contains("0 × 2"));
         assert!(message("town.raw", &[]).contains("0 × 0"));
         assert!(message("town.99999999999999999999x1.raw", &[]).contains("expected 1 to"));
