@@ -10,10 +10,10 @@
 //! use throng_scenario::{
 //!     BehaviourAppExt, BehaviourParameters, BehaviourSite, Loaded, Problem, RunOptions, ScenarioRun,
 //! };
-//! use throng::sim::StateHasher;
+//! use throng::world::StateHashed;
 //!
 //! /// Walks to and fro between home and a place so many metres east of it.
-//! #[derive(Debug, PartialEq)]
+//! #[derive(Debug, PartialEq, StateHashed)]
 //! struct Pace(f32);
 //!
 //! impl Behave for Pace {
@@ -23,10 +23,6 @@
 //!         let east = senses.home + glam::Vec2::new(self.0, 0.0);
 //!         let is_home = senses.position.distance(senses.home) < 1.0;
 //!         Some(CrowdArea::Point(if is_home { east } else { senses.home }))
-//!     }
-//!
-//!     fn hash(&self, hasher: &mut StateHasher) {
-//!         hasher.write_f32(self.0);
 //!     }
 //! }
 //!

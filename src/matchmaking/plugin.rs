@@ -153,7 +153,7 @@ pub struct MatchmakingStats {
 /// To queue and cancel by messages keeps an order that does not depend on the schedule. Whoever calls
 /// [`Matcher::queue`], [`Matcher::cancel`] or [`Matcher::remove_player`] directly (a bulk load, a player who
 /// is gone for good) gets the outcome as the result, and no fact is written.
-#[derive(Resource, Clone, Debug)]
+#[derive(Resource, Clone, Debug, MemoryUse)]
 pub struct Matchmaker(Matcher);
 
 impl Matchmaker {
@@ -196,7 +196,7 @@ impl DerefMut for Matchmaker {
 }
 
 /// What waits for players whose connection is lost.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, MemoryUse)]
 struct TicketsOnHold(HeldTickets);
 
 /// A party that is an entity, with its ticket: inserted it queues, removed or despawned it gives up. That is the
@@ -597,16 +597,4 @@ fn objects_of(players: Option<&Players>, tickets: &[Ticket]) -> Vec<Entity> {
     let members = tickets.iter().flat_map(|ticket| &ticket.members);
     let real = members.filter_map(|member| member.real());
     real.filter_map(|player| players?.entity(player)).collect()
-}
-
-impl MemoryUse for Matchmaker {
-    fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
-    }
-}
-
-impl MemoryUse for TicketsOnHold {
-    fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
-    }
 }

@@ -81,8 +81,10 @@ impl PathRequest {
         };
         goal(self) == goal(other) && (same_goal == *other || other.goal.is_nan())
     }
+}
 
-    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+impl StateHashed for PathRequest {
+    fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_f32(self.goal.x);
         hasher.write_f32(self.goal.y);
         hasher.write_u64(u64::from(self.snap_tiles) << 32 | u64::from(self.nearest_tiles));
@@ -169,12 +171,12 @@ pub struct PathFailed {
 }
 
 /// The way an object is on; empty where it is on none. Who has none yet is given one with its first answer.
-#[derive(Component, Clone, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Debug, Default, PartialEq, MemoryUse, StateHashed)]
 pub struct Path {
     pub(super) waypoints: Vec<IVec2>,
     pub(super) next: usize,
-    pub(super) request: PathRequest,
     pub(super) map_version: u64,
+    pub(super) request: PathRequest,
 }
 
 impl Path {
@@ -222,23 +224,5 @@ impl Path {
     pub fn clear(&mut self) {
         self.waypoints.clear();
         self.next = 0;
-    }
-}
-
-impl StateHashed for Path {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(self.waypoints.len() as u64);
-        for tile in &self.waypoints {
-            hasher.write_u64(u64::from(tile.x as u32) << 32 | u64::from(tile.y as u32));
-        }
-        hasher.write_u64(self.next as u64);
-        hasher.write_u64(self.map_version);
-        self.request.hash(hasher);
-    }
-}
-
-impl MemoryUse for Path {
-    fn heap_bytes(&self) -> usize {
-        self.waypoints.heap_bytes()
     }
 }

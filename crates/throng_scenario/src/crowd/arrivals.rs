@@ -29,7 +29,7 @@ use throng::matchmaking::{
     AnswerRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed, Matchmaker,
     MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer, tick_mhz,
 };
-use throng::memory::{MemoryAppExt, MemoryUse, each};
+use throng::memory::{MemoryAppExt, MemoryUse};
 use throng::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick};
 use throng::world::PartyId;
 
@@ -101,8 +101,9 @@ pub enum ArrivalsError {
 }
 
 /// The flows of synthetic parties, one a mode.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, MemoryUse)]
 pub struct Arrivals {
+    #[memory(each)]
     pub(super) flows: Vec<Flow>,
     /// The next synthetic party; after the last number comes 0 again.
     next_party: u32,
@@ -113,8 +114,9 @@ pub struct Arrivals {
 }
 
 /// What comes to one mode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub(super) struct Flow {
+    #[memory(skip)]
     pub spec: ArrivalSpec,
     arrivals: Rate,
     cancels: Rate,
@@ -123,6 +125,7 @@ pub(super) struct Flow {
     /// Parties to be taken out in the next tick.
     due_cancels: u64,
     /// Parties that queue again, and when; nearly in the order of that.
+    #[memory(each)]
     returning: VecDeque<(u64, Ticket)>,
 }
 
@@ -378,16 +381,6 @@ pub fn cancel_oldest(world: &mut World, mode: &str, parties: u32) -> Result<(), 
     world
         .get_resource_or_init::<Arrivals>()
         .cancel_oldest(mode, parties)
-}
-
-impl MemoryUse for Arrivals {
-    fn heap_bytes(&self) -> usize {
-        let returning = self.flows.iter().map(|flow| {
-            let tickets = flow.returning.iter().map(|(_, ticket)| ticket);
-            flow.returning.heap_bytes() + each(tickets)
-        });
-        returning.sum::<usize>() + self.flows.heap_bytes() + self.rested_at.heap_bytes()
-    }
 }
 
 #[cfg(test)]

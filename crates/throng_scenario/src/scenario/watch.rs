@@ -21,7 +21,7 @@ const PATHS_SAMPLED: u64 = 50;
 const PATH_NODES_MAX: u32 = 4_000_000;
 
 /// What is watched every tick.
-#[derive(Resource, Default)]
+#[derive(Resource, Default, MemoryUse)]
 pub(super) struct Watch {
     /// One an expectation, in their order.
     items: Vec<Watched>,
@@ -335,10 +335,4 @@ fn check_path(
         }
     }
     true
-}
-
-impl MemoryUse for Watch {
-    fn heap_bytes(&self) -> usize {
-        self.items.heap_bytes() + self.search.memory_bytes()
-    }
 }
