@@ -10,8 +10,8 @@ mod state_hashed;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Implements `MemoryUse`: the sum of what the fields hold on the heap; those of types that are `Copy` hold nothing. Field attributes: `#[memory(skip)]`, `#[memory(each)]`,
-/// `#[memory(each_value)]`, `#[memory(with = path)]`.
+/// Implements `MemoryUse`: the sum of what the fields hold on the heap; those of types that are `Copy` hold nothing. Field
+/// attributes: `#[memory(skip)]`, `#[memory(each)]`, `#[memory(each_value)]`, `#[memory(with = path)]`.
 #[proc_macro_derive(MemoryUse, attributes(memory))]
 pub fn derive_memory_use(input: TokenStream) -> TokenStream {
     expand(input, memory_use::expand)
