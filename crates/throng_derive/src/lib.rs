@@ -3,9 +3,11 @@
 
 mod fields;
 mod memory_use;
+mod names;
 mod paths;
 mod replicate;
 mod state_hashed;
+mod variants;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
@@ -30,6 +32,13 @@ pub fn derive_state_hashed(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Replicate, attributes(replicate))]
 pub fn derive_replicate(input: TokenStream) -> TokenStream {
     expand(input, replicate::expand)
+}
+
+/// Gives an enum without fields `ALL`, its variants in their order, and `name`, in snake_case, or in kebab-case with
+/// `#[variants(kebab)]`. A variant with `#[variants("name")]` has that name.
+#[proc_macro_derive(Variants, attributes(variants))]
+pub fn derive_variants(input: TokenStream) -> TokenStream {
+    expand(input, variants::expand)
 }
 
 fn expand(

@@ -4,6 +4,7 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::{IVec2, Vec2};
+use throng_core::Variants;
 
 use crate::memory::MemoryUse;
 use crate::sim::StateHasher;
@@ -104,7 +105,7 @@ fn asked(mut world: DeferredWorld, context: HookContext) {
 pub(super) struct AskedEntities(pub(super) Vec<Entity>);
 
 /// Why there is no path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Variants)]
 pub enum PathFailure {
     /// Start and goal are free, and no walk joins them.
     Unreachable,
@@ -116,19 +117,6 @@ pub enum PathFailure {
     OutOfBounds,
     /// A newer request replaced it, it was withdrawn, the queue was full, or its object went away.
     Cancelled,
-}
-
-impl PathFailure {
-    /// The name in reports and event files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::Capped => "capped",
-            Self::Blocked => "blocked",
-            Self::OutOfBounds => "out_of_bounds",
-            Self::Cancelled => "cancelled",
-        }
-    }
 }
 
 /// A request was answered with a path, which the object's [`Path`] holds now; those of a tick in the order of the queue.

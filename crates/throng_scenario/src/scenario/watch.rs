@@ -258,7 +258,7 @@ fn watch_time(watch: &mut Watch, tick: u64, timings: &TickTimings) {
         let WatchKind::Ticks(limit) = item.kind else {
             continue;
         };
-        let ms = timings.last_ms(limit.set.map(Into::into));
+        let ms = timings.last_ms(limit.set);
         item.looked_at += 1;
         item.under += u64::from(ms < limit.ms);
         item.longest_ms = item.longest_ms.max(ms);
