@@ -1,7 +1,7 @@
 //! Synthetic parties that queue for battles and give up again, for scenarios and load tests.
 //!
 //! ```text
-//! ArrivalSpec: so many a second ─┐
+//! Queue: so many a second ───────┐
 //! queue_parties(…) ──────────────┼─▶ due parties ──▶ [arrive] ──▶ QueueRequest
 //! cancel_oldest(…) ──────────────┴─▶ due cancels ──▶          ──▶ CancelRequest ──▶ matchmaking
 //! ```
@@ -23,7 +23,8 @@ use bevy_time::{Fixed, Time};
 use thiserror::Error;
 use tracing::debug;
 
-use super::tickets::{ArrivalSpec, draw_share, draw_size, draw_ticket};
+use super::tickets::{draw_share, draw_size, draw_ticket};
+use crate::scenario::Queue;
 use throng::instance::InstanceSystems;
 use throng::matchmaking::{
     AnswerRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed, Matchmaker,
@@ -117,7 +118,7 @@ pub struct Arrivals {
 #[derive(Clone, Debug, MemoryUse)]
 pub(super) struct Flow {
     #[memory(skip)]
-    pub spec: ArrivalSpec,
+    pub spec: Queue,
     arrivals: Rate,
     cancels: Rate,
     /// Parties that are still to queue: at 0 those whose size is drawn, at i those of i players.
@@ -132,7 +133,7 @@ pub(super) struct Flow {
 impl Arrivals {
     /// Opens the flow of a mode. If the mode has one, its numbers change, and `parties` come in addition. The
     /// mode itself may open later: until it does, who is due waits outside. O(flows).
-    pub fn open(&mut self, spec: ArrivalSpec) {
+    pub fn open(&mut self, spec: Queue) {
         let at = self
             .flows
             .iter()
@@ -141,7 +142,7 @@ impl Arrivals {
         let flow = match at {
             Some(at) => &mut self.flows[at],
             None => self.flows.push_mut(Flow {
-                spec: ArrivalSpec::default(),
+                spec: Queue::default(),
                 arrivals: Rate::default(),
                 cancels: Rate::default(),
                 due: [0; _],
@@ -393,7 +394,7 @@ mod tests {
 
     /// An app with modes `arena` and `duel`, before its first tick. No heartbeat comes, so that nobody is
     /// matched.
-    fn app(tick_hz: f64, seed: u64, spec: ArrivalSpec) -> App {
+    fn app(tick_hz: f64, seed: u64, spec: Queue) -> App {
         let mut app = App::new();
         app.add_plugins((
             bevy_time::TimePlugin,
@@ -464,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_minute_of_arrivals_and_cancels_is_exact() {
-        let spec = ArrivalSpec {
+        let spec = Queue {
             parties: 100,
             parties_per_s: 7.3,
             cancels_per_s: 2.5,
@@ -489,7 +490,7 @@ mod tests {
             let mut app = app(
                 20.0,
                 seed,
-                ArrivalSpec {
+                Queue {
                     parties: 50,
                     parties_per_s: 40.0,
                     ..Default::default()
@@ -517,7 +518,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties: 1000,
                 ..Default::default()
             },
@@ -540,7 +541,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties: 2,
                 ..Default::default()
             },
@@ -557,7 +558,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties: 3,
                 ..Default::default()
             },
@@ -592,7 +593,7 @@ mod tests {
             arrivals.queue_parties("duel", 1, None),
             Err(ArrivalsError::NoSuchMode("duel".to_owned()))
         );
-        arrivals.open(ArrivalSpec::default());
+        arrivals.open(Queue::default());
         assert_eq!(
             arrivals.queue_parties("arena", 1, Some(0)),
             Err(ArrivalsError::Size(0))
@@ -614,7 +615,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties,
                 ..Default::default()
             },
@@ -633,7 +634,7 @@ mod tests {
 
     #[test]
     fn parties_wait_outside_until_their_mode_opens() {
-        let spec = ArrivalSpec {
+        let spec = Queue {
             mode: "late".to_owned(),
             parties: 4,
             ..Default::default()
@@ -661,18 +662,18 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties: 3,
                 ..Default::default()
             },
         );
-        let duel = ArrivalSpec {
+        let duel = Queue {
             mode: "duel".to_owned(),
             parties: 5,
             ..Default::default()
         };
         arrivals(&mut app).open(duel.clone());
-        arrivals(&mut app).open(ArrivalSpec { parties: 1, ..duel });
+        arrivals(&mut app).open(Queue { parties: 1, ..duel });
         app.update();
         let matchmaker = app.world().resource::<Matchmaker>();
         let waiting: Vec<usize> = matchmaker
