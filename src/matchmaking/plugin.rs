@@ -32,7 +32,7 @@ mod tests;
 
 use std::ops::{Deref, DerefMut};
 
-use bevy_app::{App, FixedUpdate, Plugin, Startup};
+use bevy_app::{App, FixedUpdate, Startup};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
@@ -45,22 +45,17 @@ use super::{
 };
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::session::{LinkLost, LoggedOut, Resumed};
-use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
+use crate::sim::{HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
 use crate::world::Players;
 
 /// Makes battles out of waiting parties, in [`HeartbeatSystems::Match`]. Needs no other plugin of the crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchmakingPlugin;
 
-impl Plugin for MatchmakingPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim_plugin!(MatchmakingPlugin, ());
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, ()) {
-            return;
-        }
+impl MatchmakingPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<MatchmakingSettings>()
             .register_type::<MatchmakingStats>();
@@ -115,10 +110,6 @@ impl Plugin for MatchmakingPlugin {
                 let held = world.resource::<TicketsOnHold>();
                 held.0.digest(&mut |word| hasher.write_u64(word));
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 

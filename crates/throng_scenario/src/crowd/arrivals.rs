@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use thiserror::Error;
@@ -31,7 +31,7 @@ use throng::matchmaking::{
     MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer, tick_mhz,
 };
 use throng::memory::{MemoryAppExt, MemoryUse};
-use throng::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick};
+use throng::sim::{HashAppExt, RandomStreams, SimSystems, SimTick};
 use throng::world::PartyId;
 
 /// Parties that a flow lets queue, and parties that it takes out, in a tick. Further parties that are due
@@ -57,15 +57,10 @@ const STREAM: &str = "arrivals";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ArrivalsPlugin;
 
-impl Plugin for ArrivalsPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+throng::sim_plugin!(ArrivalsPlugin, MatchmakingPlugin);
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, MatchmakingPlugin) {
-            return;
-        }
+impl ArrivalsPlugin {
+    fn add_to(app: &mut App) {
         app.init_resource::<Arrivals>()
             .count_memory::<Arrivals>("crowd")
             .add_systems(
@@ -83,10 +78,6 @@ impl Plugin for ArrivalsPlugin {
                     .resource::<Arrivals>()
                     .digest(&mut |word| hasher.write_u64(word));
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 
@@ -398,7 +389,7 @@ mod tests {
         let mut app = App::new();
         app.add_plugins((
             bevy_time::TimePlugin,
-            sim::SimPlugin {
+            throng::sim::SimPlugin {
                 tick_hz: Some(tick_hz),
             },
             ArrivalsPlugin,
@@ -413,10 +404,10 @@ mod tests {
             modes: modes.to_vec(),
         })
         .insert_resource(RandomStreams::new(seed))
-        .insert_resource(sim::SimSettings {
+        .insert_resource(throng::sim::SimSettings {
             heartbeat_ticks: u32::MAX,
         });
-        for schedule in [FixedUpdate.intern(), sim::Heartbeat.intern()] {
+        for schedule in [FixedUpdate.intern(), throng::sim::Heartbeat.intern()] {
             app.edit_schedule(schedule, |schedule| {
                 let ambiguity_detection = LogLevel::Error;
                 schedule.set_build_settings(ScheduleBuildSettings {

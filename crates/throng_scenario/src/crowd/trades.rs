@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -15,7 +15,7 @@ use super::crowds::{Crowds, Member};
 use super::plugin::{CrowdPlugin, CrowdSystems};
 use throng::directory::{Directory, DirectoryPlugin, PlayerLoaded, PlayerRecord, Transfer};
 use throng::memory::{MemoryAppExt, MemoryUse};
-use throng::sim::{self, HashAppExt, RandomStreams, SimSystems, StateHasher};
+use throng::sim::{HashAppExt, RandomStreams, SimSystems, StateHasher};
 use throng::sync::{AttributeSpec, Audience, ReplicateAppExt};
 use throng::wire::{Encoding, Value};
 use throng::world::{ObjectHashAppExt, PlayerId, Players, StateHashed};
@@ -91,15 +91,10 @@ impl StateHashed for Belongings {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TradePlugin;
 
-impl Plugin for TradePlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+throng::sim_plugin!(TradePlugin, (CrowdPlugin, DirectoryPlugin));
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, (CrowdPlugin, DirectoryPlugin)) {
-            return;
-        }
+impl TradePlugin {
+    fn add_to(app: &mut App) {
         let spec = |name, id, encoding| {
             let spec = AttributeSpec::new(name, id, encoding);
             spec.to(Audience::OWNER).persistent()
@@ -127,10 +122,6 @@ impl Plugin for TradePlugin {
                     .after(CrowdSystems)
                     .in_set(SimSystems::Think),
             );
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 
