@@ -29,7 +29,7 @@ mod tell;
 mod tests;
 mod views;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 pub use check::validate_views;
@@ -40,22 +40,17 @@ pub use settings::{AoiSettings, AoiStats};
 pub use views::Views;
 
 use crate::memory::MemoryAppExt;
-use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
+use crate::sim::{Growth, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 
 /// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AoiPlugin;
 
-impl Plugin for AoiPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim_plugin!(AoiPlugin, WorldPlugin);
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, WorldPlugin) {
-            return;
-        }
+impl AoiPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<Viewer>()
             .register_type::<Viewable>()
@@ -122,9 +117,5 @@ impl Plugin for AoiPlugin {
                     interest.views.digest(&mut |word| hasher.write_u64(word));
                 }
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }

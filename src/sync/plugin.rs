@@ -61,7 +61,7 @@ pub use stats::SyncStats;
 /// Implements [`Replicate`] for a component.
 pub use throng_derive::Replicate;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use self::audiences::Audiences;
@@ -72,22 +72,17 @@ use crate::aoi::AoiPlugin;
 use crate::memory::MemoryAppExt;
 use crate::outbox::OutboxPlugin;
 use crate::session::SessionPlugin;
-use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
+use crate::sim::{Growth, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Object, Scene};
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncPlugin;
 
-impl Plugin for SyncPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim_plugin!(SyncPlugin, (AoiPlugin, SessionPlugin, OutboxPlugin));
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, (AoiPlugin, SessionPlugin, OutboxPlugin)) {
-            return;
-        }
+impl SyncPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<SyncSettings>();
         app.register_required_components::<Object, MaskSlot>();
@@ -162,9 +157,5 @@ impl Plugin for SyncPlugin {
                 world.resource::<Replicator>().hash(hasher);
             });
         save::install(app);
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }

@@ -1,6 +1,6 @@
 //! The world's plugin: what it registers, and when ids are handed over.
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
@@ -13,7 +13,7 @@ use super::{
     Velocity,
 };
 use crate::memory::MemoryAppExt;
-use crate::sim::{self, HashAppExt, SimSystems, WorkAppExt};
+use crate::sim::{HashAppExt, SimSystems, WorkAppExt};
 
 /// Scenes, objects and who belongs to whom. Every other plugin that needs objects adds it when it is missing.
 ///
@@ -22,15 +22,10 @@ use crate::sim::{self, HashAppExt, SimSystems, WorkAppExt};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorldPlugin;
 
-impl Plugin for WorldPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim_plugin!(WorldPlugin, ());
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, ()) {
-            return;
-        }
+impl WorldPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<Object>()
             .register_type::<Position>()
@@ -105,10 +100,6 @@ impl Plugin for WorldPlugin {
                     members.iter().for_each(|member| hasher.write_u64(member.0));
                 }
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 
