@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
+use throng_core::hash::StateHashed;
 use throng_net::outbox::{
     Assembler, Batch, CountingSink, LineModels, SenderCounters, SenderSpec, Senders, SharedSink,
     Sink, SpillLimits,

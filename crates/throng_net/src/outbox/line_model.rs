@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use throng_core::hash::StateHasher;
+use throng_core::hash::{StateHashed, StateHasher};
 use throng_core::memory::{MemoryUse, each};
 use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{ClientId, PacketTotals};
@@ -162,9 +162,10 @@ impl LineModels {
         tell(client);
         Some(written)
     }
+}
 
-    /// Adds the state of all simulated connections to a state hash.
-    pub fn hash(&self, hasher: &mut StateHasher) {
+impl StateHashed for LineModels {
+    fn hash(&self, hasher: &mut StateHasher) {
         for (client, line) in &self.lines {
             hasher.write_u64(u64::from(client.0));
             hasher.write_u64(line.credit as u64);
