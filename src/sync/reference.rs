@@ -1,4 +1,4 @@
-//! Other ways to find out what changed, to measure the masks beside. None is used by the server.
+//! Other ways to detect changes, for comparison with the masks in benchmarks. The server uses none of them.
 
 use std::collections::HashSet;
 use std::hash::BuildHasher;

@@ -1,7 +1,7 @@
-//! What replication is measured with: one place for `cargo bench` and `throng bench sync`, so that both measure the same.
+//! The load for benchmarks of replication, shared by `cargo bench` and `throng bench sync`.
 //!
-//! Everybody walks as in the [workload of views](crate::aoi::workload), at a walking pace, in cells of 50 m, and sees at most
-//! a hundred; of them the first ones are clients. There is no map, no path and no input: what runs is views and replication.
+//! All objects walk as in the [workload of views](crate::aoi::workload), in cells of 50 m, and see at most 100 others. The first of them are
+//! clients. There is no map, path or input: only views and replication run.
 
 use std::time::Duration;
 

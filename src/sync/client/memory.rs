@@ -1,4 +1,4 @@
-//! What the server holds for each client.
+//! Memory of each client's state.
 
 use std::slice;
 
