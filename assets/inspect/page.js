@@ -60,7 +60,7 @@ function connect() {
   socket.onmessage = ({ data }) => (typeof data === "string" ? hear(JSON.parse(data)) : see(new DataView(data)));
   socket.onclose = () => {
     socket = null;
-    say(opened ? "connection lost" : "not let in: the token is missing, or too many pages are open", "off");
+    say(opened ? "connection lost" : "access denied: token missing or invalid, or too many pages open", "off");
     setTimeout(connect, pause);
     pause = Math.min(pause * 2, 8000);
   };
@@ -88,7 +88,7 @@ function wishPace(pace) {
 function showPace(pace) {
   $("pace").hidden = pace === null;
   if (!pace) return;
-  $("go").textContent = pace.is_paused ? "Go on" : "Pause";
+  $("go").textContent = pace.is_paused ? "Resume" : "Pause";
   $("go").dataset.wish = pace.is_paused ? "go" : "pause";
   $("speed").value = String(pace.speed_percent);
 }
@@ -279,7 +279,7 @@ function showState(told) {
     ["players", whole.format(told.objects.players), false],
     ["NPCs", whole.format(told.objects.npcs), false],
   ];
-  if (told.overload?.level) now.push(["gives up", told.overload.name.replaceAll("_", " "), true]);
+  if (told.overload?.level) now.push(["overload", told.overload.name.replaceAll("_", " "), true]);
   if (told.draining) now.push(["", "draining", true]);
   $("now").replaceChildren(...now.map(([name, value, bad]) => make("div", {}, make("dt", {}, name), make("dd", { className: bad ? "bad" : "" }, value))));
   bars($("sessions"), (told.sessions || []).map((/** @type {[string, number]} */ [name, count]) => [name.replaceAll("_", " "), count, whole.format(count)]));
@@ -297,7 +297,7 @@ function showState(told) {
     }));
     const spent = (told.spent_ns - first.spent_ns) / 1e6 / Math.max(1, told.tick - first.tick);
     const share = mean > 0 ? ` (${(spent / mean * 100).toFixed(1)} % of it)` : "";
-    $("cost").textContent = `throng ${$("cost").dataset.version} · being looked at costs ${spent.toFixed(3)} ms a tick${share}, ${told.pages} ${told.pages === 1 ? "page" : "pages"} open`;
+    $("cost").textContent = `throng ${$("cost").dataset.version} · inspection costs ${spent.toFixed(3)} ms per tick${share}, ${told.pages} ${told.pages === 1 ? "page" : "pages"} open`;
   }
 }
 
@@ -308,7 +308,7 @@ function showSlow(count) {
     $("slow").replaceChildren(make("li", { className: "none" }, "None so far."));
     return;
   }
-  const words = { messages: "messages", logins: "logins", paths: "paths", nodes: "nodes searched", links: "links changed", snapshots: "objects told anew", bytes: "bytes" };
+  const words = { messages: "messages", logins: "logins", paths: "paths", nodes: "nodes searched", links: "links changed", snapshots: "snapshots sent", bytes: "bytes" };
   const rows = [...slow].reverse().map(({ tick: [tick, sets], deeds }) => {
     const total = sets.reduce((/** @type {number} */ a, /** @type {number} */ b) => a + b, 0);
     const longest = sets.map((/** @type {number} */ us, /** @type {number} */ nth) => ({ us, name: ticks.sets[nth] }));

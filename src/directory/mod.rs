@@ -1,23 +1,27 @@
-//! Players that persist, in the tick, on the leases and stores of `throng_store`: what is kept of them, where they are live, and
-//! how that gets to a disk without the tick waiting.
+//! Persistent players: loads players at login, saves them while they play, and leases each of them to one server.
+//!
+//! Add [`DirectoryPlugin`], open a store with [`Directory::open`], and spawn players on [`PlayerLoaded`]. The saved state of a player is the
+//! set of its object's [`persistent`](crate::sync::AttributeSpec::persistent) attributes. The guide page
+//! [Persistent players](crate::guide::players_that_persist) has a complete example.
 //!
 //! ```text
-//!  LoggedIn ─▶ claim ─┐                        ┌▶ lease + record ─▶ PlayerLoaded ─▶ (the game spawns it)
-//!  SaveRequest ─▶ save ├▶ Ledger ══ orders ══▶ StoreThread ══ reports ══▶ Ledger ─▶ Saved
-//!  LoggedOut ─▶ release┘   what is not saved yet   └▶ Store: one transaction a tick     └▶ LeaseLost: it has to go
+//!  LoggedIn ─▶ claim ─┐                           ┌▶ lease + record ─▶ PlayerLoaded ─▶ (the game spawns the player)
+//!  SaveRequest ─▶ save├▶ Ledger ══ requests ══▶ StoreThread ══ reports ══▶ Ledger ─▶ Saved
+//!  LoggedOut ▶ release┘   unsaved changes            └▶ Store: one transaction per tick    └▶ LeaseLost: the player is disconnected
 //! ```
-//! | file | what it holds |
+//!
+//! Invariants:
+//! - A player is live on one server. A writer without the newest lease changes nothing.
+//! - What was acknowledged is on disk.
+//! - All saves of a tick are one transaction. The saves of players that traded are in the same transaction or in none.
+//! - The tick never waits for a store, except in a deterministic run that is configured to.
+//!
+//! Not provided: persistence of objects without a [`PlayerId`](crate::world::PlayerId), of scenes, or of anything but attributes.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `plugin` | the directory in the tick |
-//! | `throng_store` | [`Ledger`], who is here and what is not saved yet; [`Store`], what a store must do; stores in memory, in a file and on a server; players elsewhere |
-//!
-//! Invariants: a player is live on one server; a writer without the newest lease changes nothing; what was acknowledged is on
-//! disk; all saves of a tick are one transaction, and those of players that dealt with each other are in the same one or in
-//! none; the tick never waits for a store, unless a deterministic run is told to.
-//!
-//! What is kept are the attributes that are [`persistent`](crate::sync::AttributeSpec::persistent) of objects with a
-//! [`PlayerId`](crate::world::PlayerId). Deliberately absent: objects without a player, scenes, and what a player owns beyond
-//! its attributes.
+//! | `plugin` | the systems |
+//! | `throng_store` | [`Ledger`], the leased players and unsaved changes; [`Store`], the interface of a store; stores in memory, in SQLite and on Postgres; the cache of players on other servers |
 
 mod plugin;
 

@@ -1,18 +1,18 @@
-//! Players that persist, in the tick.
+//! The plugin of persistent players.
 //!
 //! ```text
-//! Ingest ─▶ [attend] answers of the store, logins, logouts ─▶ PlayerLoaded · PlayerRefused · LeaseLost · PlayersSaved ─▶ Think
-//! Replicate: Mark ─▶ [hasten] Transfer: both are saved now ─▶ Save ─ SaveRequest ─▶ Send ─▶ [hand_over] one transaction
+//! Ingest ─▶ [attend] replies of the store, logins, logouts ─▶ PlayerLoaded · PlayerRefused · LeaseLost · PlayersSaved ─▶ Think
+//! Replicate: Mark ─▶ [hasten] Transfer: both players are saved now ─▶ Save ─ SaveRequest ─▶ Send ─▶ [hand_over] one transaction
 //! ```
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `settings`, `messages`, `stats` | what may be set, what is told and asked, what is counted |
-//! | `directory` | the resource: the ledger, the store's thread, the clock |
-//! | `events` | what the ledger tells, told to the game |
-//! | `attend` | what came from the store, and who comes and goes |
-//! | `hand_over` | what the tick saves |
-//! | `look_up`, `elsewhere` | looks at players, here and elsewhere |
-//! | `close` | the end: all is saved, all leases are given back |
+//! | `settings`, `messages`, `stats` | settings, messages and counters |
+//! | `directory` | the resource: the ledger, the store thread, the clock |
+//! | `events` | ledger events as messages for the game |
+//! | `attend` | replies of the store, logins and logouts |
+//! | `hand_over` | the saves of a tick |
+//! | `look_up`, `elsewhere` | lookups of players, on this server and on others |
+//! | `close` | shutdown: saves all players and releases all leases |
 
 mod attend;
 mod close;

@@ -1,4 +1,4 @@
-//! Who plays on which side of a match, and what a side lacks when somebody leaves.
+//! The players on each side of a match, and what a side lacks after a player left.
 
 use crate::matchmaking::{Backfill, ModeId, ROLES, Ticket, TicketParty, TicketPlayer};
 use crate::memory::{MemoryUse, each_in_each};

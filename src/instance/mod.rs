@@ -1,28 +1,30 @@
-//! Instances: what becomes of a match. A scene of its own opens, its players go there, play, and come home.
+//! Instances: each match gets its own scene. Players are moved there, play, and return to where they were.
+//!
+//! Register a host for a mode with [`InstanceModes::host`]. An [`InstanceHost`] opens the scene of a match; a
+//! [`SceneSpec`](crate::world::SceneSpec) is the simplest one. Your game reads [`PlayerEntered`] and [`PlayerReturned`] and implements what
+//! happens inside.
 //!
 //! ```text
-//! MatchFormed ──▶ InstanceHost::open ──▶ InstanceOpened ──▶ players found by PlayerId, moved ──▶ PlayerEntered
-//! object gone ──▶ PlayerLeft, the seat is held ──▶ back in time: moved in again ──▶ PlayerEntered
-//!                                             └──▶ else BackfillRequest ──▶ MatchFilled ──▶ PartyJoined
-//! time over, EndRequest, empty ──▶ players moved home ──▶ PlayerReturned ──▶ scene closed ──▶ InstanceEnded
+//! MatchFormed ──▶ InstanceHost::open ──▶ InstanceOpened ──▶ players found by PlayerId and moved ──▶ PlayerEntered
+//! object gone ──▶ PlayerLeft, the seat is reserved ──▶ player back in time: moved in again ──▶ PlayerEntered
+//!                                              └──▶ otherwise BackfillRequest ──▶ MatchFilled ──▶ PartyJoined
+//! time over, EndRequest or empty ──▶ players moved back ──▶ PlayerReturned ──▶ scene closed ──▶ InstanceEnded
 //! ```
-//! | file | holds |
+//!
+//! Invariants:
+//! - A player has a seat in at most one instance.
+//! - The object itself is moved, with its session and all its components.
+//! - entered = returned + lost + inside.
+//!
+//! Not provided: objects for synthetic players, which are in the lineup without a seat; teams and behaviour.
+//!
+//! Cost: O(players) when an instance opens or ends, and a check of each seat per tick. Nothing if no mode has a host.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `rules` | how long a match is played and a seat is held, and how often others are asked to join |
-//! | `lineup` | who plays on which side, and what a side lacks when somebody leaves |
-//! | `plugin` | the systems; in its folder the messages, the host, and what is running |
-//!
-//! An embedder says with [`InstanceModes::host`] which modes are played in instances, and supplies an
-//! [`InstanceHost`], which opens the scenes; a [`SceneSpec`](crate::world::SceneSpec) is one. What players do there is
-//! the game's: it reads [`PlayerEntered`] and [`PlayerReturned`].
-//!
-//! Invariants: a player has a seat in one instance at most; who is moved is the object that stood at home, with its
-//! session and all that is on it; entered = returned + lost + inside.
-//!
-//! Deliberately absent: bodies for synthetic players, which are in the lineup and have no seat; teams and behaviour.
-//!
-//! Cost: O(players) where an instance opens or ends, and a look at each seat every tick; nothing where no mode is
-//! hosted.
+//! | `rules` | duration of a match, time that a seat is reserved, and how often backfill is requested |
+//! | `lineup` | the players of each side, and what a side lacks after a player left |
+//! | `plugin` | the systems; in its folder the messages, the host and the running instances |
 
 mod lineup;
 mod plugin;

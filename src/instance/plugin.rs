@@ -1,12 +1,12 @@
-//! Instances in the tick: within Think, before crowds, so that behaviours find everybody in place.
+//! The plugin of instances. It runs in Think, before crowds, so that behaviours find all players in place.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `host` | what an embedder supplies: scenes for matches, and ways in and home |
-//! | `instances` | the instances that run: who has a seat in which, and what is missing |
-//! | `messages` | what instances are asked for, and what they tell |
-//! | `play` | a tick of the instances, from who joins to who is asked for |
-//! | here | the plugin and its place in the tick |
+//! | `host` | the interface for games: scenes for matches, positions to move players to and back |
+//! | `instances` | the running instances: seats and missing players |
+//! | `messages` | requests and facts |
+//! | `play` | the steps of a tick |
+//! | this file | the plugin and its place in the tick |
 
 mod host;
 mod instances;

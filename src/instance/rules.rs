@@ -1,4 +1,4 @@
-//! How the matches of a mode are played: for how long, and what happens when somebody leaves.
+//! Rules of the matches of a mode: their duration, and what happens when a player leaves.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,10 @@
-//! Tickets of parties of which a player's connection is lost. They wait no more, so that nobody is matched with somebody who is
-//! not there, and queue again with the time that they waited when all are back.
+//! Suspended tickets: parties with a member whose connection is lost.
 //!
-//! Invariant: a player is in at most one of them; nobody's stays longer than the session of whoever is away. Cost: O(log n) a
-//! player.
+//! Such a party leaves the queue, so that it cannot be matched with an absent player. When all members are back it queues again and
+//! keeps the time that it waited.
+//!
+//! Invariant: a player is in at most one suspended ticket. A ticket is dropped when the session of the absent member ends. Cost:
+//! O(log n) per player.
 
 use std::collections::BTreeMap;
 

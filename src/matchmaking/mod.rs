@@ -1,20 +1,23 @@
-//! Matchmaking: battles between two groups of exactly K players, made of parties that stay together.
+//! Matchmaking: forms matches of two groups of exactly K players from parties that stay together.
+//!
+//! Insert [`MatchmakingSettings`] with the modes, write a [`QueueRequest`] with a [`Ticket`], and read [`MatchFormed`] or [`TicketRefused`].
 //!
 //! ```text
 //! QueueRequest ─▶ Ticket ─▶ [Matcher] ─▶ heartbeat ─▶ MatchProposed ─▶ MatchFormed
 //! ```
-//! The queues, the packing and what they guarantee are `throng_matchmaking`, whose items are re-exported here; it knows nothing of
-//! the ECS, and an app of any kind can use it alone.
 //!
-//! | file | holds |
+//! The queues and the packing are in `throng_matchmaking`, which documents their guarantees and is re-exported here. It does not depend
+//! on the ECS and can be used alone.
+//!
+//! Invariants: those of the [`Matcher`]. The queue at a tick depends only on the requests and their order.
+//!
+//! Cost: O(log n) per request. The cost of a heartbeat depends on the matches that it forms, not on the number of waiting parties; see
+//! [`Groups`].
+//!
+//! | file | contents |
 //! |---|---|
-//! | `held` | tickets of parties that lack somebody whose connection is lost |
-//! | `plugin` | requests, facts and the heartbeat in the tick |
-//!
-//! Invariants: those of the [`Matcher`], and: who waits in a tick depends on the requests and on their order alone.
-//!
-//! Cost: O(log n) a request; a heartbeat follows the matches that it makes, with a million parties waiting or a
-//! few: see [`Groups`].
+//! | `held` | tickets of parties with a member whose connection is lost |
+//! | `plugin` | requests, messages and the heartbeat |
 
 mod held;
 mod plugin;

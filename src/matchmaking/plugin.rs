@@ -1,4 +1,4 @@
-//! Matchmaking in the tick: requests in, matches on the heartbeat, facts out.
+//! The matchmaking plugin: requests in, matches on the heartbeat, messages out.
 //!
 //! ```text
 //! PartyTicket inserted ──▶ QueueRequest · removed ──▶ CancelRequest
@@ -6,25 +6,22 @@
 //!              AnswerRequest ─▶ [answer_matches] ──▶ MatchFormed     · TicketCancelled
 //!              CancelRequest ─▶ [cancel_tickets] ──▶ TicketCancelled · TicketRefused
 //!              LoggedOut ─────▶ [cancel_tickets] ──▶ TicketCancelled
-//!              LinkLost ──────▶ [hold_tickets]   ──▶ TicketCancelled, and held; Resumed ─▶ TicketQueued
+//!              LinkLost ──────▶ [hold_tickets]   ──▶ TicketCancelled, suspended; Resumed ─▶ TicketQueued
 //!              WatchRequest ──▶ [watch_rooms]
 //!              BackfillRequest ▶ [fill_matches]  ──▶ MatchFilled
 //! Heartbeat                     [make_matches]   ──▶ TicketExpired   · MatchProposed · MatchFormed
 //! ```
-//! Requests are taken in every tick, right before [`SimSystems::Heartbeat`]: a message lives for two ticks, a
-//! heartbeat is longer, and a request made on the tick of a heartbeat takes part in it. The requests of one
-//! tick are handled in the order in which they were written, all cancellations after all parties that queue,
-//! so that a party that queues and leaves at once is gone.
+//! Requests are handled in every tick, right before [`SimSystems::Heartbeat`]: a message lives for two ticks, and the time between two
+//! heartbeats is longer. A request in the tick of a heartbeat takes part in it. The requests of a tick are handled in the order in which
+//! they were written, but cancellations come after all parties that queue, so a party that queues and cancels in one tick is not queued.
 //!
-//! A party of which a player's connection is lost waits no more, so that nobody is matched with somebody who is not there. When
-//! all its players are back it waits again, with the time that it waited before; if one of them is logged out, or the party
-//! itself asks for something else, it does not.
+//! A party with a member whose connection is lost is suspended. When all members are back it queues again and keeps the time that it
+//! waited. If a member logs out, or the party makes another request, it does not.
 //!
 //! Invariant after every tick: [`Matchmaker::conserved`].
 //!
-//! Limits: a request costs O(log n) ([`BackfillRequest`] a bounded search, see [`Matcher::backfill`]), is
-//! handled in its own tick, and none is carried over, so that what bounds the writers (for clients the
-//! inbox's budget) bounds the work; the queues themselves are bounded by
+//! Limits: a request costs O(log n) ([`BackfillRequest`] a bounded search, see [`Matcher::backfill`]) and is handled in its own tick. None
+//! is carried over, so the limits of the writers (for clients the budget of the inbox) bound the work. The queues are bounded by
 //! [`ModeSettings::tickets_max`](super::ModeSettings::tickets_max). Every refusal is a message and a count.
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which module holds how much, of what plugins have registered.
+//! Memory by module, as registered by the plugins.
 
 use std::collections::BTreeMap;
 

@@ -1,29 +1,34 @@
-//! Movement: walkers follow their paths, players' moves are checked and applied.
+//! Movement: moves walkers along their paths, and validates and applies players' moves.
+//!
+//! An object with [`Speed`] can be moved by its player: write [`MoveInput`](crate::world::MoveInput), or let the session do it. An object with
+//! [`Walker`] follows the [`Path`](crate::nav::Path) that a [`PathRequest`](crate::nav::PathRequest) finds. [`Follows`] keeps an object at the position
+//! of another one, for example a spectator.
 //!
 //! ```text
-//! MapEdited ──▶ [Push]    ──▶ whoever stands on a blocked tile is put on the nearest free one
+//! MapEdited ──▶ [Push]    ──▶ objects on a blocked tile are moved to the nearest free tile
 //! MoveInput ──▶ [Players] ──▶ Position, Velocity, Heading, or MoveRefused
 //! Path ───────▶ [Walkers] ──▶ Position, Velocity, Heading, Arrived, or a new PathRequest
-//!               [Rest]    ──▶ players that sent nothing for a while stand still
-//! Follows ────▶ [Follow]  ──▶ Position, Velocity, Heading of the other: spectators
+//!               [Rest]    ──▶ players without input for some time stand still
+//! Follows ────▶ [Follow]  ──▶ Position, Velocity, Heading of the other object
 //! ```
-//! | file | holds |
+//!
+//! Invariants:
+//! - After `Move` no object that can walk is on a blocked tile, unless there is no free tile within
+//!   [`MovementSettings::push_radius_tiles_max`].
+//! - A walker moves at most its speed per tick, and never through a blocked tile or its corner.
+//! - Over any time a player moves at most [`MoveRules::allowance_m`] farther than its speed allows, however many messages it sends. Delayed
+//!   inputs are applied when they arrive, up to this limit; the rest is refused.
+//! - Inputs that are duplicate or out of order are refused before they reach this module.
+//!
+//! Not provided: collisions between walkers. An object without [`Speed`] is never pushed: a door may stand in the wall that it closes.
+//!
+//! Cost: O(walkers + moves), a few bits of the map for each. Line-of-sight tests only at waypoints. No allocation per object.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `walk` | how far a walker comes along its waypoints, smoothing as it reaches them |
-//! | `plugin` | [`Walker`], [`Speed`], the settings, and the systems of the tick |
-//! | `throng_protocol::movement` | [`Ground`], [`check_move`], [`PlayerStep`]: what is allowed and where it leads, the code that a client predicts by, too |
-//!
-//! Invariants: after `Move` nobody that can walk stands on a blocked tile, unless there is no free one within
-//! [`MovementSettings::push_radius_tiles_max`]; a walker comes no farther in a tick than its speed allows and never
-//! through a blocked tile or its corner; a player never comes farther over any time than [`MoveRules::allowance_m`], however many
-//! messages it sends: inputs that come late are walked when they come, as far as that goes, and what goes beyond it is refused.
-//! Inputs that come twice, out of order or with numbers that run backwards are refused before they come here.
-//!
-//! Deliberately absent: walkers do not collide with each other. Objects without [`Speed`] are furniture: a door may stand
-//! in the wall that it closes, and is never pushed.
-//!
-//! Cost: O(walkers + moves), a few bits of the map each; lines of sight only at waypoints; nothing is allocated for an
-//! object.
+//! | `walk` | one step along waypoints, with smoothing |
+//! | `plugin` | [`Walker`], [`Speed`], the settings and the systems |
+//! | `throng_protocol::movement` | [`Ground`], [`check_move`], [`PlayerStep`]: validation and steps, shared with the client's prediction |
 
 mod plugin;
 #[cfg(test)]

@@ -1,12 +1,12 @@
-//! Movement in the tick.
+//! The movement plugin.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `settings`, `stats` | [`MovementSettings`], [`MovementStats`] |
-//! | `mover` | [`Speed`], [`Walker`], [`LastMove`]: what makes an object one that moves |
+//! | `mover` | [`Speed`], [`Walker`], [`LastMove`]: components of objects that move |
 //! | `grounds` | the grounds of scenes |
-//! | `own_steps` | which changes of positions are movement's own |
-//! | `push`, `players`, `walkers`, `follow` | the systems, in the order in which they run |
+//! | `own_steps` | distinguishes movement's own changes of positions from others |
+//! | `push`, `players`, `walkers`, `follow` | the systems, in run order |
 
 mod follow;
 mod grounds;

@@ -1,14 +1,14 @@
-//! How far a walker comes along its waypoints.
+//! One step of a walker along its waypoints.
 //!
 //! ```text
-//! position ─▶ next waypoint ─▶ reached? ─▶ the farthest waypoint in sight becomes the next ─▶ …   until the way is used up
+//! position ─▶ next waypoint ─▶ reached? ─▶ the farthest visible waypoint becomes the next ─▶ …   until the distance is used up
 //! ```
-//! Smoothing is lazy: a walker looks past a waypoint when it stands on it, so that the cost spreads over the walk and is
-//! never paid for paths that are given up. A walker that does not stand on the middle of its first tile goes straight
-//! from where it is if that is free, else over the middle.
+//! Smoothing is lazy: a walker looks beyond a waypoint when it reaches it. This spreads the cost over the walk and spends nothing on
+//! paths that are abandoned. A walker that does not start at the centre of its first tile walks straight to the next waypoint if the
+//! line is free, otherwise through the centre.
 //!
-//! Invariants: no step touches a blocked tile, also right after an edit; the way in a tick is never longer than asked.
-//! Cost: a few tiles a step, and lines of sight at waypoints.
+//! Invariants: no step touches a blocked tile, also right after an edit. The distance walked is never longer than requested.
+//! Cost: a few tiles per step, and line-of-sight tests at waypoints.
 
 use glam::{IVec2, Vec2};
 

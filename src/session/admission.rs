@@ -1,7 +1,9 @@
-//! Who goes in next. A line of players who proved who they are, with places kept for some of them.
+//! The login queue: authenticated players wait here for a free place. Some places are reserved for certain classes.
 //!
-//! Invariants: a higher class goes first, and within a class who came first; nobody goes in beyond `players_max`, nor into a place
-//! that is kept for a higher class. Whoever stands at the head of the line goes in as soon as anybody of its class could.
+//! Invariants:
+//! - Higher classes are admitted first; within a class, in order of arrival.
+//! - Never more than `players_max` players are admitted, and no place that is reserved for a higher class is given to a lower one.
+//! - The first player of the queue is admitted as soon as any player of its class could be.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Who a client is: a hook that is asked, and answers at once or later, from any thread.
+//! The authentication hook. It replies at once or later, from any thread.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};

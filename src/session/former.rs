@@ -1,7 +1,7 @@
-//! The numbers by which clients were known before they came back over another connection.
+//! Client ids that a session had before it was resumed over another connection.
 //!
-//! A game that answers a login when its player has come back meanwhile names a number that is over; what it says reaches the
-//! session all the same. Invariant: a session has at most [`FORMER_MAX`] of them, the newest.
+//! A game may reply to a login with the id of a connection that was replaced meanwhile; the reply still reaches the session. Invariant:
+//! a session has at most [`FORMER_MAX`] former ids, the newest ones.
 
 use std::collections::BTreeMap;
 

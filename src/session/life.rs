@@ -1,4 +1,4 @@
-//! One session, and where it is in its life.
+//! One session and its states.
 
 use std::net::SocketAddr;
 

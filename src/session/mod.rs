@@ -1,27 +1,32 @@
-//! Clients: who is connected, who plays, and which object each controls.
+//! Sessions: which clients are connected, which player each one is, and which object it controls.
+//!
+//! A transport reports connections through a [`TransportHandle`]. The game authenticates logins with [`Authentication`], spawns an
+//! object on [`LoggedIn`], and gives the client control of it with [`ControlledBy`].
 //!
 //! ```text
-//! TransportHandle ─▶ Connecting ─ Login ─▶ the hook ─▶ the line ─▶ LoggedIn ─▶ (the game spawns an object) ─▶ control
-//!                                                                                  │
-//!                    Loading ─ Ready ─▶ InWorld ◀──────────────────────────────────┘     ─ Move, Input, … ─▶ MoveInput, …
-//!                    LinkLost ─▶ Resumed, or LoggedOut: the object is despawned          ─▶ SessionClosed: the client is told
+//! TransportHandle ─▶ Connecting ─ Login ─▶ Authentication ─▶ login queue ─▶ LoggedIn
+//! LoggedIn ─▶ (the game spawns an object) ─▶ ControlledBy ─▶ Loading ─ Ready ─▶ InWorld ─ Move, Input, … ─▶ MoveInput, …
+//! LinkLost ─▶ Resumed, or LoggedOut: the object is despawned ─▶ SessionClosed: the client is notified
 //! ```
-//! | file | what it holds |
-//! |---|---|
-//! | `transport` | the handle that transports call, and the contract for who writes one |
-//! | `sessions`, `life` | the list of sessions; one of them, and where it is in its life |
-//! | `table` | where each of them is, by number |
-//! | `rules`, `reasons` | their limits; why they end |
-//! | `admission` | who goes in next |
-//! | `returning`, `former` | who comes back over another connection; the numbers that it had |
-//! | `authentication` | the hook that says who a client is |
-//! | `token` | how a client proves that a session is its own |
-//! | `plugin` | sessions in the tick; control; what clients send |
-//! | `model` | what the list of sessions is tested beside |
 //!
-//! Invariants: nobody is a player by saying so; a player has at most one session, the newest; a client controls at most one
-//! object, and an object has at most one client; what a client sends before its login, or what does not decode, is counted and
-//! changes nothing. Sessions call nobody: everybody else reacts to what they tell, which are messages.
+//! Invariants:
+//! - A client becomes a player only by authentication. Its claim alone is never enough.
+//! - A player has at most one session, the newest.
+//! - A client controls at most one object, and an object has at most one client.
+//! - A message before the login, or one that cannot be decoded, is counted and changes nothing.
+//! - Sessions call no other module. They write messages, and other modules read them.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `transport` | the handle for transports, and the contract for new ones |
+//! | `sessions`, `life`, `table` | the list of sessions; one session and its states; lookup by client id |
+//! | `rules`, `reasons` | limits in ticks; reasons of refusals and ends |
+//! | `admission` | the login queue |
+//! | `returning`, `former` | resumed sessions, and the client ids that they had before |
+//! | `authentication` | the authentication hook |
+//! | `token` | the token that resumes a session |
+//! | `plugin` | sessions in the tick, control, client messages |
+//! | `model` | reference model of the list, for tests |
 
 mod admission;
 mod authentication;

@@ -1,4 +1,4 @@
-//! The life of sessions beside a model that keeps lists and looks through them.
+//! Compares the list of sessions with a simple model.
 
 use bevy_ecs::prelude::*;
 use proptest::prelude::*;

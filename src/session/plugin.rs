@@ -1,4 +1,4 @@
-//! Sessions in the tick: who connected, who logs in and who goes, and what clients send.
+//! The session plugin: connections, logins, logouts and client messages.
 
 mod checks;
 mod control;

@@ -1,4 +1,4 @@
-//! Why sessions end, and connections are refused.
+//! Reasons of ended sessions and refused connections.
 
 use thiserror::Error;
 use throng_core::Variants;

@@ -1,4 +1,4 @@
-//! Coming back: a session goes on over another connection.
+//! Resuming a session over another connection.
 
 use super::life::SessionState;
 use super::reasons::LogoutReason;

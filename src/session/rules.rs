@@ -1,4 +1,4 @@
-//! The limits of sessions, as their list counts them.
+//! The limits of sessions, in ticks.
 
 use super::authentication::AdmissionClass;
 

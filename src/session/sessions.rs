@@ -1,18 +1,22 @@
-//! The list of sessions: what a client's life is, from its connection to its end.
+//! The list of sessions, and the states of a client from its connection to its end.
 //!
 //! ```text
-//!             Login, Resume        the hook says who        there is room         an object       Ready
+//!             Login, Resume        authenticated          place free           an object       Ready
 //! Connecting ───────▶ Authenticating ───▶ Authenticated ─────────────▶ Entering ─────▶ Loading ─────▶ InWorld
-//!      │                     │             └▶ Queued ─▶┘                  ▲                               │ link lost
-//!      └ late                └ late, refused   (place told)               └── its object is gone          ▼
-//!                                                                                       resumed by ◀── LinkDead
-//!                                                                                       another        └ keep_s is over
+//!      │                     │             └▶ Queued ─▶┘                  ▲                               │ connection lost
+//!      └ timeout             └ timeout,       (queue position sent)       └── its object is gone          ▼
+//!                              refused                                                  resumed over ◀── LinkDead
+//!                                                                                       another one      └ keep_s expired
 //! ```
-//! Nothing here knows of worlds: what a change means for others is put down as a [`SessionEffect`], in order, and told by the
-//! plugin. Invariants: a player has at most one session; who has a player was let in by the hook; nobody is in a state with a
-//! deadline for longer than that; at most so many are admitted a tick, and never more are inside than may.
+//! This file does not know the ECS world. What a change means for other modules is stored as a [`SessionEffect`], in order, and written as
+//! messages by the plugin.
 //!
-//! Cost: O(log sessions) a change, a look at a hash table for each message; a session is some 200 bytes here.
+//! Invariants:
+//! - A player has at most one session, and only authenticated clients have a player.
+//! - No session stays in a state longer than the deadline of the state.
+//! - Limits hold for admissions per tick and for the number of players inside.
+//!
+//! Cost: O(log sessions) per change, one hash lookup per message; about 200 bytes per session.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

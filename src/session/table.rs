@@ -1,11 +1,11 @@
-//! Open sessions by the numbers of their clients.
+//! Open sessions by client id.
 //!
-//! Every message of every client asks for its session, and replication goes through all of them in every tick. So a hash leads to
-//! where a session lies, and a tree gives the order, which no hash may; sessions lie side by side and stay in their places.
+//! Every client message looks up its session, and replication visits all sessions in every tick. A hash map gives the index of a session,
+//! and a tree gives a deterministic order. Sessions are stored in one array and do not move.
 //!
-//! Cost: a look a message; O(log sessions) for one that begins or ends. Some 35 bytes a session beside it.
-//! Places of sessions that ended are taken again. Where a quarter is left of what there is room for, those who are left move
-//! together, in their order, and the rest is given back: O(sessions), once for twice as many and more that ended.
+//! Cost: one lookup per message, O(log sessions) to open or close, and about 35 bytes per session in addition to the session itself. Slots
+//! of closed sessions are used again. If only a quarter of the slots is in use, the array is compacted in order: O(sessions), at most once
+//! for twice as many closed sessions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;

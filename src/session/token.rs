@@ -1,8 +1,7 @@
-//! Tokens by which a client proves that a session is its own, over another connection too.
+//! Tokens that resume a session over another connection.
 //!
-//! A token is 128 bits of SipHash-2-4 under keys that never leave the process, over a number that is never used twice: who has
-//! any number of tokens learns nothing of another. Tokens are no game state: they are in no hash, and two runs with the same
-//! seed may tell different ones.
+//! A token is 128 bits of SipHash-2-4 over a number that is never used twice, under keys that never leave the process. Tokens reveal
+//! nothing about other tokens. They are not part of the game state or its hash: two runs with the same seed may issue different ones.
 
 #[expect(
     deprecated,

@@ -1,70 +1,64 @@
-//! The seam between the server and every transport: one handle in, one sink out.
+//! The interface between the server and transports: one handle in, one sink out.
 //!
 //! ```text
-//!  a transport, on threads of its own                      the server, in its tick
+//!  a transport, on its own threads                         the server, in its tick
 //!  ┌─────────────────────────────┐  TransportHandle   ┌──────────────────────────────┐
 //!  │ sockets, tokens, encryption │── connect ────────▶│ Ingest: sessions open, log in │
 //!  │ acknowledgements, resending │── receive ────────▶│ and end; messages are handled │
 //!  │                             │── disconnect ─────▶│ within a budget               │
 //!  │                             │◀─ Sink::deliver ───│ Send: packets                 │
-//!  │                             │◀─ Sink::close ─────│ this client is done with      │
+//!  │                             │◀─ Sink::close ─────│ the client is closed          │
 //!  └─────────────────────────────┘                    └──────────────────────────────┘
 //! ```
-//! Sockets, browsers, players in memory, captures and recordings all come in this way; there is no other. A run that is to
-//! repeat itself feeds the handle in a fixed order between ticks.
+//! Sockets, browsers, synthetic players, captures and recordings all use this interface; there is no other. For a reproducible run, call
+//! the handle in a fixed order between ticks. `examples/loopback.rs` is a transport in less than sixty lines.
 //!
-//! # The contract, for who writes a transport
+//! # Contract for transports
 //!
-//! **Who may call what from where.** A [`TransportHandle`] is `Send + Sync + Clone`: any thread, at any time, the tick's own
-//! included. Each call takes a lock that nobody holds for longer than it takes to move a few dozen messages, and never waits for
-//! the tick. The [`Sink`](crate::outbox::Sink) is called by the server: in its tick, or by sender threads where
-//! [`OutboxSettings::shards`](crate::outbox::OutboxSettings) says so; it must not block.
+//! **Threads.** A [`TransportHandle`] is `Send + Sync + Clone`. Call it from any thread at any time, also within the tick. Each call takes a
+//! lock for a short time and never waits for the tick. The server calls the [`Sink`](crate::outbox::Sink) in its tick, or on sender threads if
+//! [`OutboxSettings::shards`](crate::outbox::OutboxSettings) is set. The sink must not block.
 //!
-//! **The order of things.** [`connect`](TransportHandle::connect) gives the client's number, which is never given again. With
-//! it the transport hands over each message as [`wire`](crate::wire) has it, whole and decrypted, in the order of its reliable
-//! channel; unreliable ones whenever they come: one call a message, and the calls for one client one after the other. A message of
-//! the reliable channel that is refused is a hole in it, which the transport does not mend; the number of inputs counts it. With
-//! sender threads the sink may be called for a number before `connect` has returned it: keep such packets, or make the number
-//! known to the sink under a lock that is held around the call to `connect`. [`disconnect`](TransportHandle::disconnect) is said once, when the connection is
-//! over at the transport's end, and what was accepted before it is still handled. The tick takes notice of all of it in its
-//! next `Ingest`.
+//! **Order.** [`connect`](TransportHandle::connect) returns the client's id, which is never used again. Then pass each message, complete and
+//! decrypted, in the format of [`wire`](crate::wire): one call per message, calls for one client not concurrently. Pass messages of the
+//! reliable channel in their order, and unreliable ones as they arrive. A refused message of the reliable channel is lost; the transport
+//! does not send it again, and the input numbers account for it. With sender threads the sink may receive packets for an id before
+//! `connect` has returned it: keep such packets, or publish the id to the sink under a lock that you hold around `connect`. Call
+//! [`disconnect`](TransportHandle::disconnect) once, when the connection is closed at the transport's end. Messages accepted before it are
+//! still handled. The tick sees all of this in its next `Ingest`.
 //!
-//! **What is proved.** [`TransportClaims`](crate::inbox::TransportClaims) are what the transport itself has proof of. A transport that checked a
-//! token vouches for the player in it; one that checked nothing claims nothing, and then the *Login* has to convince the game's
-//! [`Authenticator`](super::Authenticator). Nobody is a player by saying so.
+//! **Authentication.** [`TransportClaims`](crate::inbox::TransportClaims) contain what the transport has verified. A transport that checked a
+//! token claims the token's player. A transport that checked nothing claims nothing; then the game's
+//! [`Authenticator`](super::Authenticator) has to authenticate the *Login*. A player id in a login proves nothing.
 //!
-//! **What comes out.** Packets for a client in their order a channel; those of the reliable one have to arrive, once and in that
-//! order. After [`Sink::close`](crate::outbox::Sink::close) there are none: the transport gets rid of the connection once what
-//! it was given is through. The last packet says why in words that the client knows (*Closed*). A client that the transport said
-//! is disconnected may be closed afterwards all the same; that needs nothing.
+//! **Output.** Packets of a client are delivered in order per channel. Those of the reliable channel must arrive once and in order. After
+//! [`Sink::close`](crate::outbox::Sink::close) there are no more packets: the transport closes the connection once it has sent what it has. The
+//! last packet contains the reason (*Closed*). The server may also close a client after `disconnect`; this needs no action.
 //!
-//! **When a connection is lost.** What the transport was given on the reliable channel and could not bring through is lost with the
-//! connection, as far as the transport is concerned: it throws it away. The server keeps a copy for as long as
-//! [`in_flight_s_max`](crate::sync::SyncSettings::in_flight_s_max) says, so a transport says `disconnect` within that time of the
-//! first packet that the other end did not acknowledge. A client that comes back does so by a new `connect`, and tells in its
-//! *Resume* how far it got; [`wire`](crate::wire) has what it is told then.
+//! **Lost connections.** The transport discards undelivered packets of a lost connection. The server keeps a copy for
+//! [`in_flight_s_max`](crate::sync::SyncSettings::in_flight_s_max), so the transport must call `disconnect` within this time after the first
+//! packet that was not acknowledged. A client that returns uses a new `connect` and says in its *Resume* what it has received;
+//! [`wire`](crate::wire) documents what it receives then.
 //!
-//! **What is bounded, and what happens at each bound.**
+//! **Limits.**
 //!
-//! | bound | what happens |
+//! | limit | at the limit |
 //! |---|---|
-//! | connections that no tick has seen yet: 65,536 | `connect` is refused; a tick opens [`opened_per_tick_max`](super::SessionSettings::opened_per_tick_max) in their order |
-//! | [`sessions_max`](super::SessionSettings::sessions_max) | who has not asked to log in for a while makes room; if nobody has, the new one is closed as `Full` |
-//! | sessions without a login from one address (of IPv6: a network of 64 bits) | the new one is closed as `Full` |
+//! | 65,536 connections that no tick has handled yet | `connect` is refused; a tick opens [`opened_per_tick_max`](super::SessionSettings::opened_per_tick_max) of them in order |
+//! | [`sessions_max`](super::SessionSettings::sessions_max) | a session that has not sent a login for some time is closed; if there is none, the new one is closed as `Full` |
+//! | sessions without a login from one address (IPv6: one /64 network) | the new one is closed as `Full` |
 //! | the time to log in | closed as `Late` |
 //! | [`CLIENT_MESSAGE_BYTES_MAX`](crate::wire::CLIENT_MESSAGE_BYTES_MAX) | the message is refused |
-//! | [`questions_max`](super::SessionSettings::questions_max) | whose login the hook would have to be asked of is closed as `Full` |
-//! | [`admitted_per_tick_max`](super::SessionSettings::admitted_per_tick_max), [`resumed_per_tick_max`](super::SessionSettings::resumed_per_tick_max) | who logs in, or comes back, waits for one of the next ticks |
-//! | [`kept_bytes_max`](crate::sync::SyncSettings::kept_bytes_max) | announcements to who is away that are more end its session as `Behind`; so does a *Resume* that names what is kept no more, or was never sent. All else comes by fresh snapshots then |
-//! | a client's [`quota`](crate::inbox::ClientQuota) | the message is refused; who goes on is closed as `Flooding` |
-//! | a client's [`client_backlog_max`](crate::inbox::InboxSettings::client_backlog_max) | a new input takes the place of the oldest; anything else is refused |
-//! | [`backlog_max`](crate::inbox::InboxSettings::backlog_max) | the message is refused, unless it is a player's only one |
-//! | a number that no client has | the message is refused, and nothing is kept of it |
+//! | [`questions_max`](super::SessionSettings::questions_max) pending authentications | the new login is closed as `Full` |
+//! | [`admitted_per_tick_max`](super::SessionSettings::admitted_per_tick_max), [`resumed_per_tick_max`](super::SessionSettings::resumed_per_tick_max) | the login or resume waits for one of the next ticks |
+//! | [`kept_bytes_max`](crate::sync::SyncSettings::kept_bytes_max) | too many announcements for an absent client end its session as `Behind`; so does a *Resume* that names data that is no longer kept or was never sent. Everything else is sent again as snapshots |
+//! | a client's [`quota`](crate::inbox::ClientQuota) | the message is refused; a client that continues is closed as `Flooding` |
+//! | a client's [`client_backlog_max`](crate::inbox::InboxSettings::client_backlog_max) | a new input replaces the oldest one; any other message is refused |
+//! | [`backlog_max`](crate::inbox::InboxSettings::backlog_max) | the message is refused, unless it is the only one of a player |
+//! | an unknown client id | the message is refused, and nothing is stored |
 //!
-//! A refusal is a value and a counter; a transport need do nothing about it, and may slow down who caused it. None of it grows
-//! with how fast anybody sends.
-//!
-//! `examples/loopback.rs` is a transport in under sixty lines.
+//! A refusal is a value and a counter. The transport need not react to it, and may slow the client down. The server's cost does not grow
+//! with the rate at which a client sends.
 
 use std::sync::{Arc, Mutex};
 

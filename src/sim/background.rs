@@ -1,10 +1,10 @@
-//! Work that goes on beside the ticks, and who helps with it.
+//! Background work: runs between and during ticks, on one thread of Bevy's pool.
 //!
-//! A task is one thread's of Bevy's pool for such work, until somebody waits for one: then whoever waits takes pieces of it, too. So nothing
-//! that keeps real time has more than that thread taken from it.
+//! If a thread waits for a task, it takes chunks of the task, too. Otherwise background work takes no more than one thread from a
+//! real-time server.
 //!
-//! Invariant: no task begins inside another one. A thread that waits for the last piece of its task would else take up the next
-//! one, which may be long, with all that its own holds still there.
+//! Invariant: no task starts inside another one. A thread that waits for the last chunk of its task would otherwise start the next task,
+//! which may be long, with everything that its own task holds.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};

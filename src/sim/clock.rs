@@ -1,8 +1,8 @@
-//! The two clocks: as fast as possible, and real time; and the stopwatch behind every figure.
+//! Real-time pacing, and the stopwatch for measurements.
 //!
-//! Under both, one [`App::update`] is exactly one tick of [`FixedUpdate`](bevy_app::FixedUpdate): the simulation counts
-//! ticks and never asks how late it is. In real time a [`Pacer`] sleeps between updates; a loop that falls behind catches
-//! up by at most two ticks at once and then lets the schedule slip, so that lateness never grows into a burst.
+//! A server runs as fast as possible or in real time. In both cases one [`App::update`] is exactly one tick of
+//! [`FixedUpdate`](bevy_app::FixedUpdate): the simulation counts ticks and does not depend on delays. In real time a [`Pacer`] sleeps between
+//! updates. A loop that is late catches up by at most two ticks at once; further time is skipped, so that delays do not accumulate.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! Columns of a table's components, cut into runs of rows that threads write to side by side.
+//! Component columns of a table, split into runs of rows that threads write in parallel.
 //!
-//! A query that is iterated contiguously gives a column for each table. What is written to one here is noted as a change as Bevy's
-//! own `Mut` notes it, and rows are found by their place: nothing is gathered, and nothing is looked up by entity.
+//! A query that is iterated contiguously yields one column per table. Writes are marked as changes like Bevy's `Mut` does, and rows are
+//! found by index: nothing is gathered or looked up by entity.
 //!
-//! Invariant: a change is noted with the tick of the system that asked for the column.
-//! Cost: two slices a column; a row costs what its components cost to read.
+//! Invariant: a change is marked with the tick of the system that requested the column.
+//! Cost: two slices per column; a row costs what reading its components costs.
 
 use bevy_ecs::change_detection::{ContiguousComponentTicksMut, ContiguousMut, Tick};
 use bevy_ecs::prelude::*;

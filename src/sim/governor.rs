@@ -1,12 +1,12 @@
-//! The governor: what ticks cost, and what is given up for it.
+//! The governor: measures the load of ticks and applies the overload level.
 //!
 //! ```text
-//! a clock round the tick ─────────┐
-//! what plugins reckon that they ──┴▶ load ─▶ Overload ─▶ read by whoever has a budget: sync, aoi, nav, sessions, the pacer
-//! did, in work units of their own                └─────▶ OverloadChanged, OverloadStats
+//! tick time by the clock ─────────┐
+//! or estimated work units of ─────┴▶ load ─▶ Overload ─▶ read by modules with a budget: sync, aoi, nav, sessions, the pacer
+//! the plugins                                    └─────▶ OverloadChanged, OverloadStats
 //! ```
-//! It looks at the tick before, ahead of everything else of a tick, so that a level holds for a whole tick. By the clock, levels
-//! depend on the machine; by the cost model they follow from the state alone, and are part of it.
+//! It evaluates the previous tick before any other system of a tick, so a level holds for a whole tick. Measured by the clock, levels
+//! depend on the machine. Estimated by the cost model, they depend only on the state and are part of it.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

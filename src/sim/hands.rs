@@ -1,4 +1,4 @@
-//! Threads of a pool that work side by side with the calling one.
+//! Pool threads that work in parallel with the calling thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,13 +1,12 @@
-//! The state hash: 128 bits over all game state, the same on every run with the same seed and inputs.
+//! The state hash: 128 bits over all game state, equal for every run with the same seed and inputs.
 //!
 //! ```text
 //! part "world" ─┐
-//! part "views" ─┼─▶ each hashed by itself ─▶ mixed in the order of the names ─▶ 128 bits ─▶ 64 shown
+//! part "views" ─┼─▶ each hashed separately ─▶ combined in the order of names ─▶ 128 bits ─▶ 64 shown
 //! part …       ─┘
 //! ```
-//! A part is a function that feeds a [`StateHasher`]. Parts over many objects hash each object by itself and add the
-//! results up, so that the order in which the ECS stores them cannot show. The hash is computed when asked for
-//! ([`state_hash`]); a run that never asks pays nothing.
+//! A part is a function that feeds a [`StateHasher`]. Parts over many objects hash each object separately and add the results, so that the
+//! storage order of the ECS has no effect. The hash is computed on request ([`state_hash`]) and costs nothing otherwise.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

@@ -1,26 +1,27 @@
-//! The tick: its order, its clocks, its workers, its randomness, its hash and its timings.
+//! The tick: its order, clocks, workers, random streams, state hash, timings and overload control.
+//!
+//! Put your systems into a set of [`SimSystems`], in `FixedUpdate`. Plugins call [`begin`] in their `build`; this makes them work alone, with
+//! other plugins of this crate, or in an existing app.
 //!
 //! ```text
 //! First ─▶ Ingest ─▶ Think ─▶ Navigate ─▶ Move ─▶ Locate ─▶ View ─▶ Heartbeat ─▶ Replicate ─▶ Send ─▶ Last
 //! ```
-//! Everything else in the crate hangs off these sets. A plugin calls [`begin`] and works alone, beside others of the
-//! crate, or inside an app that exists already.
 //!
-//! | file | holds |
+//! Invariants: a tick is one run of `FixedUpdate`. No other module reads a real clock, except through [`clock`].
+//!
+//! | file | contents |
 //! |---|---|
 //! | `schedule` | the sets of a tick, the heartbeat, the tick rate |
-//! | `plugins` | what a plugin adds, and what it expects of the app |
-//! | `clock` | the clocks on the wall, and one that a test winds; all but the last are `throng_core`'s |
-//! | `workers`, `background` | work over threads: of a tick, and beside the ticks; algorithms see it as a [`Spread`] |
-//! | `hands` | how threads of a pool share a piece of work |
-//! | `columns` | columns of components, cut into runs of rows for those threads |
-//! | `hash` | the state hash, open to embedders |
-//! | `timing` | what each set took |
+//! | `plugins` | what a plugin adds to the app and needs from it |
+//! | `clock` | real clocks and a manual one for tests; most of them are in `throng_core` |
+//! | `workers`, `background` | parallel work within a tick and between ticks; algorithms use it as a [`Spread`] |
+//! | `hands` | how pool threads share a batch |
+//! | `columns` | component columns, split into runs of rows for these threads |
+//! | `hash` | the state hash, which games can extend |
+//! | `timing` | duration of each set |
 //! | `trace` | spans of sets, for profilers |
-//! | `overload` | what is given up when ticks take too long, and in which order |
-//! | `governor` | the same in the tick: what a tick cost, and what it may |
-//!
-//! Invariants: a tick is one run of `FixedUpdate`; nothing below reads a wall clock except by [`clock`].
+//! | `overload` | overload levels: which work is reduced, in which order |
+//! | `governor` | measures the ticks and applies the overload level |
 
 mod background;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! What a server gives up when its ticks take too long, and in which order it takes it up again.
+//! Overload levels: which work is reduced when ticks take too long, and in which order it is restored.
 //!
 //! ```text
 //!         rise_at.stretch      rise_at.defer       rise_at.refuse      rise_at.dilate
@@ -6,13 +6,14 @@
 //!        ◀───────────────                  ◀─              ◀─               ◀─
 //!         fall_at.stretch      fall_at.defer       fall_at.refuse      fall_at.dilate
 //! ```
-//! A level holds all that those below it do. The *load* is what a tick cost over what it may, in millionths: the length of a tick
-//! in simulated time, which is its budget also while time is dilated. It is smoothed as an exponential mean, in which one tick
-//! counts for [`LOAD_MAX`] at most, so that a single stall moves nothing.
+//! A level includes all lower ones. The *load* is the cost of a tick divided by its budget, in millionths. The budget is the tick length
+//! in simulated time, also while time is dilated. The load is smoothed by an exponential mean in which one tick counts for at most
+//! [`LOAD_MAX`], so a single stall changes no level.
 //!
-//! Invariants: a step is to the next level, up or down; between two steps lie at least `rise_ticks` before one up and
-//! `fall_ticks` before one down; a load that stays the same never leads up and down again; the higher of two loads never leads
-//! to the lower level. Integers only: the same loads give the same levels on every machine.
+//! Invariants:
+//! - A step goes to an adjacent level. At least `rise_ticks` lie between a step and the next one up, `fall_ticks` before one down.
+//! - A constant load never alternates between levels, and a higher load never leads to a lower level.
+//! - Only integers are used: equal loads give equal levels on every machine.
 
 use bevy_ecs::prelude::Resource;
 use serde::{Deserialize, Serialize};

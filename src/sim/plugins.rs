@@ -1,7 +1,7 @@
-//! What the plugins of the crate have in common: one rule for what they need.
+//! Common rules of the plugins.
 //!
-//! What a plugin needs of this crate it adds, so that each works alone, and any of them may be added again, in any order. What
-//! it needs of Bevy is the app's to bring: where that is missing, the app does not start, and says what is.
+//! A plugin adds what it needs of this crate, so each works alone and can be added again, in any order. The app must provide what the
+//! plugin needs of Bevy. If it is missing, the app panics at startup with a message that names it.
 
 use bevy_app::{App, Plugin, Plugins};
 use bevy_time::{Fixed, Time, Virtual};

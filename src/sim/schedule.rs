@@ -1,4 +1,4 @@
-//! The order of a tick and the heartbeat inside it.
+//! The order of a tick and its heartbeat.
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;

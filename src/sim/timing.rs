@@ -1,7 +1,7 @@
-//! How long each set of a tick takes.
+//! Duration of each set of a tick.
 //!
-//! [`TimingPlugin`] puts a mark between each two sets; without it there are no marks, and a tick pays nothing. Figures
-//! are exact over the last [`SAMPLES_MAX`] ticks; means and maxima cover the whole run.
+//! [`TimingPlugin`] adds a timestamp between the sets; without it a tick costs nothing extra. Values are exact over the last
+//! [`SAMPLES_MAX`] ticks; means and maxima cover the whole run.
 
 use std::time::Duration;
 

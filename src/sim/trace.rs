@@ -1,8 +1,8 @@
-//! A span for each set of a tick, with the feature `trace`, which also asks Bevy for its own: one for each system and schedule.
-//! Whatever subscriber the process has takes them; without one each costs a look at a flag.
+//! A span for each set of a tick, with the feature `trace`. The feature also enables Bevy's spans for systems and schedules. The spans go
+//! to the subscriber of the process; without one each costs a check of a flag.
 //!
-//! A set's span is entered by a system before it and left by one behind it, on the thread that runs the tick: in a schedule that an
-//! embedder has run by many threads at once spans of sets mean nothing.
+//! The span of a set is entered by a system before it and left by one after it, on the thread that runs the tick. With a multi-threaded
+//! schedule executor the spans of sets are meaningless.
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;

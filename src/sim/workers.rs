@@ -1,4 +1,4 @@
-//! Spreading a tick's work over threads, with a result that does not depend on how many there are.
+//! Distributes the work of a tick over threads. The result does not depend on their number.
 
 use bevy_ecs::prelude::*;
 use bevy_tasks::ComputeTaskPool;

@@ -1,4 +1,4 @@
-//! How much a client may be told in a tick.
+//! The byte budget of a client.
 
 /// How much a client may be told: its byte budget, and what the tiers of motions are measured by.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! One-shot events: damage, chat, a spell that is cast. Encoded once, told to whom they concern, never kept.
+//! One-time messages: damage, chat, a spell. Encoded once, sent to the clients concerned, not stored.
 
 use glam::Vec2;
 

@@ -1,4 +1,4 @@
-//! Sets of attributes: a bit each.
+//! Sets of attributes, one bit each.
 
 use super::masks::WORD_BITS;
 

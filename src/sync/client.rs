@@ -1,19 +1,18 @@
-//! What one client knows, and what it is sent next. No ECS: slices in, spans and bytes out.
+//! What one client knows, and what it is sent next. Independent of the ECS: slices in, spans and bytes out.
 //!
 //! ```text
-//! the view list ──follow──▶ despawns, waiting ──admit──▶ entering ─┐
-//! party, public objects ──▶ remotes, as far as they are not seen ──┤
-//! what is new of the scene's objects ──────────────────────────────┼─fill─▶ a line of the batch
-//! announcements ───────────────────────────────────────────────────┘
+//! view list ────────follow──▶ despawns, waiting ──admit──▶ entering ─┐
+//! party, public objects ────▶ unseen objects ────────────────────────┤
+//! changes of the scene's objects ────────────────────────────────────┼─fill─▶ client update in the batch
+//! announcements ─────────────────────────────────────────────────────┘
 //! ```
-//! A [*link*](super::links) is an object that the client knows, beside the view list and in no order; which object that is of those
-//! that had its number, its scene's records say for all clients. An object that came into
-//! sight waits until it is admitted, at most so many a tick; whoever leaves before is never told of.
+//! A [*link*](super::links) is an object that the client knows, stored separately from the view list and in no order. The scene's records
+//! identify the object among those that had its id. An object that comes into view waits until it is admitted; the number of admissions
+//! per tick is limited. If it leaves the view before, the client never receives it.
 //!
-//! The byte budget is a bucket: a second's worth at most, refilled every tick. Whatever the client must know to stay right
-//! (despawns, deltas, rests and jumps, reliable announcements) is always sent and may overdraw it. A motion that does not fit
-//! waits as a number that differs, so what is sent later is what is newest then; who matters more and who waited longer goes
-//! first.
+//! The byte budget is a token bucket: at most one second's worth, refilled every tick. Messages that keep the client correct (despawns,
+//! deltas, rests and jumps, reliable announcements) are always sent and may overdraw it. A motion that does not fit is deferred by keeping
+//! its old number, so the newest motion is sent later. More important objects, and those that waited longer, go first.
 
 mod away;
 mod digest;

@@ -1,4 +1,4 @@
-//! What clients were sent, counted by kind of message.
+//! Messages and bytes sent to clients, by kind.
 
 /// Messages of one kind, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

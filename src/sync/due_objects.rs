@@ -1,8 +1,8 @@
-//! Of which objects of a scene there is something to tell in this tick, and over which links.
+//! Objects of a scene with pending messages in this tick, and the links that have to send them.
 //!
-//! A motion is told over a link when the link's tier has its turn, and there is something to tell then if there were news since the
-//! turn before. So nobody needs to remember of a link what was told over it, only of all objects when they last had news; a
-//! motion is told once too often at most when a link's tier has just become a rarer one.
+//! A motion is sent over a link when it is the turn of the link's tier, if the object changed since the tier's previous turn. So only the
+//! last change of each object is stored, not what was sent over each link. A motion is sent at most once more than necessary, when a link
+//! has just moved to a slower tier.
 
 use std::slice;
 

@@ -1,15 +1,15 @@
-//! What a client missed on the reliable channel, if its connection is lost.
+//! What a client missed on the reliable channel while its connection was lost.
 //!
 //! ```text
-//! a line's reliable messages ─▶ of who is there: counted; SentLog has those that may be under way
-//!                               of who is away: kept, all of them; when they are too many, announcements alone
+//! reliable messages of an update ─▶ connected client: counted; SentLog has those that may be in flight
+//!                                   absent client:    all stored; if they are too many, only announcements
 //! ```
-//! A *position* counts the bytes of a connection's reliable messages, from those of the tick of its *Welcome* on and modulo 2³².
-//! What is about the session itself counts and is not kept: of that the next connection is told anew.
+//! A *position* counts the bytes of a connection's reliable messages, starting with the tick of its *Welcome*, modulo 2³². Messages about
+//! the session itself are counted but not stored: the next connection receives them again.
 //!
-//! The messages of who is away lie behind one another in one ring, each behind a head of a byte or a few.
+//! The messages of an absent client are stored in one ring, each with a header of one or a few bytes.
 //!
-//! Cost: of who is there one addition a line, and 12 bytes; nothing is looked for before a connection is lost or comes back.
+//! Cost: for a connected client one addition per update, and 12 bytes. Nothing is searched before a connection is lost or resumed.
 
 use std::collections::VecDeque;
 

@@ -1,11 +1,10 @@
-//! The objects that a client knows, and over which of these links there may be something to tell.
+//! The objects that a client knows, and which of these links may have pending messages.
 //!
-//! Every tick asks this of every link of every client, and mostly the answer is no. So what is asked for lies apart, eight bytes a link
-//! and those of a client side by side, and the answer is in [`DueObjects`], which the nearest cache holds. Nothing else of a link
-//! is touched where a motion or a change is told: what counts here is not how much there is to do but how many lines of memory
-//! it takes, since of all clients together there are more than caches hold.
+//! Every tick tests every link of every client, and usually nothing is pending. So the data for this test is stored separately, eight
+//! bytes per link, contiguous for each client. The answer is in [`DueObjects`], which fits into the first-level cache. Sending a motion or
+//! a delta touches nothing else of a link: the cost is dominated by cache misses, since the data of all clients exceeds the caches.
 //!
-//! Cost: about a nanosecond a link and tick; 8 bytes a link, in no order.
+//! Cost: about one nanosecond per link and tick; 8 bytes per link, in no order.
 
 use prefetch_index::prefetch_index;
 

@@ -1,7 +1,7 @@
-//! Which attributes of which objects changed: a bit each, and a bit an object, so that nothing clean is looked at.
+//! Dirty masks: one bit per attribute of each object, and one bit per object, so that clean objects are skipped.
 //!
-//! Both are walked by trailing zeros. To mark is two `or`s; to collect costs a word for every 64 slots and, for each
-//! dirty object, a word for every 64 attributes and a step for every bit that is set.
+//! Both are iterated by trailing zeros. A mark is two `or`s. Collecting costs one word for every 64 slots and, for each dirty object, one
+//! word for every 64 attributes and one step per set bit.
 
 use crate::memory::MemoryUse;
 

@@ -1,4 +1,4 @@
-//! What an object is in audiences of an embedder's own.
+//! Memberships of an object in custom audiences.
 
 /// The most audiences that can be registered beside those that there always are.
 pub const AUDIENCES_MAX: usize = 4;

@@ -1,4 +1,4 @@
-//! Messages one behind the other.
+//! A list of encoded messages.
 
 use crate::memory::{MemoryUse, clear_and_give_back};
 

@@ -1,47 +1,52 @@
-//! Replication: what changed on the server, and who is told.
+//! Replication: sends changes of the server's state to the clients that may receive them.
+//!
+//! Register a component with [`ReplicateAppExt::replicate`] or [`ReplicateAppExt::replicate_field`]. Its *audience* decides which clients
+//! receive it: the owner; the team or guild, where they see the object; all viewers; the party, wherever it is; or all clients in the
+//! scene. You can add audiences with [`AudienceAppExt`]. One-time messages are sent with [`Announce`]. The scene itself is object 0 and
+//! has attributes of its own.
 //!
 //! ```text
 //! Health, … ── marked by hand, or by change detection ─▶ DirtyMasks ─▶ [Collect] encoded once ─┐
-//! Position, … ─▶ a MotionBase an object, new when reckoning goes wrong ─▶ encoded once ────────┼─▶ a line a client ─▶ outbox
-//! events of views ─▶ links, waiting of each client ─▶ Despawn, Snapshot (so many a tick) ──────┤    (a list of messages)
-//! parties, scenes ─▶ remotes of each client, who are not in sight ─▶ Forget, Remote ────────────┘
+//! Position, … ─▶ a MotionBase per object, renewed when extrapolation errs ─▶ encoded once ─────┼─▶ client update ─▶ outbox
+//! view events ─▶ known and waiting objects of each client ─▶ Despawn, Snapshot (limited) ──────┤   (list of messages)
+//! parties, scenes ─▶ unseen objects of each client ─▶ Forget, Remote ──────────────────────────┘
 //! ```
-//! An attribute is told to an audience: the owner, the team or guild where they see the object, all viewers; its party
-//! wherever it is, or all in the scene, in sight or not. The scene itself is object 0, with attributes of its own. What
-//! different clients may learn of an object falls into few *variants*; each is encoded once. Attributes are collected at
-//! their cadence; all pending ones at once when somebody comes to know the object, so that all who know it hold the same.
 //!
-//! Audiences of an embedder's own are components, too ([`AudienceAppExt`]). A client that loses its object is told that, and
-//! nothing more until it has another.
+//! Clients that may receive different attributes of an object need different bytes. There are few such *variants*, and each is encoded
+//! once. Attributes are collected at their cadence. When a client starts to know an object, all pending attributes of the object are
+//! collected at once, so that all clients that know it have the same values. Clients extrapolate motion from a base that all of them
+//! share. A client without an object receives nothing until it has one.
 //!
-//! | file | what it holds |
+//! The byte budget of a client defers motions and snapshots and drops unreliable announcements. Other messages may exceed it.
+//!
+//! Invariants:
+//! - A delta never precedes the snapshot of its object.
+//! - Writing equal bytes again sends nothing.
+//! - A client always knows its own object.
+//! - At rest every [`Mirror`] is equal to what [`compare_mirror`] expects, whatever the unreliable channel lost.
+//!
+//! Cost: a mark by hand is two `or`s; change detection scans every row; encoding is O(dirty attributes + objects); listing is O(links of
+//! receiving clients), a few nanoseconds for a link without changes (`throng bench sync`). The unseen objects of a client are computed
+//! again if its party, its view or the scene's public objects change. Memory grows with the number of links: each client has an unordered
+//! array of the objects that it knows. The array is not parallel to the view list, which costs one search per added or removed link,
+//! 2 % of replication.
+//!
+//! | file | contents |
 //! |---|---|
 //! | `masks`, `attribute_set` | dirty bits of many objects; a set of attributes |
-//! | `records` | what a scene has to tell in a tick, each message once |
-//! | `motion`, `announce` | what clients reckon on from; what is said once |
-//! | `membership` | what an object is in audiences of an embedder's own |
-//! | `due_objects`, `links` | of whom there is something to tell; whom a client knows |
-//! | `client`, `remotes` | what one client knows and is sent next; what of it that it does not see |
-//! | `allowance` | how much that may be |
-//! | `notices` | what one client is told about its session |
-//! | `own_position` | where its own object stands, exactly |
-//! | `sent_log`, `kept` | what all were told of late, and what one missed, for the case that a connection is lost |
-//! | `message_list` | messages one behind the other |
-//! | `counters` | what was sent, by kind |
-//! | `plugin` | all that in the tick |
-//! | `throng_protocol` | [`Mirror`], a client in memory; [`Predictor`], its own object ahead of the server; [`ServerClock`], which tick it is at the server |
-//!
-//! Where things are is reckoned by clients from a base that all share. The byte budget of a client makes motions
-//! and snapshots wait and drops unreliable announcements; all else may overdraw it. What a client knows lies in an array of its
-//! own, in no order: memory grows with links. That it is not parallel to the view list costs a search for each link that comes
-//! or goes, 2 % of replication.
-//!
-//! Invariants: a delta never precedes its object's snapshot; equal bytes written again send nothing; a client's own object is
-//! always known to it; at rest every [`Mirror`] holds what [`compare_mirror`] expects, whatever the unreliable channel lost.
-//!
-//! Cost: two `or`s a mark by hand; change detection looks at every row; O(dirty attributes + objects) to encode, O(links of
-//! receiving clients) to list, a few nanoseconds where nothing is new: `throng bench sync`. Who is told of what it
-//! does not see is worked out anew for a client when its party, its view or the scene's public objects change.
+//! | `records` | the messages of a scene in a tick, each stored once |
+//! | `motion`, `announce` | motion bases; one-time messages |
+//! | `membership` | memberships of objects in custom audiences |
+//! | `due_objects`, `links` | objects with pending messages; objects that a client knows |
+//! | `client`, `remotes` | state of one client: the objects that it sees, and the unseen ones |
+//! | `allowance` | the byte budget of a client |
+//! | `notices` | messages about the client's own session |
+//! | `own_position` | exact positions of the client's own object |
+//! | `sent_log`, `kept` | recent messages, and what a client missed while its connection was lost |
+//! | `message_list` | a list of encoded messages |
+//! | `counters` | messages and bytes sent, by kind |
+//! | `plugin` | the systems |
+//! | `throng_protocol` | [`Mirror`], a client in memory; [`Predictor`], prediction of the client's own object; [`ServerClock`], estimate of the server's tick |
 
 mod allowance;
 mod announce;

@@ -1,11 +1,11 @@
-//! What clients are told of where things are: a base that they reckon on from, made anew when reckoning would go wrong.
+//! Motion bases: clients extrapolate motion from a base, and the server renews it when the extrapolation would be wrong.
 //!
-//! Every object has one base for all its viewers. It is replaced when the place that follows from it is further than the
-//! tolerance from the real one. Where an object only came to be in some ticks (a player whose client sends ten moves a
-//! second is moved in every other tick), it is compared only then.
+//! Every object has one base for all its viewers. It is replaced when the extrapolated position differs from the real one by more than the
+//! tolerance. An object that is only moved in some ticks (a player whose client sends ten inputs per second moves in every other tick) is
+//! compared only in these ticks.
 //!
-//! A base of a moving object goes into the unreliable class, and is repeated at growing intervals, since any packet may be
-//! lost; one at rest and one after a jump goes reliably. Either is *news* of the object's motion.
+//! The base of a moving object is sent unreliably and repeated at growing intervals, since any packet may be lost. A base at rest, or after
+//! a jump, is sent reliably. Both count as a change of the object's motion.
 
 use glam::Vec2;
 

@@ -1,4 +1,4 @@
-//! What one client is told about its session, which belongs to no scene.
+//! Messages to one client about its session, independent of scenes.
 
 use crate::memory::MemoryUse;
 use crate::outbox::BatchPart;

@@ -1,4 +1,4 @@
-//! Where a client's own object stands, told exactly: to everybody where a scene begins, and from there on to whoever numbers its
+//! Exact positions of a client's own object: sent to every client when a scene begins, and after that to clients that number their
 //! inputs.
 
 use glam::Vec2;

@@ -1,24 +1,24 @@
-//! Replication in the tick.
+//! The replication plugin.
 //!
 //! ```text
 //! order, settings, stats ─ audience ─▶ attributes ─▶ replicate, sent_values, save_request ─▶ dirty ─▶ replicator
 //!     ─▶ clients ─▶ views, remotes, collect, motions, gather, snapshots, lines, save ─▶ the plugin
 //! ```
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `order`, `settings`, `stats` | the sets of a tick's replication; what may be set; what is counted |
-//! | `audience`, `audiences` | who learns an attribute: what a client is to an object; audiences of an embedder's own |
-//! | `attributes`, `replicate` | the table of attributes and what follows from it; how components come into it |
-//! | `sent_values` | what clients hold of an object |
-//! | `dirty` | what changed of each object since it was last collected |
-//! | `replicator`, `clients` | what is kept from tick to tick; whose client each state is |
-//! | `views`, `remotes` | what each client sees, and what it is told of unseen |
-//! | `announce` | what the game announces |
-//! | `collect`, `motions`, `gather`, `snapshots` | each message, written once for all who get it |
-//! | `messages` | the bytes of those that carry attributes |
-//! | `lines` | each client's list of messages |
-//! | `save_request`, `save` | what a store is asked to keep, and when |
-//! | `compare` | a client's mirror beside the server |
+//! | `order`, `settings`, `stats` | the sets of replication in a tick; settings; counters |
+//! | `audience`, `audiences` | the relation of a client to an object; custom audiences |
+//! | `attributes`, `replicate` | the table of attributes; registration of components |
+//! | `sent_values` | the values of an object that clients have |
+//! | `dirty` | changes of each object since it was last collected |
+//! | `replicator`, `clients` | state between ticks; which client each state belongs to |
+//! | `views`, `remotes` | what each client sees, and which unseen objects it receives |
+//! | `announce` | announcements of the game |
+//! | `collect`, `motions`, `gather`, `snapshots` | messages, each encoded once for all receivers |
+//! | `messages` | encoding of messages with attributes |
+//! | `lines` | the update of each client |
+//! | `save_request`, `save` | requests to save objects |
+//! | `compare` | compares a client's mirror with the server |
 
 mod announce;
 mod attributes;

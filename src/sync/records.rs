@@ -1,4 +1,4 @@
-//! What a scene has to tell this tick: encoded once, sent to whoever needs it.
+//! The messages of a scene in this tick: encoded once, sent to all receivers.
 
 use fixedbitset::FixedBitSet;
 use glam::Vec2;

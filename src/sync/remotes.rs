@@ -1,7 +1,7 @@
-//! What a client is told of objects that it need not see: its party, wherever it is, and what all in its scene learn.
+//! Objects that a client receives without seeing them: its party, wherever it is, and the public objects of its scene.
 //!
-//! Such an object is a *remote* of the client as long as the client does not see it. The list is made anew only when
-//! something that it follows from may have changed: the party, the scene's public objects, what the client sees.
+//! Such an object is a *remote* of the client while the client does not see it. The list is computed again only if its inputs may have
+//! changed: the party, the scene's public objects, the client's view.
 
 use std::collections::{BTreeMap, BTreeSet};
 

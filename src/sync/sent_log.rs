@@ -1,14 +1,14 @@
-//! What all clients were told of late on the reliable channel, for the case that a connection is lost.
+//! Recent messages to all clients on the reliable channel, for connections that are lost.
 //!
 //! ```text
-//! each worker's lines ─▶ SentPart ─┐  written down side by side
-//! messages that clients share ─────┴─▶ SentLog: a SentTick a tick, as far back as anything may be under way
+//! updates of each worker ──▶ SentPart ─┐  appended in parallel
+//! shared messages ─────────────────────┴─▶ SentLog: one SentTick per tick, as far back as messages may be in flight
 //! ```
-//! A message that many clients were told is there once, and one byte or two for each of them; one that nobody was told is not. What a
-//! single client was told is found only when its connection is lost or resumed, which is seldom: a search a tick, and a look at the
-//! lines of the few clients beside it. Until then nothing of it is touched.
+//! A message to many clients is stored once, with one or two bytes per receiver; a message without receivers is not stored. The messages
+//! of a single client are searched only when its connection is lost or resumed, which is rare: one search per tick, and a scan of the
+//! updates of the few clients next to it.
 //!
-//! Cost: a few bytes written a message told, one after the other; a few allocations a tick, however much is told.
+//! Cost: a few bytes appended per message sent; a few allocations per tick, independent of the number of messages.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Why something could not be done to the world.
+//! Errors of world functions.
 
 use bevy_ecs::entity::Entity;
 use glam::Vec2;

@@ -1,4 +1,4 @@
-//! Components of objects in the state hash.
+//! Object components in the state hash.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

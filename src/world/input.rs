@@ -1,4 +1,4 @@
-//! What players ask their objects to do.
+//! Requests of players to their objects.
 
 use bevy_ecs::prelude::*;
 

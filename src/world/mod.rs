@@ -1,30 +1,36 @@
-//! What all systems share: scenes, the objects in them, who they are and where they stand.
+//! Scenes, the objects in them, and their ids, kinds, positions and affiliations. All other modules use them.
+//!
+//! Open a scene with [`open_scene`]. Spawn an entity with [`Object::in_scene`] and a [`Position`], or call [`spawn_object`]. Move it by writing
+//! its `Position`, with [`teleport`], or with [`change_scene`]. Despawn it in any way.
 //!
 //! ```text
 //! open_scene ─▶ Scene + SceneObjects ◀─ id, generation ─ Object (+ Position, Velocity, Heading, Floor, …)
-//!                         ▲ Object::in_scene, spawn_object, change_scene; despawn of any kind gives the id back
+//!                         ▲ Object::in_scene, spawn_object, change_scene; every kind of despawn releases the id
 //! ```
-//! Other systems learn of changes through [`Spawned`], [`Despawned`], [`Teleported`], [`SceneChanged`],
-//! [`AffiliationChanged`], [`SceneOpened`] and [`SceneClosed`].
 //!
-//! | file | holds |
+//! Other modules read changes from the messages [`Spawned`], [`Despawned`], [`Teleported`], [`SceneChanged`], [`AffiliationChanged`],
+//! [`SceneOpened`] and [`SceneClosed`].
+//!
+//! Invariants:
+//! - A live object has exactly one slot in the [`SceneObjects`] of its scene, and this slot has its entity.
+//! - No two live objects have the same scene and id.
+//! - An id is used again only after its `Despawned` was replicated, and then with the next generation. Scene ids are never used again.
+//! - Id 0 is the scene itself, never an object.
+//!
+//! | file | contents |
 //! |---|---|
-//! | `scenes` | scenes open and close |
-//! | `scene_objects` | the ids of a scene: who has which |
-//! | `objects` | objects come, go, are put elsewhere |
-//! | `spawning` | spawning by components and by commands; what a player and an NPC are made of |
-//! | `unplaced` | the mark of an entity that has no place yet |
-//! | `registry` | the registered kinds |
-//! | `parties` | who belongs to whom |
-//! | `input` | what players ask their objects to do |
-//! | `hash` | components of objects in the state hash |
-//! | `error` | why something could not be done |
-//! | `plugin` | what is registered, and when ids are handed over |
-//! | `throng_core` | numbers of scenes, objects and players; where an object is; classes and visibility |
-//!
-//! Invariants: a live object has exactly one place in its scene's [`SceneObjects`], and that place knows its entity; no two
-//! live objects share (scene, id); an id is reused only after its `Despawned` went through a whole Replicate, and then with
-//! the next generation; scene ids are never reused. Id 0 is the scene itself and no object's.
+//! | `scenes` | opening and closing scenes |
+//! | `scene_objects` | the ids of a scene and their entities |
+//! | `objects` | spawn, despawn, teleport and change of scene |
+//! | `spawning` | spawning by components and commands; required components of players and NPCs |
+//! | `unplaced` | marker of an entity whose spawn is pending |
+//! | `registry` | registered object kinds |
+//! | `parties` | teams, parties and guilds |
+//! | `input` | requests of players to their objects |
+//! | `hash` | object components in the state hash |
+//! | `error` | errors |
+//! | `plugin` | registration, and when ids are released |
+//! | `throng_core` | ids of scenes, objects and players; positions; object classes and visibility |
 
 mod error;
 mod hash;

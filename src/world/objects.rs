@@ -1,4 +1,4 @@
-//! Objects: their ids and generations, spawning, despawning, teleports and scene changes.
+//! Objects: ids and generations, spawning, despawning, teleports and scene changes.
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;

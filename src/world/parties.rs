@@ -1,4 +1,4 @@
-//! Who belongs to whom: players, teams, parties, guilds. The one source of truth.
+//! Players, teams, parties and guilds, and which entity belongs to which. Other modules read affiliations only from here.
 
 use std::collections::BTreeMap;
 

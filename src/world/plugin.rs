@@ -1,4 +1,4 @@
-//! The world's plugin: what it registers, and when ids are handed over.
+//! The world's plugin: registration, and when ids are released.
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;

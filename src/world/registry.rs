@@ -1,4 +1,4 @@
-//! What sorts of objects there are: a registered name with its class and its visibility.
+//! Object kinds: a registered name with class and visibility.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The ids of a scene: who has which, and when one may be given out again.
+//! The ids of a scene: which entity has which, and when an id may be used again.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,13 +1,13 @@
-//! Spawning by components: an entity asks for a place in a scene, and becomes an object.
+//! Spawning by components: an entity requests a place in a scene and becomes an object.
 //!
 //! ```text
 //! commands.spawn((Player, Object::in_scene(scene), Position(at), …))
-//!     ─▶ ObjectRequest ─ the spawn is carried out ─▶ Object, Spawned
-//!                      └ no place ─▶ SpawnRefused ─ the tick ends ─▶ despawned
+//!     ─▶ ObjectRequest ─ commands are applied ─▶ Object, Spawned
+//!                      └ refused ─▶ SpawnRefused ─ end of the tick ─▶ despawned
 //! ```
-//! Ids are given out in the order in which spawns are carried out: that of the commands of a system, and of the systems in
-//! their schedule. No order of entities or archetypes reaches them, so that a run repeats itself as with
-//! [`spawn_object`](super::spawn_object), whose ids come from the same list.
+//! Ids are assigned in the order in which spawns are applied: that of the commands of a system, and of the systems in their schedule. The
+//! order of entities or archetypes has no effect, so a run is reproducible, as with [`spawn_object`](super::spawn_object), which uses the
+//! same list of ids.
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;

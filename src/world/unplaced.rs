@@ -1,4 +1,4 @@
-//! The mark of an entity that asks for a place in a scene and has none yet.
+//! Marker of an entity whose spawn is pending.
 
 use bevy_ecs::component::Component;
 

@@ -176,7 +176,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       await until(`bars of ${bars}`, () => page.locator(bars).evaluate((of) => [...of.querySelectorAll("i")].some(({ style }) => parseFloat(style.width) > 0)));
     }
     await waitForText("#bytes", /motion/i);
-    await waitForText("#cost", /being looked at costs [\d.]+ ms a tick .*1 page open/);
+    await waitForText("#cost", /inspection costs [\d.]+ ms per tick .*1 page open/);
     const box = /** @type {{x: number, y: number, width: number, height: number}} */ (await page.locator("#ticks").boundingBox());
     await page.mouse.move(box.x + box.width - 12, box.y + box.height / 2);
     await waitForText("#tip", /tick [\d,]+ · [\d.]+ ms/);
@@ -245,7 +245,7 @@ describe("the live page", { timeout: 5 * PATIENCE_MS }, () => {
       await at.holdUp(60);
       return (await text("#slow-count")).match(/\d+ over 50 ms/);
     });
-    await waitForText("#slow", /[\d.]+ ms\s+\w+ [\d.]+[\s\S]*#[\d,]+\s+.*\d+ (messages|paths|links changed|objects told anew|nodes searched|bytes)/);
+    await waitForText("#slow", /[\d.]+ ms\s+\w+ [\d.]+[\s\S]*#[\d,]+\s+.*\d+ (messages|paths|links changed|snapshots sent|nodes searched|bytes)/);
   });
 
   test("looks right in both schemes, on a desk and on a phone", async () => {
@@ -275,7 +275,7 @@ describe("a run that waits for its page", { timeout: 5 * PATIENCE_MS }, () => {
 
   test("stands still", async () => {
     await until("it has done nothing", async () => (await tick()) === 0);
-    assert.equal(await opened.page.locator("#go").textContent(), "Go on");
+    assert.equal(await opened.page.locator("#go").textContent(), "Resume");
   });
 
   test("does single ticks, by a button and by a key", async () => {
@@ -297,14 +297,14 @@ describe("a run that waits for its page", { timeout: 5 * PATIENCE_MS }, () => {
     assert.equal(await page.locator("#go").textContent(), "Pause");
     await page.locator("#over").focus();
     await page.keyboard.press("p");
-    await until("it says so", async () => (await page.locator("#go").textContent()) === "Go on");
+    await until("it says so", async () => (await page.locator("#go").textContent()) === "Resume");
     // What ran before the pause is told of behind it.
     await until("it stands still", async () => {
       const before = await tick();
       await new Promise((resolve) => setTimeout(resolve, 500));
       return (await tick()) === before;
     });
-    assert.equal(await page.locator("#go").textContent(), "Go on");
+    assert.equal(await page.locator("#go").textContent(), "Resume");
     await takePictures(page, "paced");
   });
 

@@ -13,10 +13,10 @@ export const PROGRAM = process.env.THRONG ?? `${ROOT}/target/release/throng`;
 
 /** What it prints of where it is reached, and what that is called here. */
 const ADDRESSES = /** @type {const} */ ({
-  page: /^look at it on (\S+)/,
-  metrics: /^metrics are on (\S+)/,
-  web: /^walk in it on (\S+)/,
-  truth: /^the truth is told on (\S+)/,
+  page: /^inspect page: (\S+)/,
+  metrics: /^metrics: (\S+)/,
+  web: /^play in the browser: (\S+)/,
+  truth: /^mirror check: (\S+)/,
 });
 
 /** Serves a scenario until the test is over, and gives where each of its addresses is that was asked for, and what holds it up for a while.
@@ -69,7 +69,7 @@ export async function pacedRun(test, ...words) {
     run.once("error", reject);
     ended.then(() => reject(new Error("throng run ended, and had not said where its page is")));
     lines.on("line", (line) => {
-      const page = line.match(/^look at it on (http:[^,]+)/)?.[1];
+      const page = line.match(/^inspect page: (http:[^,]+)/)?.[1];
       if (page) resolve(page);
     });
   });

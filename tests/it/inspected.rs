@@ -518,10 +518,7 @@ fn a_page_is_told_everybody_and_where() {
         (&picked["id"], &picked["kind"]),
         (&ids[0].into(), &"npc".into())
     );
-    assert_eq!(
-        picked["why"]["sees"][1], "it keeps no view list",
-        "{picked}"
-    );
+    assert_eq!(picked["why"]["sees"][1], "it is not a viewer", "{picked}");
     page.say(r#"{"picked":4000000000}"#);
     while page.told(&mut server, "picked")["gone"] != true {}
     let stats = server.world().resource::<Inspector>().stats();

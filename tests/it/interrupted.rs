@@ -108,7 +108,7 @@ fn a_run_that_was_asked_to_terminate_has_an_exit_code_of_its_own() {
     let last = told.out.lines().last().unwrap();
     assert!(
         last.starts_with("interrupted after tick ")
-            && last.ends_with(" of 12000000: nothing was judged"),
+            && last.ends_with(" of 12000000: expectations not checked"),
         "{}",
         told.out
     );

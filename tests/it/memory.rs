@@ -21,9 +21,9 @@ fn modules_explain_what_the_process_has_grown_by() {
         "sync ",
         "ecs ",
         "= modules",
-        "not accounted",
+        "unattributed",
         "allocator",
-        "= grown by",
+        "= growth",
     ] {
         assert!(
             told.out.lines().any(|line| line.starts_with(row)),
@@ -58,8 +58,8 @@ fn nothing_stays_of_players_who_came_and_left() {
     ]);
     assert_eq!(told.code, 0, "{}{}", told.out, told.err);
     for line in [
-        "kept for each of those who left: nothing",
-        "not of Bevy: nothing",
+        "allocated per player that left: nothing",
+        "without Bevy: nothing",
     ] {
         assert!(told.out.contains(line), "{}", told.out);
     }

@@ -533,7 +533,7 @@ fn lines(figures: &Value, compared: Option<&Compared>) -> Vec<String> {
     let late = |name: &str| shown(figures["late_ms"][name].as_f64());
     let mut lines = vec![
         format!(
-            "clients     {} of {} connected, {} in the world; {} ended, {} faults",
+            "clients     {} of {} connected, {} in the world; {} disconnected, {} protocol errors",
             figures["connected"],
             figures["clients"],
             figures["in_world"],
@@ -541,35 +541,35 @@ fn lines(figures: &Value, compared: Option<&Compared>) -> Vec<String> {
             figures["faults"]
         ),
         format!(
-            "late        p50 {} ms, p99 {}, p99.9 {}, max {} of reliable packets",
+            "delay       p50 {} ms, p99 {}, p99.9 {}, max {} (reliable packets)",
             late("p50"),
             late("p99"),
             late("p999"),
             late("max")
         ),
         format!(
-            "link        {} % lost upwards, round trip {} ms",
+            "network     upstream loss {} %, round trip {} ms",
             shown(figures["loss"].as_f64().map(|share| share * 100.0)),
             shown(figures["round_trip_ms"].as_f64())
         ),
         format!(
-            "bytes       {:.2} kB/s down, {:.2} kB/s up a client",
+            "bytes       {:.2} kB/s down, {:.2} kB/s up per client",
             number("bytes_down_per_s") / 1e3,
             number("bytes_up_per_s") / 1e3
         ),
-        format!("walking     {} corrections", figures["corrections"]),
+        format!("prediction  {} corrections", figures["corrections"]),
     ];
     for (name, figures) in ["rebinds", "restarts"].map(|name| (name, &figures[name])) {
         if figures["asked"] != 0 {
             lines.push(format!(
-                "{name:<12}{} of {} survived, {} begun",
+                "{name:<12}{} of {} recovered, {} started",
                 figures["survived"], figures["asked"], figures["begun"]
             ));
         }
     }
     if let Some(found) = compared {
         lines.push(format!(
-            "mirrors     {} true, {} differ, {} away; {} inputs without an answer",
+            "mirrors     {} equal, {} different, {} offline; {} inputs unacknowledged",
             found.same, found.differing, found.away, figures["unanswered"]
         ));
         lines.extend(

@@ -36,13 +36,13 @@ pub(super) fn memory_table(memory: &Memory, per: [u64; 3]) -> String {
     let counted = memory.by_module.values().sum();
     row("= modules", counted);
     if let Some(allocated) = memory.allocated_bytes {
-        row("not accounted", allocated.saturating_sub(counted));
+        row("unattributed", allocated.saturating_sub(counted));
         if let Some(grown) = memory.grown_bytes {
             row("allocator", grown.saturating_sub(allocated));
         }
     }
     if let Some(grown) = memory.grown_bytes {
-        row("= grown by", grown);
+        row("= growth", grown);
     }
     if !memory.by_set.is_empty() {
         text.push_str("\n\nallocated in the set");
@@ -67,22 +67,22 @@ fn by_size(memory: &Memory) -> Vec<(&'static str, u64)> {
 /// What a run did not give back, by function. 80 columns but for names and callers.
 pub(super) fn leak_lines(leaks: &LeakFigures) -> String {
     let mut text = format!(
-        "\nheld after everybody left: {:.0} kB; the largest:",
+        "\nstill allocated after all players left: {:.0} kB; the largest:",
         leaks.held_bytes as f64 / 1e3
     );
     write_sites(&mut text, &leaks.held, false);
-    text.push_str("\n\nkept for each of those who left:");
+    text.push_str("\n\nallocated per player that left:");
     write_sites(&mut text, &leaks.growing, true);
     let outlived = leaks.outlived_bytes as f64 / 1e3;
     let _ = write!(
         text,
-        "\n\noutlived the server: {outlived:.0} kB; not of Bevy:"
+        "\n\nnot freed at shutdown: {outlived:.0} kB; without Bevy:"
     );
     write_sites(&mut text, &leaks.leaked, true);
     if leaks.lost_blocks > 0 {
         let _ = write!(
             text,
-            "\n\n{} blocks were not followed: the table was full of larger ones",
+            "\n\n{} allocations not tracked: the table was full",
             leaks.lost_blocks
         );
     }

@@ -123,7 +123,7 @@ impl Relay {
         let runtime = { runtime }.enable_io().enable_time().build();
         let runtime = runtime.map_err(failed)?;
         if !quiet {
-            print(&format!("passing on to {} from {address}", self.to))?;
+            print(&format!("relaying to {} from {address}", self.to))?;
         }
         let perfect = LinkModel {
             delay_us: 0,
@@ -319,7 +319,7 @@ impl Lines {
             format!("{arrived} of {datagrams} ({share:.1} %)")
         };
         format!(
-            "{} clients; datagrams that arrived: up {}, down {}",
+            "{} clients; datagrams delivered: up {}, down {}",
             self.clients,
             share(UP),
             share(DOWN)

@@ -174,15 +174,15 @@ impl Serve {
         if !quiet {
             listening.print()?;
             if let Some(truth) = &truth {
-                print(&format!("the truth is told on {}", truth.address))?;
+                print(&format!("mirror check: {}", truth.address))?;
             }
             if let Some(address) = looks.page {
                 let token = looked_at.token.as_deref().unwrap_or_default();
                 let mark = if token.is_empty() { "" } else { "#" };
-                print(&format!("look at it on http://{address}/{mark}{token}"))?;
+                print(&format!("inspect page: http://{address}/{mark}{token}"))?;
             }
             if let Some(address) = looks.metrics {
-                print(&format!("metrics are on http://{address}/metrics"))?;
+                print(&format!("metrics: http://{address}/metrics"))?;
             }
         }
         let served = serve(&mut playing, &mut visitors, truth.as_ref());
@@ -198,7 +198,7 @@ impl Serve {
             lines.iter().try_for_each(|line| print(line))?;
             if cues > 0 {
                 print(&format!(
-                    "cues        {cues} from pages: another run of this scenario is not the same"
+                    "cues        {cues} actions from pages: this run cannot be reproduced"
                 ))?;
             }
         }
@@ -330,7 +330,7 @@ impl ListenAddresses {
             print(&format!("listening on {address}"))?;
         }
         if let Some(address) = self.web {
-            print(&format!("walk in it on http://{address}/"))?;
+            print(&format!("play in the browser: http://{address}/"))?;
         }
         if let Some(sha256) = self.certificate_sha256 {
             let digits: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -523,7 +523,7 @@ fn udp_lines(stats: &UdpStats) -> [String; 4] {
     let gone = left + lost + closed + behind;
     [
         format!(
-            "clients     {admitted} let in; {gone} gone: {left} left, {lost} lost, {behind} behind, {closed} closed"
+            "clients     {admitted} accepted; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {closed} closed"
         ),
         format!(
             "datagrams   {} in, {} kB; {} out, {} kB",
@@ -532,7 +532,9 @@ fn udp_lines(stats: &UdpStats) -> [String; 4] {
             stats.datagrams_out,
             stats.bytes_out / 1_000
         ),
-        format!("refused     {strangers} of strangers, {refused} of clients, {throttled} too many"),
+        format!(
+            "refused     {strangers} without a connection, {refused} invalid, {throttled} over the rate limit"
+        ),
         format!(
             "lost        {} of {} packets",
             stats.packets_lost, stats.packets_sent
@@ -555,7 +557,7 @@ fn web_lines(stats: &WebStats) -> [String; 3] {
     [
         wrapped(
             &format!(
-                "browsers    {admitted} let in, {webtransport} over WebTransport; {gone} gone: {left} left, {lost} lost, {behind} behind, {broken} broken, {closed} closed"
+                "browsers    {admitted} accepted, {webtransport} over WebTransport; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {broken} protocol errors, {closed} closed"
             ),
             INDENT,
         ),
@@ -568,7 +570,7 @@ fn web_lines(stats: &WebStats) -> [String; 3] {
             stats.dropped
         ),
         format!(
-            "refused     {} tokens, {} requests, {} late, {} too many",
+            "refused     {} invalid tokens, {} bad requests, {} timeouts, {} over the limit",
             stats.denied,
             stats.refused,
             stats.late,

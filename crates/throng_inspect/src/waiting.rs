@@ -6,33 +6,33 @@ use throng::matchmaking::WaitReason;
 #[must_use]
 pub fn wait_sentence(reason: WaitReason, tick_s: f64) -> String {
     let opens = |ticks: u64| match ticks {
-        0 => "it has no limits any more".to_owned(),
-        _ => format!("its limits are gone in {:.0} s", ticks as f64 * tick_s),
+        0 => "all limits lifted".to_owned(),
+        _ => format!("limits lifted in {:.0} s", ticks as f64 * tick_s),
     };
     match reason {
         WaitReason::TooFewPlayers { waiting, needed } => {
-            format!("{waiting} players wait, a match takes {needed}")
+            format!("{waiting} players queued, a match needs {needed}")
         }
         WaitReason::SizesDoNotFit => {
-            "the sizes of the parties that wait make no two full groups with it".into()
+            "waiting party sizes cannot form two full groups with this party".into()
         }
-        WaitReason::OutsideRegions => "too few parties share a region with it".into(),
+        WaitReason::OutsideRegions => "too few parties in its regions".into(),
         WaitReason::OutsideLevels {
             band,
             opens_in_ticks,
         } => format!(
-            "too few are within {band} levels of it; {}",
+            "too few parties within {band} levels; {}",
             opens(opens_in_ticks)
         ),
         WaitReason::OutsideWindow {
             window,
             opens_in_ticks,
         } => format!(
-            "too few are within {window} points of its skill; {}",
+            "too few parties within {window} points of its skill; {}",
             opens(opens_in_ticks)
         ),
         WaitReason::WishesDisagree { opens_in_ticks } => format!(
-            "those it could meet avoid each other, have just met, or lack a role; {}",
+            "candidates excluded by avoid lists, recent matches or missing roles; {}",
             opens(opens_in_ticks)
         ),
         WaitReason::PowerGap {
@@ -40,16 +40,16 @@ pub fn wait_sentence(reason: WaitReason, tick_s: f64) -> String {
             limit,
             opens_in_ticks,
         } => format!(
-            "the match it could have is uneven by {gap} power, {limit} may be; {}",
+            "possible match has a power gap of {gap}, limit {limit}; {}",
             opens(opens_in_ticks)
         ),
         WaitReason::InRoom { players, missing } => {
-            format!("its room has {players} players and lacks {missing}")
+            format!("its room has {players} players, {missing} missing")
         }
         WaitReason::Proposed { missing, .. } => {
-            format!("its match is found, {missing} players have not accepted yet")
+            format!("match proposed, {missing} players have not accepted yet")
         }
-        WaitReason::NextHeartbeat => "it has a match, which the next heartbeat may make".into(),
+        WaitReason::NextHeartbeat => "a match is possible at the next heartbeat".into(),
     }
 }
 
@@ -66,9 +66,9 @@ mod tests {
         let told = wait_sentence(outside(240), 0.05);
         assert_eq!(
             told,
-            "too few are within 150 points of its skill; its limits are gone in 12 s"
+            "too few parties within 150 points of its skill; limits lifted in 12 s"
         );
         let told = wait_sentence(outside(0), 0.05);
-        assert!(told.ends_with("it has no limits any more"), "{told}");
+        assert!(told.ends_with("all limits lifted"), "{told}");
     }
 }

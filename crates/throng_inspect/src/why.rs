@@ -174,42 +174,43 @@ impl SightReason {
     #[must_use]
     pub fn sentence(self, class: KindClass) -> String {
         match self {
-            Self::Absent => "one of them is not in this scene any more".into(),
-            Self::NoViewer => "it keeps no view list".into(),
+            Self::Absent => "one of them is no longer in this scene".into(),
+            Self::NoViewer => "it is not a viewer".into(),
             Self::Itself => "it is the same object".into(),
-            Self::Seen { is_shown: true, .. } => "it is shown to this viewer by name".into(),
+            Self::Seen { is_shown: true, .. } => "shown by an exception".into(),
             Self::Seen {
                 class,
                 is_own_ranking: true,
                 ..
-            } => format!("it is in the list, with class {class} of the scene's own ranking"),
-            Self::Seen { class, .. } => format!(
-                "it is in the list, with class {class} ({})",
-                of_class(class)
-            ),
-            Self::NoTarget => "it is no object that can be seen".into(),
-            Self::Excepted => "it is hidden from this viewer by name".into(),
-            Self::Hidden => "it hides from everybody".into(),
-            Self::Layers => "they share no layer".into(),
-            Self::Rules => "the scene's rules do not allow it".into(),
-            Self::OneSided => "sight is mutual here, and the other may not see it".into(),
+            } => format!("in view, with class {class} of the scene's custom ranking"),
+            Self::Seen { class, .. } => {
+                format!("in view, with class {class} ({})", of_class(class))
+            }
+            Self::NoTarget => "it is not viewable".into(),
+            Self::Excepted => "hidden by an exception".into(),
+            Self::Hidden => "it is hidden from all viewers".into(),
+            Self::Layers => "they have no common layer".into(),
+            Self::Rules => "the scene's view rules do not allow it".into(),
+            Self::OneSided => "sight is mutual here, and the other cannot see this one".into(),
             Self::Far {
                 cells,
                 cells_max: 1,
             } => {
-                format!("it is {cells} cells away; one is near enough")
+                format!("it is {cells} cells away; the view range is one cell")
             }
             Self::Far { cells, cells_max } => {
-                format!("it is {cells} cells away; its kind is seen about {cells_max} away")
+                format!("it is {cells} cells away; the view range of its kind is about {cells_max}")
             }
             Self::Cap { found, cap } => format!(
-                "the list is full: {found} of {cap} {}, none of whom it goes before",
+                "view cap reached ({found} of {cap} {}), and no member has a lower priority",
                 listed(class)
             ),
             Self::OtherCap { found, cap } => {
-                format!("sight is mutual here, and the other's list is full: {found} of {cap}")
+                format!(
+                    "sight is mutual here, and the view cap of the other is reached: {found} of {cap}"
+                )
             }
-            Self::Waits => "there is room for it; the viewer waits for its turn to look".into(),
+            Self::Waits => "free slot; the viewer is queued for a scan".into(),
         }
     }
 }
@@ -218,12 +219,12 @@ impl SightReason {
 const fn of_class(class: u8) -> &'static str {
     match class {
         0 => "scenery",
-        1 => "a stranger",
-        2 => "its team",
-        3 => "its guild",
-        4 => "its party",
-        5 => "who attacks it",
-        6 => "its own, or whom it targets",
+        1 => "unrelated",
+        2 => "same team",
+        3 => "same guild",
+        4 => "same party",
+        5 => "attacker",
+        6 => "owned or targeted",
         _ => "unknown",
     }
 }

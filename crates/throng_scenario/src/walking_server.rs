@@ -1,7 +1,7 @@
-//! A server in which everybody walks, to measure replication with: `cargo bench` and `throng bench sync` use the same one.
+//! The load for benchmarks of replication, shared by `cargo bench` and `throng bench sync`.
 //!
-//! Everybody walks as in the [workload of views](throng_aoi::workload), at a walking pace, in cells of 50 m, and sees at most
-//! a hundred; of them the first ones are clients. There is no map, no path and no input: what runs is views and replication.
+//! All objects walk as in the [workload of views](throng_aoi::workload), in cells of 50 m, and see at most 100 others. The first of them are
+//! clients. There is no map, path or input: only views and replication run.
 
 use std::time::Duration;
 

@@ -80,8 +80,8 @@ pub enum ViewError {
     },
     /// The two are in different scenes.
     #[error(
-        "viewer and object are in different scenes: scene {} has viewer {}, object {} is in scene {}",
-        viewer.scene.0, viewer.id, object.id, object.scene.0
+        "viewer {} of scene {} and object {} of scene {} are in different scenes",
+        viewer.id, viewer.scene.0, object.id, object.scene.0
     )]
     OtherScene {
         /// Who was to be shown or hidden.

@@ -1,4 +1,4 @@
-//! What came from the store, and who comes and goes.
+//! Handles replies of the store, logins and logouts.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};

@@ -1,4 +1,4 @@
-//! The end: all is saved, and all leases are given back.
+//! Shutdown: saves all players and releases all leases.
 
 use std::time::Duration;
 

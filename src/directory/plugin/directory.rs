@@ -1,4 +1,4 @@
-//! The directory's resource.
+//! The resource [`Directory`].
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};

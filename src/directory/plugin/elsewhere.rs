@@ -1,4 +1,4 @@
-//! What is known of players elsewhere, between the cache, the store, other servers and whoever asks.
+//! Players on other servers: requests between the cache, the store and the other servers.
 
 use std::sync::Arc;
 

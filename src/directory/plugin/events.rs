@@ -1,4 +1,4 @@
-//! What the ledger tells, told to the game.
+//! Writes the events of the ledger as messages for the game.
 
 use bevy_ecs::prelude::*;
 use throng_store::{DirectoryError, LedgerEvent};

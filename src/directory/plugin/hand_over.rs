@@ -1,4 +1,4 @@
-//! What a tick saves.
+//! Hands the saves of a tick to the store thread.
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};

@@ -1,4 +1,4 @@
-//! Look-ups: of who is here from its components, of others from the cache and the store.
+//! Lookups: players on this server from their components, others from the cache and the store.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the directory tells, and what it is asked for.
+//! Messages of the directory: requests and facts.
 
 use bevy_ecs::prelude::*;
 use throng_store::{DirectoryError, KnownPlayer, PlayerRecord};

@@ -1,4 +1,4 @@
-//! What of the directory may be set.
+//! Settings of the directory.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What the directory counts.
+//! Counters of the directory.
 
 use bevy_ecs::prelude::*;
 

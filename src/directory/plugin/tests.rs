@@ -1,4 +1,4 @@
-//! Players that log in, change and go, with a store that does what it should, and with one that does not.
+//! Players that log in, change and log out, with a store that works and with one that fails.
 
 mod outage;
 mod peers;

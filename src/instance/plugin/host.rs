@@ -1,4 +1,4 @@
-//! What an embedder supplies: scenes for matches, and ways in and home.
+//! The interface for games: scenes for matches, positions to move players to and back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

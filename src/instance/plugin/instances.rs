@@ -1,4 +1,4 @@
-//! The instances that run: who has a seat in which, and what is missing.
+//! The running instances: seats and missing players.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

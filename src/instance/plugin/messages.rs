@@ -1,4 +1,4 @@
-//! What instances are asked for, and what they tell.
+//! Messages of instances: requests and facts.
 
 use bevy_ecs::prelude::*;
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! A tick of the instances: who joins, which end, which open, who is gone or back, and who is asked for.
+//! A tick of the instances: players join, instances end and open, players leave and return, backfill is requested.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The plugin: messages in, facts out.
+//! The plugin: requests in, messages out.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

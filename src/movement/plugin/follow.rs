@@ -1,4 +1,4 @@
-//! Objects that are where another is: a spectator's view on a player, a rider on a mount.
+//! Objects at the position of another object: spectators, riders on a mount.
 
 use bevy_ecs::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What makes an object one that moves.
+//! Components of objects that move.
 
 use bevy_ecs::prelude::*;
 

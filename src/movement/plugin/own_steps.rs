@@ -1,4 +1,4 @@
-//! Which changes of positions are movement's own: those need no second look.
+//! Distinguishes movement's own changes of positions, which need no check, from other changes.
 
 use bevy_ecs::change_detection::Tick;
 use bevy_ecs::prelude::*;

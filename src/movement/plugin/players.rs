@@ -1,11 +1,11 @@
-//! Players' moves: checked and applied, and rest for who sends none.
+//! Validates and applies players' moves, and stops players that send none.
 //!
 //! ```text
-//! MoveInput ─▶ those of an entity in a chain ─▶ rows of tables, in pieces, side by side ─▶ MoveRefused, in the order they came
-//!              └ where few came: one by one, looked up by entity
+//! MoveInput ─▶ grouped by entity ─▶ table rows, in chunks, in parallel ─▶ MoveRefused, in input order
+//!              └ if there are few: one by one, looked up by entity
 //! ```
-//! Invariant: a player's inputs are applied in the order in which they came; none depends on another's.
-//! Cost: a look at each object's place in the list of chains, and a check a move.
+//! Invariant: the inputs of a player are applied in their order. No input depends on those of another player.
+//! Cost: one check per object for pending inputs, and one validation per move.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::ContiguousQueryData;

@@ -1,10 +1,10 @@
-//! Whoever stands on a blocked tile is put on a free one.
+//! Moves objects off blocked tiles.
 //!
 //! ```text
-//! MapEdited ──▶ everybody in the rectangle ┬▶ on a blocked tile? ─▶ the nearest free one, a new way
-//! Position, put by others than movement ───┘
+//! MapEdited ──▶ objects in the rectangle ┬▶ on a blocked tile? ─▶ moved to the nearest free tile, new path
+//! Position changed by other modules ─────┘
 //! ```
-//! Cost: a look at when each object changed, and a bit of the map for those that others have put somewhere.
+//! Cost: one change tick per object, and one map bit for each position that another module changed.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemState;

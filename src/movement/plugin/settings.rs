@@ -1,4 +1,4 @@
-//! How strictly players' moves are checked, and how much work walkers may make.
+//! Settings of movement: how strict the validation is, and how much work walkers may cause.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What movement has done.
+//! Counters of movement.
 
 use bevy_ecs::prelude::*;
 

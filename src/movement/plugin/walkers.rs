@@ -1,10 +1,10 @@
-//! Walkers follow their paths.
+//! Moves walkers along their paths.
 //!
 //! ```text
-//! rows of tables, in pieces, side by side ─▶ Position, Velocity, Heading, Path ─▶ who has arrived or is blocked, by key
+//! table rows, in chunks, in parallel ─▶ Position, Velocity, Heading, Path ─▶ arrived and blocked walkers, sorted by key
 //! ```
-//! Invariant: none is in another's way, so that the order of the rows does not show but in what is told, which is sorted.
-//! Cost: a few bits of the map a walker; lines of sight at waypoints.
+//! Invariant: walkers do not affect each other, so the order of rows shows only in the messages, and these are sorted.
+//! Cost: a few map bits per walker; line-of-sight tests at waypoints.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::query::ContiguousQueryData;

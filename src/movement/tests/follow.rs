@@ -1,4 +1,4 @@
-//! Who follows another is where that is.
+//! An object that follows another one has its position.
 
 use super::*;
 use crate::sim::state_hash;

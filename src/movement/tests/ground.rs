@@ -1,4 +1,4 @@
-//! The ground of a scene has its tiles where the scene's map has them.
+//! The ground of a scene has the tiles of the scene's map.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A million inputs of clients that try whatever there is: none gains more than the stated allowance, nor a place behind a wall.
+//! A million inputs of cheating clients: none moves farther than the allowance, or behind a wall.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

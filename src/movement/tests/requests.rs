@@ -1,4 +1,4 @@
-//! Requests through an app: answered, replaced, cancelled, renewed, and the same with any number of workers.
+//! Path requests in an app: answered, replaced, cancelled and renewed, with equal results for any number of workers.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Requests of any length: sliced over ticks, exact when answered, and the same with any number of workers.
+//! Long searches: sliced over ticks, exact, and equal for any number of workers.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

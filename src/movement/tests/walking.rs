@@ -1,4 +1,4 @@
-//! Walkers and edits.
+//! Walkers and map edits.
 
 use bevy_tasks::{ComputeTaskPool, TaskPool};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Bodies wider than a tile.
+//! Objects wider than a tile.
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;

@@ -1,4 +1,5 @@
-//! What a client may speak of: itself, what it controls, and what it sees. The one place at which that is decided.
+//! Which objects a client may name in its messages: itself, the object that it controls, and objects that it sees. All such checks are
+//! here.
 
 use bevy_ecs::prelude::*;
 

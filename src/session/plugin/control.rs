@@ -1,4 +1,4 @@
-//! Who controls which object.
+//! Which client controls which object.
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;

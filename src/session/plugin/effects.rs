@@ -1,4 +1,4 @@
-//! What becomes of sessions, told to everybody.
+//! Writes the effects of session changes as messages.
 
 use bevy_ecs::prelude::*;
 

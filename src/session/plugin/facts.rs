@@ -1,4 +1,4 @@
-//! What sessions tell: facts for everybody else to react to.
+//! Messages about sessions, for other modules and games.
 
 use bevy_ecs::prelude::*;
 

@@ -1,7 +1,7 @@
-//! `Ingest`: what came in since the last tick, within a budget.
+//! `Ingest`: handles what arrived since the last tick, within a budget.
 //!
 //! ```text
-//! new connections ─▶ answers of the hook ─▶ messages, one of each client in turn ─▶ ended connections, floods ─▶ deadlines, the line
+//! new connections ─▶ authentication replies ─▶ messages, one per client in turn ─▶ ended connections, floods ─▶ deadlines, login queue
 //! ```
 
 use bevy_ecs::message::MessageCursor;

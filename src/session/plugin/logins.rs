@@ -1,4 +1,4 @@
-//! Who clients say they are, and what the hook says.
+//! Logins and the replies of the authentication hook.
 
 use bevy_ecs::prelude::*;
 

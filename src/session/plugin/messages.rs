@@ -1,4 +1,4 @@
-//! What clients send: heard in batches, in order.
+//! Handles client messages in batches, in order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The limits of sessions, and what is counted of them.
+//! Settings and counters of sessions.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};

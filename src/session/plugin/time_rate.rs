@@ -1,4 +1,4 @@
-//! Clients are told how fast simulated time passes.
+//! Notifies clients of the rate of simulated time.
 
 use bevy_ecs::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What clients are told about their sessions in the course of a tick.
+//! Session notices to clients within a tick.
 
 use bevy_ecs::prelude::*;
 

@@ -1,7 +1,7 @@
-//! A client whose connection is lost, and that comes back over another one.
+//! A client whose connection is lost, and that may reconnect.
 //!
-//! Its lines go on being made, from which follows what it has to be told; they are kept and not sent. When it is back it is told
-//! either what it missed, or everything anew and those announcements that it missed, whichever is smaller.
+//! The server continues to assemble its updates, which determines what it has to receive, and stores them instead of sending them. On
+//! return the client receives either what it missed, or a full state and the announcements that it missed, whichever is smaller.
 
 use super::{ClientState, MOTION_BYTES, SNAPSHOT_BYTES};
 use crate::outbox::BatchPart;

@@ -1,4 +1,4 @@
-//! A client's state as words, for a hash.
+//! A client's state as words, for the state hash.
 
 use super::ClientState;
 

@@ -1,4 +1,4 @@
-//! Motions of the objects that a client knows, as far as its budget goes.
+//! Motions of the objects that a client knows, within its budget.
 
 use std::cmp::Reverse;
 

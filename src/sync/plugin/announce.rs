@@ -1,4 +1,4 @@
-//! What the game announces, to whom, and how many it reached.
+//! Announcements of the game, their receivers, and how many were reached.
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;

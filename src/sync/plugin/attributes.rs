@@ -1,4 +1,4 @@
-//! Registered attributes: who learns them, when, and how they are written.
+//! Registered attributes: audience, cadence and encoding.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Audiences: who learns an attribute. This is the one place where it is said what a client is to an object.
+//! Audiences: which clients receive an attribute. The relation of a client to an object is defined only here.
 
 use std::fmt;
 

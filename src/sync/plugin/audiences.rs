@@ -1,4 +1,4 @@
-//! Audiences of an embedder's own: how they are registered, and how clients follow what objects are in them.
+//! Custom audiences: registration, and updates of their members.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The clients that replication has to do with: who is new, who is gone, and what each controls.
+//! The clients of replication: new ones, closed ones, and the object that each controls.
 //!
-//! Sessions are many and large, so they are looked at once a tick, and twice where others came or went; what replication needs of them is a
-//! short *seat* each.
+//! Sessions are many and large, so they are read once per tick, and twice if clients connected or left. What replication needs of a session
+//! is stored in a short *seat*.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Dirty masks become messages.
+//! Encodes the attributes in the dirty masks as messages.
 
 use bevy_ecs::prelude::*;
 use smallvec::SmallVec;

@@ -1,7 +1,7 @@
-//! A client's mirror beside the server.
+//! Compares a client's mirror with the server.
 //!
-//! What a client may know is derived here anew from the components of the world and from what was said of each attribute when
-//! it was registered, and not from replication's own records: a fault there would be one here.
+//! What a client may know is derived from the components of the world and from the registration of attributes, not from the records of
+//! replication, which may contain the very error.
 
 use bevy_ecs::prelude::*;
 

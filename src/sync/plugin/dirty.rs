@@ -1,4 +1,4 @@
-//! Every object's place in the masks.
+//! The slot of every object in the dirty masks.
 
 use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;

@@ -1,4 +1,4 @@
-//! Announcements are gathered, and who was reached is told.
+//! Gathers announcements and reports how many clients they reached.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Each client's line of the batch.
+//! The update of each client in the batch.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Messages that carry attributes.
+//! Encoding of messages with attributes.
 
 use super::attributes::Attributes;
 use super::sent_values::SentValues;

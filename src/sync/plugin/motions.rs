@@ -1,4 +1,4 @@
-//! How objects move, as clients reckon it.
+//! Motion bases of objects.
 
 use std::collections::BTreeMap;
 

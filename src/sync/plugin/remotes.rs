@@ -1,4 +1,4 @@
-//! Who belongs to whom, and what follows from it for those who do not see each other.
+//! Affiliations, and the objects that clients receive without seeing them.
 
 use bevy_ecs::prelude::*;
 

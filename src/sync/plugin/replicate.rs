@@ -1,4 +1,4 @@
-//! Components become attributes.
+//! Registers components as attributes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What replication keeps from tick to tick.
+//! State of replication between ticks.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,12 @@
-//! What changed of objects, for whoever stores it.
+//! Changes of objects, for a store.
 //!
 //! ```text
-//! collect ─▶ a mask an object ─ every so many ticks, phased ─▶ SaveRequest ─▶ the store
-//!                  ▲                                                            │
-//!                  └────────────────────── SaveFailed ◀─────────────────────────┘
+//! collect ─▶ a mask per object ─ every few ticks, in phases ─▶ SaveRequest ─▶ the store
+//!                  ▲                                                             │
+//!                  └────────────────────── SaveFailed ◀──────────────────────────┘
 //! ```
-//! A request carries values, so that it outlives its object: one that goes away asks to be stored at once. What a store
-//! could not take comes back as [`SaveFailed`] and is asked for again, with what is newest by then.
+//! A request contains values, so it can outlive its object: a despawned object is saved at once. Values that the store did not save come
+//! back as [`SaveFailed`] and are requested again, with the newest values.
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;

@@ -1,4 +1,4 @@
-//! What a store is asked to keep of an object.
+//! Requests to save an object.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;

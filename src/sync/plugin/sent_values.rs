@@ -1,4 +1,4 @@
-//! What clients hold of an object.
+//! The values of an object that clients have.
 
 use bevy_ecs::prelude::*;
 use smallvec::SmallVec;

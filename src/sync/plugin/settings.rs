@@ -1,4 +1,4 @@
-//! What of replication may be set.
+//! Settings of replication.
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};

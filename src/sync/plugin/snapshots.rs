@@ -1,4 +1,4 @@
-//! What is told in full of objects that somebody comes to know.
+//! Snapshots of objects that a client starts to know.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What replication counts.
+//! Counters of replication.
 
 use bevy_ecs::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Whole servers whose mirrors must follow whatever happens.
+//! Whole servers whose mirrors must be equal to them.
 
 mod announces;
 mod audiences;
@@ -295,7 +295,7 @@ fn number_of_a_named_attribute_is_stable() {
 }
 
 #[test]
-#[should_panic(expected = "Unnumbered` is not replicated: attribute `max_stamina`: another")]
+#[should_panic(expected = "Unnumbered` is not replicated: attribute `max_stamina`: name or number")]
 fn replicating_a_component_twice_panics_at_startup() {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, SyncPlugin));

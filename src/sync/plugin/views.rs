@@ -1,4 +1,4 @@
-//! What each client sees, and so is told of.
+//! What each client sees, and so receives.
 
 use std::collections::BTreeMap;
 

@@ -268,7 +268,7 @@ impl Run {
         let (pace, page) = PagedPace::open(playing.server().world_mut(), address, tick_hz)?;
         if !quiet {
             // That nobody reads it is no error.
-            let told = format!("look at it on http://{page}/, where it waits to go on");
+            let told = format!("inspect page: http://{page}/, paused");
             let _ = writeln!(io::stderr(), "{told}");
         }
         Ok(Some(pace))

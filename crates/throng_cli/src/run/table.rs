@@ -59,13 +59,13 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     let objects = &report.objects;
     writeln!(
         to,
-        "objects     {} players, {} NPCs, {} others; {} at most",
+        "objects     {} players, {} NPCs, {} others; peak {}",
         objects.players, objects.npcs, objects.other, objects.peak
     )?;
     let clients = &report.clients;
     writeln!(
         to,
-        "clients     {} now, {} with a mirror; {} logins, {} logouts, {} refused",
+        "clients     {} connected, {} mirrored; {} logins, {} logouts, {} refused",
         clients.now, clients.mirrors, clients.logins, clients.logouts, clients.refused
     )?;
     write_sessions(to, &report.sessions)?;
@@ -76,7 +76,7 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
     let views = &report.views;
     writeln!(
         to,
-        "views       {} links, {} enters, {} evictions; longest list {} (cap {})",
+        "views       {} links, {} enters, {} evictions; longest view list {} (cap {})",
         views.links, views.enters, views.evictions, views.max_list, views.cap
     )?;
     write_systems(to, report)?;
@@ -89,31 +89,31 @@ fn write_table(to: &mut impl Write, report: &Report) -> io::Result<()> {
 fn write_paths(to: &mut impl Write, paths: &PathFigures, builds: &BuildFigures) -> io::Result<()> {
     writeln!(
         to,
-        "paths       {} found of {}, {} unreachable, {} capped; {:.0} µs, p99 {:.0} µs",
+        "paths       {} of {} found, {} unreachable, {} capped; mean {:.0} µs, p99 {:.0} µs",
         paths.found, paths.requested, paths.unreachable, paths.capped, paths.mean_us, paths.p99_us
     )?;
     if paths.blocked > 0 {
         writeln!(
             to,
-            "            {} blocked: {} at their start, {} at their goal",
+            "            {} blocked ({} start, {} goal)",
             paths.blocked, paths.blocked_at_start, paths.blocked_at_goal
         )?;
     }
     if paths.out_of_bounds > 0 {
         writeln!(
             to,
-            "            {} out of bounds, {} of them where there is no map",
+            "            {} out of bounds ({} in a scene without a map)",
             paths.out_of_bounds, paths.without_map
         )?;
     }
     if builds.adopted > 0 {
         let late = match builds.late {
             0 => String::new(),
-            late => format!("; {late} late, by {} ticks", builds.late_ticks),
+            late => format!("; {late} overdue by {} ticks in total", builds.late_ticks),
         };
         writeln!(
             to,
-            "            {} build{} of maps, {:.0} ms waited for between ticks{late}",
+            "            {} map build{}, {:.0} ms waiting between ticks{late}",
             builds.adopted,
             if builds.adopted == 1 { "" } else { "s" },
             builds.waited_ms
@@ -136,12 +136,12 @@ fn write_sessions(to: &mut impl Write, sessions: &SessionFigures) -> io::Result<
     }
     writeln!(
         to,
-        "sessions    {} links lost, {} resumed; {} kicked, {} banned, {} replaced",
+        "sessions    {} disconnected, {} resumed; {} kicked, {} banned, {} replaced",
         sessions.links_lost, sessions.resumed, ended.kicked, ended.banned, ended.replaced
     )?;
     writeln!(
         to,
-        "            {} idle, {} drained; at most {} in line, {} let in a tick",
+        "            {} idle, {} shut down; login queue peak {}, at most {} logins per tick",
         ended.idle, ended.drained, sessions.max_in_line, sessions.max_admitted
     )
 }
@@ -150,12 +150,12 @@ fn write_sessions(to: &mut impl Write, sessions: &SessionFigures) -> io::Result<
 fn write_directory(to: &mut impl Write, directory: &DirectoryFigures) -> io::Result<()> {
     writeln!(
         to,
-        "directory   {} players saved in {} transactions; {} unsaved, at most {}",
+        "store       {} players saved in {} transactions; {} unsaved (peak {})",
         directory.saves, directory.transactions, directory.unsaved, directory.max_unsaved
     )?;
     writeln!(
         to,
-        "            {} loaded, {} leases held, {} lost, {} ran out; {} logins refused",
+        "            {} loaded; leases: {} held, {} lost, {} expired; {} logins refused",
         directory.loads,
         directory.leases,
         directory.leases_lost,
@@ -165,16 +165,12 @@ fn write_directory(to: &mut impl Write, directory: &DirectoryFigures) -> io::Res
     if directory.look_ups > 0 {
         writeln!(
             to,
-            "            {} looks at players elsewhere, {} answered at once, {} failed",
+            "            {} lookups on other servers, {} cache hits, {} failed",
             directory.look_ups, directory.look_up_hits, directory.look_up_failures
         )?;
     }
     if directory.store_failures > 0 {
-        writeln!(
-            to,
-            "            the store failed {} times",
-            directory.store_failures
-        )?;
+        writeln!(to, "            {} store errors", directory.store_failures)?;
     }
     Ok(())
 }
@@ -184,7 +180,7 @@ fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
     let sync = &report.sync;
     writeln!(
         to,
-        "sync        {} packets, {}; {:.1} kB/s a client",
+        "sync        {} packets, {}; {:.1} kB/s per client",
         sync.packets,
         bytes(sync.bytes),
         sync.bytes_per_client_s / 1e3
@@ -196,13 +192,13 @@ fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
     )?;
     writeln!(
         to,
-        "            {} unseen (parties, scene), {} announcements",
+        "            {} updates of unseen objects, {} announcements",
         sync.remotes, sync.announces
     )?;
     if sync.attributes_clamped > 0 {
         writeln!(
             to,
-            "            {} values did not fit their encoding, and were clamped",
+            "            {} values clamped: outside the range of their encoding",
             sync.attributes_clamped
         )?;
     }
@@ -210,7 +206,7 @@ fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
     if matches.queued > 0 {
         writeln!(
             to,
-            "matches     {} of {} parties, {} wait; gap {:.0}, spread {:.0}, wait {:.1} s",
+            "matches     {} from {} parties, {} queued; gap {:.0}, spread {:.0}, wait {:.1} s",
             matches.matches,
             matches.queued,
             matches.waiting,
@@ -222,11 +218,11 @@ fn write_systems(to: &mut impl Write, report: &Report) -> io::Result<()> {
     let inbox = &report.inbox;
     writeln!(
         to,
-        "inbox       {} received, {} refused; {} waited at most, {:.0} ms",
+        "inbox       {} received, {} refused; peak backlog {}, longest wait {:.0} ms",
         inbox.received, inbox.refused, inbox.max_backlog, inbox.max_lag_ms
     )?;
     if let Some(peak) = report.memory.peak_rss_bytes {
-        writeln!(to, "memory      {} at most", bytes(peak))?;
+        writeln!(to, "memory      peak {}", bytes(peak))?;
     }
     Ok(())
 }
@@ -325,7 +321,7 @@ fn idle_lines(report: &Report) -> Vec<String> {
 }
 
 pub(super) fn interrupted_line(tick: u64, all_ticks: u64) -> String {
-    format!("interrupted after tick {tick} of {all_ticks}: nothing was judged")
+    format!("interrupted after tick {tick} of {all_ticks}: expectations not checked")
 }
 
 /// What is broken, for who wants to know nothing else.

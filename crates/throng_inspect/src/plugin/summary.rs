@@ -181,25 +181,25 @@ fn queues(world: &World) -> Vec<Value> {
     let mut queues = Vec::new();
     let mut push = |name: &str, waiting: u64| queues.push(json!([name, waiting]));
     if let Some(inbox) = world.get_resource::<Inbox>() {
-        push("messages of clients", inbox.backlog() as u64);
+        push("client messages", inbox.backlog() as u64);
     }
     if let Some(sessions) = world.get_resource::<Sessions>() {
-        push("players in line", sessions.queued() as u64);
+        push("login queue", sessions.queued() as u64);
     }
     if let Some(nav) = world.get_resource::<NavStats>() {
         push("paths", nav.waiting);
     }
     if let Some(aoi) = world.get_resource::<AoiStats>() {
-        push("viewers' looks", aoi.queued);
+        push("view scans", aoi.queued);
     }
     if let Some(sync) = world.get_resource::<SyncStats>() {
-        push("objects to be told", sync.waiting);
+        push("pending snapshots", sync.waiting);
     }
     if let Some(directory) = world
         .get_resource::<Directory>()
         .filter(|directory| directory.has_store())
     {
-        push("players to be saved", directory.unsaved() as u64);
+        push("unsaved players", directory.unsaved() as u64);
     }
     queues
 }

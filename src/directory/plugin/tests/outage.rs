@@ -1,5 +1,5 @@
-//! A store that is away for longer than a lease, and leases that another server takes: players are logged out with the reason, and
-//! whatever of the game reacts to that finds the directory in the world.
+//! A store that is unreachable for longer than a lease, and leases that another server takes over: players are logged out with the
+//! reason, and game code that reacts to it can access the directory.
 
 use super::*;
 use crate::session::{LoggedOut, LogoutReason};

@@ -1,5 +1,4 @@
-//! Servers of one store, stepped in turn, that show each other's players, with messages that are lost, doubled, late and out of
-//! order.
+//! Servers of one store that show each other's players, with notifications that are lost, duplicated, delayed and reordered.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Lost links, tokens, the line, scenes to load, and the end.
+//! Lost connections, tokens, the login queue, scenes to load, and the end of sessions.
 
 use super::*;
 use crate::session::SessionState;

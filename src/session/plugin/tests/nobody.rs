@@ -1,4 +1,4 @@
-//! Nobody is anybody by saying so, and who is nobody harms nobody.
+//! Unauthenticated clients become nobody's player and harm no one.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! What sessions do while ticks take too long.
+//! Sessions under overload.
 
 use super::*;
 use crate::inbox::ClientQuota;

@@ -1,4 +1,4 @@
-//! What clients may not say is refused and counted, and nothing changes.
+//! Messages that a client may not send are refused and counted, and change nothing.
 
 use super::*;
 use crate::aoi::{AoiPlugin, ViewCaps, Viewable, Viewer};

@@ -1,4 +1,4 @@
-//! Coming back: under which numbers and tokens, how many at once, and what is marked meanwhile.
+//! Resumed sessions: ids and tokens, limits, and markers on the object.
 
 use super::life::{connect_as_is, controls, log_in, lose, settings, state, token};
 use super::*;

@@ -1,4 +1,4 @@
-//! One-shot events reach whom they concern.
+//! Announcements reach the clients concerned.
 
 use super::*;
 use crate::wire::Channel;

@@ -1,4 +1,4 @@
-//! Who learns what: each client holds what its audiences are told, and nothing else.
+//! Each client receives the attributes of its audiences, and no others.
 
 use super::*;
 use crate::sim::state_hash;

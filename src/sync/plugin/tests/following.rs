@@ -1,4 +1,4 @@
-//! Mirrors follow whatever happens, drawn at random.
+//! Mirrors follow random changes.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Who comes to know whom, when, and what it costs.
+//! Which client knows which object, when, and at what cost.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What clients are told of those whom they do not see.
+//! Unseen objects that clients receive.
 
 use super::*;
 use crate::wire::RemoteId;

@@ -1,4 +1,4 @@
-//! Components that are removed, and so attributes that are no more.
+//! Removed components, and so removed attributes.
 
 use bevy_ecs::message::Messages;
 

@@ -1,4 +1,4 @@
-//! Who comes back after its connection was lost, beside one that was never away.
+//! A client that reconnects, compared with one that was never disconnected.
 
 use proptest::prelude::*;
 

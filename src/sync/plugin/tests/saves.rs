@@ -1,4 +1,4 @@
-//! What a store is asked to keep.
+//! Requests to save objects.
 
 use bevy_ecs::message::Messages;
 use proptest::prelude::*;
