@@ -47,7 +47,7 @@ use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AoiPlugin;
 
-crate::sim_plugin!(AoiPlugin, WorldPlugin);
+crate::sim::sim_plugin!(AoiPlugin, WorldPlugin);
 
 impl AoiPlugin {
     fn add_to(app: &mut App) {

@@ -60,7 +60,7 @@ pub enum DirectorySystems {
     HandOver,
 }
 
-crate::sim_plugin!(DirectoryPlugin, (SessionPlugin, SyncPlugin));
+crate::sim::sim_plugin!(DirectoryPlugin, (SessionPlugin, SyncPlugin));
 
 impl DirectoryPlugin {
     fn add_to(app: &mut App) {

@@ -35,7 +35,7 @@ use crate::world::WorldPlugin;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InstancePlugin;
 
-crate::sim_plugin!(InstancePlugin, (WorldPlugin, MatchmakingPlugin));
+crate::sim::sim_plugin!(InstancePlugin, (WorldPlugin, MatchmakingPlugin));
 
 impl InstancePlugin {
     fn add_to(app: &mut App) {

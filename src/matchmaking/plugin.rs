@@ -52,7 +52,7 @@ use crate::world::Players;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchmakingPlugin;
 
-crate::sim_plugin!(MatchmakingPlugin, ());
+crate::sim::sim_plugin!(MatchmakingPlugin, ());
 
 impl MatchmakingPlugin {
     fn add_to(app: &mut App) {

@@ -42,7 +42,7 @@ use crate::world::{Npc, ObjectHashAppExt, Player};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MovementPlugin;
 
-crate::sim_plugin!(MovementPlugin, NavPlugin);
+crate::sim::sim_plugin!(MovementPlugin, NavPlugin);
 
 impl MovementPlugin {
     fn add_to(app: &mut App) {

@@ -70,7 +70,7 @@ pub use stats::{MapBuildStats, NavStats, SearchTimes};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NavPlugin;
 
-crate::sim_plugin!(NavPlugin, MapPlugin);
+crate::sim::sim_plugin!(NavPlugin, MapPlugin);
 
 impl NavPlugin {
     fn add_to(app: &mut App) {

@@ -45,7 +45,7 @@ use crate::world::{Object, WorldPlugin};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionPlugin;
 
-crate::sim_plugin!(SessionPlugin, (WorldPlugin, InboxPlugin));
+crate::sim::sim_plugin!(SessionPlugin, (WorldPlugin, InboxPlugin));
 
 impl SessionPlugin {
     fn add_to(app: &mut App) {

@@ -79,7 +79,7 @@ use crate::world::{Object, Scene};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncPlugin;
 
-crate::sim_plugin!(SyncPlugin, (AoiPlugin, SessionPlugin, OutboxPlugin));
+crate::sim::sim_plugin!(SyncPlugin, (AoiPlugin, SessionPlugin, OutboxPlugin));
 
 impl SyncPlugin {
     fn add_to(app: &mut App) {

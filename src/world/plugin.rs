@@ -22,7 +22,7 @@ use crate::sim::{HashAppExt, SimSystems, WorkAppExt};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorldPlugin;
 
-crate::sim_plugin!(WorldPlugin, ());
+crate::sim::sim_plugin!(WorldPlugin, ());
 
 impl WorldPlugin {
     fn add_to(app: &mut App) {
