@@ -47,7 +47,7 @@ use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AoiPlugin;
 
-crate::sim_plugin!(AoiPlugin, WorldPlugin);
+crate::sim::sim_plugin!(AoiPlugin, WorldPlugin);
 
 impl AoiPlugin {
     fn add_to(app: &mut App) {
@@ -64,11 +64,9 @@ impl AoiPlugin {
         app.init_resource::<AoiSettings>()
             .init_resource::<AoiStats>()
             .count_component_memory::<SceneInterest>("aoi")
-            .count_message_memory::<Entered>("aoi")
-            .count_message_memory::<Left>("aoi")
+            .add_counted_message::<Entered>("aoi")
+            .add_counted_message::<Left>("aoi")
             .add_message::<PriorityChanged>()
-            .add_message::<Entered>()
-            .add_message::<Left>()
             .add_systems(
                 FixedUpdate,
                 (

@@ -60,7 +60,7 @@ pub enum DirectorySystems {
     HandOver,
 }
 
-crate::sim_plugin!(DirectoryPlugin, (SessionPlugin, SyncPlugin));
+crate::sim::sim_plugin!(DirectoryPlugin, (SessionPlugin, SyncPlugin));
 
 impl DirectoryPlugin {
     fn add_to(app: &mut App) {
@@ -73,22 +73,17 @@ impl DirectoryPlugin {
         let hand_over = hand_over::hand_over
             .in_set(DirectorySystems::HandOver)
             .ambiguous_with_all();
-        app.add_message::<LookUpRequest>()
-            .add_message::<LookUpAnswer>()
-            .count_message_memory::<LookUpRequest>("directory")
-            .count_message_memory::<LookUpAnswer>("directory");
+        app.add_counted_message::<LookUpRequest>("directory")
+            .add_counted_message::<LookUpAnswer>("directory");
         app.init_resource::<Directory>()
             .init_resource::<DirectorySettings>()
             .init_resource::<DirectoryStats>()
-            .add_message::<PlayerLoaded>()
             .add_message::<PlayerRefused>()
             .add_message::<LeaseLost>()
-            .add_message::<PlayersSaved>()
-            .add_message::<Transfer>()
             .count_memory::<Directory>("directory")
-            .count_message_memory::<PlayerLoaded>("directory")
-            .count_message_memory::<PlayersSaved>("directory")
-            .count_message_memory::<Transfer>("directory")
+            .add_counted_message::<PlayerLoaded>("directory")
+            .add_counted_message::<PlayersSaved>("directory")
+            .add_counted_message::<Transfer>("directory")
             .configure_sets(
                 FixedUpdate,
                 (

@@ -16,7 +16,7 @@ use crate::sim::{Growth, HashAppExt, WorkAppExt};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InboxPlugin;
 
-crate::sim_plugin!(InboxPlugin, ());
+crate::sim::sim_plugin!(InboxPlugin, ());
 
 impl InboxPlugin {
     fn add_to(app: &mut App) {

@@ -35,7 +35,7 @@ use crate::world::WorldPlugin;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InstancePlugin;
 
-crate::sim_plugin!(InstancePlugin, (WorldPlugin, MatchmakingPlugin));
+crate::sim::sim_plugin!(InstancePlugin, (WorldPlugin, MatchmakingPlugin));
 
 impl InstancePlugin {
     fn add_to(app: &mut App) {
@@ -47,23 +47,17 @@ impl InstancePlugin {
             .init_resource::<Instances>()
             .add_message::<EndRequest>()
             .add_message::<LeaveRequest>()
-            .add_message::<InstanceOpened>()
-            .add_message::<InstanceRefused>()
-            .add_message::<InstanceEnded>()
             .add_message::<InstanceFault>()
-            .add_message::<PlayerEntered>()
             .add_message::<PlayerLeft>()
-            .add_message::<MemberLeft>()
             .add_message::<PlayerSeatedElsewhere>()
-            .add_message::<PlayerReturned>()
             .add_message::<PartyJoined>()
             .count_memory::<Instances>("instance")
-            .count_message_memory::<PlayerEntered>("instance")
-            .count_message_memory::<PlayerReturned>("instance")
-            .count_message_memory::<MemberLeft>("instance")
-            .count_message_memory::<InstanceOpened>("instance")
-            .count_message_memory::<InstanceRefused>("instance")
-            .count_message_memory::<InstanceEnded>("instance")
+            .add_counted_message::<PlayerEntered>("instance")
+            .add_counted_message::<PlayerReturned>("instance")
+            .add_counted_message::<MemberLeft>("instance")
+            .add_counted_message::<InstanceOpened>("instance")
+            .add_counted_message::<InstanceRefused>("instance")
+            .add_counted_message::<InstanceEnded>("instance")
             .add_systems(PostStartup, play::tell_unknown_modes)
             .add_systems(
                 FixedUpdate,

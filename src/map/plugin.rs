@@ -27,7 +27,7 @@ pub(crate) fn settle_share(maps: usize) -> usize {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapPlugin;
 
-crate::sim_plugin!(MapPlugin, WorldPlugin);
+crate::sim::sim_plugin!(MapPlugin, WorldPlugin);
 
 impl MapPlugin {
     fn add_to(app: &mut App) {

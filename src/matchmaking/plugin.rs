@@ -49,7 +49,7 @@ use crate::world::Players;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchmakingPlugin;
 
-crate::sim_plugin!(MatchmakingPlugin, ());
+crate::sim::sim_plugin!(MatchmakingPlugin, ());
 
 impl MatchmakingPlugin {
     fn add_to(app: &mut App) {
@@ -63,25 +63,20 @@ impl MatchmakingPlugin {
             .add_message::<LoggedOut>()
             .add_message::<LinkLost>()
             .add_message::<Resumed>()
-            .add_message::<QueueRequest>()
             .add_message::<CancelRequest>()
             .add_message::<AnswerRequest>()
             .add_message::<WatchRequest>()
             .add_message::<BackfillRequest>()
             .add_message::<MatchFilled>()
-            .add_message::<TicketQueued>()
             .add_message::<TicketRefused>()
             .add_message::<TicketCancelled>()
-            .add_message::<TicketExpired>()
-            .add_message::<MatchProposed>()
-            .add_message::<MatchFormed>()
             .count_memory::<Matchmaker>("matchmaking")
             .count_memory::<TicketsOnHold>("matchmaking")
-            .count_message_memory::<QueueRequest>("matchmaking")
-            .count_message_memory::<TicketQueued>("matchmaking")
-            .count_message_memory::<TicketExpired>("matchmaking")
-            .count_message_memory::<MatchProposed>("matchmaking")
-            .count_message_memory::<MatchFormed>("matchmaking")
+            .add_counted_message::<QueueRequest>("matchmaking")
+            .add_counted_message::<TicketQueued>("matchmaking")
+            .add_counted_message::<TicketExpired>("matchmaking")
+            .add_counted_message::<MatchProposed>("matchmaking")
+            .add_counted_message::<MatchFormed>("matchmaking")
             .add_observer(queue_party)
             .add_observer(cancel_party)
             .add_systems(Startup, open_modes)

@@ -42,7 +42,7 @@ use crate::world::{Npc, ObjectHashAppExt, Player};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MovementPlugin;
 
-crate::sim_plugin!(MovementPlugin, NavPlugin);
+crate::sim::sim_plugin!(MovementPlugin, NavPlugin);
 
 impl MovementPlugin {
     fn add_to(app: &mut App) {
@@ -58,10 +58,8 @@ impl MovementPlugin {
         app.init_resource::<MovementSettings>()
             .init_resource::<MovementStats>()
             .init_resource::<OwnSteps>()
-            .add_message::<Arrived>()
-            .add_message::<MoveRefused>()
-            .count_message_memory::<Arrived>("movement")
-            .count_message_memory::<MoveRefused>("movement")
+            .add_counted_message::<Arrived>("movement")
+            .add_counted_message::<MoveRefused>("movement")
             .configure_sets(
                 FixedUpdate,
                 (Push, Players, Walkers, Rest, Follow)

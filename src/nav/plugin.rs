@@ -70,7 +70,7 @@ pub use stats::{MapBuildStats, NavStats, SearchTimes};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NavPlugin;
 
-crate::sim_plugin!(NavPlugin, MapPlugin);
+crate::sim::sim_plugin!(NavPlugin, MapPlugin);
 
 impl NavPlugin {
     fn add_to(app: &mut App) {
@@ -89,8 +89,7 @@ impl NavPlugin {
             })
             .count_memory::<NavStats>("nav")
             .count_component_memory::<Path>("nav")
-            .count_message_memory::<PathFound>("nav")
-            .add_message::<PathFound>()
+            .add_counted_message::<PathFound>("nav")
             .add_message::<PathFailed>()
             .add_message::<BuildCameLate>()
             .add_systems(FixedPreUpdate, finish_builds)

@@ -26,7 +26,7 @@ const RING_BYTES_MIN: usize = 2 * MESSAGE_BYTES_MAX;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OutboxPlugin;
 
-crate::sim_plugin!(OutboxPlugin, ());
+crate::sim::sim_plugin!(OutboxPlugin, ());
 
 impl OutboxPlugin {
     fn add_to(app: &mut App) {

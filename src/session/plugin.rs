@@ -45,7 +45,7 @@ use crate::world::{Object, WorldPlugin};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionPlugin;
 
-crate::sim_plugin!(SessionPlugin, (WorldPlugin, InboxPlugin));
+crate::sim::sim_plugin!(SessionPlugin, (WorldPlugin, InboxPlugin));
 
 impl SessionPlugin {
     fn add_to(app: &mut App) {
@@ -63,16 +63,14 @@ impl SessionPlugin {
             .init_resource::<UncontrolledObjects>()
             .count_memory::<Sessions>("session")
             .count_memory::<IngestState>("session")
-            .count_message_memory::<PlayerInput>("session")
-            .count_message_memory::<ClientTold>("session")
+            .add_counted_message::<PlayerInput>("session")
+            .add_counted_message::<ClientTold>("session")
             .add_observer(control_when_placed)
             .add_message::<LoggedIn>()
             .add_message::<LoggedOut>()
             .add_message::<LinkLost>()
             .add_message::<Resumed>()
             .add_message::<SessionClosed>()
-            .add_message::<ClientTold>()
-            .add_message::<PlayerInput>()
             .add_message::<PlayerAsked>()
             .add_message::<ClientBehind>()
             .add_systems(FixedUpdate, ingest.in_set(SimSystems::Ingest))

@@ -51,6 +51,8 @@ macro_rules! sim_plugin {
         }
     };
 }
+#[doc(hidden)]
+pub use sim_plugin;
 
 /// Begins to build the plugin `P`: lays the tick down and adds the plugins of this crate that `P` needs. Gives `false`
 /// where `P` is there already and nothing is left to build. For plugins with `is_unique() == false`.
@@ -89,7 +91,7 @@ mod tests {
     #[derive(Resource, Default)]
     struct Built(u32);
 
-    crate::sim_plugin!(NeededPlugin, ());
+    sim_plugin!(NeededPlugin, ());
 
     impl NeededPlugin {
         fn add_to(app: &mut App) {

@@ -79,7 +79,7 @@ use crate::world::{Object, Scene};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncPlugin;
 
-crate::sim_plugin!(SyncPlugin, (AoiPlugin, SessionPlugin, OutboxPlugin));
+crate::sim::sim_plugin!(SyncPlugin, (AoiPlugin, SessionPlugin, OutboxPlugin));
 
 impl SyncPlugin {
     fn add_to(app: &mut App) {
@@ -89,9 +89,7 @@ impl SyncPlugin {
         app.register_required_components::<Object, SentValues>();
         app.register_required_components::<Scene, MaskSlot>();
         app.register_required_components::<Scene, SentValues>();
-        app.add_message::<Announce>()
-            .add_message::<Announced>()
-            .init_resource::<Attributes>()
+        app.init_resource::<Attributes>()
             .init_resource::<Audiences>()
             .init_resource::<DirtyMasks>()
             .init_resource::<SyncSettings>()
@@ -102,8 +100,8 @@ impl SyncPlugin {
             .count_memory::<DirtyMasks>("sync")
             .count_memory::<CollectBuffers>("sync")
             .count_component_memory::<SentValues>("sync")
-            .count_message_memory::<Announce>("sync")
-            .count_message_memory::<Announced>("sync")
+            .add_counted_message::<Announce>("sync")
+            .add_counted_message::<Announced>("sync")
             .configure_sets(
                 FixedUpdate,
                 (

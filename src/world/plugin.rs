@@ -22,7 +22,7 @@ use crate::sim::{HashAppExt, SimSystems, WorkAppExt};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorldPlugin;
 
-crate::sim_plugin!(WorldPlugin, ());
+crate::sim::sim_plugin!(WorldPlugin, ());
 
 impl WorldPlugin {
     fn add_to(app: &mut App) {
@@ -45,13 +45,7 @@ impl WorldPlugin {
             .add_observer(player_placed)
             .add_message::<SceneOpened>()
             .add_message::<SceneClosed>()
-            .add_message::<Spawned>()
             .add_message::<SpawnRefused>()
-            .add_message::<Despawned>()
-            .add_message::<Teleported>()
-            .add_message::<SceneChanged>()
-            .add_message::<AffiliationChanged>()
-            .add_message::<MoveInput>()
             .add_systems(
                 FixedUpdate,
                 (
@@ -108,12 +102,12 @@ fn count_memory(app: &mut App) {
         .count_memory::<Players>("world")
         .count_memory::<Parties>("world")
         .count_component_memory::<SceneObjects>("world")
-        .count_message_memory::<Spawned>("world")
-        .count_message_memory::<Despawned>("world")
-        .count_message_memory::<AffiliationChanged>("world")
-        .count_message_memory::<Teleported>("world")
-        .count_message_memory::<SceneChanged>("world")
-        .count_message_memory::<MoveInput>("world");
+        .add_counted_message::<Spawned>("world")
+        .add_counted_message::<Despawned>("world")
+        .add_counted_message::<AffiliationChanged>("world")
+        .add_counted_message::<Teleported>("world")
+        .add_counted_message::<SceneChanged>("world")
+        .add_counted_message::<MoveInput>("world");
 }
 
 /// A player that was spawned has its place now.

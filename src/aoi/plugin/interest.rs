@@ -18,7 +18,6 @@ use crate::world::{Generation, ObjectId, ObjectRef, Scene, SceneId, SceneObjects
 #[derive(Component, Debug, MemoryUse)]
 pub struct SceneInterest {
     scene: SceneId,
-    #[memory(with = SceneViews::allocated_bytes)]
     pub(super) views: SceneViews,
     pub(super) bearers: Bearers,
     counted: ViewCounters,

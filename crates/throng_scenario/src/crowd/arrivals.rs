@@ -57,7 +57,7 @@ const STREAM: &str = "arrivals";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ArrivalsPlugin;
 
-throng::sim_plugin!(ArrivalsPlugin, MatchmakingPlugin);
+throng::sim::sim_plugin!(ArrivalsPlugin, MatchmakingPlugin);
 
 impl ArrivalsPlugin {
     fn add_to(app: &mut App) {

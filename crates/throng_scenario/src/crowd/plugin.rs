@@ -30,7 +30,7 @@ use throng::world::{Despawned, ObjectHashAppExt, PlayerId, WorldError};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CrowdPlugin;
 
-throng::sim_plugin!(CrowdPlugin, (MovementPlugin, SyncPlugin, ArrivalsPlugin));
+throng::sim::sim_plugin!(CrowdPlugin, (MovementPlugin, SyncPlugin, ArrivalsPlugin));
 
 impl CrowdPlugin {
     fn add_to(app: &mut App) {

@@ -91,7 +91,7 @@ impl StateHashed for Belongings {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TradePlugin;
 
-throng::sim_plugin!(TradePlugin, (CrowdPlugin, DirectoryPlugin));
+throng::sim::sim_plugin!(TradePlugin, (CrowdPlugin, DirectoryPlugin));
 
 impl TradePlugin {
     fn add_to(app: &mut App) {
