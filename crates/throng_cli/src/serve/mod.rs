@@ -1,4 +1,12 @@
 //! `throng serve`: a scenario in real time, to which players come over the network.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `visitors` | players who connect get bodies |
+//! | `summary` | what is printed at the end |
+
+mod summary;
+mod visitors;
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -22,8 +30,8 @@ use throng::aoi::Viewer;
 use throng::directory::{Directory, PlayerLoaded};
 use throng::map::{MapEdited, SceneMap};
 use throng::net::{
-    ListenError, ListenSettings, ListeningSocket, ListeningWeb, SecretKey, UdpStats, WebStats,
-    listen, listen_web, stop_listening, stop_listening_web,
+    ListenError, ListenSettings, ListeningWeb, SecretKey, listen, listen_web, stop_listening,
+    stop_listening_web,
 };
 use throng::outbox::Sink;
 use throng::server::Pace;
@@ -36,6 +44,9 @@ use throng_scenario::crowd::{
     ATTRIBUTE_NAMES, CrowdId, CrowdSpec, Crowds, Idle, SyntheticClients, rest, spawn_individual,
 };
 use throng_scenario::{self as scenario, Behaviours, Loaded, RunOptions, ScenarioRun};
+
+use summary::{ListenStats, as_json, lines, tick_times};
+use visitors::Visitors;
 
 /// Arguments of `throng serve`.
 #[derive(Debug, clap::Args)]
@@ -118,9 +129,6 @@ in as the token's player. It then controls a new player like those of the
 scenario's first player crowd. Expectations are not checked.
 Ctrl-C refuses new logins, saves all players and disconnects them; a second one
 ends the program at once. Slow ticks are logged, at most one per second.";
-
-/// Columns of a line's name, behind which it goes on in the next.
-const INDENT: usize = 12;
 
 /// Where it listens when nothing is said.
 const LISTEN_DEFAULT: ([u8; 4], u16) = ([127, 0, 0, 1], 7_000);
@@ -342,13 +350,6 @@ impl ListenAddresses {
     }
 }
 
-/// What happened in each way in which it listened.
-#[derive(Clone, Copy, Debug, Default)]
-struct ListenStats {
-    udp: Option<UdpStats>,
-    web: Option<WebStats>,
-}
-
 /// Does ticks until there are no more, or it is told to stop.
 fn serve(
     playing: &mut ScenarioRun,
@@ -391,254 +392,4 @@ fn close(playing: &mut ScenarioRun) -> ListenStats {
         udp: stop_listening(world),
         web: stop_listening_web(world),
     }
-}
-
-/// Ticks that were done, and mean and 99th percentile of their times.
-fn tick_times(world: &World) -> (u64, [f64; 2]) {
-    let tick = world.resource::<TickTimings>().tick();
-    (world.resource::<SimTick>().0, [tick.mean_ms, tick.p99_ms])
-}
-
-/// Players from outside, who get bodies.
-struct Visitors {
-    spec: CrowdSpec,
-    logged_in: MessageCursor<LoggedIn>,
-    loaded: MessageCursor<PlayerLoaded>,
-    edited: MessageCursor<MapEdited>,
-    asked: MessageCursor<PlayerAsked>,
-}
-
-impl Visitors {
-    fn new(world: &World) -> Result<Self, Failure> {
-        let (crowds, kinds) = (world.resource::<Crowds>(), world.resource::<ObjectKinds>());
-        let is_player = |spec: &&CrowdSpec| {
-            let kind = kinds.get(spec.kind);
-            kind.is_some_and(|kind| kind.class == KindClass::Player)
-        };
-        let mut specs = (0..).map_while(|nth| crowds.spec(CrowdId(nth)));
-        let Some(spec) = specs.find(is_player) else {
-            return Err(Failure::new(
-                "the scenario has no crowd of players: connected players are spawned like those of the first one",
-            ));
-        };
-        let spec = CrowdSpec {
-            behaviour: Idle.into(),
-            ..spec.clone()
-        };
-        Ok(Self {
-            spec,
-            logged_in: MessageCursor::default(),
-            loaded: MessageCursor::default(),
-            edited: MessageCursor::default(),
-            asked: MessageCursor::default(),
-        })
-    }
-
-    /// Tells a visitor of as many players as it asks for, and of no more than the scenario says.
-    fn heed(&mut self, world: &mut World) {
-        let asked = self.asked.read(world.resource::<Messages<PlayerAsked>>());
-        let caps: Vec<(Entity, u16)> = asked
-            .filter_map(|asked| match asked.what {
-                PlayerRequest::ViewCap(players) => Some((asked.entity, players)),
-                _ => None,
-            })
-            .collect();
-        for (entity, players) in caps {
-            if let Some(mut viewer) = world.get_mut::<Viewer>(entity) {
-                viewer.caps.players = players.min(self.spec.caps.players);
-            }
-        }
-    }
-
-    /// Gives the page that walks in the walls that were edited.
-    fn tell_edits(&mut self, world: &World) {
-        let Some(web) = world.get_resource::<ListeningWeb>() else {
-            return;
-        };
-        for edit in self.edited.read(world.resource::<Messages<MapEdited>>()) {
-            if let Some(map) = world.get::<SceneMap>(edit.scene_entity) {
-                web.edit_map(edit.scene.0, map.tiles(), edit.rect);
-            }
-        }
-    }
-
-    /// Gives everybody a body who came over the socket and logged in: once its record is here, if players persist.
-    fn welcome(&mut self, world: &mut World) {
-        let new = self.logged_in.read(world.resource::<Messages<LoggedIn>>());
-        let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();
-        if world
-            .get_resource::<Directory>()
-            .is_some_and(Directory::has_store)
-        {
-            let records = self.loaded.read(world.resource::<Messages<PlayerLoaded>>());
-            new = records.map(|new| (new.client, new.record.player)).collect();
-        }
-        for (client, player) in new {
-            let udp = world.get_resource::<ListeningSocket>();
-            let web = world.get_resource::<ListeningWeb>();
-            let is_visitor =
-                udp.is_some_and(|udp| udp.has(client)) || web.is_some_and(|web| web.has(client));
-            if !is_visitor || world.resource::<Sessions>().get(client).is_none() {
-                continue;
-            }
-            let body = spawn_individual(world, &self.spec, player.0, player);
-            match body {
-                Ok(entity) => {
-                    control(world, client, entity);
-                }
-                Err(error) => {
-                    tracing::warn!(player = player.0, %error, "player not spawned");
-                }
-            }
-        }
-    }
-}
-
-fn lines(stats: &ListenStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<String> {
-    let mut lines = Vec::new();
-    if let Some(udp) = &stats.udp {
-        lines.extend(udp_lines(udp));
-    }
-    if let Some(web) = &stats.web {
-        lines.extend(web_lines(web));
-    }
-    lines.push(format!(
-        "ticks       {ticks}, mean {mean_ms:.2} ms, p99 {p99_ms:.2} ms"
-    ));
-    lines
-}
-
-fn udp_lines(stats: &UdpStats) -> [String; 4] {
-    let UdpStats {
-        admitted,
-        left,
-        lost,
-        closed,
-        behind,
-        strangers,
-        refused,
-        throttled,
-        ..
-    } = stats;
-    let gone = left + lost + closed + behind;
-    [
-        format!(
-            "clients     {admitted} accepted; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {closed} closed"
-        ),
-        format!(
-            "datagrams   {} in, {} kB; {} out, {} kB",
-            stats.datagrams_in,
-            stats.bytes_in / 1_000,
-            stats.datagrams_out,
-            stats.bytes_out / 1_000
-        ),
-        format!(
-            "refused     {strangers} without a connection, {refused} invalid, {throttled} over the rate limit"
-        ),
-        format!(
-            "lost        {} of {} packets",
-            stats.packets_lost, stats.packets_sent
-        ),
-    ]
-}
-
-fn web_lines(stats: &WebStats) -> [String; 3] {
-    let WebStats {
-        admitted,
-        left,
-        lost,
-        closed,
-        behind,
-        broken,
-        webtransport,
-        ..
-    } = stats;
-    let gone = left + lost + closed + behind + broken;
-    [
-        wrapped(
-            &format!(
-                "browsers    {admitted} accepted, {webtransport} over WebTransport; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {broken} protocol errors, {closed} closed"
-            ),
-            INDENT,
-        ),
-        format!(
-            "frames      {} in, {} kB; {} out, {} kB; {} dropped",
-            stats.messages_in,
-            stats.bytes_in / 1_000,
-            stats.packets_out,
-            stats.bytes_out / 1_000,
-            stats.dropped
-        ),
-        format!(
-            "refused     {} invalid tokens, {} bad requests, {} timeouts, {} over the limit",
-            stats.denied,
-            stats.refused,
-            stats.late,
-            stats.crowded + stats.full
-        ),
-    ]
-}
-
-fn as_json(
-    stats: &ListenStats,
-    ticks: u64,
-    [mean_ms, p99_ms]: [f64; 2],
-    cues: u64,
-) -> serde_json::Value {
-    let web = stats.web;
-    let stats = stats.udp.unwrap_or_default();
-    json!({
-        "admitted": stats.admitted,
-        "left": stats.left,
-        "lost": stats.lost,
-        "closed": stats.closed,
-        "behind": stats.behind,
-        "replaced": stats.replaced,
-        "moved": stats.moved,
-        "datagrams_in": stats.datagrams_in,
-        "bytes_in": stats.bytes_in,
-        "datagrams_out": stats.datagrams_out,
-        "bytes_out": stats.bytes_out,
-        "strangers": stats.strangers,
-        "stranger_bytes_in": stats.stranger_bytes_in,
-        "answers_out": stats.answers_out,
-        "answer_bytes_out": stats.answer_bytes_out,
-        "refused": stats.refused,
-        "throttled": stats.throttled,
-        "dropped": stats.inbound_dropped + stats.outbound_dropped,
-        "packets_lost": stats.packets_lost,
-        "packets_sent": stats.packets_sent,
-        "web": web.map(|web| web_json(&web)),
-        "ticks": ticks,
-        "cues_from_pages": cues,
-        "tick_ms": { "mean": mean_ms, "p99": p99_ms },
-    })
-}
-
-fn web_json(stats: &WebStats) -> serde_json::Value {
-    json!({
-        "accepted": stats.accepted,
-        "crowded": stats.crowded,
-        "answered": stats.answered,
-        "refused": stats.refused,
-        "late": stats.late,
-        "denied": stats.denied,
-        "full": stats.full,
-        "admitted": stats.admitted,
-        "webtransport": stats.webtransport,
-        "datagrams_in": stats.datagrams_in,
-        "datagrams_out": stats.datagrams_out,
-        "datagrams_refused": stats.datagrams_refused,
-        "left": stats.left,
-        "lost": stats.lost,
-        "closed": stats.closed,
-        "behind": stats.behind,
-        "broken": stats.broken,
-        "messages_in": stats.messages_in,
-        "bytes_in": stats.bytes_in,
-        "packets_out": stats.packets_out,
-        "bytes_out": stats.bytes_out,
-        "throttled": stats.throttled,
-        "dropped": stats.dropped,
-    })
 }

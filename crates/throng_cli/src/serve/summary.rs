@@ -1,0 +1,173 @@
+//! What `throng serve` prints at its end, as lines and as JSON.
+
+use bevy_ecs::prelude::*;
+use serde_json::json;
+use throng::net::{UdpStats, WebStats};
+use throng::sim::{SimTick, TickTimings};
+
+use crate::wrapped;
+
+/// Columns of a line's name, behind which it goes on in the next.
+const INDENT: usize = 12;
+
+/// What happened in each way in which it listened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ListenStats {
+    pub udp: Option<UdpStats>,
+    pub web: Option<WebStats>,
+}
+
+/// Ticks that were done, and mean and 99th percentile of their times.
+pub(super) fn tick_times(world: &World) -> (u64, [f64; 2]) {
+    let tick = world.resource::<TickTimings>().tick();
+    (world.resource::<SimTick>().0, [tick.mean_ms, tick.p99_ms])
+}
+
+pub(super) fn lines(stats: &ListenStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(udp) = &stats.udp {
+        lines.extend(udp_lines(udp));
+    }
+    if let Some(web) = &stats.web {
+        lines.extend(web_lines(web));
+    }
+    lines.push(format!(
+        "ticks       {ticks}, mean {mean_ms:.2} ms, p99 {p99_ms:.2} ms"
+    ));
+    lines
+}
+
+fn udp_lines(stats: &UdpStats) -> [String; 4] {
+    let UdpStats {
+        admitted,
+        left,
+        lost,
+        closed,
+        behind,
+        strangers,
+        refused,
+        throttled,
+        ..
+    } = stats;
+    let gone = left + lost + closed + behind;
+    [
+        format!(
+            "clients     {admitted} accepted; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {closed} closed"
+        ),
+        format!(
+            "datagrams   {} in, {} kB; {} out, {} kB",
+            stats.datagrams_in,
+            stats.bytes_in / 1_000,
+            stats.datagrams_out,
+            stats.bytes_out / 1_000
+        ),
+        format!(
+            "refused     {strangers} without a connection, {refused} invalid, {throttled} over the rate limit"
+        ),
+        format!(
+            "lost        {} of {} packets",
+            stats.packets_lost, stats.packets_sent
+        ),
+    ]
+}
+
+fn web_lines(stats: &WebStats) -> [String; 3] {
+    let WebStats {
+        admitted,
+        left,
+        lost,
+        closed,
+        behind,
+        broken,
+        webtransport,
+        ..
+    } = stats;
+    let gone = left + lost + closed + behind + broken;
+    [
+        wrapped(
+            &format!(
+                "browsers    {admitted} accepted, {webtransport} over WebTransport; {gone} ended: {left} left, {lost} timed out, {behind} too slow, {broken} protocol errors, {closed} closed"
+            ),
+            INDENT,
+        ),
+        format!(
+            "frames      {} in, {} kB; {} out, {} kB; {} dropped",
+            stats.messages_in,
+            stats.bytes_in / 1_000,
+            stats.packets_out,
+            stats.bytes_out / 1_000,
+            stats.dropped
+        ),
+        format!(
+            "refused     {} invalid tokens, {} bad requests, {} timeouts, {} over the limit",
+            stats.denied,
+            stats.refused,
+            stats.late,
+            stats.crowded + stats.full
+        ),
+    ]
+}
+
+pub(super) fn as_json(
+    stats: &ListenStats,
+    ticks: u64,
+    [mean_ms, p99_ms]: [f64; 2],
+    cues: u64,
+) -> serde_json::Value {
+    let web = stats.web;
+    let stats = stats.udp.unwrap_or_default();
+    json!({
+        "admitted": stats.admitted,
+        "left": stats.left,
+        "lost": stats.lost,
+        "closed": stats.closed,
+        "behind": stats.behind,
+        "replaced": stats.replaced,
+        "moved": stats.moved,
+        "datagrams_in": stats.datagrams_in,
+        "bytes_in": stats.bytes_in,
+        "datagrams_out": stats.datagrams_out,
+        "bytes_out": stats.bytes_out,
+        "strangers": stats.strangers,
+        "stranger_bytes_in": stats.stranger_bytes_in,
+        "answers_out": stats.answers_out,
+        "answer_bytes_out": stats.answer_bytes_out,
+        "refused": stats.refused,
+        "throttled": stats.throttled,
+        "dropped": stats.inbound_dropped + stats.outbound_dropped,
+        "packets_lost": stats.packets_lost,
+        "packets_sent": stats.packets_sent,
+        "web": web.map(|web| web_json(&web)),
+        "ticks": ticks,
+        "cues_from_pages": cues,
+        "tick_ms": { "mean": mean_ms, "p99": p99_ms },
+    })
+}
+
+fn web_json(stats: &WebStats) -> serde_json::Value {
+    json!({
+        "accepted": stats.accepted,
+        "crowded": stats.crowded,
+        "answered": stats.answered,
+        "refused": stats.refused,
+        "late": stats.late,
+        "denied": stats.denied,
+        "full": stats.full,
+        "admitted": stats.admitted,
+        "webtransport": stats.webtransport,
+        "datagrams_in": stats.datagrams_in,
+        "datagrams_out": stats.datagrams_out,
+        "datagrams_refused": stats.datagrams_refused,
+        "left": stats.left,
+        "lost": stats.lost,
+        "closed": stats.closed,
+        "behind": stats.behind,
+        "broken": stats.broken,
+        "messages_in": stats.messages_in,
+        "bytes_in": stats.bytes_in,
+        "packets_out": stats.packets_out,
+        "bytes_out": stats.bytes_out,
+        "throttled": stats.throttled,
+        "dropped": stats.dropped,
+    })
+}

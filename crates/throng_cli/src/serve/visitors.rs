@@ -1,0 +1,109 @@
+//! Players who connect from outside: each gets a body like those of the scenario's first crowd of players.
+
+use bevy_ecs::message::MessageCursor;
+use bevy_ecs::prelude::*;
+use throng::aoi::Viewer;
+use throng::directory::{Directory, PlayerLoaded};
+use throng::map::{MapEdited, SceneMap};
+use throng::net::{ListeningSocket, ListeningWeb};
+use throng::session::{LoggedIn, PlayerAsked, PlayerRequest, Sessions, control};
+use throng::wire::ClientId;
+use throng::world::{KindClass, ObjectKinds, PlayerId};
+use throng_scenario::crowd::{CrowdId, CrowdSpec, Crowds, Idle, spawn_individual};
+
+use crate::Failure;
+
+/// Players from outside, who get bodies.
+pub(super) struct Visitors {
+    spec: CrowdSpec,
+    logged_in: MessageCursor<LoggedIn>,
+    loaded: MessageCursor<PlayerLoaded>,
+    edited: MessageCursor<MapEdited>,
+    asked: MessageCursor<PlayerAsked>,
+}
+
+impl Visitors {
+    pub fn new(world: &World) -> Result<Self, Failure> {
+        let (crowds, kinds) = (world.resource::<Crowds>(), world.resource::<ObjectKinds>());
+        let is_player = |spec: &&CrowdSpec| {
+            let kind = kinds.get(spec.kind);
+            kind.is_some_and(|kind| kind.class == KindClass::Player)
+        };
+        let mut specs = (0..).map_while(|nth| crowds.spec(CrowdId(nth)));
+        let Some(spec) = specs.find(is_player) else {
+            return Err(Failure::new(
+                "the scenario has no crowd of players: connected players are spawned like those of the first one",
+            ));
+        };
+        let spec = CrowdSpec {
+            behaviour: Idle.into(),
+            ..spec.clone()
+        };
+        Ok(Self {
+            spec,
+            logged_in: MessageCursor::default(),
+            loaded: MessageCursor::default(),
+            edited: MessageCursor::default(),
+            asked: MessageCursor::default(),
+        })
+    }
+
+    /// Tells a visitor of as many players as it asks for, and of no more than the scenario says.
+    pub fn heed(&mut self, world: &mut World) {
+        let asked = self.asked.read(world.resource::<Messages<PlayerAsked>>());
+        let caps: Vec<(Entity, u16)> = asked
+            .filter_map(|asked| match asked.what {
+                PlayerRequest::ViewCap(players) => Some((asked.entity, players)),
+                _ => None,
+            })
+            .collect();
+        for (entity, players) in caps {
+            if let Some(mut viewer) = world.get_mut::<Viewer>(entity) {
+                viewer.caps.players = players.min(self.spec.caps.players);
+            }
+        }
+    }
+
+    /// Gives the page that walks in the walls that were edited.
+    pub fn tell_edits(&mut self, world: &World) {
+        let Some(web) = world.get_resource::<ListeningWeb>() else {
+            return;
+        };
+        for edit in self.edited.read(world.resource::<Messages<MapEdited>>()) {
+            if let Some(map) = world.get::<SceneMap>(edit.scene_entity) {
+                web.edit_map(edit.scene.0, map.tiles(), edit.rect);
+            }
+        }
+    }
+
+    /// Gives everybody a body who came over the socket and logged in: once its record is here, if players persist.
+    pub fn welcome(&mut self, world: &mut World) {
+        let new = self.logged_in.read(world.resource::<Messages<LoggedIn>>());
+        let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();
+        if world
+            .get_resource::<Directory>()
+            .is_some_and(Directory::has_store)
+        {
+            let records = self.loaded.read(world.resource::<Messages<PlayerLoaded>>());
+            new = records.map(|new| (new.client, new.record.player)).collect();
+        }
+        for (client, player) in new {
+            let udp = world.get_resource::<ListeningSocket>();
+            let web = world.get_resource::<ListeningWeb>();
+            let is_visitor =
+                udp.is_some_and(|udp| udp.has(client)) || web.is_some_and(|web| web.has(client));
+            if !is_visitor || world.resource::<Sessions>().get(client).is_none() {
+                continue;
+            }
+            let body = spawn_individual(world, &self.spec, player.0, player);
+            match body {
+                Ok(entity) => {
+                    control(world, client, entity);
+                }
+                Err(error) => {
+                    tracing::warn!(player = player.0, %error, "player not spawned");
+                }
+            }
+        }
+    }
+}
