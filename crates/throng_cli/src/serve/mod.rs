@@ -11,9 +11,7 @@ mod visitors;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
-use serde_json::json;
 
 use super::address::address;
 use super::page_cues;
@@ -24,25 +22,19 @@ use super::token::KeyFile;
 use super::truth::TruthTeller;
 use super::{
     ExitStatus, Failure, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
-    whole_number, wrapped,
+    whole_number,
 };
-use throng::aoi::Viewer;
-use throng::directory::{Directory, PlayerLoaded};
-use throng::map::{MapEdited, SceneMap};
+use throng::map::SceneMap;
 use throng::net::{
     ListenError, ListenSettings, ListeningWeb, SecretKey, listen, listen_web, stop_listening,
     stop_listening_web,
 };
 use throng::outbox::Sink;
 use throng::server::Pace;
-use throng::session::{LoggedIn, PlayerAsked, PlayerRequest, Sessions, control};
-use throng::sim::{SimTick, TickTimings};
-use throng::wire::ClientId;
-use throng::world::{KindClass, ObjectKinds, PlayerId, Scenes};
+use throng::session::Sessions;
+use throng::world::Scenes;
 use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
-use throng_scenario::crowd::{
-    ATTRIBUTE_NAMES, CrowdId, CrowdSpec, Crowds, Idle, SyntheticClients, rest, spawn_individual,
-};
+use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
 use throng_scenario::{self as scenario, Behaviours, Loaded, RunOptions, ScenarioRun};
 
 use summary::{ListenStats, as_json, lines, tick_times};

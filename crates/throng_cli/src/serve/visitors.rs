@@ -15,7 +15,7 @@ use crate::Failure;
 
 /// Players from outside, who get bodies.
 pub(super) struct Visitors {
-    spec: CrowdSpec,
+    pub spec: CrowdSpec,
     logged_in: MessageCursor<LoggedIn>,
     loaded: MessageCursor<PlayerLoaded>,
     edited: MessageCursor<MapEdited>,
