@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 use criterion::Criterion;
 use throng::aoi::SceneViews;
 use throng::aoi::Sight;
-use throng::aoi::reference::PooledViews;
 use throng::aoi::sets::SetViews;
-use throng::aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
+use throng_aoi::reference::PooledViews;
+use throng_aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
 
 const SIDE_M: f32 = 1_000.0;
 

@@ -5,10 +5,10 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion};
-use throng::matchmaking::workload::{
+use throng::matchmaking::{HeartbeatOutcome, Packing};
+use throng_matchmaking::workload::{
     Arrival, Churn, Power, SkillEntry, SweepSeat, Sweeper, queued, tickets,
 };
-use throng::matchmaking::{HeartbeatOutcome, Packing};
 
 const PARTIES: u32 = 10_000;
 

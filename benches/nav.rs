@@ -7,7 +7,8 @@ use criterion::Criterion;
 use throng::map::{
     CaveRecipe, MapRecipe, RoomsRecipe, TileEdit, TileMap, TileRect, TownRecipe, generate, load,
 };
-use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen, workload};
+use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen};
+use throng_nav::workload;
 
 /// Queries of one iteration.
 const QUERIES: usize = 32;

@@ -3,9 +3,9 @@
 use std::hint::black_box;
 
 use criterion::Criterion;
-use throng::outbox::reference::{WAYS, between_threads, single_threaded};
-use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
+use throng_net::outbox::reference::{WAYS, between_threads, single_threaded};
+use throng_net::outbox::workload::{WorkloadShard, fill};
 
 const CLIENTS: u32 = 1_000;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use criterion::Criterion;
 use throng::sync::SyncSettings;
-use throng::sync::workload::WalkingServer;
 use throng::sync::{SlotMasks, bits};
+use throng_scenario::walking_server::WalkingServer;
 
 const OBJECTS: u32 = 10_000;
 const DIRTY: u32 = 100;

@@ -6,14 +6,13 @@
 
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
-use throng::sim::StateHasher;
-use throng::world::KindId;
+use throng::world::StateHashed;
 use throng_scenario::crowd::{Behave, CrowdArea, LooksFor, Senses};
 use throng_scenario::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Loaded, Problem};
 use throng_scenario::{RunOptions, ScenarioRun};
 
 /// Runs at intruders in sight of its post, and goes home when they are gone.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, StateHashed)]
 struct Guard(LooksFor);
 
 impl Behave for Guard {
@@ -27,12 +26,6 @@ impl Behave for Guard {
         let near = |at: &glam::Vec2| at.distance(senses.home) <= self.0.sight_m;
         let goal = senses.nearest.filter(near).unwrap_or(senses.home);
         Some(CrowdArea::Point(goal))
-    }
-
-    fn hash(&self, hasher: &mut StateHasher) {
-        let KindId(kind) = self.0.kind;
-        hasher.write_u64(u64::from(kind));
-        hasher.write_f32(self.0.sight_m);
     }
 }
 

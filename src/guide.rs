@@ -2,10 +2,7 @@
 // that links between pages work in rustdoc as well.
 
 #![doc = "[first_server]: crate::guide::first_server"]
-#![cfg_attr(
-    feature = "net",
-    doc = "[connecting_clients]: crate::guide::connecting_clients"
-)]
+#![doc = "[connecting_clients]: crate::guide::connecting_clients"]
 #![doc = "[own_attribute]: crate::guide::own_attribute"]
 #![doc = "[players_that_persist]: crate::guide::players_that_persist"]
 #![doc = "[own_view_rule]: crate::guide::own_view_rule"]
@@ -23,10 +20,9 @@
 
 /// A module for each page.
 macro_rules! pages {
-    ($($(#[$condition:meta])? $page:ident)*) => {$(
-        $(#[$condition])?
+    ($($page:ident)*) => {$(
         #[doc = "[first_server]: crate::guide::first_server"]
-        #[cfg_attr(feature = "net", doc = "[connecting_clients]: crate::guide::connecting_clients")]
+        #[doc = "[connecting_clients]: crate::guide::connecting_clients"]
         #[doc = "[own_attribute]: crate::guide::own_attribute"]
         #[doc = "[players_that_persist]: crate::guide::players_that_persist"]
         #[doc = "[own_view_rule]: crate::guide::own_view_rule"]
@@ -47,7 +43,6 @@ macro_rules! pages {
 
 pages! {
     first_server
-    #[cfg(feature = "net")]
     connecting_clients
     own_attribute
     players_that_persist

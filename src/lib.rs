@@ -12,17 +12,13 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `server` | the plugins, and with them Bevy; on unless turned off. Without it there is what a client is made of |
 //! | `png` | maps in PNG files |
-//! | `trace` | a span for each set, system and schedule, through `tracing` |
-//! | `bench` | what the systems are measured with and beside |
 //! | `sqlite`, `postgres` | players in a file, or on a Postgres server |
-//! | `net` | clients over UDP: tokens, handshakes, sealed packets, sockets |
-//! | `web` | clients in browsers, over WebSockets; with `net` |
-//! | `webtransport` | the same over WebTransport besides; with `web` |
-//! | `count-alloc`, `leak-track` | what is allocated in each set of a tick; what of it is never freed, by call stack |
+//! | `web` | clients in browsers, over WebSockets |
+//! | `webtransport` | clients in browsers over WebTransport, too |
 //! | `reflect` | `Reflect` on most public components and settings |
-//! | `diagnostics` | what the plugins count, as Bevy diagnostics |
+//! | `diagnostics` | the plugins' counters as Bevy diagnostics |
+//! | `trace` | a span for each set, system and schedule, through `tracing` |
 //!
 //! ```
 //! use throng::prelude::*;
@@ -66,17 +62,13 @@
 //! | [`matchmaking`] | *Heartbeat*: parties into matches |
 //! | [`sync`] | *Replicate*: attributes and motion to the clients that may learn them |
 //! | [`outbox`] | *Send*: packets, sender threads, sinks |
-//! | [`net`] | reliable and unreliable messages over links that lose packets; with the feature `net` sealed, by token, over UDP |
+//! | [`net`] | clients over UDP, WebSockets and WebTransport: tokens, encryption, reliable streams |
 //! | [`directory`] | players that persist: stores, leases, saves |
 //! | `diagnostics` | what the plugins count, for whatever shows Bevy diagnostics |
 //! | [`server`] | a server ready to run |
 //! | [`prelude`] | what an embedder imports |
 //! | [`guide`] | how to, a page a task |
 #![warn(missing_docs)]
-#![cfg_attr(
-    not(feature = "server"),
-    allow(dead_code, reason = "what only a server calls")
-)]
 
 // Derived code names this crate from outside and from inside alike.
 extern crate self as throng;
@@ -86,7 +78,6 @@ extern crate self as throng;
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-#[cfg(feature = "server")]
 use bevy_app::{PluginGroup, PluginGroupBuilder};
 
 #[cfg(test)]
@@ -97,67 +88,27 @@ mod draws;
 #[doc(no_inline)]
 pub use throng_core as core;
 
-#[cfg(feature = "server")]
 pub mod aoi;
 #[cfg(feature = "diagnostics")]
 pub mod diagnostics;
-#[cfg(feature = "server")]
 pub mod directory;
-#[cfg(feature = "server")]
 pub mod guide;
-#[cfg(feature = "server")]
 pub mod inbox;
-#[cfg(feature = "server")]
 pub mod instance;
 pub mod map;
-#[cfg(feature = "server")]
 pub mod matchmaking;
-#[cfg(feature = "server")]
 pub mod memory;
-#[cfg(feature = "server")]
 pub mod movement;
-#[cfg(feature = "server")]
 pub mod nav;
 pub mod net;
-#[cfg(feature = "server")]
 pub mod outbox;
-#[cfg(feature = "server")]
 pub mod prelude;
-#[cfg(feature = "server")]
 pub mod server;
-#[cfg(feature = "server")]
 pub mod session;
-#[cfg(feature = "server")]
 pub mod sim;
-#[cfg(feature = "server")]
 pub mod sync;
 pub mod wire;
-#[cfg(feature = "server")]
 pub mod world;
-
-// Without the feature `server` there is what a client is made of, and of these folders that part.
-#[cfg(not(feature = "server"))]
-mod memory {
-    pub use throng_core::memory::MemoryUse;
-}
-#[cfg(not(feature = "server"))]
-pub use throng_protocol::movement;
-#[cfg(all(feature = "net", not(feature = "server")))]
-mod sim {
-    pub use throng_core::clock;
-}
-#[cfg(not(feature = "server"))]
-pub mod sync {
-    //! What a client knows of its surroundings, and how its own object walks ahead of the server.
-    pub use throng_protocol::mirror::*;
-    pub use throng_protocol::predictor::*;
-    pub use throng_protocol::server_clock::*;
-}
-#[cfg(not(feature = "server"))]
-pub mod world {
-    //! What players ask their objects to do.
-    pub use throng_core::motion::PlayerMotion;
-}
 
 /// All systems of a game server.
 ///
@@ -183,10 +134,8 @@ pub mod world {
 /// with it [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin));
 /// for less than that, add the plugins that you want one by one. The app brings Bevy's `TaskPoolPlugin` and `TimePlugin`;
 /// [`sim::single_threaded`] makes its ticks faster where it has nothing else to do beside them.
-#[cfg(feature = "server")]
 pub struct ThrongPlugins;
 
-#[cfg(feature = "server")]
 impl PluginGroup for ThrongPlugins {
     fn build(self) -> PluginGroupBuilder {
         PluginGroupBuilder::start::<Self>()

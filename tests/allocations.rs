@@ -17,8 +17,6 @@ use throng::aoi::{Viewable, Viewer};
 use throng::directory::{Directory, DirectorySettings, LookUpRequest, MemoryDisk, StoreAnswers};
 use throng::inbox::{InboxLimits, MessageQueue};
 use throng::memory::{self, CountingAllocator, LiveSite, LiveSites, memory_by_module};
-use throng::net::workload::ConnectedCrowd;
-use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
 use throng::session::{Connected, TransportHandle, connect, control};
 use throng::sim::{SimSystems, SimTick, clock, single_threaded};
@@ -28,6 +26,8 @@ use throng::wire::{ClientId, Encoding};
 use throng::world::{
     KindId, Object, PlayerId, Position, SceneSpec, Velocity, open_scene, spawn_object,
 };
+use throng_net::outbox::workload::{WorkloadShard, fill};
+use throng_net::workload::ConnectedCrowd;
 use throng_scenario::crowd::TradePlugin;
 use throng_scenario::{Loaded, RunOptions, ScenarioRun, Verdict};
 

@@ -29,7 +29,7 @@ mod tell;
 mod tests;
 mod views;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 pub use check::validate_views;
@@ -40,22 +40,17 @@ pub use settings::{AoiSettings, AoiStats};
 pub use views::Views;
 
 use crate::memory::MemoryAppExt;
-use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
+use crate::sim::{Growth, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 
 /// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AoiPlugin;
 
-impl Plugin for AoiPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(AoiPlugin, WorldPlugin);
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, WorldPlugin) {
-            return;
-        }
+impl AoiPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<Viewer>()
             .register_type::<Viewable>()
@@ -69,11 +64,9 @@ impl Plugin for AoiPlugin {
         app.init_resource::<AoiSettings>()
             .init_resource::<AoiStats>()
             .count_component_memory::<SceneInterest>("aoi")
-            .count_message_memory::<Entered>("aoi")
-            .count_message_memory::<Left>("aoi")
+            .add_counted_message::<Entered>("aoi")
+            .add_counted_message::<Left>("aoi")
             .add_message::<PriorityChanged>()
-            .add_message::<Entered>()
-            .add_message::<Left>()
             .add_systems(
                 FixedUpdate,
                 (
@@ -122,9 +115,5 @@ impl Plugin for AoiPlugin {
                     interest.views.digest(&mut |word| hasher.write_u64(word));
                 }
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }

@@ -35,12 +35,12 @@ pub use messages::{
 pub use settings::{DirectorySettings, StoreAnswers};
 pub use stats::DirectoryStats;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use crate::memory::MemoryAppExt;
 use crate::session::SessionPlugin;
-use crate::sim::{self, SimSystems};
+use crate::sim::SimSystems;
 use crate::sync::{SyncPlugin, SyncSystems};
 
 /// Loads players that log in, saves what changes of them, and holds their leases. Adds [`SessionPlugin`] and [`SyncPlugin`]
@@ -60,15 +60,10 @@ pub enum DirectorySystems {
     HandOver,
 }
 
-impl Plugin for DirectoryPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(DirectoryPlugin, (SessionPlugin, SyncPlugin));
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, (SessionPlugin, SyncPlugin)) {
-            return;
-        }
+impl DirectoryPlugin {
+    fn add_to(app: &mut App) {
         // It has the world between two sets, where others only take the time.
         let attend = attend::attend
             .in_set(DirectorySystems::Attend)
@@ -78,22 +73,17 @@ impl Plugin for DirectoryPlugin {
         let hand_over = hand_over::hand_over
             .in_set(DirectorySystems::HandOver)
             .ambiguous_with_all();
-        app.add_message::<LookUpRequest>()
-            .add_message::<LookUpAnswer>()
-            .count_message_memory::<LookUpRequest>("directory")
-            .count_message_memory::<LookUpAnswer>("directory");
+        app.add_counted_message::<LookUpRequest>("directory")
+            .add_counted_message::<LookUpAnswer>("directory");
         app.init_resource::<Directory>()
             .init_resource::<DirectorySettings>()
             .init_resource::<DirectoryStats>()
-            .add_message::<PlayerLoaded>()
             .add_message::<PlayerRefused>()
             .add_message::<LeaseLost>()
-            .add_message::<PlayersSaved>()
-            .add_message::<Transfer>()
             .count_memory::<Directory>("directory")
-            .count_message_memory::<PlayerLoaded>("directory")
-            .count_message_memory::<PlayersSaved>("directory")
-            .count_message_memory::<Transfer>("directory")
+            .add_counted_message::<PlayerLoaded>("directory")
+            .add_counted_message::<PlayersSaved>("directory")
+            .add_counted_message::<Transfer>("directory")
             .configure_sets(
                 FixedUpdate,
                 (
@@ -110,9 +100,5 @@ impl Plugin for DirectoryPlugin {
                 ),
             )
             .add_systems(FixedUpdate, (attend, hasten, hand_over));
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }

@@ -2,30 +2,24 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bevy_app::{App, Plugin};
+use bevy_app::App;
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
+use throng_net::inbox::{
+    BudgetRule, ClientQuota, InboxCounters, InboxLimits, Intake, MessageCosts,
+};
 
-use super::budget::{BudgetRule, MessageCosts};
-use super::intake::Intake;
-use super::queue::{InboxCounters, InboxLimits};
-use super::quota::ClientQuota;
 use crate::memory::{MemoryAppExt, MemoryUse};
-use crate::sim::{self, Growth, HashAppExt, WorkAppExt};
+use crate::sim::{Growth, HashAppExt, WorkAppExt};
 
 /// The bounded queue of inbound messages; sessions drain it in `Ingest`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InboxPlugin;
 
-impl Plugin for InboxPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(InboxPlugin, ());
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, ()) {
-            return;
-        }
+impl InboxPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<InboxSettings>();
         app.init_resource::<InboxSettings>()
@@ -48,10 +42,6 @@ impl Plugin for InboxPlugin {
                 }
                 intake.digest(|word| hasher.write_u64(word));
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 

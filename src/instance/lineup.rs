@@ -1,12 +1,13 @@
 //! The players on each side of a match, and what a side lacks after a player left.
 
 use crate::matchmaking::{Backfill, ModeId, ROLES, Ticket, TicketParty, TicketPlayer};
-use crate::memory::{MemoryUse, each};
+use crate::memory::{MemoryUse, each_in_each};
 
 /// Both sides of a match, as the parties that they are made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct Lineup {
     mode: ModeId,
+    #[memory(with = each_in_each)]
     sides: [Vec<Ticket>; 2],
     /// What it was at the beginning: what is asked for when nobody is left who could say.
     first: Standard,
@@ -187,13 +188,6 @@ impl Lineup {
             feed(u64::from(self.first.skill as u32) << 32 | u64::from(self.first.level));
             feed(u64::from(self.first.regions));
         }
-    }
-}
-
-impl MemoryUse for Lineup {
-    fn heap_bytes(&self) -> usize {
-        let sides = self.sides.iter();
-        sides.map(|side| side.heap_bytes() + each(side)).sum()
     }
 }
 

@@ -13,7 +13,7 @@ mod instances;
 mod messages;
 mod play;
 
-use bevy_app::{App, FixedUpdate, Plugin, PostStartup};
+use bevy_app::{App, FixedUpdate, PostStartup};
 use bevy_ecs::prelude::*;
 
 pub use host::{InstanceHost, InstanceModes, PlayerHome};
@@ -27,7 +27,7 @@ pub use play::{end_instance, leave_instance};
 
 use crate::matchmaking::MatchmakingPlugin;
 use crate::memory::MemoryAppExt;
-use crate::sim::{self, HashAppExt, SimSystems};
+use crate::sim::{HashAppExt, SimSystems};
 use crate::world::WorldPlugin;
 
 /// Plays matches in scenes of their own, for the modes of [`InstanceModes`]. Adds [`WorldPlugin`] and
@@ -35,15 +35,10 @@ use crate::world::WorldPlugin;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InstancePlugin;
 
-impl Plugin for InstancePlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(InstancePlugin, (WorldPlugin, MatchmakingPlugin));
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, (WorldPlugin, MatchmakingPlugin)) {
-            return;
-        }
+impl InstancePlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<InstanceSettings>();
         app.init_resource::<InstanceSettings>()
@@ -52,23 +47,17 @@ impl Plugin for InstancePlugin {
             .init_resource::<Instances>()
             .add_message::<EndRequest>()
             .add_message::<LeaveRequest>()
-            .add_message::<InstanceOpened>()
-            .add_message::<InstanceRefused>()
-            .add_message::<InstanceEnded>()
             .add_message::<InstanceFault>()
-            .add_message::<PlayerEntered>()
             .add_message::<PlayerLeft>()
-            .add_message::<MemberLeft>()
             .add_message::<PlayerSeatedElsewhere>()
-            .add_message::<PlayerReturned>()
             .add_message::<PartyJoined>()
             .count_memory::<Instances>("instance")
-            .count_message_memory::<PlayerEntered>("instance")
-            .count_message_memory::<PlayerReturned>("instance")
-            .count_message_memory::<MemberLeft>("instance")
-            .count_message_memory::<InstanceOpened>("instance")
-            .count_message_memory::<InstanceRefused>("instance")
-            .count_message_memory::<InstanceEnded>("instance")
+            .add_counted_message::<PlayerEntered>("instance")
+            .add_counted_message::<PlayerReturned>("instance")
+            .add_counted_message::<MemberLeft>("instance")
+            .add_counted_message::<InstanceOpened>("instance")
+            .add_counted_message::<InstanceRefused>("instance")
+            .add_counted_message::<InstanceEnded>("instance")
             .add_systems(PostStartup, play::tell_unknown_modes)
             .add_systems(
                 FixedUpdate,
@@ -80,10 +69,6 @@ impl Plugin for InstancePlugin {
             .hash_part("instances", |world, hasher| {
                 world.resource::<Instances>().hash(hasher);
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 

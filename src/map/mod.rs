@@ -9,11 +9,8 @@
 //! | `plugin` | [`SceneMap`]: the map of a scene, and its edits in the tick |
 //! | `throng_nav::map` | [`TileMap`]: tiles, regions, edits, file formats, the generator |
 
-#[cfg(feature = "server")]
 mod plugin;
 
-#[cfg(feature = "server")]
 pub(crate) use plugin::settle_share;
-#[cfg(feature = "server")]
 pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
 pub use throng_nav::map::*;

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use glam::{IVec2, Vec2};
 use tracing::warn;
 
 use super::{MapError, TileEdit, TileMap, TileRect};
 use crate::memory::MemoryAppExt;
-use crate::sim::{self, HashAppExt, SimSystems};
+use crate::sim::{HashAppExt, SimSystems};
 use crate::world::{Scene, SceneId, Scenes, WorldPlugin};
 
 /// The cost of settling maps in a tick, as [`TileMap::settle`] counts it, for the maps of all scenes together and again for
@@ -27,15 +27,10 @@ pub(crate) fn settle_share(maps: usize) -> usize {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapPlugin;
 
-impl Plugin for MapPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(MapPlugin, WorldPlugin);
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, WorldPlugin) {
-            return;
-        }
+impl MapPlugin {
+    fn add_to(app: &mut App) {
         app.add_message::<MapEdited>()
             .count_memory_by("map", map_bytes)
             .add_observer(tell_misfit)
@@ -60,10 +55,6 @@ impl Plugin for MapPlugin {
                     hasher.write_f32(map.tile_m);
                 }
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 

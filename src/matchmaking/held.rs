@@ -9,14 +9,15 @@
 use std::collections::BTreeMap;
 
 use super::{Ticket, TicketParty, TicketPlayer};
-use crate::memory::{MemoryUse, each};
+use crate::memory::MemoryUse;
 use crate::wire::ClientId;
 
 /// Whose connection is lost, and what is kept for them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct HeldTickets {
     /// By the number of the connection, which grows from one to the next.
     lost: BTreeMap<TicketPlayer, ClientId>,
+    #[memory(each_value)]
     held: BTreeMap<TicketParty, Ticket>,
     parties: BTreeMap<TicketPlayer, TicketParty>,
 }
@@ -93,14 +94,5 @@ impl HeldTickets {
             word(ticket.since_tick);
             ticket.members.iter().for_each(|member| member.digest(word));
         }
-    }
-}
-
-impl MemoryUse for HeldTickets {
-    fn heap_bytes(&self) -> usize {
-        each(self.held.values())
-            + self.lost.heap_bytes()
-            + self.held.heap_bytes()
-            + self.parties.heap_bytes()
     }
 }

@@ -29,7 +29,7 @@ mod tests;
 
 use std::ops::{Deref, DerefMut};
 
-use bevy_app::{App, FixedUpdate, Plugin, Startup};
+use bevy_app::{App, FixedUpdate, Startup};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
@@ -42,22 +42,17 @@ use super::{
 };
 use crate::memory::{MemoryAppExt, MemoryUse};
 use crate::session::{LinkLost, LoggedOut, Resumed};
-use crate::sim::{self, HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
+use crate::sim::{HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
 use crate::world::Players;
 
 /// Makes battles out of waiting parties, in [`HeartbeatSystems::Match`]. Needs no other plugin of the crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MatchmakingPlugin;
 
-impl Plugin for MatchmakingPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(MatchmakingPlugin, ());
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, ()) {
-            return;
-        }
+impl MatchmakingPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<MatchmakingSettings>()
             .register_type::<MatchmakingStats>();
@@ -68,25 +63,20 @@ impl Plugin for MatchmakingPlugin {
             .add_message::<LoggedOut>()
             .add_message::<LinkLost>()
             .add_message::<Resumed>()
-            .add_message::<QueueRequest>()
             .add_message::<CancelRequest>()
             .add_message::<AnswerRequest>()
             .add_message::<WatchRequest>()
             .add_message::<BackfillRequest>()
             .add_message::<MatchFilled>()
-            .add_message::<TicketQueued>()
             .add_message::<TicketRefused>()
             .add_message::<TicketCancelled>()
-            .add_message::<TicketExpired>()
-            .add_message::<MatchProposed>()
-            .add_message::<MatchFormed>()
             .count_memory::<Matchmaker>("matchmaking")
             .count_memory::<TicketsOnHold>("matchmaking")
-            .count_message_memory::<QueueRequest>("matchmaking")
-            .count_message_memory::<TicketQueued>("matchmaking")
-            .count_message_memory::<TicketExpired>("matchmaking")
-            .count_message_memory::<MatchProposed>("matchmaking")
-            .count_message_memory::<MatchFormed>("matchmaking")
+            .add_counted_message::<QueueRequest>("matchmaking")
+            .add_counted_message::<TicketQueued>("matchmaking")
+            .add_counted_message::<TicketExpired>("matchmaking")
+            .add_counted_message::<MatchProposed>("matchmaking")
+            .add_counted_message::<MatchFormed>("matchmaking")
             .add_observer(queue_party)
             .add_observer(cancel_party)
             .add_systems(Startup, open_modes)
@@ -112,10 +102,6 @@ impl Plugin for MatchmakingPlugin {
                 let held = world.resource::<TicketsOnHold>();
                 held.0.digest(&mut |word| hasher.write_u64(word));
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 
@@ -150,7 +136,7 @@ pub struct MatchmakingStats {
 /// To queue and cancel by messages keeps an order that does not depend on the schedule. Whoever calls
 /// [`Matcher::queue`], [`Matcher::cancel`] or [`Matcher::remove_player`] directly (a bulk load, a player who
 /// is gone for good) gets the outcome as the result, and no fact is written.
-#[derive(Resource, Clone, Debug)]
+#[derive(Resource, Clone, Debug, MemoryUse)]
 pub struct Matchmaker(Matcher);
 
 impl Matchmaker {
@@ -193,7 +179,7 @@ impl DerefMut for Matchmaker {
 }
 
 /// What waits for players whose connection is lost.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, MemoryUse)]
 struct TicketsOnHold(HeldTickets);
 
 /// A party that is an entity, with its ticket: inserted it queues, removed or despawned it gives up. That is the
@@ -592,16 +578,4 @@ fn objects_of(players: Option<&Players>, tickets: &[Ticket]) -> Vec<Entity> {
     let members = tickets.iter().flat_map(|ticket| &ticket.members);
     let real = members.filter_map(|member| member.real());
     real.filter_map(|player| players?.entity(player)).collect()
-}
-
-impl MemoryUse for Matchmaker {
-    fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
-    }
-}
-
-impl MemoryUse for TicketsOnHold {
-    fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
-    }
 }

@@ -10,7 +10,7 @@ use bevy_ecs::storage::TableId;
 use super::{MemoryUse, each};
 
 /// Registers what a module holds, so that [`memory_by_module`] can tell it. Nothing of it costs anything in a tick but
-/// [`count_message_memory`](Self::count_message_memory), a look at a length.
+/// [`add_counted_message`](Self::add_counted_message), a look at a length.
 pub trait MemoryAppExt {
     /// Counts a resource's heap; what it is itself is among the components.
     fn count_memory<R: Resource + MemoryUse>(&mut self, module: &'static str) -> &mut Self;
@@ -21,9 +21,9 @@ pub trait MemoryAppExt {
         module: &'static str,
     ) -> &mut Self;
 
-    /// Counts messages. Bevy does not tell how much room it keeps for them: each of the two lists is taken to have grown, by
+    /// Adds a message, and counts those that are kept. Bevy does not tell how much room it keeps for them: each of the two lists is taken to have grown, by
     /// doubling, to the most that there were of them in an update.
-    fn count_message_memory<M: Message>(&mut self, module: &'static str) -> &mut Self;
+    fn add_counted_message<M: Message>(&mut self, module: &'static str) -> &mut Self;
 
     /// Counts what is not to be seen so.
     fn count_memory_by(&mut self, module: &'static str, bytes: fn(&World) -> usize) -> &mut Self;
@@ -46,7 +46,8 @@ impl MemoryAppExt for App {
         })
     }
 
-    fn count_message_memory<M: Message>(&mut self, module: &'static str) -> &mut Self {
+    fn add_counted_message<M: Message>(&mut self, module: &'static str) -> &mut Self {
+        self.add_message::<M>();
         if !self.world().contains_resource::<MessagePeaks>() {
             self.init_resource::<MessagePeaks>()
                 .add_systems(Last, note_message_peaks);
@@ -194,10 +195,9 @@ mod tests {
     #[test]
     fn each_module_has_the_sum_of_what_it_registered() {
         let mut app = App::new();
-        app.add_message::<Told>()
-            .count_memory::<Held>("pure")
+        app.count_memory::<Held>("pure")
             .count_component_memory::<Carried>("carriers")
-            .count_message_memory::<Told>("told")
+            .add_counted_message::<Told>("told")
             .count_memory_by("pure", |_| 7);
         // What is not there yet holds nothing.
         assert_eq!(memory_by_module(app.world())["pure"], 7);

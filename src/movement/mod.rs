@@ -42,4 +42,4 @@ pub use plugin::{
 pub use throng_protocol::movement::{
     Credit, Ground, MoveRules, PlayerStep, Refusal, check_move, direction_of, step_m,
 };
-pub use walk::{Walk, WalkEnd, advance};
+pub use walk::{WalkEnd, WalkStep, advance};

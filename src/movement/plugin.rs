@@ -25,7 +25,7 @@ pub use settings::MovementSettings;
 pub use stats::MovementStats;
 pub use walkers::Arrived;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use self::follow::{follow, has_followers, hash_followers};
@@ -35,22 +35,17 @@ use self::push::push_out;
 use self::walkers::walk;
 use crate::memory::MemoryAppExt;
 use crate::nav::{NavPlugin, NavSystems};
-use crate::sim::{self, HashAppExt, SimSystems};
+use crate::sim::{HashAppExt, SimSystems};
 use crate::world::{Npc, ObjectHashAppExt, Player};
 
 /// Moves walkers and players. Adds [`NavPlugin`] when it is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MovementPlugin;
 
-impl Plugin for MovementPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(MovementPlugin, NavPlugin);
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, NavPlugin) {
-            return;
-        }
+impl MovementPlugin {
+    fn add_to(app: &mut App) {
         use MovementSystems::{Follow, Players, Push, Rest, Walkers};
         #[cfg(feature = "reflect")]
         app.register_type::<Speed>()
@@ -63,10 +58,8 @@ impl Plugin for MovementPlugin {
         app.init_resource::<MovementSettings>()
             .init_resource::<MovementStats>()
             .init_resource::<OwnSteps>()
-            .add_message::<Arrived>()
-            .add_message::<MoveRefused>()
-            .count_message_memory::<Arrived>("movement")
-            .count_message_memory::<MoveRefused>("movement")
+            .add_counted_message::<Arrived>("movement")
+            .add_counted_message::<MoveRefused>("movement")
             .configure_sets(
                 FixedUpdate,
                 (Push, Players, Walkers, Rest, Follow)
@@ -88,10 +81,6 @@ impl Plugin for MovementPlugin {
             .hash_component::<Walker>("walker")
             .hash_component::<LastMove>("last_move")
             .hash_part("followers", hash_followers);
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 

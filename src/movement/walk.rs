@@ -17,7 +17,7 @@ use crate::nav::farthest_in_sight;
 
 /// Where a walker is after a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Walk {
+pub struct WalkStep {
     /// Where it stands, in metres.
     pub position: Vec2,
     /// The waypoint it is heading for.
@@ -50,8 +50,8 @@ pub fn advance(
     next: usize,
     distance_m: f32,
     looks_max: usize,
-) -> Walk {
-    let mut walk = Walk {
+) -> WalkStep {
+    let mut walk = WalkStep {
         position,
         next,
         direction: Vec2::ZERO,
@@ -276,7 +276,7 @@ mod tests {
             let (from, to) = (IVec2::new(a % 12, a / 12), IVec2::new(b % 12, b / 12));
             prop_assume!(tiles.connected(from, to));
             let waypoints = path(&tiles, from, to);
-            let mut walk = Walk {
+            let mut walk = WalkStep {
                 position: (from.as_vec2() + Vec2::new(x, y)) * 0.5,
                 next: 0,
                 direction: Vec2::ZERO,

@@ -14,9 +14,6 @@ pub use plugin::{
     BuildCameLate, MapBuildStats, NavPlugin, NavSettings, NavStats, NavSystems, Navigator, Path,
     PathClass, PathFailed, PathFailure, PathFound, PathRequest, SearchTimes, ask_again,
 };
-#[cfg(feature = "bench")]
-#[doc(hidden)]
-pub use throng_nav::workload;
 pub use throng_nav::{
     Algorithm, Cost, Diagonal, Direction, FoundPath, NODES_MAX, NavMap, Outcome, PartRefused,
     Query, Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, Search, SharedSearch,

@@ -26,7 +26,7 @@
 //! Cost: a search a request, spread over [`Workers`]; equal requests of a tick share one. An edit looks once at every
 //! object that has a path.
 
-use bevy_app::{App, FixedPreUpdate, FixedUpdate, Plugin};
+use bevy_app::{App, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use self::answer::answer_requests;
@@ -37,7 +37,7 @@ use self::request::AskedEntities;
 use self::travel::answer_travels;
 use crate::map::{MapEdited, MapPlugin, SceneMap};
 use crate::memory::MemoryAppExt;
-use crate::sim::{self, Growth, HashAppExt, LoadMeter, SimSystems, SimTick, WorkAppExt};
+use crate::sim::{Growth, HashAppExt, LoadMeter, SimSystems, SimTick, WorkAppExt};
 use crate::world::{ObjectHashAppExt, SceneChanged, Scenes, Teleported};
 
 mod answer;
@@ -70,15 +70,10 @@ pub use stats::{MapBuildStats, NavStats, SearchTimes};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NavPlugin;
 
-impl Plugin for NavPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(NavPlugin, MapPlugin);
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, MapPlugin) {
-            return;
-        }
+impl NavPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<NavSettings>()
             .register_type::<PathRequest>();
@@ -94,8 +89,7 @@ impl Plugin for NavPlugin {
             })
             .count_memory::<NavStats>("nav")
             .count_component_memory::<Path>("nav")
-            .count_message_memory::<PathFound>("nav")
-            .add_message::<PathFound>()
+            .add_counted_message::<PathFound>("nav")
             .add_message::<PathFailed>()
             .add_message::<BuildCameLate>()
             .add_systems(FixedPreUpdate, finish_builds)
@@ -129,10 +123,6 @@ impl Plugin for NavPlugin {
                 queue.values().for_each(|waiting| waiting.hash(hasher));
                 travels.hash(hasher);
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use bevy_ecs::prelude::*;
 use thiserror::Error;
-
-use super::handshake::{Gate, GateSettings, SeenTokens};
-use super::seal::{NoRandomness, SecretKey};
-use super::token::PROTOCOL_ID;
-use super::udp::{ClientIntake, ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats};
 #[cfg(feature = "web")]
-use super::web::WebSettings;
+use throng_net::WebSettings;
+use throng_net::{
+    ClientIntake, Gate, GateSettings, NoRandomness, PROTOCOL_ID, SecretKey, SeenTokens,
+    ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats,
+};
+
 use crate::inbox::{Connected, DisconnectReason};
 use crate::outbox::{Outbox, OutboxSettings, Sink};
 use crate::session::TransportHandle;
@@ -85,11 +85,6 @@ pub enum ListenError {
     /// The system has no randomness to give.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
-}
-
-impl SecretKey {
-    /// The key that everybody knows, for servers that only this machine can reach.
-    pub const INSECURE: Self = Self([0; super::seal::KEY_BYTES]);
 }
 
 /// The socket of a server that listens.

@@ -2,19 +2,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
+use throng_core::hash::StateHashed;
+use throng_net::outbox::{
+    Assembler, Batch, CountingSink, LineModels, SenderCounters, SenderSpec, Senders, SharedSink,
+    Sink, SpillLimits,
+};
 use tracing::error;
 
-use super::assemble::Assembler;
-use super::batch::Batch;
-use super::feed::SpillLimits;
-use super::line_model::LineModels;
-use super::sender::{SenderCounters, SenderSpec, Senders};
-use super::sink::{CountingSink, SharedSink, Sink};
 use crate::memory::{MemoryAppExt, MemoryUse};
-use crate::sim::{self, HashAppExt, SimSystems, SimTick, Workers};
+use crate::sim::{HashAppExt, SimSystems, SimTick, Workers};
 use crate::wire::{ClientId, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, PacketTotals};
 
 /// The most threads there may be.
@@ -27,15 +26,10 @@ const RING_BYTES_MIN: usize = 2 * MESSAGE_BYTES_MAX;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OutboxPlugin;
 
-impl Plugin for OutboxPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(OutboxPlugin, ());
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, ()) {
-            return;
-        }
+impl OutboxPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<OutboxSettings>();
         app.init_resource::<OutboxSettings>()
@@ -47,10 +41,6 @@ impl Plugin for OutboxPlugin {
             .hash_part("lines", |world, hasher| {
                 world.resource::<Outbox>().models.hash(hasher);
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 
@@ -270,7 +260,7 @@ impl Outbox {
                 });
             }
             Err(error) => {
-                error!(%error, "no sender thread: packets are put together in the tick");
+                error!(%error, "starting sender threads failed: packets are assembled in the tick");
                 self.failed = Some(spec);
                 self.take_back(shared);
             }
@@ -441,7 +431,7 @@ mod tests {
         app.add_plugins((bevy_time::TimePlugin, OutboxPlugin))
             .insert_resource(settings)
             .add_systems(FixedUpdate, greet.in_set(SimSystems::Replicate));
-        sim::clock::one_tick_an_update(&mut app);
+        crate::sim::clock::one_tick_an_update(&mut app);
         app
     }
 

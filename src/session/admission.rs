@@ -20,7 +20,7 @@ pub(super) struct QueueKey {
 }
 
 /// The line.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct AdmissionQueue {
     waiting: BTreeMap<QueueKey, ClientId>,
     came: u64,
@@ -96,12 +96,6 @@ impl AdmissionQueue {
     /// The line, from its head.
     pub fn iter(&self) -> impl Iterator<Item = ClientId> {
         self.waiting.values().copied()
-    }
-}
-
-impl MemoryUse for AdmissionQueue {
-    fn heap_bytes(&self) -> usize {
-        self.waiting.heap_bytes()
     }
 }
 

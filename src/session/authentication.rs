@@ -17,6 +17,13 @@ pub trait Authenticator: Send + Sync {
     /// Looks into a login, and answers it now or later. An answer that is dropped is none, and the client's time runs out.
     fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer);
 
+    /// Whether a client that brings the token of a session may go on with it. Asked in `Ingest`, and answered at once: refuse here whom
+    /// [`ask`](Self::ask) would not let in any more, such as a banned player. A refused client may still log in.
+    fn may_resume(&mut self, resume: &ResumeAsked) -> bool {
+        let _ = resume;
+        true
+    }
+
     /// Whether connections from an address are refused.
     fn is_banned(&mut self, address: SocketAddr) -> bool {
         let _ = address;
@@ -36,6 +43,19 @@ pub struct LoginAsked<'a> {
     /// What its transport has proof of.
     pub claims: TransportClaims,
     /// Where it comes from.
+    pub address: Option<SocketAddr>,
+}
+
+/// A client that wants to go on with a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResumeAsked {
+    /// The client's number.
+    pub client: ClientId,
+    /// Whose session it is.
+    pub player: PlayerId,
+    /// What the client's transport has proof of.
+    pub claims: TransportClaims,
+    /// Where the client comes from.
     pub address: Option<SocketAddr>,
 }
 

@@ -7,17 +7,18 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use crate::memory::{MemoryUse, each};
+use crate::memory::MemoryUse;
 use crate::wire::ClientId;
 
 /// Former numbers that a session is found by, at most.
 pub(super) const FORMER_MAX: usize = 4;
 
 /// Who had which number.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct FormerNumbers {
     now: BTreeMap<ClientId, ClientId>,
     /// Those of each session, oldest first.
+    #[memory(each_value)]
     of: BTreeMap<ClientId, SmallVec<[ClientId; FORMER_MAX]>>,
 }
 
@@ -52,12 +53,6 @@ impl FormerNumbers {
         for (former, client) in &self.now {
             word(u64::from(former.0) << 32 | u64::from(client.0));
         }
-    }
-}
-
-impl MemoryUse for FormerNumbers {
-    fn heap_bytes(&self) -> usize {
-        each(self.of.values()) + self.now.heap_bytes() + self.of.heap_bytes()
     }
 }
 

@@ -44,7 +44,9 @@ mod token;
 pub mod transport;
 
 pub use crate::inbox::{Connected, DisconnectReason, TransportClaims, TransportEvent};
-pub use authentication::{AdmissionClass, Authentication, Authenticator, LoginAnswer, LoginAsked};
+pub use authentication::{
+    AdmissionClass, Authentication, Authenticator, LoginAnswer, LoginAsked, ResumeAsked,
+};
 pub use life::{SESSION_BYTES, Session, SessionState};
 pub use plugin::{
     ClientMessageAppExt, ClientMessageType, ClientTold, ControlledBy, FromClient, LinkDead,

@@ -23,7 +23,7 @@ pub use ingest::connect;
 pub use messages::{ClientMessageAppExt, ClientMessageType};
 pub use settings::{SessionEnds, SessionSettings, SessionStats};
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use self::control::{UncontrolledObjects, control_when_placed, despawn_uncontrolled};
@@ -38,22 +38,17 @@ use super::transport::TransportHandle;
 use crate::inbox::InboxPlugin;
 use crate::memory::MemoryAppExt;
 use crate::outbox::ClientBehind;
-use crate::sim::{self, HashAppExt, SimSystems};
+use crate::sim::{HashAppExt, SimSystems};
 use crate::world::{Object, WorldPlugin};
 
 /// Client life cycle. Adds [`WorldPlugin`] and [`InboxPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionPlugin;
 
-impl Plugin for SessionPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(SessionPlugin, (WorldPlugin, InboxPlugin));
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, (WorldPlugin, InboxPlugin)) {
-            return;
-        }
+impl SessionPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<SessionSettings>()
             .register_type::<SessionStats>();
@@ -68,16 +63,14 @@ impl Plugin for SessionPlugin {
             .init_resource::<UncontrolledObjects>()
             .count_memory::<Sessions>("session")
             .count_memory::<IngestState>("session")
-            .count_message_memory::<PlayerInput>("session")
-            .count_message_memory::<ClientTold>("session")
+            .add_counted_message::<PlayerInput>("session")
+            .add_counted_message::<ClientTold>("session")
             .add_observer(control_when_placed)
             .add_message::<LoggedIn>()
             .add_message::<LoggedOut>()
             .add_message::<LinkLost>()
             .add_message::<Resumed>()
             .add_message::<SessionClosed>()
-            .add_message::<ClientTold>()
-            .add_message::<PlayerInput>()
             .add_message::<PlayerAsked>()
             .add_message::<ClientBehind>()
             .add_systems(FixedUpdate, ingest.in_set(SimSystems::Ingest))
@@ -101,9 +94,5 @@ impl Plugin for SessionPlugin {
                 sessions.digest(|word| hasher.write_u64(word));
                 world.resource::<IngestState>().hash(hasher);
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }

@@ -1,11 +1,12 @@
 //! Reasons of ended sessions and refused connections.
 
 use thiserror::Error;
+use throng_core::Variants;
 
 use crate::wire::CloseReason;
 
 /// Why a session ended, or a client was turned away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Variants)]
 #[non_exhaustive]
 pub enum LogoutReason {
     /// The client said so.
@@ -39,27 +40,6 @@ pub enum LogoutReason {
 }
 
 impl LogoutReason {
-    /// The reason's name in event files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::Disconnected => "disconnected",
-            Self::Replaced => "replaced",
-            Self::Behind => "behind",
-            Self::Kicked => "kicked",
-            Self::Banned => "banned",
-            Self::Idle => "idle",
-            Self::Flooding => "flooding",
-            Self::Refused => "refused",
-            Self::Late => "late",
-            Self::Full => "full",
-            Self::Stopping => "stopping",
-            Self::Resumed => "resumed",
-            Self::Unavailable => "unavailable",
-        }
-    }
-
     /// What the client is told.
     #[must_use]
     pub const fn close_reason(self) -> CloseReason {

@@ -1,6 +1,6 @@
 //! Resuming a session over another connection.
 
-use super::life::{Session, SessionState};
+use super::life::SessionState;
 use super::reasons::LogoutReason;
 use super::sessions::{ReturnTicket, SessionEffect, Sessions};
 use super::token::SessionKey;
@@ -27,16 +27,11 @@ impl Sessions {
         ticket: ReturnTicket,
         key: &mut SessionKey,
     ) -> ReturnAnswer {
-        let is_new = |session: &Session| {
-            session.state == SessionState::Connecting && session.controls.is_none()
-        };
-        if !self.get(client).is_some_and(is_new) {
+        if !self.may_return_now(client) {
             return ReturnAnswer::Untimely;
         }
-        let Some(before) = self.has_token(ticket) else {
-            self.effects
-                .push(SessionEffect::Told(client, SessionNotice::NotResumed));
-            return ReturnAnswer::Refused;
+        let Some(before) = self.has_token(client, ticket) else {
+            return self.refuse_return(client);
         };
         if self.resumed >= self.rules.resumed_per_tick_max {
             self.enter(client, SessionState::Authenticating);
@@ -47,15 +42,32 @@ impl Sessions {
         ReturnAnswer::Resumed
     }
 
-    /// The session that a token is of. The one told before the last counts as well while the link is lost and nothing was heard
+    /// Whether a client has not said who it is, and controls nothing.
+    pub(super) fn may_return_now(&self, client: ClientId) -> bool {
+        self.get(client).is_some_and(|session| {
+            session.state == SessionState::Connecting && session.controls.is_none()
+        })
+    }
+
+    /// Tells a client that it does not come back.
+    pub(super) fn refuse_return(&mut self, client: ClientId) -> ReturnAnswer {
+        self.effects
+            .push(SessionEffect::Told(client, SessionNotice::NotResumed));
+        ReturnAnswer::Refused
+    }
+
+    /// The session that a token is of, unless the transport proved that the client is somebody else than who it was when the session
+    /// began. The token told before the last counts as well while the link is lost and nothing was heard
     /// since the last was told: it may have been lost with the link.
-    fn has_token(&self, ticket: ReturnTicket) -> Option<ClientId> {
+    fn has_token(&self, client: ClientId, ticket: ReturnTicket) -> Option<ClientId> {
         let before = self.of(ticket.player)?;
         let session = self.get(before)?;
         let is_former =
             session.state == SessionState::LinkDead && session.former_token == Some(ticket.token);
         let is_it = session.token == ticket.token || is_former;
-        (is_it && !self.is_draining).then_some(before)
+        let proved = [self.get(client)?, session].map(|session| session.claims.player);
+        let is_other = matches!(proved, [Some(one), Some(other)] if one != other);
+        (is_it && !is_other && !self.is_draining).then_some(before)
     }
 
     /// Those who waited for a tick in which fewer come back. Each has a session of its own meanwhile, so they are not more.
@@ -67,7 +79,7 @@ impl Sessions {
             if state != Some(SessionState::Authenticating) {
                 continue;
             }
-            if let Some(before) = self.has_token(ticket) {
+            if let Some(before) = self.has_token(client, ticket) {
                 self.take_over(client, before, Some(ticket), key);
             } else {
                 self.enter(client, SessionState::Connecting);

@@ -69,7 +69,7 @@ pub(super) enum SessionEffect {
 const NEVER: u64 = u64::MAX;
 
 /// All sessions, by ascending number.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Sessions {
     pub(super) open: SessionTable,
     pub(super) by_player: BTreeMap<PlayerId, ClientId>,
@@ -675,21 +675,5 @@ fn network(address: SocketAddr) -> IpAddr {
     match address.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX))),
         ip @ IpAddr::V4(_) => ip,
-    }
-}
-
-impl MemoryUse for Sessions {
-    fn heap_bytes(&self) -> usize {
-        self.open.heap_bytes()
-            + self.by_player.heap_bytes()
-            + self.returning.heap_bytes()
-            + self.line.heap_bytes()
-            + self.former.heap_bytes()
-            + self.newcomers.heap_bytes()
-            + self.by_address.heap_bytes()
-            + self.deadlines.heap_bytes()
-            + self.loaders.heap_bytes()
-            + self.admitted.heap_bytes()
-            + self.effects.heap_bytes()
     }
 }

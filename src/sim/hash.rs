@@ -17,7 +17,7 @@ use crate::memory::{MemoryAppExt, MemoryUse};
 type HashPart = Box<dyn FnMut(&mut World, &mut StateHasher) + Send + Sync>;
 
 /// The registered parts, sorted by name.
-#[derive(Resource, Default)]
+#[derive(Resource, Default, MemoryUse)]
 struct HashParts(Vec<(&'static str, HashPart)>);
 
 /// Registers what belongs to the state hash.
@@ -73,12 +73,6 @@ pub fn state_hash(world: &mut World) -> StateHash {
     }
     world.resource_mut::<HashParts>().0 = parts;
     StateHash(whole.finish())
-}
-
-impl MemoryUse for HashParts {
-    fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
-    }
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
 pub use overload::{
     LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel, OverloadRules,
 };
-pub use plugins::{SimPlugin, begin, finish};
+pub use plugins::{SimPlugin, begin, finish, sim_plugin};
 pub use schedule::{
     Heartbeat, HeartbeatPhase, HeartbeatSystems, SimSettings, SimSystems, SimTick, TickObservers,
     install, single_threaded,

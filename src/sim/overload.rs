@@ -17,6 +17,7 @@
 
 use bevy_ecs::prelude::Resource;
 use serde::{Deserialize, Serialize};
+use throng_core::Variants;
 
 /// The load of a tick that costs exactly its budget.
 pub const LOAD_FULL: u32 = 1_000_000;
@@ -29,7 +30,18 @@ const TIME_STEP: u8 = 5;
 
 /// How far a server is from doing all that it should, each with all before it.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Variants,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
 )]
 #[cfg_attr(feature = "reflect", derive(super::Reflect))]
 pub enum OverloadLevel {
@@ -47,27 +59,6 @@ pub enum OverloadLevel {
 }
 
 impl OverloadLevel {
-    /// All levels, in the order in which they are reached.
-    pub const ALL: [Self; 5] = [
-        Self::Normal,
-        Self::UpdatesStretched,
-        Self::WorkDeferred,
-        Self::LoginsRefused,
-        Self::TimeDilated,
-    ];
-
-    /// The name in reports and event files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::UpdatesStretched => "updates_stretched",
-            Self::WorkDeferred => "work_deferred",
-            Self::LoginsRefused => "logins_refused",
-            Self::TimeDilated => "time_dilated",
-        }
-    }
-
     /// Its place in [`ALL`](Self::ALL): 0 is normal.
     #[must_use]
     pub const fn number(self) -> usize {

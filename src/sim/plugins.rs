@@ -28,6 +28,32 @@ impl Plugin for SimPlugin {
     }
 }
 
+/// Makes a type with a function `add_to(app)` a plugin that may be added again: it adds the plugins that it needs before, by
+/// [`begin`], and looks for the clock, by [`finish`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! sim_plugin {
+    ($plugin:ty, $needs:expr) => {
+        impl ::bevy_app::Plugin for $plugin {
+            fn is_unique(&self) -> bool {
+                false
+            }
+
+            fn build(&self, app: &mut ::bevy_app::App) {
+                if $crate::sim::begin::<Self, _>(app, $needs) {
+                    Self::add_to(app);
+                }
+            }
+
+            fn finish(&self, app: &mut ::bevy_app::App) {
+                $crate::sim::finish(app);
+            }
+        }
+    };
+}
+#[doc(hidden)]
+pub use sim_plugin;
+
 /// Begins to build the plugin `P`: lays the tick down and adds the plugins of this crate that `P` needs. Gives `false`
 /// where `P` is there already and nothing is left to build. For plugins with `is_unique() == false`.
 #[must_use]
@@ -65,19 +91,11 @@ mod tests {
     #[derive(Resource, Default)]
     struct Built(u32);
 
-    impl Plugin for NeededPlugin {
-        fn is_unique(&self) -> bool {
-            false
-        }
+    sim_plugin!(NeededPlugin, ());
 
-        fn build(&self, app: &mut App) {
-            if begin::<Self, _>(app, ()) {
-                app.world_mut().get_resource_or_init::<Built>().0 += 1;
-            }
-        }
-
-        fn finish(&self, app: &mut App) {
-            finish(app);
+    impl NeededPlugin {
+        fn add_to(app: &mut App) {
+            app.world_mut().get_resource_or_init::<Built>().0 += 1;
         }
     }
 

@@ -5,6 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use bevy_ecs::schedule::SingleThreadedExecutor;
 use serde::{Deserialize, Serialize};
+use throng_core::Variants;
 use throng_core::hash::StateHashed;
 
 use super::governor;
@@ -13,9 +14,10 @@ use super::{HashAppExt, RandomStreams, Workers};
 /// The steps of a tick, in their order, all within [`FixedUpdate`].
 ///
 /// `First` and `Last` hold no systems of this crate: they are hooks for an embedder's own.
-#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Variants)]
 pub enum SimSystems {
     /// Empty by default: before anything else of the tick.
+    #[serde(skip)]
     First,
     /// Inbound messages are drained; sessions come and go.
     Ingest,
@@ -36,42 +38,13 @@ pub enum SimSystems {
     /// Packets are handed over to be sent.
     Send,
     /// Empty by default: after everything else of the tick.
+    #[serde(skip)]
     Last,
 }
 
 impl SimSystems {
-    /// All sets, in the order in which they run.
-    pub const ALL: [Self; 11] = [
-        Self::First,
-        Self::Ingest,
-        Self::Think,
-        Self::Navigate,
-        Self::Move,
-        Self::Locate,
-        Self::View,
-        Self::Heartbeat,
-        Self::Replicate,
-        Self::Send,
-        Self::Last,
-    ];
-
-    /// The name of the set in tables and reports: lower case.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::First => "first",
-            Self::Ingest => "ingest",
-            Self::Think => "think",
-            Self::Navigate => "navigate",
-            Self::Move => "move",
-            Self::Locate => "locate",
-            Self::View => "view",
-            Self::Heartbeat => "heartbeat",
-            Self::Replicate => "replicate",
-            Self::Send => "send",
-            Self::Last => "last",
-        }
-    }
+    /// All but `First` and `Last`.
+    pub const STEPS: &'static [Self] = Self::ALL.split_at(10).0.split_at(1).1;
 }
 
 /// Those who watch a tick from outside: runs after [`SimSystems::Last`] and after all timings were taken.

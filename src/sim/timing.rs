@@ -57,7 +57,7 @@ pub struct SetTiming {
 }
 
 /// The times of each set, and of the whole tick. Wall-clock figures: never part of the game state.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, MemoryUse)]
 pub struct TickTimings {
     sets: [Samples; SimSystems::ALL.len()],
     ticks: Samples,
@@ -139,7 +139,7 @@ impl SimSystems {
 }
 
 /// A ring of the newest times with running totals.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 struct Samples {
     ring_ns: Vec<u32>,
     count: u64,
@@ -178,16 +178,6 @@ impl Samples {
             p99_ms: at(0.99),
             max_ms: self.max_ns as f64 / 1e6,
         }
-    }
-}
-
-impl MemoryUse for TickTimings {
-    fn heap_bytes(&self) -> usize {
-        self.sets
-            .iter()
-            .chain([&self.ticks])
-            .map(|samples| samples.ring_ns.heap_bytes())
-            .sum()
     }
 }
 

@@ -21,7 +21,7 @@ pub struct PlacedAnnounce {
 }
 
 /// The announcements of a scene in a tick.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Announcements {
     /// To those who see an object, by its id; ascending.
     viewers: Vec<(u32, PlacedAnnounce)>,
@@ -79,11 +79,5 @@ impl Announcements {
         let near = near.filter(move |(at, radius2, _)| at.distance_squared(own) <= *radius2);
         let near = near.map(|&(.., announced)| announced);
         self.all.iter().copied().chain(near)
-    }
-}
-
-impl MemoryUse for Announcements {
-    fn heap_bytes(&self) -> usize {
-        self.viewers.heap_bytes() + self.near.heap_bytes() + self.all.heap_bytes()
     }
 }

@@ -16,8 +16,8 @@
 
 mod away;
 mod digest;
-mod memory;
 mod motions;
+mod prefetch;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -33,6 +33,7 @@ use super::notices::ClientNotices;
 use super::own_position::OwnPositionTold;
 use super::records::{LinkNews, SceneRecords, Variant};
 use super::remotes::Remotes;
+use crate::memory::MemoryUse;
 use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::CloseReason;
 use crate::wire::{ClientId, Hello, SessionNotice, write_despawn, write_own, write_scene};
@@ -60,7 +61,7 @@ const PASSING_KEPT: usize = 4;
 const HELD_MAX: usize = 64;
 
 /// What a client knows and is owed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, MemoryUse)]
 pub struct ClientState {
     /// The client whose state this is; nobody else has one for it.
     pub client: ClientId,
@@ -81,6 +82,7 @@ pub struct ClientState {
     /// What is announced to this client alone, or to its party.
     pub announced: Vec<PlacedAnnounce>,
     /// Announcements about objects that it is to be told of first.
+    #[memory(each)]
     held: Vec<Held>,
     /// Bytes that it may be sent; negative when overdrawn.
     pub credit: i64,
@@ -112,7 +114,7 @@ pub struct ClientState {
 pub const CLIENT_STATE_BYTES: usize = size_of::<ClientState>();
 
 /// An announcement that waits for its object's snapshot, with its bytes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, MemoryUse)]
 struct Held {
     announced: PlacedAnnounce,
     bytes: Vec<u8>,
@@ -147,7 +149,7 @@ pub struct Surroundings<'a, R, C> {
 }
 
 /// Buffers of one worker.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct FillScratch {
     order: Vec<(Reverse<u8>, u32, ViewedAs)>,
     /// Over which links there is something to tell.

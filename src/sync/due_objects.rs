@@ -66,7 +66,7 @@ struct DueWords {
 }
 
 /// Of which objects there is something to tell.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct DueObjects {
     /// By object: a byte each, since every link of every client asks.
     masks: Vec<DueMask>,
@@ -173,12 +173,6 @@ impl DueObjects {
 /// The place of a tick's news among those that are kept.
 const fn place_of(tick: u64) -> usize {
     tick as usize % TICKS_KEPT
-}
-
-impl MemoryUse for DueObjects {
-    fn heap_bytes(&self) -> usize {
-        self.masks.heap_bytes() + self.words.heap_bytes() + self.news.heap_bytes()
-    }
 }
 
 #[cfg(test)]

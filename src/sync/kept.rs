@@ -111,7 +111,7 @@ fn read_varint(log: &mut impl Iterator<Item = u8>) -> Option<u64> {
 }
 
 /// What was told of late of one client, oldest first.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 struct KeptLog {
     /// Heads and messages.
     log: VecDeque<u8>,
@@ -128,7 +128,7 @@ struct KeptLog {
 }
 
 /// What is known of what a client was told over its connection.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct KeptMessages {
     /// The position behind the last message.
     end: u32,
@@ -154,7 +154,7 @@ pub struct SentOfLate<'a> {
 }
 
 /// What is told to who comes back.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct Missed {
     /// The messages, oldest first.
     pub messages: MessageList,
@@ -398,19 +398,6 @@ impl KeptLog {
             return Some(whole);
         }
         Some(missed)
-    }
-}
-
-impl MemoryUse for KeptMessages {
-    fn heap_bytes(&self) -> usize {
-        let away = self.away.as_deref();
-        away.map_or(0, |away| size_of_val(away) + away.1.log.heap_bytes())
-    }
-}
-
-impl MemoryUse for Missed {
-    fn heap_bytes(&self) -> usize {
-        self.messages.heap_bytes()
     }
 }
 

@@ -70,7 +70,7 @@ impl Link {
 const _: () = assert!(size_of::<Link>() == 8);
 
 /// The objects that a client knows, each once, its own first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, MemoryUse)]
 pub struct Links {
     links: Vec<Link>,
 }
@@ -178,7 +178,7 @@ impl Turn {
 }
 
 /// Places of links over which there is something to tell, ascending.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct DuePlaces {
     /// Of those with anything but a motion.
     pub news: Vec<u32>,
@@ -186,23 +186,11 @@ pub struct DuePlaces {
     pub behind: Vec<u32>,
 }
 
-impl MemoryUse for DuePlaces {
-    fn heap_bytes(&self) -> usize {
-        self.news.heap_bytes() + self.behind.heap_bytes()
-    }
-}
-
 /// Room for so many links more is made at once.
 const MORE_LINKS: usize = 16;
 
 const CACHE_LINE_BYTES: usize = 64;
 const LINES_PREFETCHED: usize = 12;
-
-impl MemoryUse for Links {
-    fn heap_bytes(&self) -> usize {
-        self.links.heap_bytes()
-    }
-}
 
 #[cfg(test)]
 mod tests {

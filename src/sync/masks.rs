@@ -9,7 +9,7 @@ use crate::memory::MemoryUse;
 pub const WORD_BITS: usize = u64::BITS as usize;
 
 /// A mask for each of many slots, of as many words as there are attributes for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct SlotMasks {
     /// Words of each slot's mask.
     words: usize,
@@ -161,12 +161,6 @@ impl Iterator for SetBits<'_> {
         let bit = self.left.trailing_zeros() as usize;
         self.left &= self.left - 1;
         Some((self.word - 1) * WORD_BITS + bit)
-    }
-}
-
-impl MemoryUse for SlotMasks {
-    fn heap_bytes(&self) -> usize {
-        self.masks.heap_bytes() + self.dirty.heap_bytes()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::memory::{MemoryUse, clear_and_give_back};
 
 /// Messages one behind the other, in the order in which they were added.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct MessageList {
     bytes: Vec<u8>,
     /// Where each ends.
@@ -39,11 +39,5 @@ impl MessageList {
     pub fn clear(&mut self) {
         clear_and_give_back(&mut self.bytes);
         clear_and_give_back(&mut self.ends);
-    }
-}
-
-impl MemoryUse for MessageList {
-    fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes() + self.ends.heap_bytes()
     }
 }

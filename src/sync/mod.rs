@@ -46,7 +46,6 @@
 //! | `message_list` | a list of encoded messages |
 //! | `counters` | messages and bytes sent, by kind |
 //! | `plugin` | the systems |
-//! | `reference`, `workload` | reference implementation and load for benchmarks |
 //! | `throng_protocol` | [`Mirror`], a client in memory; [`Predictor`], prediction of the client's own object; [`ServerClock`], estimate of the server's tick |
 
 mod allowance;
@@ -65,16 +64,12 @@ mod notices;
 mod own_position;
 mod plugin;
 mod records;
-#[cfg(any(test, feature = "bench"))]
-pub mod reference;
 mod remotes;
 mod sent_log;
-#[cfg(any(test, feature = "bench"))]
-pub mod workload;
 
 pub use client::CLIENT_STATE_BYTES;
 pub use counters::{SentCount, SentCounters};
-#[cfg(feature = "bench")]
+#[doc(hidden)]
 pub use masks::{SlotMasks, bits};
 pub use membership::{AUDIENCES_MAX, Membership};
 pub use plugin::{

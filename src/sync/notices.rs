@@ -5,7 +5,7 @@ use crate::outbox::BatchPart;
 use crate::wire::{ClientId, Hello, SessionNotice};
 
 /// Notices that wait for the next line, as bytes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct ClientNotices(Vec<u8>);
 
 impl ClientNotices {
@@ -42,11 +42,5 @@ impl ClientNotices {
         let of_notices = self.0.len();
         self.0.clear();
         bytes - of_notices
-    }
-}
-
-impl MemoryUse for ClientNotices {
-    fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
     }
 }

@@ -61,7 +61,7 @@ pub use stats::SyncStats;
 /// Implements [`Replicate`] for a component.
 pub use throng_derive::Replicate;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use self::audiences::Audiences;
@@ -72,31 +72,24 @@ use crate::aoi::AoiPlugin;
 use crate::memory::MemoryAppExt;
 use crate::outbox::OutboxPlugin;
 use crate::session::SessionPlugin;
-use crate::sim::{self, Growth, HashAppExt, SimSystems, WorkAppExt};
+use crate::sim::{Growth, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Object, Scene};
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncPlugin;
 
-impl Plugin for SyncPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(SyncPlugin, (AoiPlugin, SessionPlugin, OutboxPlugin));
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, (AoiPlugin, SessionPlugin, OutboxPlugin)) {
-            return;
-        }
+impl SyncPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<SyncSettings>();
         app.register_required_components::<Object, MaskSlot>();
         app.register_required_components::<Object, SentValues>();
         app.register_required_components::<Scene, MaskSlot>();
         app.register_required_components::<Scene, SentValues>();
-        app.add_message::<Announce>()
-            .add_message::<Announced>()
-            .init_resource::<Attributes>()
+        app.init_resource::<Attributes>()
             .init_resource::<Audiences>()
             .init_resource::<DirtyMasks>()
             .init_resource::<SyncSettings>()
@@ -107,8 +100,8 @@ impl Plugin for SyncPlugin {
             .count_memory::<DirtyMasks>("sync")
             .count_memory::<CollectBuffers>("sync")
             .count_component_memory::<SentValues>("sync")
-            .count_message_memory::<Announce>("sync")
-            .count_message_memory::<Announced>("sync")
+            .add_counted_message::<Announce>("sync")
+            .add_counted_message::<Announced>("sync")
             .configure_sets(
                 FixedUpdate,
                 (
@@ -162,9 +155,5 @@ impl Plugin for SyncPlugin {
                 world.resource::<Replicator>().hash(hasher);
             });
         save::install(app);
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }

@@ -8,12 +8,12 @@ use super::announce::Announcements;
 use super::due_objects::DueObjects;
 use super::membership::Memberships;
 use super::motion::{MotionBase, Moving, Reckoning};
-use crate::memory::{MemoryUse, each};
+use crate::memory::MemoryUse;
 use crate::outbox::{Batch, MessageSpan};
 use crate::wire::{Motion, write_motion};
 
 /// A message an object, each written once a tick into the bytes that all clients share.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Records {
     /// Where each message lies; of those only that are written.
     spans: Vec<MessageSpan>,
@@ -85,7 +85,7 @@ pub type Affiliation = [u32; 3];
 pub const PARTY: usize = 1;
 
 /// All that a scene has to tell this tick. By object id.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct SceneRecords {
     /// What is new of each object.
     pub news: Vec<LinkNews>,
@@ -98,12 +98,16 @@ pub struct SceneRecords {
     /// Of which objects there is something to tell.
     pub due: DueObjects,
     /// Objects that come into somebody's sight, by variant.
+    #[memory(each)]
     pub snapshots: Vec<Records>,
     /// Changed attributes, by variant.
+    #[memory(each)]
     pub deltas: Vec<Records>,
     /// What is told of objects to those who need not see them, by variant.
+    #[memory(each)]
     pub remotes: Vec<Records>,
     /// Changed attributes of such objects, by variant.
+    #[memory(each)]
     pub remote_deltas: Vec<Records>,
     /// Objects that all in the scene are told of, and their generations; ascending.
     pub public: Vec<(u32, u32)>,
@@ -383,39 +387,6 @@ impl EncodedMotion {
         let end = bytes.len() + usize::from(self.length);
         bytes.extend_from_slice(&self.bytes);
         bytes.truncate(end);
-    }
-}
-
-impl MemoryUse for Records {
-    fn heap_bytes(&self) -> usize {
-        self.spans.heap_bytes() + self.written.heap_bytes()
-    }
-}
-
-impl MemoryUse for SceneRecords {
-    fn heap_bytes(&self) -> usize {
-        let records = [
-            &self.snapshots,
-            &self.deltas,
-            &self.remotes,
-            &self.remote_deltas,
-        ];
-        let of_records = records.into_iter();
-        let records: usize = of_records
-            .map(|records| records.heap_bytes() + each(records))
-            .sum();
-        records
-            + self.news.heap_bytes()
-            + self.bases.heap_bytes()
-            + self.encoded.heap_bytes()
-            + self.known_generations.heap_bytes()
-            + self.motions.heap_bytes()
-            + self.due.heap_bytes()
-            + self.public.heap_bytes()
-            + self.announcements.heap_bytes()
-            + self.affiliations.heap_bytes()
-            + self.memberships.heap_bytes()
-            + self.changed.heap_bytes()
     }
 }
 

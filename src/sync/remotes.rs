@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::SentCounters;
 use super::records::{LinkNews, SceneRecords, Variant};
-use crate::memory::{MemoryUse, each};
+use crate::memory::MemoryUse;
 use crate::outbox::{BatchPart, MessageSpan};
 use crate::wire::{RemoteId, write_forget};
 use crate::world::{ObjectRef, SceneId};
@@ -31,7 +31,7 @@ pub const fn remote_id(object: ObjectRef) -> RemoteId {
 }
 
 /// The remotes of a client; all lists ascend.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct Remotes {
     /// Those that it was told of.
     known: Vec<Remote>,
@@ -140,8 +140,9 @@ impl Remotes {
 }
 
 /// The objects of each party, by its number in a [`Affiliation`](super::records::Affiliation).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct PartyObjects {
+    #[memory(each_value)]
     members: BTreeMap<u32, Vec<ObjectRef>>,
     /// Parties of which somebody came, went or changed scene since the last tick.
     pub changed: BTreeSet<u32>,
@@ -185,17 +186,5 @@ impl PartyObjects {
     /// The objects of a party; none of party 0. O(log parties).
     pub fn of(&self, party: u32) -> &[ObjectRef] {
         self.members.get(&party).map_or(&[], Vec::as_slice)
-    }
-}
-
-impl MemoryUse for Remotes {
-    fn heap_bytes(&self) -> usize {
-        self.known.heap_bytes() + self.meeting.heap_bytes() + self.forgotten.heap_bytes()
-    }
-}
-
-impl MemoryUse for PartyObjects {
-    fn heap_bytes(&self) -> usize {
-        self.members.heap_bytes() + each(self.members.values()) + self.changed.heap_bytes()
     }
 }

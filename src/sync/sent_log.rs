@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use fixedbitset::FixedBitSet;
 
-use crate::memory::{MemoryUse, clear_and_give_back, each};
+use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::outbox::{LineView, MessageSpan};
 use crate::sim::Spread;
 use crate::wire::{ClientId, Reader, ServerMessage, write_varint};
@@ -42,7 +42,7 @@ pub struct SentAnnounce {
 }
 
 /// What one worker's clients are told in a tick.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub struct SentPart {
     /// By ascending client.
     lines: Vec<SentLine>,
@@ -138,7 +138,7 @@ struct LineBlock {
 }
 
 /// What was told in one tick.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 struct SentTick {
     tick: u64,
     /// The messages that several clients may have been told, and where each ends.
@@ -280,7 +280,7 @@ fn read_line_head(lines: &mut Reader) -> Option<(u32, u64)> {
 }
 
 /// Which of the messages of a tick were told, by where they begin.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 struct ToldPlaces {
     places: FixedBitSet,
     /// How many there are before each block of those bits.
@@ -314,8 +314,9 @@ impl ToldPlaces {
 }
 
 /// What was told of late, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub struct SentLog {
+    #[memory(each)]
     ticks: VecDeque<SentTick>,
     bytes: usize,
     /// A tick that is forgotten, whose memory the next one has.
@@ -378,35 +379,6 @@ fn give_back<T>(buffer: &mut Vec<T>) {
 }
 
 const SPARE_MAX: usize = 64;
-
-impl MemoryUse for SentPart {
-    fn heap_bytes(&self) -> usize {
-        self.lines.heap_bytes()
-            + self.messages.heap_bytes()
-            + self.own.heap_bytes()
-            + self.announces.heap_bytes()
-            + self.written.heap_bytes()
-            + self.blocks.heap_bytes()
-    }
-}
-
-impl MemoryUse for SentTick {
-    fn heap_bytes(&self) -> usize {
-        self.shared.heap_bytes()
-            + self.ends.heap_bytes()
-            + self.own.heap_bytes()
-            + self.lines.heap_bytes()
-            + self.blocks.heap_bytes()
-            + self.announces.heap_bytes()
-    }
-}
-
-impl MemoryUse for SentLog {
-    fn heap_bytes(&self) -> usize {
-        let told = self.told.places.heap_bytes() + self.told.before.heap_bytes();
-        self.ticks.heap_bytes() + each(&self.ticks) + self.spare.heap_bytes() + told
-    }
-}
 
 #[cfg(test)]
 mod tests {

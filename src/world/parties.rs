@@ -27,7 +27,7 @@ pub struct AffiliationChanged {
 }
 
 /// Which entity a player controls.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Players(BTreeMap<PlayerId, Entity>);
 
 impl Players {
@@ -70,7 +70,7 @@ pub enum PartyError {
 }
 
 /// All parties and their members; the first member leads.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Parties {
     members: BTreeMap<PartyId, ArrayVec<PlayerId, PARTY_PLAYERS_MAX>>,
     party_of: BTreeMap<PlayerId, PartyId>,
@@ -248,18 +248,6 @@ fn player_went(mut world: DeferredWorld, context: HookContext) {
         && players.entity(player) == Some(context.entity)
     {
         players.0.remove(&player);
-    }
-}
-
-impl MemoryUse for Players {
-    fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
-    }
-}
-
-impl MemoryUse for Parties {
-    fn heap_bytes(&self) -> usize {
-        self.members.heap_bytes() + self.party_of.heap_bytes()
     }
 }
 

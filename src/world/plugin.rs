@@ -1,6 +1,6 @@
 //! The world's plugin: registration, and when ids are released.
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
@@ -13,7 +13,7 @@ use super::{
     Velocity,
 };
 use crate::memory::MemoryAppExt;
-use crate::sim::{self, HashAppExt, SimSystems, WorkAppExt};
+use crate::sim::{HashAppExt, SimSystems, WorkAppExt};
 
 /// Scenes, objects and who belongs to whom. Every other plugin that needs objects adds it when it is missing.
 ///
@@ -22,15 +22,10 @@ use crate::sim::{self, HashAppExt, SimSystems, WorkAppExt};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorldPlugin;
 
-impl Plugin for WorldPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+crate::sim::sim_plugin!(WorldPlugin, ());
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, ()) {
-            return;
-        }
+impl WorldPlugin {
+    fn add_to(app: &mut App) {
         #[cfg(feature = "reflect")]
         app.register_type::<Object>()
             .register_type::<Position>()
@@ -50,13 +45,7 @@ impl Plugin for WorldPlugin {
             .add_observer(player_placed)
             .add_message::<SceneOpened>()
             .add_message::<SceneClosed>()
-            .add_message::<Spawned>()
             .add_message::<SpawnRefused>()
-            .add_message::<Despawned>()
-            .add_message::<Teleported>()
-            .add_message::<SceneChanged>()
-            .add_message::<AffiliationChanged>()
-            .add_message::<MoveInput>()
             .add_systems(
                 FixedUpdate,
                 (
@@ -106,10 +95,6 @@ impl Plugin for WorldPlugin {
                 }
             });
     }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
-    }
 }
 
 fn count_memory(app: &mut App) {
@@ -117,12 +102,12 @@ fn count_memory(app: &mut App) {
         .count_memory::<Players>("world")
         .count_memory::<Parties>("world")
         .count_component_memory::<SceneObjects>("world")
-        .count_message_memory::<Spawned>("world")
-        .count_message_memory::<Despawned>("world")
-        .count_message_memory::<AffiliationChanged>("world")
-        .count_message_memory::<Teleported>("world")
-        .count_message_memory::<SceneChanged>("world")
-        .count_message_memory::<MoveInput>("world");
+        .add_counted_message::<Spawned>("world")
+        .add_counted_message::<Despawned>("world")
+        .add_counted_message::<AffiliationChanged>("world")
+        .add_counted_message::<Teleported>("world")
+        .add_counted_message::<SceneChanged>("world")
+        .add_counted_message::<MoveInput>("world");
 }
 
 /// A player that was spawned has its place now.

@@ -2,6 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
+use throng_core::hash::StateHashed;
 use throng_core::kinds::{KindClass, Visibility};
 
 /// A registered kind of object.
@@ -19,7 +20,7 @@ pub struct ObjectKind {
 }
 
 /// The place of a kind in [`ObjectKinds`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, StateHashed)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
 pub struct KindId(pub u16);
 

@@ -10,7 +10,7 @@ use super::error::WorldError;
 use crate::memory::MemoryUse;
 
 /// The ids of a scene: who has which.
-#[derive(Component, Debug)]
+#[derive(Component, Debug, MemoryUse)]
 pub struct SceneObjects {
     scene: SceneId,
     slots: Vec<ObjectSlot>,
@@ -134,14 +134,5 @@ impl SceneObjects {
     /// Replicate has ended: what was handed over can be given out again.
     pub(super) fn end_hand_over(&mut self) {
         self.free.extend(self.handed_over.drain(..).map(Reverse));
-    }
-}
-
-impl MemoryUse for SceneObjects {
-    fn heap_bytes(&self) -> usize {
-        self.slots.heap_bytes()
-            + self.free.heap_bytes()
-            + self.released.heap_bytes()
-            + self.handed_over.heap_bytes()
     }
 }

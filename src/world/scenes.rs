@@ -93,7 +93,7 @@ impl Scene {
 }
 
 /// The open scenes.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Scenes {
     open: BTreeMap<SceneId, Entity>,
     opened: u32,
@@ -206,10 +206,4 @@ fn closed(mut world: DeferredWorld, context: HookContext) {
         scenes.open.remove(&id);
     }
     world.write_message(SceneClosed { id, entity });
-}
-
-impl MemoryUse for Scenes {
-    fn heap_bytes(&self) -> usize {
-        self.open.heap_bytes()
-    }
 }

@@ -6,7 +6,7 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 use throng::prelude::*;
-use throng::world::KindId;
+use throng::world::{KindId, StateHashed};
 use throng_scenario::crowd::{Behave, Behaviour, CrowdArea, LooksFor, Senses, members};
 use throng_scenario::{
     BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours, Problem, RunOptions,
@@ -16,7 +16,7 @@ use throng_scenario::{
 use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
 
 /// Stands at its post, runs at intruders that come near, and walks about when it sees none.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, StateHashed)]
 struct Guard {
     post: Vec2,
     radius_m: f32,
@@ -39,13 +39,6 @@ impl Behave for Guard {
             .filter(|at| at.distance(self.post) <= self.radius_m);
         let beside = Vec2::new(random.random_range(-1.0..=1.0), 0.0);
         Some(CrowdArea::Point(intruder.unwrap_or(self.post + beside)))
-    }
-
-    fn hash(&self, hasher: &mut StateHasher) {
-        for part in [self.post.x, self.post.y, self.radius_m] {
-            hasher.write_f32(part);
-        }
-        hasher.write_u64(u64::from(self.intruders.0));
     }
 }
 

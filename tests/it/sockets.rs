@@ -280,7 +280,7 @@ fn strangers_are_told_less_than_they_say_and_the_polite_walk_on() {
     assert_eq!((stats.clients, stats.moved, stats.lost), (4, 0, 0));
     let heard = stats.strangers + stats.refused - answered.strangers - answered.refused;
     assert!(heard >= 19 * packets.len() as u64, "{stats:?}");
-    // A token that is good, from many addresses at once: one of them is answered, with less.
+    // A token that is good, from many addresses at once: few of them are answered, with less.
     let request = request(token(7, hall.address));
     let thieves: Vec<UdpSocket> = (0..20)
         .map(|_| UdpSocket::bind(LOOPBACK).unwrap())
@@ -295,7 +295,8 @@ fn strangers_are_told_less_than_they_say_and_the_polite_walk_on() {
         thief.set_nonblocking(true).unwrap();
         thief.recv_from(&mut buffer).is_ok()
     });
-    assert_eq!(told.count(), 1);
+    // One, or one more each second where this takes so long.
+    assert!((1..=3).contains(&told.count()));
     let after = hall.stats();
     let (asked, told) = (
         after.stranger_bytes_in - stats.stranger_bytes_in,

@@ -1,5 +1,5 @@
-//! The rules of the house that a compiler does not check: who imports whom, what stays free of the ECS, how long files
-//! are, and where the outside world is touched.
+//! The rules of the house that a compiler does not check: what stays free of the ECS, how long files are, and where the outside world
+//! is touched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,38 +16,8 @@ const FUNCTION_LINES_MAX: usize = 80;
 /// Functions that are tables: a case a line or two, and no logic between them.
 const TABLES: [&str; 1] = ["numbers_must_be_finite_and_in_range"];
 
-/// The folders and files of the package `throng`, from the bottom up; between packages Cargo sees to it. Each may import what is below it, and nothing beside it but what
-/// [`BESIDE`] says.
-const TIERS: [&[&str]; 9] = [
-    &["memory"],
-    &["sim", "world", "map", "wire"],
-    &["nav", "aoi", "inbox", "outbox"],
-    &["movement", "session", "sync", "matchmaking", "directory"],
-    &["instance"],
-    &["net"],
-    &["server"],
-    &["diagnostics"],
-    &["lib", "prelude", "guide"],
-];
-
-/// Who may import whom within a tier. Sessions say to which client what an object sees is sent, clients predict by
-/// the code that moves players, and matchmaking reads who logged out; the directory loads who logs in, and keeps what is to be saved.
-const BESIDE: [(&str, &str); 8] = [
-    ("world", "sim"),
-    ("map", "sim"),
-    ("map", "world"),
-    ("sync", "session"),
-    ("sync", "movement"),
-    ("matchmaking", "session"),
-    ("directory", "session"),
-    ("directory", "sync"),
-];
-
-/// From here up, the group of all plugins at the crate's root may be named.
-const GROUP_FROM: &str = "server";
-
 /// Folders, files and packages that are about the ECS as a whole; elsewhere `plugin.rs` alone is.
-const OF_THE_ECS: [&str; 9] = [
+const OF_THE_ECS: [&str; 10] = [
     "sim",
     "world",
     "session",
@@ -55,18 +25,17 @@ const OF_THE_ECS: [&str; 9] = [
     "diagnostics",
     "prelude",
     "lib",
+    "net",
     "throng_cli",
     "throng_scenario",
 ];
 
-/// Files outside these that are about the ECS all the same: a whole server to measure.
-const FILES_OF_THE_ECS: [&str; 1] = ["sync/workload.rs"];
-
 /// Where a clock may be read.
-const CLOCKS: [&str; 4] = [
+const CLOCKS: [&str; 5] = [
     "throng_core/clock.rs",
     "throng_nav/map/io.rs",
-    "outbox/",
+    "throng_client/",
+    "throng_net/outbox/",
     "throng_cli/",
 ];
 
@@ -75,9 +44,9 @@ const FILES: [&str; 10] = [
     "directory/plugin/tests/starved.rs",
     "throng_core/memory/os.rs",
     "throng_nav/map/io.rs",
-    "net/udp/",
-    "net/web/",
-    "outbox/",
+    "throng_net/udp/",
+    "throng_net/web/",
+    "throng_net/outbox/",
     "throng_store/sqlite/",
     "throng_cli/",
     "throng_inspect/server/",
@@ -98,11 +67,6 @@ impl Source {
             path: path.into(),
             text: text.into(),
         }
-    }
-
-    /// Whether it belongs to the package `throng`, and to none below `crates`.
-    fn is_of_throng(&self) -> bool {
-        !self.path.starts_with("throng_")
     }
 
     /// The package, or the folder or file of `throng`, that it belongs to.
@@ -126,46 +90,6 @@ impl Source {
         let begins = |line: &str| line.trim_end().ends_with("mod tests {");
         self.code().take_while(move |(_, line)| !begins(line))
     }
-
-    /// What it names at the crate's root, with `use` or by its path. Unit tests may use what is above, as the rig.
-    fn imports(&self) -> BTreeSet<String> {
-        let code: Vec<&str> = self.code_without_tests().map(|(_, line)| line).collect();
-        let code = code.join("\n");
-        code.match_indices("crate::")
-            .flat_map(|(at, name)| names_at(&code[at + name.len()..]))
-            .collect()
-    }
-}
-
-/// The first names of the paths that follow `crate::`, a group in braces included.
-fn names_at(rest: &str) -> Vec<String> {
-    let word = |text: &str| {
-        text.trim()
-            .chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect::<String>()
-    };
-    let Some(group) = rest.strip_prefix('{') else {
-        return vec![word(rest)];
-    };
-    let (mut names, mut depth, mut start) = (Vec::new(), 0, 0);
-    for (at, letter) in group.char_indices() {
-        match letter {
-            '{' => depth += 1,
-            ',' if depth == 0 => {
-                names.push(word(&group[start..at]));
-                start = at + 1;
-            }
-            '}' if depth == 0 => {
-                names.push(word(&group[start..at]));
-                break;
-            }
-            '}' => depth -= 1,
-            _ => {}
-        }
-    }
-    names.retain(|name| !name.is_empty());
-    names
 }
 
 fn sources_in(folder: &Path) -> Vec<Source> {
@@ -216,58 +140,26 @@ pub(crate) fn sources() -> Vec<Source> {
     sources
 }
 
-fn tier(home: &str) -> Option<usize> {
-    TIERS.iter().position(|tier| tier.contains(&home))
-}
-
 pub(crate) fn none(faults: Vec<String>) {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
 #[test]
-fn everything_has_a_tier() {
-    none(
-        sources()
-            .iter()
-            .filter(|source| source.is_of_throng() && tier(source.home()).is_none())
-            .map(|source| source.path.clone())
-            .collect(),
-    );
-}
-
-#[test]
-fn every_home_and_tier_exists() {
+fn every_home_exists() {
     let sources = sources();
-    let is_there = |home: &str| sources.iter().any(|source| source.path.starts_with(home));
-    let homes = CLOCKS.iter().chain(&FILES).chain(&FILES_OF_THE_ECS);
-    let mut faults: Vec<String> = homes
-        .filter(|home| !is_there(home))
-        .map(|home| (*home).to_owned())
-        .collect();
-    let named = TIERS.iter().flat_map(|tier| tier.iter()).chain(&OF_THE_ECS);
-    let absent = named.filter(|name| !sources.iter().any(|source| source.home() == **name));
-    faults.extend(absent.map(|name| (*name).to_owned()));
-    none(faults);
+    let is_there = |home: &&&str| sources.iter().any(|source| source.path.starts_with(**home));
+    let homes = CLOCKS.iter().chain(&FILES);
+    let mut faults: Vec<&str> = homes.filter(|home| !is_there(home)).copied().collect();
+    let is_home = |name: &&&str| sources.iter().any(|source| source.home() == **name);
+    faults.extend(OF_THE_ECS.iter().filter(|name| !is_home(name)));
+    none(faults.into_iter().map(str::to_owned).collect());
 }
 
 #[test]
-fn imports_run_one_way() {
+fn paths_do_not_climb_two_modules() {
+    // A module of tests is one level down and may do so.
     let mut faults = Vec::new();
     for source in sources() {
-        let (home, own) = (source.home(), tier(source.home()));
-        let imports = source.is_of_throng().then(|| source.imports());
-        for import in imports.into_iter().flatten() {
-            let allowed = match tier(&import) {
-                _ if import == home => true,
-                Some(other) => Some(other) < own || BESIDE.contains(&(home, import.as_str())),
-                // Not a folder: what stands at the crate's root.
-                None => own >= tier(GROUP_FROM),
-            };
-            if !allowed {
-                faults.push(format!("{} imports {import}", source.path));
-            }
-        }
-        // Such a path would get past the check above; a module of tests is one level down and may use it.
         let climbs = source
             .code_without_tests()
             .filter(|(_, line)| line.contains("super::super::"));
@@ -277,39 +169,13 @@ fn imports_run_one_way() {
     none(faults);
 }
 
-#[test]
-fn a_tier_is_not_imported_from_below_it() {
-    // The reader of `use` lines is checked too, or it could pass by seeing nothing.
-    let imports = |text: &str| Vec::from_iter(Source::new("sim/x.rs", text).imports());
-    assert_eq!(
-        imports("use crate::nav::Path;\n// use crate::aoi::X;"),
-        ["nav"]
-    );
-    assert_eq!(
-        imports("use crate::{aoi::{self, A}, world};\nfn f() { crate::cli::main() }"),
-        ["aoi", "cli", "world"]
-    );
-    assert_eq!(
-        imports("use crate::{\n    map::M,\n    ThrongPlugins,\n};"),
-        ["ThrongPlugins", "map"]
-    );
-    let sources = sources();
-    let of_throng = sources.iter().filter(|source| source.is_of_throng());
-    let all: BTreeSet<String> = of_throng.flat_map(Source::imports).collect();
-    assert!(
-        ["sim", "world", "map", "nav", "aoi"]
-            .iter()
-            .all(|name| all.contains(*name)),
-        "{all:?}"
-    );
-}
-
 /// Crates that cannot import the ECS, unless their feature `bevy` or `reflect` is on: Cargo checks that.
-const WITHOUT_ECS: [&str; 6] = [
+const WITHOUT_ECS: [&str; 7] = [
     "throng_aoi",
     "throng_core",
     "throng_matchmaking",
     "throng_nav",
+    "throng_net",
     "throng_protocol",
     "throng_store",
 ];
@@ -324,9 +190,7 @@ pub(crate) fn is_algorithm(source: &Source) -> bool {
     let beside = |folder| source.path.contains(folder);
     let of_tests = beside("/tests/") || beside("/model/");
     let of_plugin = file == "plugin.rs" || beside("/plugin/") || of_tests;
-    !of_plugin
-        && !OF_THE_ECS.contains(&source.home())
-        && !FILES_OF_THE_ECS.contains(&source.path.as_str())
+    !of_plugin && !OF_THE_ECS.contains(&source.home())
 }
 
 #[test]
@@ -501,7 +365,8 @@ fn platform_dependent_functions_stay_out() {
         ".powf(",
         ".cbrt()",
     ];
-    only_at_home(&functions, &["throng_cli/"]);
+    // What a client draws between two packets is no state.
+    only_at_home(&functions, &["throng_cli/", "throng_client/smooth.rs"]);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 import { clientMessage } from "./client_message.js";
+import { WireError } from "./codec.js";
 import { Mirror } from "./mirror.js";
 import { Predictor } from "./predictor.js";
 const JUMP_M = 3;
 const CATCH_UP_TICKS_MAX = 4;
+const CLIENT_MESSAGE_BYTES_MAX = 1_024;
 const WORDS_MAX = 64;
 const CLOCK_SAMPLES = 16;
 class Smoothing {
@@ -161,6 +163,9 @@ export class Session {
         [this.motion, this.heading, this.buttons] = [motion, heading, buttons];
     }
     say(message) {
+        if (message.length > CLIENT_MESSAGE_BYTES_MAX) {
+            throw new WireError(`a message of ${message.length} bytes, at most ${CLIENT_MESSAGE_BYTES_MAX} are allowed`);
+        }
         this.words.push(message);
         this.words.splice(0, this.words.length - WORDS_MAX);
     }

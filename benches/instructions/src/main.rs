@@ -9,18 +9,18 @@ use std::hint::black_box;
 use std::process::ExitCode;
 
 use throng::aoi::Sight;
-use throng::aoi::workload::{CAP, HotSpot, Walkers};
-use throng::matchmaking::workload::{Power, queued, tickets};
 use throng::matchmaking::{HeartbeatOutcome, Packing};
-use throng::nav::workload::{queries, town};
 use throng::nav::{Algorithm, NavMap, Search};
-use throng::net::workload::ConnectedCrowd;
-use throng::outbox::workload::fill;
 use throng::outbox::{Assembler, Batch, CountingSink};
-use throng::sync::workload::WalkingServer;
 use throng::sync::{SlotMasks, SyncSettings};
+use throng_aoi::workload::{CAP, HotSpot, Walkers};
+use throng_matchmaking::workload::{Power, queued, tickets};
+use throng_nav::workload::{queries, town};
+use throng_net::outbox::workload::fill;
+use throng_net::workload::ConnectedCrowd;
 use throng_scenario::crowd::{LOAD_WARM_UP_TICKS, add_load};
 use throng_scenario::testing::TestServer;
+use throng_scenario::walking_server::WalkingServer;
 
 /// A kernel that is set up, and gives a figure that shows that it did its work.
 type Work = Box<dyn FnMut() -> u64>;

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use glam::{IVec2, Vec2};
 use kiddo::{Chebyshev, ImmutableKdTree};
-use throng::aoi::workload::{CELL_M, Walkers};
+use throng_aoi::workload::{CELL_M, Walkers};
 use throng::aoi::{SceneViews, Sight, ViewEvent};
 
 use crate::Row;

@@ -7,9 +7,11 @@ use std::ffi::c_char;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use throng::map::TileMap;
-use throng::wire::{CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, InputMotion, quantise};
+use throng_client::TileMap;
 use throng_client::{Client, ClientMessage, ClientSettings, Walk};
+use throng_protocol::wire::{
+    CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, InputMotion, quantise,
+};
 
 use crate::status::{Fault, Outcome, ThrongStatus, error_text, guarded};
 use crate::structs::{ThrongClient, ThrongEvent, ThrongObject, ThrongSettings, ThrongState};
@@ -442,7 +444,7 @@ fn check_length<T>(length: usize, name: &str) -> Result<(), Fault> {
 
 #[cfg(test)]
 mod tests {
-    use throng::net::{ConnectToken, SecretKey, TokenClaims};
+    use throng_net::{ConnectToken, SecretKey, TokenClaims};
 
     use super::*;
 

@@ -2,6 +2,7 @@
 
 import { clientMessage } from "./client_message.js";
 import type { InputMotion } from "./client_message.js";
+import { WireError } from "./codec.js";
 import { Mirror } from "./mirror.js";
 import { Predictor } from "./predictor.js";
 import type { Correction, Ground } from "./predictor.js";
@@ -29,7 +30,9 @@ export type SessionEvents = {
 const JUMP_M = 3;
 /** Inputs that are made up for when a frame came late. */
 const CATCH_UP_TICKS_MAX = 4;
-/** Words of the game that wait to be said, at most; of more the oldest are forgotten. */
+/** The longest message that the server takes of a client, in bytes. */
+const CLIENT_MESSAGE_BYTES_MAX = 1_024;
+/** Messages of the game that wait to be sent, at most; of more the oldest are dropped. */
 const WORDS_MAX = 64;
 /** Answers about the time that are kept. */
 const CLOCK_SAMPLES = 16;
@@ -209,8 +212,11 @@ export class Session {
     [this.motion, this.heading, this.buttons] = [motion, heading, buttons];
   }
 
-  /** What a game has to say besides: a `clientMessage`. It goes out with the next `act`. */
+  /** Sends a message of the game, a `clientMessage`, with the next `act`. Throws a `WireError` where it is longer than the server takes. */
   say(message: Uint8Array): void {
+    if (message.length > CLIENT_MESSAGE_BYTES_MAX) {
+      throw new WireError(`a message of ${message.length} bytes, at most ${CLIENT_MESSAGE_BYTES_MAX} are allowed`);
+    }
     this.words.push(message);
     this.words.splice(0, this.words.length - WORDS_MAX);
   }

@@ -20,6 +20,7 @@
 use glam::Vec2;
 use thiserror::Error;
 use throng_core::kinds::Visibility;
+use throng_core::memory::MemoryUse;
 
 /// The most cells a grid may have.
 pub const CELLS_MAX: u64 = 1 << 20;
@@ -142,7 +143,7 @@ struct Layer {
 }
 
 /// Where everybody is; objects are named by dense ids that index its arrays.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct SceneGrid {
     cell_m: f32,
     margin_m: f32,
@@ -351,12 +352,6 @@ impl SceneGrid {
             self.floor_cell(centre - reach),
             self.floor_cell(centre + reach),
         )
-    }
-
-    /// The bytes that the grid holds, slack included.
-    #[must_use]
-    pub const fn allocated_bytes(&self) -> usize {
-        (self.cells.capacity() + self.homes.capacity()) * size_of::<GridCell>()
     }
 
     fn layer_of_scale(&mut self, scale: u32) -> usize {

@@ -1,7 +1,7 @@
 //! Flags of a simulated link, which are the same wherever there is one.
 
 use super::whole_number;
-use throng::net::link::{LinkLoss, LinkModel};
+use throng_net::link::{LinkLoss, LinkModel};
 
 /// A simulated bad network, the same in each direction.
 #[derive(Clone, Copy, Debug, clap::Args)]

@@ -14,15 +14,15 @@ use super::run::seconds;
 use super::token::{KeyFile, issue};
 use super::truth::TruthSeeker;
 use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print, whole_number};
-use throng::net::rambler::Rambler;
 use throng::net::{EndpointSettings, SecretKey, UdpClient};
 use throng::sim::clock::Pacer;
 use throng::wire::{Channel, PacketHeader, Reader, widen};
+use throng_net::rambler::Rambler;
 
 /// Arguments of `throng client`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct Client {
+pub(super) struct ClientCommand {
     /// Number of clients
     #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     count: u32,
@@ -225,7 +225,7 @@ struct Company {
     began: Instant,
 }
 
-impl Client {
+impl ClientCommand {
     /// Walks, and says how it was.
     pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
         let key = self.key.read(&[self.connect])?;

@@ -144,7 +144,7 @@ enum Command {
     /// Run a scenario in real time and accept players over the network
     Serve(Box<serve::Serve>),
     /// Connect test players (bots) to a server, over a simulated bad network
-    Client(Box<client::Client>),
+    Client(Box<client::ClientCommand>),
     /// Simulate a bad network between clients and a server
     Relay(relay::Relay),
     /// Create a secret key, or a token that admits a player

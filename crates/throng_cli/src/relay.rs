@@ -21,8 +21,8 @@ use super::address::address;
 use super::bad_link::BadLink;
 use super::run::seconds;
 use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print};
-use throng::net::link::{LinkLoss, LinkModel, SimulatedLink};
 use throng::sim::clock::Stopwatch;
+use throng_net::link::{LinkLoss, LinkModel, SimulatedLink};
 
 /// Arguments of `throng relay`.
 #[derive(Debug, clap::Args)]

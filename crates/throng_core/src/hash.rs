@@ -155,6 +155,12 @@ impl<T: StateHashed> StateHashed for Vec<T> {
     }
 }
 
+impl<T: StateHashed> StateHashed for std::sync::Arc<[T]> {
+    fn hash(&self, hasher: &mut StateHasher) {
+        (**self).hash(hasher);
+    }
+}
+
 /// Each element; the length is part of the type.
 impl<T: StateHashed, const N: usize> StateHashed for [T; N] {
     fn hash(&self, hasher: &mut StateHasher) {

@@ -6,7 +6,8 @@ use std::fmt;
 use bevy_ecs::prelude::ReflectComponent;
 use serde::{Deserialize, Serialize};
 
-use crate::hash::{StateHashed, StateHasher};
+use crate::hash::StateHashed;
+use crate::memory::MemoryUse;
 
 /// The number of a scene. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,68 +42,29 @@ pub struct ObjectRef {
     pub generation: Generation,
 }
 
-/// A player: persistent over sessions, scenes and servers. On the object that the player controls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "bevy",
-    derive(bevy_ecs::prelude::Component),
-    component(immutable)
-)]
-#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
-pub struct PlayerId(pub u64);
-
-impl StateHashed for PlayerId {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(self.0);
-    }
+/// Numbers of players and what they belong to, which are components that are replaced and never changed.
+macro_rules! component_ids {
+    ($($(#[$doc:meta])* $id:ident($number:ty);)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Serialize, Deserialize, StateHashed, MemoryUse)]
+        #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component), component(immutable))]
+        #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
+        pub struct $id(pub $number);
+    )*};
 }
+component_ids! {
+    /// A player: persistent over sessions, scenes and servers. On the object that the player controls.
+    PlayerId(u64);
 
-/// A side in a conflict. `u32::MAX` counts as none, everywhere: in views, and in what clients are told. As a component of
-/// an app with the `WorldPlugin` of `throng`, inserting, replacing or removing it writes `AffiliationChanged`, as of a
-/// [`PartyId`] and a [`GuildId`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "bevy",
-    derive(bevy_ecs::prelude::Component),
-    component(immutable)
-)]
-#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
-pub struct TeamId(pub u32);
+    /// A side in a conflict. `u32::MAX` counts as none, everywhere: in views, and in what clients are told. As a component of
+    /// an app with the `WorldPlugin` of `throng`, inserting, replacing or removing it writes `AffiliationChanged`, as of a
+    /// [`PartyId`] and a [`GuildId`].
+    TeamId(u32);
 
-impl StateHashed for TeamId {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
+    /// Up to five players that play together. In `throng` set through `join_party` and `leave_party`.
+    PartyId(u32);
 
-/// Up to five players that play together. In `throng` set through `join_party` and `leave_party`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "bevy",
-    derive(bevy_ecs::prelude::Component),
-    component(immutable)
-)]
-#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
-pub struct PartyId(pub u32);
-
-impl StateHashed for PartyId {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
-
-/// A lasting society of players. `u32::MAX` counts as none, as of a [`TeamId`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(
-    feature = "bevy",
-    derive(bevy_ecs::prelude::Component),
-    component(immutable)
-)]
-#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
-pub struct GuildId(pub u32);
-
-impl StateHashed for GuildId {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
+    /// A lasting society of players. `u32::MAX` counts as none, as of a [`TeamId`].
+    GuildId(u32);
 }

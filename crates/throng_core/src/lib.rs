@@ -13,3 +13,17 @@ pub mod motion;
 pub mod parallel;
 pub mod random;
 pub mod spatial;
+
+/// Gives an enum without fields `ALL` and `name`.
+///
+/// ```
+/// #[derive(Clone, Copy, throng_core::Variants)]
+/// #[variants(kebab)]
+/// enum Wind {
+///     NorthEast,
+///     #[variants("calm")]
+///     None,
+/// }
+/// assert_eq!(Wind::ALL.map(Wind::name), ["north-east", "calm"]);
+/// ```
+pub use throng_derive::Variants;

@@ -4,22 +4,22 @@
 use bevy_ecs::prelude::ReflectComponent;
 use glam::Vec2;
 
-use crate::hash::{StateHashed, StateHasher};
+use crate::hash::StateHashed;
 
 /// Where the object stands, in metres.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
 pub struct Position(pub Vec2);
 
 /// How fast it moves, in metres a second; zero at rest.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
 pub struct Velocity(pub Vec2);
 
 /// Where it looks, in 256ths of a full turn: 0 is +x, 64 is +y (down).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, StateHashed)]
 #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
 pub struct Heading(pub u8);
@@ -41,36 +41,10 @@ impl Heading {
 }
 
 /// The storey it is on: carried and sent, and nothing else.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, StateHashed)]
 #[cfg_attr(feature = "bevy", derive(bevy_ecs::prelude::Component))]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect), reflect(Component))]
 pub struct Floor(pub u8);
-
-impl StateHashed for Position {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_f32(self.0.x);
-        hasher.write_f32(self.0.y);
-    }
-}
-
-impl StateHashed for Velocity {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_f32(self.0.x);
-        hasher.write_f32(self.0.y);
-    }
-}
-
-impl StateHashed for Heading {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
-
-impl StateHashed for Floor {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.0));
-    }
-}
 
 #[cfg(test)]
 mod tests {

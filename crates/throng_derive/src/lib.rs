@@ -3,15 +3,17 @@
 
 mod fields;
 mod memory_use;
+mod names;
 mod paths;
 mod replicate;
 mod state_hashed;
+mod variants;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Implements `MemoryUse`: the sum of what the fields hold on the heap. Field attributes: `#[memory(skip)]`, `#[memory(each)]`,
-/// `#[memory(each_value)]`, `#[memory(with = path)]`.
+/// Implements `MemoryUse`: the sum of what the fields hold on the heap; those of types that are `Copy` hold nothing. Field
+/// attributes: `#[memory(skip)]`, `#[memory(each)]`, `#[memory(each_value)]`, `#[memory(with = path)]`.
 #[proc_macro_derive(MemoryUse, attributes(memory))]
 pub fn derive_memory_use(input: TokenStream) -> TokenStream {
     expand(input, memory_use::expand)
@@ -30,6 +32,13 @@ pub fn derive_state_hashed(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Replicate, attributes(replicate))]
 pub fn derive_replicate(input: TokenStream) -> TokenStream {
     expand(input, replicate::expand)
+}
+
+/// Gives an enum without fields `ALL`, its variants in their order, and `name`, in snake_case, or in kebab-case with
+/// `#[variants(kebab)]`. A variant with `#[variants("name")]` has that name.
+#[proc_macro_derive(Variants, attributes(variants))]
+pub fn derive_variants(input: TokenStream) -> TokenStream {
+    expand(input, variants::expand)
 }
 
 fn expand(

@@ -1,14 +1,15 @@
 //! `#[derive(MemoryUse)]`.
 
 use proc_macro2::TokenStream;
-use quote::quote;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{DeriveInput, ExprPath, Field};
 
 use crate::fields::{bounded, shapes};
 use crate::paths;
 
 /// How a field counts.
-enum FieldMemory {
+enum FieldCount {
     Itself,
     Nothing,
     /// With what its elements own.
@@ -29,18 +30,19 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         let mut bytes = Vec::new();
         let mut unused = Vec::new();
         for (binding, field) in &shape.fields {
-            let of_itself = quote!(#core::memory::MemoryUse::heap_bytes(#binding));
+            let of_itself =
+                quote_spanned!(field.ty.span()=> #core::memory::FieldMemory(#binding).heap_bytes());
             bytes.push(match count(field)? {
-                FieldMemory::Itself => of_itself,
-                FieldMemory::Nothing => {
+                FieldCount::Itself => of_itself,
+                FieldCount::Nothing => {
                     unused.push(binding);
                     continue;
                 }
-                FieldMemory::Each => quote!((#of_itself + #core::memory::each(#binding.iter()))),
-                FieldMemory::EachValue => {
+                FieldCount::Each => quote!((#of_itself + #core::memory::each(#binding.iter()))),
+                FieldCount::EachValue => {
                     quote!((#of_itself + #core::memory::each(#binding.values())))
                 }
-                FieldMemory::With(path) => quote!(#path(#binding)),
+                FieldCount::With(path) => quote!(#path(#binding)),
             });
         }
         arms.push(quote!(#pattern => {
@@ -57,27 +59,29 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         #[automatically_derived]
         impl #parameters #core::memory::MemoryUse for #name #arguments #conditions {
             fn heap_bytes(&self) -> usize {
+                #[allow(unused_imports)]
+                use #core::memory::CopiedField as _;
                 #body
             }
         }
     })
 }
 
-fn count(field: &Field) -> syn::Result<FieldMemory> {
-    let mut count = FieldMemory::Itself;
+fn count(field: &Field) -> syn::Result<FieldCount> {
+    let mut count = FieldCount::Itself;
     for attribute in &field.attrs {
         if !attribute.path().is_ident("memory") {
             continue;
         }
         attribute.parse_nested_meta(|meta| {
             count = if meta.path.is_ident("skip") {
-                FieldMemory::Nothing
+                FieldCount::Nothing
             } else if meta.path.is_ident("each") {
-                FieldMemory::Each
+                FieldCount::Each
             } else if meta.path.is_ident("each_value") {
-                FieldMemory::EachValue
+                FieldCount::EachValue
             } else if meta.path.is_ident("with") {
-                FieldMemory::With(meta.value()?.parse()?)
+                FieldCount::With(meta.value()?.parse()?)
             } else {
                 return Err(meta.error(
                     "expected `skip`, `each`, `each_value` or `with = path` in #[memory(…)]",

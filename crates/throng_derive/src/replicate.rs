@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Data, DeriveInput, Error, Expr, Field, LitInt, LitStr, Member};
 
+use crate::names::snake_case;
 use crate::paths;
 
 /// What `#[replicate(…)]` on the type says.
@@ -105,16 +106,4 @@ fn settings(input: &DeriveInput) -> syn::Result<ReplicateArguments> {
         })?;
     }
     Ok(settings)
-}
-
-/// `MaxHealth` → `max_health`.
-fn snake_case(name: &str) -> String {
-    let mut snake = String::new();
-    for (at, letter) in name.chars().enumerate() {
-        if letter.is_uppercase() && at > 0 {
-            snake.push('_');
-        }
-        snake.extend(letter.to_lowercase());
-    }
-    snake
 }

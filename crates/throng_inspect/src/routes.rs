@@ -1,6 +1,6 @@
 //! Who may ask for what.
 
-use throng::net::http::{is_foreign, is_loopback};
+use throng_net::http::{is_foreign, is_loopback};
 
 /// What an address answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

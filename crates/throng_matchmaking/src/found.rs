@@ -2,19 +2,20 @@
 //!
 //! Invariant: match ids count up from 0 over all modes, in the order in which the matches are made.
 
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::{MemoryUse, each_in_each};
 
 use super::quality::Quality;
 use super::ticket::{ModeId, Ticket, TicketPlayer};
 
 /// Two groups that are to fight each other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, MemoryUse)]
 pub struct Match {
     /// Counts up from 0 over all modes.
     pub id: u64,
     /// The mode in which the tickets of both groups waited.
     pub mode: ModeId,
     /// The tickets of both groups, longest-waiting first; the longest-waiting of all is in the first group.
+    #[memory(with = each_in_each)]
     pub groups: [Vec<Ticket>; 2],
     /// The groups' power.
     pub power: [u64; 2],
@@ -73,13 +74,5 @@ impl MatchWriter<'_> {
             spectators,
         });
         *self.next_match += 1;
-    }
-}
-
-impl MemoryUse for Match {
-    fn heap_bytes(&self) -> usize {
-        let groups = self.groups.iter();
-        let groups = groups.map(|group| group.heap_bytes() + each(group));
-        groups.sum::<usize>() + self.spectators.heap_bytes()
     }
 }

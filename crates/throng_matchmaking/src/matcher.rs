@@ -16,7 +16,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 
 use super::found::{HeartbeatOutcome, Match};
 use super::mode::ModeError;
@@ -30,9 +30,11 @@ use super::stats::ModeStats;
 use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
 
 /// The waiting parties of all modes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct Matcher {
+    #[memory(each)]
     names: Vec<String>,
+    #[memory(each)]
     modes: Vec<OpenMode>,
     parties: HashMap<TicketParty, TicketLocation, FixedState>,
     players: HashMap<TicketPlayer, TicketParty, FixedState>,
@@ -488,18 +490,5 @@ impl Matcher {
         for player in &ticket.members {
             self.players.remove(player);
         }
-    }
-}
-
-impl MemoryUse for Matcher {
-    fn heap_bytes(&self) -> usize {
-        each(&self.names)
-            + each(&self.modes)
-            + self.names.heap_bytes()
-            + self.modes.heap_bytes()
-            + self.parties.heap_bytes()
-            + self.players.heap_bytes()
-            + self.proposals.heap_bytes()
-            + self.penalties.heap_bytes()
     }
 }

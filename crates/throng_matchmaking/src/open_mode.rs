@@ -13,7 +13,7 @@ use super::stats::ModeStats;
 use super::ticket::{ModeId, Ticket, TicketPlayer};
 
 /// A mode at work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub enum OpenMode {
     /// Battles between two groups of exactly K players.
     Groups(Box<Groups>),
@@ -152,15 +152,6 @@ impl OpenMode {
         match self {
             Self::Groups(groups) => groups.digest(feed),
             Self::Rooms(rooms) => rooms.digest(feed),
-        }
-    }
-}
-
-impl MemoryUse for OpenMode {
-    fn heap_bytes(&self) -> usize {
-        match self {
-            Self::Groups(groups) => size_of_val(&**groups) + groups.heap_bytes(),
-            Self::Rooms(rooms) => size_of_val(&**rooms) + rooms.heap_bytes(),
         }
     }
 }

@@ -15,7 +15,7 @@ use super::ticket::TicketPlayer;
 pub const BARRED_MAX: usize = 1 << 20;
 
 /// Who may not queue.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Penalties {
     until: HashMap<TicketPlayer, u64, FixedState>,
     by_end: BTreeSet<(u64, TicketPlayer)>,
@@ -56,12 +56,6 @@ impl Penalties {
             feed(until_tick);
             player.digest(feed);
         }
-    }
-}
-
-impl MemoryUse for Penalties {
-    fn heap_bytes(&self) -> usize {
-        self.until.heap_bytes() + self.by_end.heap_bytes()
     }
 }
 

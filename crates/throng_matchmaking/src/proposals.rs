@@ -12,7 +12,7 @@ use super::found::Match;
 use super::ticket::TicketPlayer;
 
 /// A match whose players are asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct Proposal {
     /// The match that is on once all have accepted.
     pub found: Match,
@@ -23,8 +23,9 @@ pub struct Proposal {
 }
 
 /// All matches whose players are asked, by match id.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Proposals {
+    #[memory(each_value)]
     open: BTreeMap<u64, Proposal>,
     /// The proposal that a player watches; looked up, never walked.
     watched: HashMap<TicketPlayer, u64, FixedState>,
@@ -100,13 +101,5 @@ impl Proposals {
     /// All proposals, by match id.
     pub fn iter(&self) -> impl Iterator<Item = &Proposal> {
         self.open.values()
-    }
-}
-
-impl MemoryUse for Proposals {
-    fn heap_bytes(&self) -> usize {
-        let open = self.open.values();
-        let open = open.map(|open| open.found.heap_bytes() + open.missing.heap_bytes());
-        open.sum::<usize>() + self.open.heap_bytes() + self.watched.heap_bytes()
     }
 }

@@ -29,7 +29,7 @@ struct Fought {
 }
 
 /// The matches of late.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Rematches {
     players: HashMap<TicketPlayer, ArrayVec<Fought, MATCHES_MAX>, FixedState>,
     /// Every entry of `players`, oldest first, and those that have made room.
@@ -136,12 +136,6 @@ impl Rematches {
                 feed(fought.id << 1 | u64::from(fought.side));
             }
         }
-    }
-}
-
-impl MemoryUse for Rematches {
-    fn heap_bytes(&self) -> usize {
-        self.players.heap_bytes() + self.order.heap_bytes()
     }
 }
 

@@ -9,7 +9,7 @@ use super::found::Match;
 use super::ticket::Ticket;
 
 /// What a mode has done since it was opened.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct ModeStats {
     /// Parties accepted into the queue.
     pub queued: u64,
@@ -77,7 +77,7 @@ const CLASSES: usize = (64 - STEPS.ilog2() as usize + 1) * STEPS as usize;
 ///
 /// A histogram whose classes double in width with each octave: 15 kB once a value was recorded, however many
 /// follow.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, MemoryUse)]
 pub struct Distribution {
     count: u64,
     sum: u128,
@@ -161,18 +161,6 @@ fn greatest_of(class: usize) -> u64 {
     let shift = class / STEPS - 1;
     let top = class % STEPS + STEPS;
     (top << shift) | ((1 << shift) - 1)
-}
-
-impl MemoryUse for Distribution {
-    fn heap_bytes(&self) -> usize {
-        self.classes.heap_bytes()
-    }
-}
-
-impl MemoryUse for ModeStats {
-    fn heap_bytes(&self) -> usize {
-        self.power_gap.heap_bytes() + self.spread.heap_bytes() + self.wait_ticks.heap_bytes()
-    }
 }
 
 #[cfg(test)]

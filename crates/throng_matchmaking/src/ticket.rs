@@ -132,9 +132,10 @@ impl fmt::Display for TicketParty {
 }
 
 /// What a party wishes beyond a fair battle.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, MemoryUse)]
 pub struct Wishes {
     /// Players whom it would not meet, on either side; until the mode's limits are open for it.
+    #[memory(skip)]
     pub avoid: ArrayVec<TicketPlayer, AVOIDED_MAX>,
     /// Where it can play, a bit a region; 0 means anywhere.
     pub regions: u32,
@@ -143,7 +144,7 @@ pub struct Wishes {
 }
 
 /// A party of 1–5 players that wants a battle. A party is queued and matched whole or not at all.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, MemoryUse)]
 pub struct Ticket {
     /// The party; at most one ticket a party is queued at a time, over all modes.
     pub party: TicketParty,
@@ -162,6 +163,7 @@ pub struct Ticket {
     /// The tick since which the party waits. Earlier than now when waiting time is given back.
     pub since_tick: u64,
     /// The players, the leader first.
+    #[memory(skip)]
     pub members: ArrayVec<TicketPlayer, { PARTY_SIZE_MAX as usize }>,
     /// What else it wishes, if anything.
     pub wishes: Option<Box<Wishes>>,
@@ -486,12 +488,6 @@ pub enum TicketError {
         /// The player who asked for it.
         player: TicketPlayer,
     },
-}
-
-impl MemoryUse for Ticket {
-    fn heap_bytes(&self) -> usize {
-        self.wishes.as_deref().map_or(0, size_of_val)
-    }
 }
 
 #[cfg(test)]

@@ -4,13 +4,16 @@ use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
+use throng_core::Variants;
 
 /// How a path is searched. All are exact; they differ in speed, in what they need prepared and, among equally short
 /// paths, in which they find.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Variants)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+#[variants(kebab)]
 pub enum Algorithm {
     /// Textbook A* over single steps, the reference for the others.
+    #[variants("astar")]
     AStar,
     /// Jump Point Search, one tile at a time.
     Jps,
@@ -27,32 +30,6 @@ pub enum Algorithm {
     /// landmarks.
     #[default]
     JpsGraph,
-}
-
-impl Algorithm {
-    /// All algorithms, in the order in which each builds on the one before.
-    pub const ALL: [Algorithm; 7] = [
-        Algorithm::AStar,
-        Algorithm::Jps,
-        Algorithm::JpsBit,
-        Algorithm::JpsBitPrune,
-        Algorithm::JpsBitPre,
-        Algorithm::JpsBitPrunePre,
-        Algorithm::JpsGraph,
-    ];
-
-    /// The name on the command line and in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Algorithm::AStar => "astar",
-            Algorithm::Jps => "jps",
-            Algorithm::JpsBit => "jps-bit",
-            Algorithm::JpsBitPrune => "jps-bit-prune",
-            Algorithm::JpsBitPre => "jps-bit-pre",
-            Algorithm::JpsBitPrunePre => "jps-bit-prune-pre",
-            Algorithm::JpsGraph => "jps-graph",
-        }
-    }
 }
 
 impl fmt::Display for Algorithm {

@@ -22,12 +22,14 @@
 
 use glam::IVec2;
 use serde::{Deserialize, Serialize};
+use throng_core::Variants;
 
 use super::direction::{Direction, Directions};
 use crate::map::BitPlane;
 
 /// Which corners a diagonal step may cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Variants)]
+#[variants(kebab)]
 pub enum Diagonal {
     /// Both straight neighbours beside a diagonal step must be free: a walker never clips a corner.
     #[default]
@@ -37,17 +39,6 @@ pub enum Diagonal {
 }
 
 impl Diagonal {
-    /// Both rules, the default first.
-    pub const ALL: [Diagonal; 2] = [Diagonal::NoCut, Diagonal::Cut];
-
-    /// The name on the command line and in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Diagonal::NoCut => "no-cut",
-            Diagonal::Cut => "cut",
-        }
-    }
-
     /// Whether the rule allows a step of −1, 0 or 1 along each axis from a free tile.
     pub fn allows(self, rows: &BitPlane, x: i32, y: i32, dx: i32, dy: i32) -> bool {
         match self {

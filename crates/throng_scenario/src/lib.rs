@@ -41,7 +41,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `bench` | the load under which the whole tick is measured, in [`crowd`] |
+//! | `bench` | the loads to measure a tick and its replication with, in [`crowd`] and `walking_server` |
 //! | `leak-track` | [`NoLeaks`](Expectation::NoLeaks): what is allocated and never freed |
 //!
 //! Invariants: no text, however broken, panics or allocates more than a small multiple of its size, or of
@@ -65,5 +65,7 @@ mod draws;
 pub mod crowd;
 mod scenario;
 pub mod testing;
+#[cfg(feature = "bench")]
+pub mod walking_server;
 
 pub use scenario::*;

@@ -19,7 +19,7 @@ use foldhash::fast::FixedState;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use throng_core::ids::PlayerId;
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 
 use super::record::PlayerRecord;
 use super::store::LookedUp;
@@ -79,9 +79,11 @@ enum RecordFor {
 }
 
 /// Which servers show which players of this one, and what they are to be told.
-#[derive(Debug)]
+#[derive(Debug, MemoryUse)]
 pub struct Followers {
+    #[memory(skip)]
     settings: PeerSettings,
+    #[memory(each_value)]
     by_player: BTreeMap<PlayerId, Vec<Follower>>,
     /// Of players who are here and were saved since they came.
     revisions: HashMap<PlayerId, u64, FixedState>,
@@ -235,16 +237,6 @@ impl Followers {
         for (server, records) in to_one {
             tell(Some(&server), records);
         }
-    }
-}
-
-impl MemoryUse for Followers {
-    fn heap_bytes(&self) -> usize {
-        each(self.by_player.values())
-            + self.by_player.heap_bytes()
-            + self.revisions.heap_bytes()
-            + self.due.heap_bytes()
-            + self.asked.heap_bytes()
     }
 }
 

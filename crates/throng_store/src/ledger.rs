@@ -127,8 +127,9 @@ struct LeaseHold {
 
 /// Who is here, under which lease, and what of them is not saved yet. At most one order of each kind is under way, and what waits
 /// is bounded by the [settings](LedgerSettings); a batch is tried with the same number until it is done.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub struct Ledger {
+    #[memory(skip)]
     settings: LedgerSettings,
     holds: BTreeMap<PlayerId, LeaseHold>,
     /// Claims that were not handed over yet, with when they were made.
@@ -139,6 +140,7 @@ pub struct Ledger {
     /// What the next transaction saves.
     unsaved: SaveBatch,
     /// The transaction that is under way.
+    #[memory(with = shared_batch_bytes)]
     saving: Option<Arc<SaveBatch>>,
     batches: u64,
     /// The newest tick of which anything was saved.
@@ -521,19 +523,10 @@ impl Ledger {
     }
 }
 
-impl MemoryUse for Ledger {
-    /// With what is being saved, which the store's thread shares.
-    fn heap_bytes(&self) -> usize {
-        let saving = self.saving.iter();
-        let saving = saving.map(|batch| size_of::<SaveBatch>() + batch.heap_bytes());
-        saving.sum::<usize>()
-            + self
-                .renewing
-                .as_ref()
-                .map_or(0, |(leases, _)| leases.heap_bytes())
-            + self.holds.heap_bytes()
-            + self.waiting.heap_bytes()
-            + self.asked.heap_bytes()
-            + self.unsaved.heap_bytes()
-    }
+/// The store's thread shares it.
+fn shared_batch_bytes(batch: &Option<Arc<SaveBatch>>) -> usize {
+    let batch = batch.iter();
+    batch
+        .map(|batch| size_of::<SaveBatch>() + batch.heap_bytes())
+        .sum()
 }

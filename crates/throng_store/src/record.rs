@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{Encoding, Value};
 
 /// An attribute that is kept: what a store writes down of it, so that people can read its values.
@@ -18,7 +18,7 @@ pub struct StoredAttribute {
 }
 
 /// A player as the store has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct PlayerRecord {
     /// Whose.
     pub player: PlayerId,
@@ -27,6 +27,7 @@ pub struct PlayerRecord {
     /// The tick of the last save, by the clock of the server that wrote it.
     pub tick: u64,
     /// The encoded value of each attribute, by its number.
+    #[memory(each_value)]
     pub values: BTreeMap<u16, Vec<u8>>,
 }
 
@@ -72,11 +73,5 @@ impl PlayerRecord {
                 None => self.values.remove(&id),
             };
         }
-    }
-}
-
-impl MemoryUse for PlayerRecord {
-    fn heap_bytes(&self) -> usize {
-        each(self.values.values()) + self.values.heap_bytes()
     }
 }

@@ -25,7 +25,7 @@ const HEAD_BYTES: usize = 4;
 const SLACK_BYTES: usize = 4_096;
 
 /// Saves of many players that are one transaction.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct SaveBatch {
     /// Counts the batches of a process, from 1.
     pub number: u64,
@@ -282,15 +282,6 @@ fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u16, Option<&[u8]>)> {
         let is_removed = first[2..4] == REMOVED.to_le_bytes();
         Some((id, (!is_removed).then_some(&first[HEAD_BYTES..])))
     })
-}
-
-impl MemoryUse for SaveBatch {
-    fn heap_bytes(&self) -> usize {
-        self.saves.heap_bytes()
-            + self.places.heap_bytes()
-            + self.bytes.heap_bytes()
-            + self.releases.heap_bytes()
-    }
 }
 
 #[cfg(test)]

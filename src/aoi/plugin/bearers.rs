@@ -6,7 +6,7 @@ use crate::memory::MemoryUse;
 use crate::world::{Generation, ObjectId};
 
 /// The bearer of each id, kept until the next one comes: what is told of those who are gone names them, too.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct Bearers(Vec<Option<(Entity, Generation)>>);
 
 impl Bearers {
@@ -28,11 +28,5 @@ impl Bearers {
 
     fn get(&self, id: ObjectId) -> Option<(Entity, Generation)> {
         self.0.get(id.0 as usize).copied().flatten()
-    }
-}
-
-impl MemoryUse for Bearers {
-    fn heap_bytes(&self) -> usize {
-        self.0.heap_bytes()
     }
 }

@@ -52,18 +52,10 @@ pub struct ViewRules {
 
 /// Two words of an object that only [`ViewRules`] read; without it they are 0. Inserting, replacing or removing it writes
 /// [`PriorityChanged`].
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash, StateHashed)]
 #[component(immutable, on_insert = rules_may_differ, on_discard = rules_may_differ)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct ViewTag(pub [u32; 2]);
-
-impl StateHashed for ViewTag {
-    fn hash(&self, hasher: &mut StateHasher) {
-        self.0
-            .iter()
-            .for_each(|&word| hasher.write_u64(word.into()));
-    }
-}
 
 /// Whom an object is tied to, beside its team, party and guild, as far as the ranking of views asks. A tie ends with the
 /// object that it leads to; it says nothing of the next object of that id. Inserting, replacing or removing it writes

@@ -15,7 +15,7 @@ use crate::sim::{Overload, Workers};
 use crate::world::{Generation, ObjectId, ObjectRef, Scene, SceneId, SceneObjects, SceneOpened};
 
 /// Who sees whom in a scene; on the scene's entity from the scene's first Locate on.
-#[derive(Component, Debug)]
+#[derive(Component, Debug, MemoryUse)]
 pub struct SceneInterest {
     scene: SceneId,
     pub(super) views: SceneViews,
@@ -236,11 +236,5 @@ pub(super) fn update_views(
         interest.counted = counters;
         stats.links += interest.views.link_count() as u64;
         stats.queued += interest.views.queue_len() as u64;
-    }
-}
-
-impl MemoryUse for SceneInterest {
-    fn heap_bytes(&self) -> usize {
-        self.views.allocated_bytes() + self.bearers.heap_bytes() + self.events.heap_bytes()
     }
 }

@@ -26,8 +26,9 @@ use crate::world::PlayerId;
 const WAIT: Duration = Duration::from_secs(30);
 
 /// The way to the store.
-#[derive(Resource, Default)]
+#[derive(Resource, Default, MemoryUse)]
 pub struct Directory {
+    #[memory(skip)]
     source: Option<Box<dyn StoreSource>>,
     pub(super) open: Option<OpenDirectory>,
     pub(super) logins: MessageCursor<LoggedIn>,
@@ -35,6 +36,7 @@ pub struct Directory {
     pub(super) transfers: MessageCursor<Transfer>,
     pub(super) saves: MessageCursor<SaveRequest>,
     pub(super) look_ups: MessageCursor<LookUpRequest>,
+    #[memory(skip)]
     pub(super) peers: Option<Box<dyn Peers>>,
 }
 
@@ -140,6 +142,7 @@ impl Directory {
 }
 
 /// A store that is used.
+#[derive(MemoryUse)]
 pub(super) struct OpenDirectory {
     /// Which it is, for who reads the log.
     pub store: String,
@@ -149,6 +152,7 @@ pub(super) struct OpenDirectory {
     /// Those that were registered too late for that.
     late: BTreeSet<u16>,
     /// The lock is never waited for: only one thread has the resource, and this says so to the compiler.
+    #[memory(skip)]
     thread: Mutex<StoreThread>,
     answers: StoreAnswers,
     opened_ms: u64,
@@ -294,20 +298,5 @@ impl OpenDirectory {
                 self.take(report, now_ms, events);
             }
         }
-    }
-}
-
-impl MemoryUse for Directory {
-    /// Without what the store itself holds.
-    fn heap_bytes(&self) -> usize {
-        let Some(open) = &self.open else {
-            return 0;
-        };
-        let elsewhere = open.elsewhere.heap_bytes();
-        open.store.heap_bytes()
-            + open.ledger.heap_bytes()
-            + open.kept.heap_bytes()
-            + open.late.heap_bytes()
-            + elsewhere
     }
 }

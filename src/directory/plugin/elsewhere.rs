@@ -13,6 +13,7 @@ use crate::memory::MemoryUse;
 use crate::world::PlayerId;
 
 /// The cache, who follows players of this server, and what is to be told.
+#[derive(MemoryUse)]
 pub(super) struct Elsewhere {
     pub cache: PlayerCache,
     pub answers: Vec<LookUpAnswer>,
@@ -20,8 +21,10 @@ pub(super) struct Elsewhere {
     pub followers: Option<Followers>,
     /// What other servers are to be told; without a name all of them.
     outgoing: Vec<(Option<Arc<str>>, PeerMessage)>,
+    #[memory(skip)]
     server: Arc<str>,
     held_ms: u64,
+    #[memory(skip)]
     peers: PeerSettings,
 }
 
@@ -195,14 +198,5 @@ impl Elsewhere {
     /// Whether other servers were told all that they are to be, as far as it was saved.
     pub fn is_published(&self) -> bool {
         self.followers.as_ref().is_none_or(Followers::is_idle)
-    }
-}
-
-impl MemoryUse for Elsewhere {
-    fn heap_bytes(&self) -> usize {
-        self.followers.as_ref().map_or(0, MemoryUse::heap_bytes)
-            + self.cache.heap_bytes()
-            + self.answers.heap_bytes()
-            + self.outgoing.heap_bytes()
     }
 }

@@ -11,7 +11,7 @@ use super::messages::InstanceId;
 use crate::instance::lineup::{Lineup, Vacancy};
 use crate::instance::rules::TickRules;
 use crate::matchmaking::Match;
-use crate::memory::{MemoryUse, each};
+use crate::memory::MemoryUse;
 use crate::sim::StateHasher;
 use crate::world::{PlayerId, SceneId};
 
@@ -67,6 +67,7 @@ pub struct InstanceStats {
 }
 
 /// A match at play.
+#[derive(MemoryUse)]
 pub struct Instance {
     pub(super) match_id: u64,
     pub(super) lineup: Lineup,
@@ -74,6 +75,7 @@ pub struct Instance {
     pub(super) scene_id: SceneId,
     pub(super) ends_tick: u64,
     pub(super) rules: TickRules,
+    #[memory(skip)]
     pub(super) host: Arc<dyn InstanceHost>,
     /// Those of the lineup who are real, in the order in which they came.
     pub(super) seats: Vec<Seat>,
@@ -167,10 +169,12 @@ impl Instance {
 }
 
 /// All instances that run, by number, and the matches that wait to be opened.
-#[derive(Resource, Default)]
+#[derive(Resource, Default, MemoryUse)]
 pub struct Instances {
     pub(super) next: u64,
+    #[memory(each_value)]
     pub(super) running: BTreeMap<InstanceId, Instance>,
+    #[memory(each)]
     pub(super) pending: VecDeque<Match>,
     /// The instance in which a player has a seat.
     pub(super) seated: BTreeMap<PlayerId, InstanceId>,
@@ -288,19 +292,5 @@ impl Instances {
                 hasher.write_u64(asked.next_tick);
             }
         }
-    }
-}
-
-impl MemoryUse for Instances {
-    fn heap_bytes(&self) -> usize {
-        let running = self.running.values().map(|one| {
-            one.lineup.heap_bytes() + one.seats.heap_bytes() + one.vacancies.heap_bytes()
-        });
-        running.sum::<usize>()
-            + each(&self.pending)
-            + self.running.heap_bytes()
-            + self.pending.heap_bytes()
-            + self.seated.heap_bytes()
-            + self.ended_unanswered.heap_bytes()
     }
 }

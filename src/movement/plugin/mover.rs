@@ -4,11 +4,10 @@ use bevy_ecs::prelude::*;
 
 use crate::movement::Credit;
 use crate::nav::Path;
-use crate::sim::StateHasher;
 use crate::world::StateHashed;
 
 /// How fast an object may walk, in metres a second. What has no speed is never moved, nor pushed out of a wall.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 #[require(LastMove)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Speed(pub f32);
@@ -30,13 +29,13 @@ impl Speed {
 
 /// The server walks this object along its [`Path`], which it has from the start, so that no answer makes it another archetype. An
 /// object with [`Speed`] and without this is moved by its player.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, StateHashed)]
 #[require(Path)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Walker;
 
 /// When a player's object was last moved, and how far it could have gone on.
-#[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 pub struct LastMove {
     pub(super) tick: u64,
     pub(super) credit: Credit,
@@ -47,22 +46,5 @@ impl LastMove {
     #[must_use]
     pub const fn tick(&self) -> u64 {
         self.tick
-    }
-}
-
-impl StateHashed for Speed {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_f32(self.0);
-    }
-}
-
-impl StateHashed for Walker {
-    fn hash(&self, _: &mut StateHasher) {}
-}
-
-impl StateHashed for LastMove {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(self.tick);
-        hasher.write_f32(self.credit.0);
     }
 }

@@ -312,17 +312,17 @@ fn a_siege_is_the_same_with_any_number_of_workers() {
 }
 
 #[derive(Clone, Debug)]
-enum WalkStep {
+enum WalkCommand {
     Toggle(TileRect),
     Send(usize, i32, i32),
     Tick,
 }
 
-fn step() -> impl Strategy<Value = WalkStep> {
+fn step() -> impl Strategy<Value = WalkCommand> {
     prop_oneof![
-        2 => (0u32..20, 0u32..20, 1u32..5, 1u32..5).prop_map(|(x, y, w, h)| WalkStep::Toggle(TileRect::new(x, y, w, h))),
-        2 => (0usize..20, 0i32..24, 0i32..24).prop_map(|(who, x, y)| WalkStep::Send(who, x, y)),
-        5 => Just(WalkStep::Tick),
+        2 => (0u32..20, 0u32..20, 1u32..5, 1u32..5).prop_map(|(x, y, w, h)| WalkCommand::Toggle(TileRect::new(x, y, w, h))),
+        2 => (0usize..20, 0i32..24, 0i32..24).prop_map(|(who, x, y)| WalkCommand::Send(who, x, y)),
+        5 => Just(WalkCommand::Tick),
     ]
 }
 
@@ -344,11 +344,11 @@ proptest! {
             .collect();
         for step in steps {
             match step {
-                WalkStep::Toggle(rect) => {
+                WalkCommand::Toggle(rect) => {
                     edit_map(app.world_mut(), scene, rect, &TileEdit::Toggle).unwrap();
                 }
-                WalkStep::Send(who, x, y) => send(&mut app, crowd[who % crowd.len()].0, centre(x, y)),
-                WalkStep::Tick => {
+                WalkCommand::Send(who, x, y) => send(&mut app, crowd[who % crowd.len()].0, centre(x, y)),
+                WalkCommand::Tick => {
                     let before: Vec<Vec2> = crowd.iter().map(|&(npc, _)| position(&app, npc)).collect();
                     app.update();
                     let jumped: Vec<Entity> = written::<Teleported>(&app).iter().map(|jump| jump.entity).collect();

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use super::ground::{MapGround, MapKey};
 use super::job::{JobState, SearchJob};
 use super::settings::NavSettings;
-use crate::memory::{MemoryUse, each};
+use crate::memory::MemoryUse;
 use crate::nav::{Outcome, SharedSearch};
 use crate::sim::clock::Stopwatch;
 
@@ -14,14 +14,15 @@ use crate::sim::clock::Stopwatch;
 const MEMBERS_MIN: usize = 16;
 
 /// The groups of a tick. Slots are kept for their buffers.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(super) struct GoalGroups {
+    #[memory(each)]
     slots: Vec<Group>,
     used: usize,
 }
 
 /// Requests to one goal, and what came of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(super) struct Group {
     /// Places among the jobs.
     members: Vec<usize>,
@@ -37,16 +38,10 @@ pub(super) struct Group {
 }
 
 /// Scratch of a worker.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(super) struct GroupScratch {
     search: SharedSearch,
     path: Vec<IVec2>,
-}
-
-impl GroupScratch {
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.search.memory_bytes()
-    }
 }
 
 impl GoalGroups {
@@ -158,21 +153,5 @@ impl Group {
         self.map_version = ground.version;
         (self.expanded, self.generated) = (search.expanded(), search.generated());
         self.ns = stopwatch.map_or(0, |mut stopwatch| stopwatch.lap_ns());
-    }
-}
-
-impl MemoryUse for GoalGroups {
-    fn heap_bytes(&self) -> usize {
-        self.slots.heap_bytes() + each(&self.slots)
-    }
-}
-
-impl MemoryUse for Group {
-    fn heap_bytes(&self) -> usize {
-        self.members.heap_bytes()
-            + self.starts.heap_bytes()
-            + self.answers.heap_bytes()
-            + self.waypoints.heap_bytes()
-            + self.ends.heap_bytes()
     }
 }

@@ -15,15 +15,17 @@ use crate::nav::{Algorithm, Search};
 use crate::world::{SceneChanged, Teleported};
 
 /// The requests that wait, what is prepared of the scenes' maps, and the scratch of the searches: one [`Search`] a worker.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Navigator {
     /// The short ones.
     pub(super) queue: RequestQueue,
     pub(super) travels: Travels,
     pub(super) maps: NavMaps,
     pub(super) jobs: Vec<SearchJob>,
+    #[memory(each)]
     pub(super) searches: Vec<Search>,
     pub(super) groups: GoalGroups,
+    #[memory(each)]
     pub(super) group_searches: Vec<GroupScratch>,
     pub(super) teleported: MessageCursor<Teleported>,
     pub(super) changed_scene: MessageCursor<SceneChanged>,
@@ -51,13 +53,6 @@ impl Navigator {
         self.maps.stats
     }
 
-    /// Bytes that the scratch of all workers holds.
-    pub fn scratch_bytes(&self) -> usize {
-        let searches = self.searches.iter().map(Search::memory_bytes);
-        let of_groups = self.group_searches.iter().map(GroupScratch::memory_bytes);
-        searches.chain(of_groups).sum::<usize>() + self.travels.scratch_bytes()
-    }
-
     /// The tiles of a scene with this map for bodies that need so many tiles free around theirs: the map's own for 0, else
     /// those [eroded](TileMap::eroded), from the tick after a [`PathRequest`](crate::nav::PathRequest) has first asked for them.
     pub fn tiles<'a>(
@@ -70,19 +65,5 @@ impl Navigator {
             0 => Some(map.tiles()),
             _ => self.maps.eroded(scene, clearance).map(|tiles| &**tiles),
         }
-    }
-}
-
-impl MemoryUse for Navigator {
-    fn heap_bytes(&self) -> usize {
-        self.scratch_bytes()
-            + self.maps.heap_bytes()
-            + self.queue.heap_bytes()
-            + self.groups.heap_bytes()
-            + self.jobs.heap_bytes()
-            + self.searches.heap_bytes()
-            + self.group_searches.heap_bytes()
-            + self.travels.queue.heap_bytes()
-            + self.travels.slots.heap_bytes()
     }
 }

@@ -4,6 +4,7 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use glam::{IVec2, Vec2};
+use throng_core::Variants;
 
 use crate::memory::MemoryUse;
 use crate::sim::StateHasher;
@@ -81,8 +82,10 @@ impl PathRequest {
         };
         goal(self) == goal(other) && (same_goal == *other || other.goal.is_nan())
     }
+}
 
-    pub(super) fn hash(&self, hasher: &mut StateHasher) {
+impl StateHashed for PathRequest {
+    fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_f32(self.goal.x);
         hasher.write_f32(self.goal.y);
         hasher.write_u64(u64::from(self.snap_tiles) << 32 | u64::from(self.nearest_tiles));
@@ -102,7 +105,7 @@ fn asked(mut world: DeferredWorld, context: HookContext) {
 pub(super) struct AskedEntities(pub(super) Vec<Entity>);
 
 /// Why there is no path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Variants)]
 pub enum PathFailure {
     /// Start and goal are free, and no walk joins them.
     Unreachable,
@@ -114,19 +117,6 @@ pub enum PathFailure {
     OutOfBounds,
     /// A newer request replaced it, it was withdrawn, the queue was full, or its object went away.
     Cancelled,
-}
-
-impl PathFailure {
-    /// The name in reports and event files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::Capped => "capped",
-            Self::Blocked => "blocked",
-            Self::OutOfBounds => "out_of_bounds",
-            Self::Cancelled => "cancelled",
-        }
-    }
 }
 
 /// A request was answered with a path, which the object's [`Path`] holds now; those of a tick in the order of the queue.
@@ -169,12 +159,12 @@ pub struct PathFailed {
 }
 
 /// The way an object is on; empty where it is on none. Who has none yet is given one with its first answer.
-#[derive(Component, Clone, Debug, Default, PartialEq)]
+#[derive(Component, Clone, Debug, Default, PartialEq, MemoryUse, StateHashed)]
 pub struct Path {
     pub(super) waypoints: Vec<IVec2>,
     pub(super) next: usize,
-    pub(super) request: PathRequest,
     pub(super) map_version: u64,
+    pub(super) request: PathRequest,
 }
 
 impl Path {
@@ -222,23 +212,5 @@ impl Path {
     pub fn clear(&mut self) {
         self.waypoints.clear();
         self.next = 0;
-    }
-}
-
-impl StateHashed for Path {
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(self.waypoints.len() as u64);
-        for tile in &self.waypoints {
-            hasher.write_u64(u64::from(tile.x as u32) << 32 | u64::from(tile.y as u32));
-        }
-        hasher.write_u64(self.next as u64);
-        hasher.write_u64(self.map_version);
-        self.request.hash(hasher);
-    }
-}
-
-impl MemoryUse for Path {
-    fn heap_bytes(&self) -> usize {
-        self.waypoints.heap_bytes()
     }
 }

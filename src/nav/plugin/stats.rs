@@ -11,7 +11,7 @@ use crate::memory::MemoryUse;
 const TIMES_KEPT: usize = 1 << 14;
 
 /// What navigation has done since the server began: counters that only grow, but for `waiting`. `requested` is the sum of the six results and of what waits.
-#[derive(Resource, Clone, Debug, Default, PartialEq)]
+#[derive(Resource, Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct NavStats {
     /// Requests, those for broken paths included.
     pub requested: u64,
@@ -83,7 +83,7 @@ impl MapBuildStats {
 }
 
 /// How long searches took. Wall-clock figures: never part of the game state.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
 pub struct SearchTimes {
     count: u64,
     total_ns: u64,
@@ -118,12 +118,6 @@ impl SearchTimes {
         }
         self.count += 1;
         self.total_ns = self.total_ns.saturating_add(ns);
-    }
-}
-
-impl MemoryUse for NavStats {
-    fn heap_bytes(&self) -> usize {
-        self.times.recent_ns.heap_bytes()
     }
 }
 

@@ -12,6 +12,7 @@ use super::maps::NavMaps;
 use super::settings::NavSettings;
 use super::waiting::{Asking, RequestQueue, Waiting};
 use crate::map::SceneMap;
+use crate::memory::MemoryUse;
 use crate::nav::Search;
 use crate::sim::StateHasher;
 
@@ -25,15 +26,17 @@ const EXPANSIONS_MIN: u64 = 64;
 const DOUBLINGS_MAX: u32 = 16;
 
 /// The requests that wait, and those that are being searched, which keep their place in the queue.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(super) struct Travels {
     pub(super) queue: RequestQueue,
+    #[memory(each)]
     pub(super) slots: Vec<TravelSlot>,
 }
 
 /// A search under way, or scratch for the next one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(super) struct TravelSlot {
+    #[memory(skip)]
     job: Option<SearchJob>,
     search: Search,
     is_begun: bool,
@@ -59,12 +62,6 @@ impl Travels {
             slot.job = None;
         }
         Some(removed)
-    }
-
-    /// Bytes of the slots' scratch.
-    pub(super) fn scratch_bytes(&self) -> usize {
-        let searches = self.slots.iter().map(|slot| slot.search.memory_bytes());
-        searches.sum()
     }
 
     pub(super) fn hash(&self, hasher: &mut StateHasher) {

@@ -9,7 +9,7 @@ use super::settings::NavSettings;
 use crate::map::{SceneMap, TileMap};
 use crate::nav::Query as SearchQuery;
 use crate::sim::StateHasher;
-use crate::world::{Object, Position};
+use crate::world::{Object, Position, StateHashed};
 
 /// Looked up by entity, never sorted by it.
 pub(super) type RequestQueue = IndexMap<Entity, Waiting, foldhash::fast::FixedState>;

@@ -29,7 +29,7 @@ use crate::wire::{ClientId, MessageClass};
 const TAKEN_AT_ONCE: usize = 32;
 
 /// What is kept from tick to tick, and buffers.
-#[derive(Resource, Default)]
+#[derive(Resource, Default, MemoryUse)]
 pub(super) struct IngestState {
     budget: WorkBudget,
     new: Vec<(ClientId, Connected)>,
@@ -246,18 +246,5 @@ pub fn connect(world: &mut World, connected: Connected) -> Result<ClientId, Sess
     match sessions.get(client) {
         Some(_) => Ok(client),
         None => Err(SessionRefused::Full(sessions.len())),
-    }
-}
-
-impl MemoryUse for IngestState {
-    fn heap_bytes(&self) -> usize {
-        self.new.heap_bytes()
-            + self.taken.heap_bytes()
-            + self.said.heap_bytes()
-            + self.ended.heap_bytes()
-            + self.flooding.heap_bytes()
-            + self.refused.heap_bytes()
-            + self.answered.heap_bytes()
-            + self.effects.heap_bytes()
     }
 }

@@ -4,7 +4,9 @@ use bevy_ecs::prelude::*;
 
 use super::effects::{tell, with_key};
 use super::settings::{SessionSettings, SessionStats};
-use crate::session::authentication::{AdmissionClass, Authentication, LoginAnswered, LoginAsked};
+use crate::session::authentication::{
+    AdmissionClass, Authentication, LoginAnswered, LoginAsked, ResumeAsked,
+};
 use crate::session::life::{Session, SessionState};
 use crate::session::reasons::LogoutReason;
 use crate::session::returning::ReturnAnswer;
@@ -90,7 +92,22 @@ pub(super) fn resume(
     client: ClientId,
     ticket: ReturnTicket,
 ) -> Result<(), &'static str> {
-    let fault = match with_key(world, |sessions, key| sessions.resume(client, ticket, key)) {
+    let sessions = world.resource::<Sessions>();
+    let asked = sessions
+        .may_return_now(client)
+        .then(|| sessions.get(client));
+    let asked = asked.flatten().map(|session| ResumeAsked {
+        client,
+        player: ticket.player,
+        claims: session.claims,
+        address: session.address,
+    });
+    let hook = &mut world.resource_mut::<Authentication>().hook;
+    let may_resume = asked.is_none_or(|asked| hook.may_resume(&asked));
+    let fault = match with_key(world, |sessions, key| match may_resume {
+        true => sessions.resume(client, ticket, key),
+        false => sessions.refuse_return(client),
+    }) {
         ReturnAnswer::Resumed | ReturnAnswer::Waits => return Ok(()),
         ReturnAnswer::Refused => "no session of this player has this token",
         ReturnAnswer::Untimely => "resume after a login",

@@ -81,7 +81,7 @@ impl ClientMessageAppExt for App {
 }
 
 /// What a batch of messages comes to, each kind in its order, before it is written for everybody.
-#[derive(Default)]
+#[derive(Default, MemoryUse)]
 pub(super) struct Said {
     moves: Vec<MoveInput>,
     inputs: Vec<PlayerInput>,
@@ -292,14 +292,5 @@ pub(super) fn handle(
             Ok(())
         }
         _ => Err("not valid in this session state"),
-    }
-}
-
-impl MemoryUse for Said {
-    fn heap_bytes(&self) -> usize {
-        self.moves.heap_bytes()
-            + self.inputs.heap_bytes()
-            + self.asked.heap_bytes()
-            + self.told.heap_bytes()
     }
 }

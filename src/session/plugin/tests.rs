@@ -25,7 +25,7 @@ use crate::world::{
 fn app() -> App {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, SessionPlugin));
-    sim::clock::one_tick_an_update(&mut app);
+    crate::sim::clock::one_tick_an_update(&mut app);
     app
 }
 

@@ -59,7 +59,7 @@ const SESSIONS_MIN: usize = if cfg!(test) { 2 } else { 512 };
 const RANGES_A_THREAD: usize = 4;
 
 /// Consecutive sessions.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(in crate::sync) struct SeatRange {
     /// The first of them, if they are not the first of all.
     from: Option<ClientId>,
@@ -204,12 +204,6 @@ pub(super) fn follow_resumed(
             let records = scene.and_then(|scene| records.get(&scene));
             gone[before].resume(&mut clients[at], records, received, tick, sent);
         }
-    }
-}
-
-impl MemoryUse for SeatRange {
-    fn heap_bytes(&self) -> usize {
-        self.others.heap_bytes()
     }
 }
 

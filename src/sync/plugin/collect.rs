@@ -11,7 +11,7 @@ use super::replicator::Replicator;
 use super::save_request::bearer;
 use super::sent_values::SentValues;
 use super::stats::SyncStats;
-use crate::memory::{MemoryUse, clear_and_give_back, each};
+use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::outbox::{MessageSpan, Outbox};
 use crate::sim::{HeartbeatPhase, Overload, SimTick, Workers};
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
@@ -43,7 +43,7 @@ struct ChangedValues {
 }
 
 /// What one worker finds.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(super) struct CollectWorker {
     changed: Vec<ChangedValues>,
     /// The values of all of them, one attribute after the other.
@@ -55,9 +55,10 @@ pub(super) struct CollectWorker {
 }
 
 /// Buffers of [`collect`].
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub(super) struct CollectBuffers {
     due: Vec<Due>,
+    #[memory(each)]
     workers: Vec<CollectWorker>,
 }
 
@@ -307,16 +308,4 @@ fn once(
     let span = outbox.batch_mut().share(write);
     written.push((set, span));
     span
-}
-
-impl MemoryUse for CollectBuffers {
-    fn heap_bytes(&self) -> usize {
-        self.due.heap_bytes() + self.workers.heap_bytes() + each(&self.workers)
-    }
-}
-
-impl MemoryUse for CollectWorker {
-    fn heap_bytes(&self) -> usize {
-        self.changed.heap_bytes() + self.values.heap_bytes() + self.value.heap_bytes()
-    }
 }

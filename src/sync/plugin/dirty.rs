@@ -20,7 +20,7 @@ pub struct MaskSlot(u32);
 ///
 /// Game code that writes often marks by hand, for two `or`s; what is written the ordinary way is found by change detection
 /// (see [`ReplicateAppExt`](super::ReplicateAppExt)).
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, MemoryUse)]
 pub struct DirtyMasks {
     /// What clients were not told yet.
     masks: SlotMasks,
@@ -251,17 +251,5 @@ fn change_player(world: &mut DeferredWorld, entity: Entity, player: Option<Playe
     let former = masks.and_then(|mut masks| masks.give_to((entity, slot), player));
     if let Some((former, lost)) = former {
         save_of_former(world, entity, former, &lost);
-    }
-}
-
-impl MemoryUse for DirtyMasks {
-    fn heap_bytes(&self) -> usize {
-        self.masks.heap_bytes()
-            + self.unsaved.heap_bytes()
-            + self.lost.heap_bytes()
-            + self.players.heap_bytes()
-            + self.bearers.heap_bytes()
-            + self.free.heap_bytes()
-            + self.hastened.heap_bytes()
     }
 }

@@ -7,7 +7,7 @@ use fixedbitset::FixedBitSet;
 
 use super::announce::Announced;
 use super::clients::{ClientSeat, SeatRange};
-use crate::memory::{MemoryUse, clear_and_give_back, each};
+use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::outbox::BatchPart;
 use crate::session::SessionClosed;
 use crate::sim::StateHasher;
@@ -21,14 +21,17 @@ use crate::wire::ClientId;
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId};
 
 /// The records of each scene, and what each client knows.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub(in crate::sync) struct Replicator {
+    #[memory(each_value)]
     pub scenes: BTreeMap<SceneId, SceneRecords>,
     /// By ascending client.
+    #[memory(each)]
     pub clients: Vec<ClientState>,
     /// What their sessions say of them, in the same order.
     pub seats: Vec<ClientSeat>,
     /// Where seats come from.
+    #[memory(each)]
     pub seat_ranges: Vec<SeatRange>,
     /// What somebody needs to be told in full this tick, ascending and once each.
     pub wanted: Vec<Wanted>,
@@ -39,11 +42,14 @@ pub(in crate::sync) struct Replicator {
     /// The announcements of this tick.
     pub announcing: Vec<Announced>,
     /// Clients whose sessions ended since the last tick's lines.
+    #[memory(each)]
     pub gone: Vec<ClientState>,
     /// Sessions that ended, and why, of which the clients are not closed yet.
     pub closing: Vec<SessionClosed>,
     /// What changed in the view lists of clients, by scene.
+    #[memory(each_value)]
     pub changed: BTreeMap<SceneId, ViewChanges>,
+    #[memory(each)]
     pub workers: Vec<FillWorker>,
     /// What all clients were told of late.
     pub sent: SentLog,
@@ -86,7 +92,7 @@ pub(in crate::sync) struct Wanted {
 }
 
 /// What changed in the view lists of a scene's clients.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(in crate::sync) struct ViewChanges {
     /// Each pair once, ascending.
     changes: Vec<ViewChange>,
@@ -144,12 +150,6 @@ impl Wanted {
     }
 }
 
-impl MemoryUse for ViewChanges {
-    fn heap_bytes(&self) -> usize {
-        self.changes.heap_bytes() + self.viewers.heap_bytes()
-    }
-}
-
 impl ViewChange {
     /// One number is compared in fewer steps than three.
     fn order(&self) -> u128 {
@@ -172,7 +172,7 @@ pub(in crate::sync) struct ViewChange {
 }
 
 /// What one worker needs and makes.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(in crate::sync) struct FillWorker {
     pub scratch: FillScratch,
     pub part: BatchPart,
@@ -201,40 +201,4 @@ pub(super) fn own_of(state: &ClientState) -> Option<ObjectRef> {
         id: ObjectId(id),
         generation: Generation(generation),
     })
-}
-
-impl MemoryUse for Replicator {
-    fn heap_bytes(&self) -> usize {
-        self.scenes.heap_bytes()
-            + each(self.scenes.values())
-            + self.clients.heap_bytes()
-            + each(&self.clients)
-            + self.seats.heap_bytes()
-            + self.seat_ranges.heap_bytes()
-            + each(&self.seat_ranges)
-            + self.wanted.heap_bytes()
-            + self.wanted_ids.heap_bytes()
-            + self.parties.heap_bytes()
-            + self.announcing.heap_bytes()
-            + self.gone.heap_bytes()
-            + each(&self.gone)
-            + self.closing.heap_bytes()
-            + self.changed.heap_bytes()
-            + each(self.changed.values())
-            + self.workers.heap_bytes()
-            + each(&self.workers)
-            + self.sent.heap_bytes()
-    }
-}
-
-impl MemoryUse for FillWorker {
-    fn heap_bytes(&self) -> usize {
-        self.scratch.heap_bytes()
-            + self.part.heap_bytes()
-            + self.kept.heap_bytes()
-            + self.behind.heap_bytes()
-            + self.wanted.heap_bytes()
-            + self.in_full.heap_bytes()
-            + self.expected.heap_bytes()
-    }
 }

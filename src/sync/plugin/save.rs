@@ -33,9 +33,8 @@ struct Orphans(Vec<SaveRequest>);
 
 pub(super) fn install(app: &mut App) {
     app.init_resource::<Orphans>()
-        .add_message::<SaveRequest>()
         .add_message::<SaveFailed>()
-        .count_message_memory::<SaveRequest>("sync")
+        .add_counted_message::<SaveRequest>("sync")
         .add_observer(gain_player)
         .add_observer(lose_player)
         .add_systems(

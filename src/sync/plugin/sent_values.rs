@@ -8,11 +8,11 @@ use crate::sync::attribute_set::AttributeSet;
 use crate::sync::masks::bits;
 
 /// The values that clients hold, encoded, by bit.
-#[derive(Component, Clone, Debug, Default)]
-pub(in crate::sync) struct SentValues(Vec<SentValue>);
+#[derive(Component, Clone, Debug, Default, MemoryUse)]
+pub(in crate::sync) struct SentValues(#[memory(each)] Vec<SentValue>);
 
 /// What clients hold of an attribute.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, MemoryUse)]
 enum SentValue {
     /// The object never had it.
     #[default]
@@ -69,16 +69,6 @@ impl SentValues {
             .take_while(|&bit| bit < self.0.len())
             .filter(|&bit| self.had(bit))
             .map(|bit| (bit, self.get(bit)))
-    }
-}
-
-impl MemoryUse for SentValues {
-    fn heap_bytes(&self) -> usize {
-        let spilled = |value: &SentValue| match value {
-            SentValue::Is(value) => value.heap_bytes(),
-            SentValue::Never | SentValue::Removed => 0,
-        };
-        self.0.heap_bytes() + self.0.iter().map(spilled).sum::<usize>()
     }
 }
 

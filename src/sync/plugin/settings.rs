@@ -29,8 +29,9 @@ pub struct SyncSettings {
     /// are more, its session ends as behind; if all else is, it comes back by fresh snapshots. What those who are there were told
     /// of late is kept for all of them together, so many bytes times their number; what is beyond goes before its time, oldest first.
     pub kept_bytes_max: u32,
-    /// For how long reliable messages to a client that is there are kept, in seconds: within that they have arrived, or its
-    /// transport says that the connection is lost.
+    /// For how long reliable messages to a connected client are kept, in seconds: within that they have arrived, or its transport
+    /// reports that the connection is lost. More than twice the timeout of a connect token, or a client whose connection is lost
+    /// after a long silence cannot resume its session without a fresh snapshot.
     pub in_flight_s_max: f32,
     /// After how many ticks what changed of an object is stored; 0 counts as 1.
     pub save_every_ticks: u32,
@@ -47,7 +48,7 @@ impl Default for SyncSettings {
             announce_bytes_per_tick: 16 << 20,
             bytes_per_client_s: 8_000,
             kept_bytes_max: 16_384,
-            in_flight_s_max: 5.0,
+            in_flight_s_max: 25.0,
             save_every_ticks: 200,
             orphans_max: 100_000,
         }

@@ -154,7 +154,7 @@ impl Rig {
             .replicate::<Score>();
         let stance = spec("stance", 4).at(Cadence::EveryTick);
         let stance = app.try_replicate_marked(stance, |stance: &Stance| stance.0);
-        sim::clock::one_tick_an_update(&mut app);
+        crate::sim::clock::one_tick_an_update(&mut app);
         let mirrors = Mirrors::default();
         app.world_mut()
             .resource_mut::<Outbox>()

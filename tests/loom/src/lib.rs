@@ -5,7 +5,7 @@
 //! becomes visible after all that it committed.
 #![cfg(test)]
 
-#[path = "../../../src/outbox/handover.rs"]
+#[path = "../../../crates/throng_net/src/outbox/handover.rs"]
 mod handover;
 
 mod sync {

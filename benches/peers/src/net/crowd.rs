@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use throng::memory::allocations;
-use throng::net::workload::{CROWD_MESSAGES, TICK_US};
+use throng_net::workload::{CROWD_MESSAGES, TICK_US};
 
 use super::end::{End, Transport};
 use crate::heap::lent_bytes;

@@ -45,8 +45,8 @@ mod town;
 use std::error::Error;
 
 use throng::net::EndpointSettings;
-use throng::net::link::{LinkLoss, LinkModel};
-use throng::net::workload::{self, TICK_US};
+use throng_net::link::{LinkLoss, LinkModel};
+use throng_net::workload::{self, TICK_US};
 
 use crate::Row;
 use aeronet::Aeronet;

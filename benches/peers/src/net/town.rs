@@ -2,8 +2,8 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use throng::net::link::{LinkModel, SimulatedLink};
-use throng::net::workload::{TICK_US, TownFigures};
+use throng_net::link::{LinkModel, SimulatedLink};
+use throng_net::workload::{TICK_US, TownFigures};
 
 use super::end::{End, Transport};
 
@@ -89,7 +89,7 @@ impl Heard {
     }
 }
 
-/// The town of [`throng::net::workload::town`], spoken over any transport: in each tick 150 bytes of unreliable messages down and 12 up,
+/// The town of [`throng_net::workload::town`], spoken over any transport: in each tick 150 bytes of unreliable messages down and 12 up,
 /// in about every second a message of 32 bytes on the ordered stream. The server speaks at the beginning of a tick and the client in
 /// its middle; packets are handed over when they arrive, and timers that a transport has go off when they are due.
 ///

@@ -1,4 +1,4 @@
-//! Throng's side: its views and replication in an app of their own, as in `throng::sync::workload`, but timed until the
+//! Throng's side: its views and replication in an app of their own, as in `throng_scenario::walking_server`, but timed until the
 //! packets are in the sink, since those are what the peer makes too.
 
 use std::time::Duration;
@@ -7,13 +7,13 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
-use throng::aoi::workload::{CAP, CELL_M, Walkers};
+use throng_aoi::workload::{CAP, CELL_M, Walkers};
 use throng::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
 use throng::outbox::{MemorySink, Outbox};
 use throng::session::{Connected, connect, control};
 use throng::sim::clock::one_tick_an_update;
 use throng::sim::{SimSystems, SimTick, single_threaded};
-use throng::sync::workload::{PACE_M_S, TICK_HZ, WorkloadWalk, walk};
+use throng_scenario::walking_server::{PACE_M_S, TICK_HZ, WorkloadWalk, walk};
 use throng::sync::{Mirror, SyncPlugin, SyncSettings, SyncStats};
 use throng::wire::ClientId;
 use throng::world::{KindId, Object, SceneSpec, open_scene, spawn_object};

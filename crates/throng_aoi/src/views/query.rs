@@ -3,18 +3,15 @@
 use glam::Vec2;
 use smallvec::SmallVec;
 use throng_core::kinds::KindClass;
-use throng_core::memory::MemoryUse;
 
-use super::events::{ViewCounters, ViewEvent};
+use super::events::ViewCounters;
 use super::scene_views::{SceneViews, ViewCaps};
 use super::state::bits::ones;
 use super::state::cells::{TargetCell, ViewerCell};
 use super::state::exceptions::ViewException;
-use super::state::far_index::FarChange;
-use super::state::object::{NONE, Place, TrackedObject, UNCAPPED};
+use super::state::object::{NONE, Place, UNCAPPED};
 use super::state::rows::AROUND;
-use super::state::shared::{MovedRow, Shared};
-use super::update::pass::CellScratch;
+use super::state::shared::Shared;
 use crate::grid::{GridCell, SceneGrid};
 use crate::priority::ViewTraits;
 
@@ -355,60 +352,5 @@ impl SceneViews {
         fold(u64::from(self.turn));
         fold(self.queue.len() as u64);
         self.queue.iter().for_each(|id| fold(u64::from(id)));
-    }
-
-    /// The bytes held, slack included, also of the buffers of updates, which are given back every 64 updates.
-    #[must_use]
-    pub fn allocated_bytes(&self) -> usize {
-        let Shared {
-            grid,
-            objects,
-            cells,
-            in_use,
-            far,
-            exceptions,
-            moved,
-            moved_words,
-            moved_bits,
-            far_changes,
-            slot_positions,
-            ..
-        } = &self.shared;
-        // The queue has two numbers for each id.
-        let object = size_of::<TrackedObject>()
-            + size_of::<Place>()
-            + size_of::<Vec2>()
-            + 2 * size_of::<u32>();
-        let spare_cells = cells.capacity() - cells.len();
-        let cells = cells.iter().map(TargetCell::allocated_bytes).sum::<usize>()
-            + spare_cells * size_of::<TargetCell>();
-        let scratch = self.scratch.iter().map(CellScratch::allocated_bytes);
-        let buffers = (self.settling.capacity()
-            + moved_words.capacity()
-            + self.freed.capacity()
-            + self.full.capacity()
-            + self.touched.capacity()
-            + self.active.capacity())
-            * size_of::<u32>()
-            + self.unsated.capacity() * size_of::<(u32, u8)>()
-            + (moved_bits.capacity() + self.proposals.capacity()) * size_of::<u64>()
-            + self.parted.capacity() * size_of::<ViewEvent>()
-            + moved.capacity() * size_of::<MovedRow>()
-            + far_changes.capacity() * size_of::<FarChange>()
-            + slot_positions.allocated_bytes()
-            + scratch.sum::<usize>();
-        let spare_viewers = self.viewers.capacity() - self.viewers.len();
-        let viewers = self.viewers.iter().map(ViewerCell::allocated_bytes);
-        grid.allocated_bytes()
-            + exceptions.allocated_bytes()
-            + far.allocated_bytes()
-            + in_use.capacity() * size_of::<u32>()
-            + cells
-            + viewers.sum::<usize>()
-            + spare_viewers * size_of::<ViewerCell>()
-            + self.changed.heap_bytes()
-            + self.ties.heap_bytes()
-            + buffers
-            + objects.capacity() * object
     }
 }

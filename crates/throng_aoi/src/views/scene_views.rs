@@ -33,6 +33,7 @@ use fixedbitset::FixedBitSet;
 use glam::Vec2;
 use thiserror::Error;
 use throng_core::kinds::{KindClass, Visibility};
+use throng_core::memory::MemoryUse;
 
 use super::choose::refill_queue::RefillQueue;
 use super::events::{LeaveReason, ViewCounters, ViewEvent};
@@ -135,10 +136,11 @@ pub enum InsertError {
 pub const RERANK_TICKS: u32 = 128;
 
 /// Who sees whom in one scene.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct SceneViews {
     pub(super) shared: Shared,
     /// The rows of each cell in use.
+    #[memory(each)]
     pub(super) viewers: Vec<ViewerCell>,
     pub(super) queue: RefillQueue,
     /// Each viewer is re-ranked every so many updates; 0 for never.
@@ -167,6 +169,7 @@ pub struct SceneViews {
     /// Who was found to have no place for a stranger.
     pub(super) full: Vec<u32>,
     /// What each worker needs.
+    #[memory(each)]
     pub(super) scratch: Vec<CellScratch>,
     objects_max: u32,
 }

@@ -13,12 +13,13 @@ use foldhash::fast::FixedState;
 use super::Failure;
 use super::rows::BenchRow;
 use crate::is_interrupted;
-use throng::aoi::reference::PooledViews;
 use throng::aoi::sets::SetViews;
-use throng::aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
 use throng::aoi::{RERANK_TICKS, Removal, SceneViews, Sight};
+use throng::memory::MemoryUse;
 use throng::sim::Workers;
 use throng::sim::clock::Stopwatch;
+use throng_aoi::reference::PooledViews;
+use throng_aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
 
 const SYSTEM: &str = "aoi";
 const SIDE_M: f32 = 1_000.0;
@@ -101,7 +102,7 @@ impl TimedViews {
     }
 
     fn bytes_a_link(&self) -> f64 {
-        self.views.allocated_bytes() as f64 / self.views.link_count().max(1) as f64
+        self.views.heap_bytes() as f64 / self.views.link_count().max(1) as f64
     }
 }
 
@@ -416,7 +417,7 @@ fn large_scene() -> Vec<BenchRow> {
             side.tick(|views| walkers.locate(views), u32::MAX);
         }
         let case = format!("4 km {step_m} m/100000");
-        let bytes = side.views.allocated_bytes() as f64 / 1e5;
+        let bytes = side.views.heap_bytes() as f64 / 1e5;
         rows.push(
             BenchRow::repeated(SYSTEM, case, &side.ms, "ms/tick")
                 .about(format!(

@@ -8,13 +8,13 @@ use glam::Vec2;
 
 use super::Failure;
 use super::rows::BenchRow;
-use throng::inbox::reference::{IntakeLoad, IntakePolicy, play};
 use throng::inbox::{InboxLimits, MessageQueue};
 use throng::map::{MapRecipe, TownRecipe, generate};
 use throng::movement::{Credit, Ground, MoveRules, PlayerStep};
 use throng::sim::clock::Stopwatch;
 use throng::wire::{ClientId, ClientMessage, quantise};
 use throng::world::PlayerMotion;
+use throng_net::inbox::reference::{IntakeLoad, IntakePolicy, play};
 
 const SYSTEM: &str = "inbox";
 

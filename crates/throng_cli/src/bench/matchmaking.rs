@@ -3,12 +3,12 @@
 
 use super::Failure;
 use super::rows::{BenchRow, RepeatSpread};
-use throng::matchmaking::workload::{
+use throng::matchmaking::{HeartbeatOutcome, Packing, Ticket};
+use throng::sim::clock::Stopwatch;
+use throng_matchmaking::workload::{
     Arrival, Churn, PARTIES_MAX, PartySource, Power, SkillEntry, SweepSeat, Sweeper,
     best_by_brute_force, least_spreads, percentile, queued, tickets, tickets_of_levels,
 };
-use throng::matchmaking::{HeartbeatOutcome, Packing, Ticket};
-use throng::sim::clock::Stopwatch;
 
 const SYSTEM: &str = "matchmaking";
 

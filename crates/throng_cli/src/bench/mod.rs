@@ -24,6 +24,7 @@ mod baseline;
 mod calibration;
 mod crowd_search;
 mod directory;
+mod dirty_flags;
 mod growth;
 mod inbox;
 mod load;

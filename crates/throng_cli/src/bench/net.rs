@@ -8,9 +8,9 @@
 use super::Failure;
 use super::rows::BenchRow;
 use throng::net::EndpointSettings;
-use throng::net::link::{LinkLoss, LinkModel};
-use throng::net::workload::{CROWD_MESSAGES, ConnectedCrowd, TICK_US, TownFigures, town};
 use throng::sim::clock::Stopwatch;
+use throng_net::link::{LinkLoss, LinkModel};
+use throng_net::workload::{CROWD_MESSAGES, ConnectedCrowd, TICK_US, TownFigures, town};
 
 const SYSTEM: &str = "net";
 

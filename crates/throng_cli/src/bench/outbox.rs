@@ -7,10 +7,10 @@
 
 use super::Failure;
 use super::rows::BenchRow;
-use throng::outbox::reference::{Sum, WAYS, Way, between_threads, single_threaded};
-use throng::outbox::workload::{WorkloadShard, fill};
 use throng::outbox::{Assembler, Batch, CountingSink};
 use throng::sim::clock::Stopwatch;
+use throng_net::outbox::reference::{Sum, WAYS, Way, between_threads, single_threaded};
+use throng_net::outbox::workload::{WorkloadShard, fill};
 
 const SYSTEM: &str = "outbox";
 

@@ -15,15 +15,15 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::Failure;
+use super::dirty_flags::{FLAGS, Flags, Pairs, SkippingFlags};
 use super::rows::BenchRow;
 use crate::is_interrupted;
 use throng::outbox::Sink;
 use throng::sim::clock::Stopwatch;
-use throng::sync::reference::{FLAGS, Flags, Pairs, SkippingFlags};
-use throng::sync::workload::{TICK_HZ, WalkingServer};
 use throng::sync::{Mirror, SyncSettings};
 use throng::sync::{SlotMasks, bits};
 use throng::wire::{Channel, ClientId};
+use throng_scenario::walking_server::{TICK_HZ, WalkingServer};
 
 const SYSTEM: &str = "sync";
 

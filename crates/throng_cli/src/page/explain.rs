@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::figures::{figure, fixed};
-use throng_scenario::SetName;
+use throng::sim::SimSystems;
 
 /// Of what is more than usual, the things that are told.
 const THINGS_MAX: usize = 4;
@@ -39,8 +39,8 @@ pub(super) fn reasons(
     p50_ms: impl Fn(&str) -> f64,
 ) -> Vec<String> {
     let figure_of = |name: &str| figures.get(name).copied().unwrap_or(0.0);
-    let mut sets: Vec<Excess> = SetName::ALL
-        .into_iter()
+    let mut sets: Vec<Excess> = SimSystems::STEPS
+        .iter()
         .map(|set| Excess {
             name: set.name(),
             ms: figure_of(&format!("{}_ms", set.name())),

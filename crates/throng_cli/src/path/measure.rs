@@ -13,6 +13,7 @@ use indicatif::ProgressBar;
 
 use crate::{Failure, is_interrupted};
 use throng::map::{TileEdit, TileMap, TileRect};
+use throng::memory::MemoryUse;
 use throng::nav::{Algorithm, Diagonal, NavMap, Outcome, Query, ScenQuery, Search};
 use throng::sim::Workers;
 
@@ -183,7 +184,7 @@ pub(super) fn measure(
         prepare_ms,
         scratch_bytes: scratch
             .iter()
-            .map(|scratch| scratch.search.memory_bytes())
+            .map(|scratch| scratch.search.heap_bytes())
             .sum(),
         map,
         nav_map,

@@ -20,6 +20,29 @@ pub trait MemoryUse {
 /// Implements [`MemoryUse`] for a struct or enum: the sum over its fields.
 pub use throng_derive::MemoryUse;
 
+/// A field in a derived [`MemoryUse`]: what it holds, or nothing if it is `Copy`; of any other type it does not compile.
+#[doc(hidden)]
+pub struct FieldMemory<'a, T>(pub &'a T);
+
+impl<T: MemoryUse> FieldMemory<'_, T> {
+    /// Is preferred to the method of [`CopiedField`] where the type has both.
+    #[inline]
+    pub fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes()
+    }
+}
+
+/// What is copied bit by bit owns nothing.
+#[doc(hidden)]
+pub trait CopiedField {
+    #[inline]
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
+impl<T: Copy> CopiedField for FieldMemory<'_, T> {}
+
 macro_rules! holds_nothing {
     ($($plain:ty),*) => {
         $(impl MemoryUse for $plain {
@@ -52,6 +75,13 @@ holds_nothing!(
     glam::IVec2
 );
 
+#[cfg(feature = "bevy")]
+impl<M: bevy_ecs::message::Message> MemoryUse for bevy_ecs::message::MessageCursor<M> {
+    fn heap_bytes(&self) -> usize {
+        0
+    }
+}
+
 /// What it holds, if there is one.
 impl<T: MemoryUse> MemoryUse for Option<T> {
     fn heap_bytes(&self) -> usize {
@@ -66,9 +96,27 @@ impl<T: MemoryUse> MemoryUse for Box<T> {
     }
 }
 
+/// What its elements hold: it has no buffer of its own.
+impl<T: MemoryUse, const N: usize> MemoryUse for [T; N] {
+    fn heap_bytes(&self) -> usize {
+        each(self)
+    }
+}
+
+impl<A: MemoryUse, B: MemoryUse> MemoryUse for (A, B) {
+    fn heap_bytes(&self) -> usize {
+        self.0.heap_bytes() + self.1.heap_bytes()
+    }
+}
+
 /// What some structures hold together.
 pub fn each<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a T>) -> usize {
     items.into_iter().map(MemoryUse::heap_bytes).sum()
+}
+
+/// What some lists hold together, with their elements.
+pub fn each_in_each<T: MemoryUse>(lists: &[Vec<T>]) -> usize {
+    each(lists) + each(lists.iter().flatten())
 }
 
 /// Empties a buffer that every tick fills anew, and gives its room back where the last tick needed less than an eighth of much: it
@@ -204,9 +252,13 @@ mod tests {
         },
     }
 
+    #[derive(Clone, Copy)]
+    struct Level;
+
     #[derive(MemoryUse)]
     struct Owner<T> {
         id: u32,
+        level: Level,
         #[memory(each)]
         bags: Vec<Bag>,
         #[memory(each_value)]
@@ -225,6 +277,7 @@ mod tests {
         let coins = Vec::with_capacity(4);
         let owner = Owner {
             id: 1,
+            level: Level,
             bags: vec![Bag::Empty, Bag::Coins(coins)],
             by_name: BTreeMap::from([(1, Vec::with_capacity(10))]),
             extra: Vec::with_capacity(3),

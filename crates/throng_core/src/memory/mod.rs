@@ -21,7 +21,9 @@ mod leaks;
 mod live_blocks;
 mod os;
 
-pub use account::{MemoryUse, clear_and_give_back, each};
+#[doc(hidden)]
+pub use account::{CopiedField, FieldMemory};
+pub use account::{MemoryUse, clear_and_give_back, each, each_in_each};
 #[cfg(feature = "count-alloc")]
 pub use allocator::CountingAllocator;
 #[doc(hidden)]

@@ -16,7 +16,7 @@ use super::{InspectShared, STUCK_S, pages};
 use crate::exposition::exposition;
 use crate::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
 use crate::traffic::{InspectCounters, InspectWish};
-use throng::net::http::{Answer, text_answer, typed_answer, websocket_answer, websocket_key};
+use throng_net::http::{Answer, text_answer, typed_answer, websocket_answer, websocket_key};
 
 /// How long a request may take to come.
 const HEAD_PATIENCE: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@
 //! Open buckets are kept by room left, with a bit a room, so that finding one is O(1) and the pass is O(n).
 //! This is [`Packing::Arrival`](crate::mode::Packing), and what the benches compare with.
 
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 
 /// No party.
 const NONE: u32 = u32::MAX;
@@ -22,10 +22,11 @@ struct ArrivalBucket {
 }
 
 /// The buckets of a pass; keeps its buffers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Arrival {
     buckets: Vec<ArrivalBucket>,
     chain: Vec<u32>,
+    #[memory(each)]
     open: Vec<Vec<u32>>,
     full: Vec<ArrivalBucket>,
 }
@@ -81,16 +82,6 @@ impl Arrival {
         self.full[2 * pair..2 * pair + 2]
             .iter()
             .flat_map(move |group| std::iter::successors(Some(group.latest), before))
-    }
-}
-
-impl MemoryUse for Arrival {
-    fn heap_bytes(&self) -> usize {
-        each(&self.open)
-            + self.buckets.heap_bytes()
-            + self.chain.heap_bytes()
-            + self.open.heap_bytes()
-            + self.full.heap_bytes()
     }
 }
 

@@ -65,7 +65,7 @@ pub const PACKED_PER_MATCH: usize = 64;
 /// What is not waived: regions, roles, rematches and `expire_after_s`, if it is shorter. And the looks: a party
 /// whose search uses up its share pauses and has a larger one when it is tried again, up to half of
 /// `looks_per_heartbeat_max`. A party that needs more looks than that is not covered.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct Groups {
     id: ModeId,
     rules: ModeRules,
@@ -380,19 +380,5 @@ impl Groups {
             &Terms::new(&self.pool, &self.rules, &self.rematches, now_tick),
             slot,
         )
-    }
-}
-
-impl MemoryUse for Groups {
-    fn heap_bytes(&self) -> usize {
-        self.pool.heap_bytes()
-            + self.stats.heap_bytes()
-            + self.rematches.heap_bytes()
-            + self.table.heap_bytes()
-            + self.packer.heap_bytes()
-            + self.arrival.heap_bytes()
-            + self.seeker.heap_bytes()
-            + self.search_backoff.heap_bytes()
-            + self.chosen.heap_bytes()
     }
 }

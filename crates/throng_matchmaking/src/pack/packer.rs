@@ -22,7 +22,7 @@ use crate::queue::compositions::{CompositionTable, Counts};
 use crate::ticket::regions;
 
 /// Packs pools; keeps its buffers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Packer {
     seats: Vec<SweepSeat>,
     sweeper: Sweeper,
@@ -143,12 +143,6 @@ fn make_as_planned(
             }
         }
         sets.push(set);
-    }
-}
-
-impl MemoryUse for Packer {
-    fn heap_bytes(&self) -> usize {
-        self.seats.heap_bytes() + self.sweeper.heap_bytes()
     }
 }
 

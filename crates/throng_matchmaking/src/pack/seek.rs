@@ -40,7 +40,7 @@ pub const SEARCHED_MIN: u32 = 48;
 const LOOKS_BEFORE_COUNTING: u64 = 64;
 
 /// Finds matches party by party; keeps its buffers and counts its work.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Seeker {
     chosen: Vec<SkillEntry>,
     nearby: Vec<SkillEntry>,
@@ -474,12 +474,6 @@ impl SubsetSearch<'_> {
             self.filled = before;
         }
         self.from(at + 1, low, high)
-    }
-}
-
-impl MemoryUse for Seeker {
-    fn heap_bytes(&self) -> usize {
-        self.chosen.heap_bytes() + self.nearby.heap_bytes() + self.lows.heap_bytes()
     }
 }
 

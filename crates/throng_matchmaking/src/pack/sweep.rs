@@ -40,7 +40,7 @@ pub struct SweepSeat {
 }
 
 /// Sets of seats, each a match if the terms allow it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Sets {
     members: Vec<u32>,
     ranges: Vec<(u32, u32)>,
@@ -97,7 +97,7 @@ impl Sets {
 }
 
 /// Packs parties; keeps its buffers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Sweeper {
     /// The next seat upwards that is in no set.
     next: Vec<u32>,
@@ -267,20 +267,4 @@ pub(super) fn within_limits(seats: &[SweepSeat], set: &[u32]) -> bool {
     regions != 0
         && spread(seats, set) <= window
         && u32::from(highest.saturating_sub(lowest)) <= band
-}
-
-impl MemoryUse for Sets {
-    fn heap_bytes(&self) -> usize {
-        self.members.heap_bytes() + self.ranges.heap_bytes()
-    }
-}
-
-impl MemoryUse for Sweeper {
-    fn heap_bytes(&self) -> usize {
-        self.next.heap_bytes()
-            + self.previous.heap_bytes()
-            + self.rows.heap_bytes()
-            + self.added.heap_bytes()
-            + self.sets.heap_bytes()
-    }
 }

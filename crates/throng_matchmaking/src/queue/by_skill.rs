@@ -13,7 +13,7 @@
 //! hundred times, a bucket divided or united; the step to a neighbour is O(1). Tried: one sort a heartbeat,
 //! which costs 100 ms at a million parties.
 
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 
 use super::compositions::Counts;
 
@@ -72,7 +72,7 @@ const fn key(skill: i32, party: u32) -> u64 {
 
 const _: () = assert!(size_of::<SkillEntry>() == 16);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 struct SkillBucket {
     entries: Vec<SkillEntry>,
     counts: Counts,
@@ -101,10 +101,11 @@ impl SkillBucket {
 }
 
 /// The waiting parties by skill.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct BySkill {
     /// The first place of each bucket, by themselves: the search for a bucket touches nothing else.
     firsts: Vec<(u64, u32)>,
+    #[memory(each)]
     buckets: Vec<SkillBucket>,
     counts: Counts,
 }
@@ -295,13 +296,6 @@ impl BySkill {
     fn bucket_of(&self, order: (u64, u32)) -> usize {
         let after = self.firsts.partition_point(|&first| first <= order);
         after.saturating_sub(1)
-    }
-}
-
-impl MemoryUse for BySkill {
-    fn heap_bytes(&self) -> usize {
-        let entries = self.buckets.iter().map(|bucket| &bucket.entries);
-        each(entries) + self.firsts.heap_bytes() + self.buckets.heap_bytes()
     }
 }
 

@@ -18,7 +18,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 
 /// Parties of 1, 2, … 5 players: entry i counts parties of i + 1.
 pub type Counts = [u32; 5];
@@ -126,10 +126,11 @@ fn search(must: &Counts, may: &Counts, group_size: u8) -> bool {
 /// What is known about the compositions of one group size: answers and splits, worked out when first asked for.
 ///
 /// What it remembers changes how fast it answers, never what.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct CompositionTable {
     group_size: u8,
     answers: HashMap<u64, bool, FixedState>,
+    #[memory(each_value)]
     splits: HashMap<u32, Option<Box<[u32]>>, FixedState>,
     kept_splits: usize,
 }
@@ -243,12 +244,6 @@ pub fn first_splits(composition: &Counts, group_size: u8) -> Vec<u32> {
         }
     }
     found
-}
-
-impl MemoryUse for CompositionTable {
-    fn heap_bytes(&self) -> usize {
-        each(self.splits.values().flatten()) + self.answers.heap_bytes() + self.splits.heap_bytes()
-    }
 }
 
 #[cfg(test)]

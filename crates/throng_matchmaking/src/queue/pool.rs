@@ -29,7 +29,7 @@ pub enum Measure {
 }
 
 /// The parties that wait in one mode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct Pool {
     queue: TicketQueue,
     by_skill: BySkill,
@@ -173,11 +173,5 @@ impl Pool {
         let mut entry = SkillEntry::new(skill, ticket.party.number(), slot, ticket.size);
         (entry.wishes, entry.level) = (ticket.wishes.is_some(), ticket.level);
         entry
-    }
-}
-
-impl MemoryUse for Pool {
-    fn heap_bytes(&self) -> usize {
-        self.queue.heap_bytes() + self.by_skill.heap_bytes()
     }
 }

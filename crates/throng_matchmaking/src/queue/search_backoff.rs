@@ -33,7 +33,7 @@ struct Pause {
 }
 
 /// Parties that pause, by age.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct SearchBackoff {
     paused: BTreeMap<Age, Pause>,
     /// Up to which party all were tried when the looks were used up; of those left over, of those first in line.
@@ -106,12 +106,6 @@ impl SearchBackoff {
             feed(u64::from(pause.slot) << 32 | u64::from(pause.failed));
             feed(pause.until_heartbeat);
         }
-    }
-}
-
-impl MemoryUse for SearchBackoff {
-    fn heap_bytes(&self) -> usize {
-        self.paused.heap_bytes()
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 
 use crate::ticket::{PARTY_SIZE_MAX, Ticket};
 
@@ -46,8 +46,9 @@ fn list_of(size: u8) -> usize {
 }
 
 /// The tickets that wait in one mode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct TicketQueue {
+    #[memory(each)]
     slots: Vec<TicketSlot>,
     free: Vec<u32>,
     /// The longest-waiting of each size.
@@ -58,7 +59,7 @@ pub struct TicketQueue {
     last_of_tick: [BTreeMap<u64, u32>; SIZES],
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 struct TicketSlot {
     ticket: Option<Ticket>,
     nth: u64,
@@ -234,15 +235,6 @@ impl QueueWalk {
                 *at = queue.slots[*at as usize].next;
             }
         }
-    }
-}
-
-impl MemoryUse for TicketQueue {
-    fn heap_bytes(&self) -> usize {
-        each(self.slots.iter().filter_map(|slot| slot.ticket.as_ref()))
-            + each(&self.last_of_tick)
-            + self.slots.heap_bytes()
-            + self.free.heap_bytes()
     }
 }
 

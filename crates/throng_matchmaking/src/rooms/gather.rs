@@ -24,7 +24,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 
 use super::settings::{RoomRules, SIDE_SIZE_MAX};
 use crate::found::{Match, MatchWriter};
@@ -65,7 +65,7 @@ struct Room {
 }
 
 /// A mode of rooms at work.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct Rooms {
     id: ModeId,
     rules: RoomRules,
@@ -620,22 +620,5 @@ impl Rooms {
                 .iter()
                 .for_each(|player| player.digest(feed));
         }
-    }
-}
-
-impl MemoryUse for Rooms {
-    fn heap_bytes(&self) -> usize {
-        each(&self.open)
-            + self.pool.heap_bytes()
-            + self.stats.heap_bytes()
-            + self.rooms.heap_bytes()
-            + self.free.heap_bytes()
-            + self.room_of.heap_bytes()
-            + self.newcomers.heap_bytes()
-            + self.watched.heap_bytes()
-            + self.rematches.heap_bytes()
-            + self.table.heap_bytes()
-            + self.seeker.heap_bytes()
-            + self.search_backoff.heap_bytes()
     }
 }

@@ -7,6 +7,7 @@
 //! Invariant: waypoints are turning points of a walk whose length is the answer's.
 
 use glam::IVec2;
+use throng_core::memory::MemoryUse;
 
 use super::nodes::{Index, NONE, Node, NodeId, Nodes};
 use super::open_list::OpenList;
@@ -27,7 +28,7 @@ use crate::walks::TileBits;
 ///
 /// After a few searches it has grown to what they need and allocates nothing more. One that only ever answers queries
 /// with a node limit up to 800 holds 31 kB, and some more only where very many ways got cheaper while they waited.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub struct Search {
     nodes: Nodes,
     open: OpenList,
@@ -201,11 +202,6 @@ impl Search {
         let ground = SearchGround::new(tiles, nav_map, algorithm);
         let nodes = self.nodes.iter();
         nodes.map(move |(_, node)| (ground.tile_of(node.key), node.is_closed()))
-    }
-
-    /// Bytes this scratch holds.
-    pub fn memory_bytes(&self) -> usize {
-        self.nodes.memory_bytes() + self.open.memory_bytes()
     }
 
     /// Writes the way to the tile nearest to the goal, by octile distance, that the last search reached before it gave up

@@ -25,6 +25,7 @@
 //! page touched and 4 bytes a page. It is kept from search to search, so that a warm search allocates nothing.
 
 use prefetch_index::prefetch_index;
+use throng_core::memory::MemoryUse;
 
 use crate::cost::Cost;
 use crate::direction::Direction;
@@ -120,7 +121,7 @@ pub(super) enum Index {
 }
 
 /// The node pool and its index.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     index: Index,
@@ -272,17 +273,6 @@ impl Nodes {
             self.entries[vacancy.0] = id;
         }
         id
-    }
-
-    /// Bytes held on the heap.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let words = self.directory.capacity()
-            + self.owners.capacity()
-            + self.entries.capacity()
-            + self.slots.capacity()
-            + self.pages.capacity()
-            + self.touched.capacity();
-        self.nodes.capacity() * size_of::<Node>() + words * size_of::<u32>()
     }
 
     #[inline]
@@ -458,7 +448,7 @@ mod tests {
                         nodes.add(vacancy, node(key));
                     }
                 }
-                nodes.memory_bytes()
+                nodes.heap_bytes()
             };
             let cold = fill(&mut nodes);
             assert_eq!(fill(&mut nodes), cold);

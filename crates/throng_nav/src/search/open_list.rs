@@ -12,6 +12,8 @@
 //!
 //! Cost: O(log n) for each change, 16 bytes an entry.
 
+use throng_core::memory::MemoryUse;
+
 use super::nodes::NodeId;
 use crate::cost::Cost;
 
@@ -28,7 +30,7 @@ struct Entry {
 }
 
 /// The heap.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(super) struct OpenList {
     heap: Vec<Entry>,
     /// Entries put on and taken off since the last reset.
@@ -83,11 +85,6 @@ impl OpenList {
     /// Entries put on and taken off since the last reset.
     pub(super) fn operations(&self) -> u32 {
         self.operations
-    }
-
-    /// Bytes held on the heap.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.heap.capacity() * size_of::<Entry>()
     }
 
     /// Fills the free top with what lies below, and the hole that wanders down with `entry`.

@@ -25,6 +25,7 @@
 //! closed node, 20 a start; kept from search to search.
 
 use glam::IVec2;
+use throng_core::memory::MemoryUse;
 
 use super::nodes::{Index, NONE, Node, NodeId, Nodes};
 use super::open_list::OpenList;
@@ -42,7 +43,7 @@ use crate::walks::{TileBits, Walks, for_each_successor};
 const CELL_BITS: u32 = 4;
 
 /// The scratch of a thread for searches that many starts share, as [`Search`](super::Search) is for single ones.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub struct SharedSearch {
     nodes: Nodes,
     open: OpenList,
@@ -172,15 +173,6 @@ impl SharedSearch {
     /// How many nodes the last search generated, the goal's included.
     pub fn generated(&self) -> u32 {
         self.nodes.len()
-    }
-
-    /// Bytes this scratch holds.
-    pub fn memory_bytes(&self) -> usize {
-        self.nodes.memory_bytes()
-            + self.open.memory_bytes()
-            + self.closed.capacity() * size_of::<Closed>()
-            + self.order.capacity() * size_of::<u32>()
-            + self.ends.capacity() * size_of::<GroupEnd>()
     }
 
     /// Answers the starts of `order`.
@@ -369,7 +361,7 @@ mod tests {
         let (mut shared, mut search) = (SharedSearch::new(), Search::new());
         let (mut answers, mut waypoints) = (Vec::new(), Vec::new());
         shared.find(&tiles, &nav_map, goal, &starts, None, &mut answers);
-        let (expanded, warm_bytes) = (shared.expanded(), shared.memory_bytes());
+        let (expanded, warm_bytes) = (shared.expanded(), shared.heap_bytes());
         let mut expanded_by_single = 0;
         for (&start, &answer) in starts.iter().zip(&answers) {
             let (query, algorithm) = (Query::new(start, goal), Algorithm::JpsBitPrune);
@@ -380,7 +372,7 @@ mod tests {
         assert!(expanded * 4 < expanded_by_single);
         let first = answers.clone();
         shared.find(&tiles, &nav_map, goal, &starts, None, &mut answers);
-        assert_eq!((shared.memory_bytes(), answers), (warm_bytes, first));
+        assert_eq!((shared.heap_bytes(), answers), (warm_bytes, first));
     }
 
     #[test]

@@ -231,9 +231,9 @@ fn pruning_opens_fewer_nodes_and_a_warm_search_keeps_its_memory() {
         jps == bit && bit == pre && prune == prune_pre && prune >= graph,
         "{expanded:?}"
     );
-    let warm_bytes = search.memory_bytes();
+    let warm_bytes = search.heap_bytes();
     for algorithm in Algorithm::ALL {
         search.find(&tiles, &nav_map, algorithm, query, &mut waypoints);
     }
-    assert_eq!(search.memory_bytes(), warm_bytes);
+    assert_eq!(search.heap_bytes(), warm_bytes);
 }

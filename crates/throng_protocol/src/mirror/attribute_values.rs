@@ -21,7 +21,7 @@ const HEAD_BYTES: usize = 3;
 const _: () = assert!(ATTRIBUTE_BYTES_MAX <= u8::MAX as u32);
 
 /// Encoded values of attributes by ascending number.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, MemoryUse)]
 pub struct AttributeValues {
     entries: SmallVec<[u8; INLINE_BYTES]>,
 }
@@ -107,12 +107,6 @@ fn entries(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 impl fmt::Debug for AttributeValues {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_map().entries(self.iter()).finish()
-    }
-}
-
-impl MemoryUse for AttributeValues {
-    fn heap_bytes(&self) -> usize {
-        self.entries.heap_bytes()
     }
 }
 

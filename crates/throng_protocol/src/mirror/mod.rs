@@ -4,7 +4,6 @@
 //! if it is of an object that is known and newer than the one held, and forgotten otherwise.
 
 mod attribute_values;
-mod memory;
 #[cfg(test)]
 mod tests;
 
@@ -15,6 +14,7 @@ use foldhash::fast::FixedState;
 use glam::Vec2;
 use smallvec::SmallVec;
 use thiserror::Error;
+use throng_core::memory::MemoryUse;
 
 pub use attribute_values::AttributeValues;
 
@@ -68,7 +68,7 @@ pub enum MirrorError {
 }
 
 /// An object as this client knows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct MirrorObject {
     /// How often its number was given out before.
     pub generation: u32,
@@ -83,7 +83,7 @@ pub struct MirrorObject {
 }
 
 /// An object that this client need not see: one of its party, the scene itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, MemoryUse)]
 pub struct MirrorRemote {
     /// Its kind's number; 0 of a scene.
     pub kind: u16,
@@ -103,9 +103,11 @@ pub struct OwnPosition {
 }
 
 /// What a client knows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Mirror {
+    #[memory(each_value)]
     objects: HashMap<u32, MirrorObject, FixedState>,
+    #[memory(each_value)]
     remotes: BTreeMap<RemoteId, MirrorRemote>,
     reassembler: Reassembler,
     scene: Option<u32>,

@@ -14,6 +14,7 @@
 
 use glam::Vec2;
 use thiserror::Error;
+use throng_core::hash::StateHashed;
 
 use super::ground::{Ground, Standing};
 
@@ -40,7 +41,7 @@ impl MoveRules {
 }
 
 /// How far a player may still go, in metres; at worst minus one slack.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 pub struct Credit(pub f32);
 
 impl Credit {

@@ -1,7 +1,9 @@
 //! Why a server ends a session.
 
+use throng_core::Variants;
+
 /// Why nothing more is sent to a client. Its number is in *Closed*, and in captures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Variants)]
 #[non_exhaustive]
 pub enum CloseReason {
     /// It logged out, or its connection ended.
@@ -33,42 +35,6 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
-    const ALL: [Self; 13] = [
-        Self::Ended,
-        Self::Replaced,
-        Self::Behind,
-        Self::Stopping,
-        Self::Kicked,
-        Self::Banned,
-        Self::Idle,
-        Self::Flooding,
-        Self::Refused,
-        Self::Late,
-        Self::Full,
-        Self::Resumed,
-        Self::Unavailable,
-    ];
-
-    /// The reason's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ended => "ended",
-            Self::Replaced => "replaced",
-            Self::Behind => "behind",
-            Self::Stopping => "stopping",
-            Self::Kicked => "kicked",
-            Self::Banned => "banned",
-            Self::Idle => "idle",
-            Self::Flooding => "flooding",
-            Self::Refused => "refused",
-            Self::Late => "late",
-            Self::Full => "full",
-            Self::Resumed => "resumed",
-            Self::Unavailable => "unavailable",
-        }
-    }
-
     /// Its number, from 1 on.
     #[must_use]
     pub const fn number(self) -> u8 {

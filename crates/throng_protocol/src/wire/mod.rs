@@ -151,6 +151,8 @@ mod position;
 mod server;
 mod value;
 
+use throng_core::memory::MemoryUse;
+
 pub use client::{
     CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ClientInput, ClientMessage, InputMotion,
     MessageClass, ResumeToken, SAY_BYTES_MAX, SayScope,
@@ -176,7 +178,7 @@ pub use value::{AttributeValue, Encoding, Value};
 pub const PROTOCOL_VERSION: u32 = 3;
 
 /// The number of a connection, never reused while the server runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, MemoryUse)]
 pub struct ClientId(pub u32);
 
 #[cfg(test)]

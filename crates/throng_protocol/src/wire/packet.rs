@@ -219,7 +219,7 @@ impl PacketTotals {
 }
 
 /// Makes packets out of messages.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct PacketWriter {
     packet: Vec<u8>,
     mtu_bytes: usize,
@@ -349,7 +349,7 @@ pub struct Received<'a> {
 ///
 /// Takes the packets of the reliable channel in order, as its transport gives them; those of the unreliable channel in
 /// between as they come. Holds at most [`MESSAGE_BYTES_MAX`], and never more than 64 KiB above what came of a message.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Reassembler {
     bytes: Vec<u8>,
     pending: Option<PendingMessage>,
@@ -492,18 +492,6 @@ impl Reassembler {
             total: part.total,
         });
         Ok(whole)
-    }
-}
-
-impl MemoryUse for Reassembler {
-    fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes()
-    }
-}
-
-impl MemoryUse for PacketWriter {
-    fn heap_bytes(&self) -> usize {
-        self.packet.heap_bytes()
     }
 }
 

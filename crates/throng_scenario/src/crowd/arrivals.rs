@@ -1,7 +1,7 @@
 //! Synthetic parties that queue for battles and give up again, for scenarios and load tests.
 //!
 //! ```text
-//! ArrivalSpec: so many a second ─┐
+//! Queue: so many a second ───────┐
 //! queue_parties(…) ──────────────┼─▶ due parties ──▶ [arrive] ──▶ QueueRequest
 //! cancel_oldest(…) ──────────────┴─▶ due cancels ──▶          ──▶ CancelRequest ──▶ matchmaking
 //! ```
@@ -17,20 +17,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use thiserror::Error;
 use tracing::debug;
 
-use super::tickets::{ArrivalSpec, draw_share, draw_size, draw_ticket};
+use super::tickets::{draw_share, draw_size, draw_ticket};
+use crate::scenario::Queue;
 use throng::instance::InstanceSystems;
 use throng::matchmaking::{
     AnswerRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed, Matchmaker,
     MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer, tick_mhz,
 };
-use throng::memory::{MemoryAppExt, MemoryUse, each};
-use throng::sim::{self, HashAppExt, RandomStreams, SimSystems, SimTick};
+use throng::memory::{MemoryAppExt, MemoryUse};
+use throng::sim::{HashAppExt, RandomStreams, SimSystems, SimTick};
 use throng::world::PartyId;
 
 /// Parties that a flow lets queue, and parties that it takes out, in a tick. Further parties that are due
@@ -56,15 +57,10 @@ const STREAM: &str = "arrivals";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ArrivalsPlugin;
 
-impl Plugin for ArrivalsPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+throng::sim::sim_plugin!(ArrivalsPlugin, MatchmakingPlugin);
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, MatchmakingPlugin) {
-            return;
-        }
+impl ArrivalsPlugin {
+    fn add_to(app: &mut App) {
         app.init_resource::<Arrivals>()
             .count_memory::<Arrivals>("crowd")
             .add_systems(
@@ -83,10 +79,6 @@ impl Plugin for ArrivalsPlugin {
                     .digest(&mut |word| hasher.write_u64(word));
             });
     }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
-    }
 }
 
 /// Why parties cannot be made to queue or to give up.
@@ -101,8 +93,9 @@ pub enum ArrivalsError {
 }
 
 /// The flows of synthetic parties, one a mode.
-#[derive(Resource, Clone, Debug, Default)]
+#[derive(Resource, Clone, Debug, Default, MemoryUse)]
 pub struct Arrivals {
+    #[memory(each)]
     pub(super) flows: Vec<Flow>,
     /// The next synthetic party; after the last number comes 0 again.
     next_party: u32,
@@ -113,9 +106,10 @@ pub struct Arrivals {
 }
 
 /// What comes to one mode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub(super) struct Flow {
-    pub spec: ArrivalSpec,
+    #[memory(skip)]
+    pub spec: Queue,
     arrivals: Rate,
     cancels: Rate,
     /// Parties that are still to queue: at 0 those whose size is drawn, at i those of i players.
@@ -123,13 +117,14 @@ pub(super) struct Flow {
     /// Parties to be taken out in the next tick.
     due_cancels: u64,
     /// Parties that queue again, and when; nearly in the order of that.
+    #[memory(each)]
     returning: VecDeque<(u64, Ticket)>,
 }
 
 impl Arrivals {
     /// Opens the flow of a mode. If the mode has one, its numbers change, and `parties` come in addition. The
     /// mode itself may open later: until it does, who is due waits outside. O(flows).
-    pub fn open(&mut self, spec: ArrivalSpec) {
+    pub fn open(&mut self, spec: Queue) {
         let at = self
             .flows
             .iter()
@@ -138,7 +133,7 @@ impl Arrivals {
         let flow = match at {
             Some(at) => &mut self.flows[at],
             None => self.flows.push_mut(Flow {
-                spec: ArrivalSpec::default(),
+                spec: Queue::default(),
                 arrivals: Rate::default(),
                 cancels: Rate::default(),
                 due: [0; _],
@@ -383,16 +378,6 @@ pub fn cancel_oldest(world: &mut World, mode: &str, parties: u32) -> Result<(), 
         .cancel_oldest(mode, parties)
 }
 
-impl MemoryUse for Arrivals {
-    fn heap_bytes(&self) -> usize {
-        let returning = self.flows.iter().map(|flow| {
-            let tickets = flow.returning.iter().map(|(_, ticket)| ticket);
-            flow.returning.heap_bytes() + each(tickets)
-        });
-        returning.sum::<usize>() + self.flows.heap_bytes() + self.rested_at.heap_bytes()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
@@ -403,11 +388,11 @@ mod tests {
 
     /// An app with modes `arena` and `duel`, before its first tick. No heartbeat comes, so that nobody is
     /// matched.
-    fn app(tick_hz: f64, seed: u64, spec: ArrivalSpec) -> App {
+    fn app(tick_hz: f64, seed: u64, spec: Queue) -> App {
         let mut app = App::new();
         app.add_plugins((
             bevy_time::TimePlugin,
-            sim::SimPlugin {
+            throng::sim::SimPlugin {
                 tick_hz: Some(tick_hz),
             },
             ArrivalsPlugin,
@@ -422,10 +407,10 @@ mod tests {
             modes: modes.to_vec(),
         })
         .insert_resource(RandomStreams::new(seed))
-        .insert_resource(sim::SimSettings {
+        .insert_resource(throng::sim::SimSettings {
             heartbeat_ticks: u32::MAX,
         });
-        for schedule in [FixedUpdate.intern(), sim::Heartbeat.intern()] {
+        for schedule in [FixedUpdate.intern(), throng::sim::Heartbeat.intern()] {
             app.edit_schedule(schedule, |schedule| {
                 let ambiguity_detection = LogLevel::Error;
                 schedule.set_build_settings(ScheduleBuildSettings {
@@ -474,7 +459,7 @@ mod tests {
 
     #[test]
     fn a_minute_of_arrivals_and_cancels_is_exact() {
-        let spec = ArrivalSpec {
+        let spec = Queue {
             parties: 100,
             parties_per_s: 7.3,
             cancels_per_s: 2.5,
@@ -499,7 +484,7 @@ mod tests {
             let mut app = app(
                 20.0,
                 seed,
-                ArrivalSpec {
+                Queue {
                     parties: 50,
                     parties_per_s: 40.0,
                     ..Default::default()
@@ -527,7 +512,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties: 1000,
                 ..Default::default()
             },
@@ -550,7 +535,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties: 2,
                 ..Default::default()
             },
@@ -567,7 +552,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties: 3,
                 ..Default::default()
             },
@@ -602,7 +587,7 @@ mod tests {
             arrivals.queue_parties("duel", 1, None),
             Err(ArrivalsError::NoSuchMode("duel".to_owned()))
         );
-        arrivals.open(ArrivalSpec::default());
+        arrivals.open(Queue::default());
         assert_eq!(
             arrivals.queue_parties("arena", 1, Some(0)),
             Err(ArrivalsError::Size(0))
@@ -624,7 +609,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties,
                 ..Default::default()
             },
@@ -643,7 +628,7 @@ mod tests {
 
     #[test]
     fn parties_wait_outside_until_their_mode_opens() {
-        let spec = ArrivalSpec {
+        let spec = Queue {
             mode: "late".to_owned(),
             parties: 4,
             ..Default::default()
@@ -671,18 +656,18 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            ArrivalSpec {
+            Queue {
                 parties: 3,
                 ..Default::default()
             },
         );
-        let duel = ArrivalSpec {
+        let duel = Queue {
             mode: "duel".to_owned(),
             parties: 5,
             ..Default::default()
         };
         arrivals(&mut app).open(duel.clone());
-        arrivals(&mut app).open(ArrivalSpec { parties: 1, ..duel });
+        arrivals(&mut app).open(Queue { parties: 1, ..duel });
         app.update();
         let matchmaker = app.world().resource::<Matchmaker>();
         let waiting: Vec<usize> = matchmaker

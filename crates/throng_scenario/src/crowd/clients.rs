@@ -13,7 +13,7 @@ use super::crowds::{CrowdId, Crowds, individual_random};
 use super::line::{LineSpec, ModelledLines};
 use super::synthetic::{FIRST_PLAYER, Synthetic};
 use throng::map::SceneMap;
-use throng::memory::{MemoryUse, each};
+use throng::memory::MemoryUse;
 use throng::movement::Speed;
 use throng::nav::Path;
 use throng::outbox::{Frames, MemorySink, Outbox, Sink};
@@ -45,8 +45,9 @@ pub struct ClientsStats {
 }
 
 /// All synthetic clients, by ascending player.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub struct SyntheticClients {
+    #[memory(each)]
     clients: Vec<Synthetic>,
     by_client: HashMap<ClientId, usize, FixedState>,
     churn_due: Vec<f64>,
@@ -515,22 +516,4 @@ pub fn mirror_errors(world: &World, max: usize) -> (usize, Vec<String>) {
         .chain(differences)
         .map(|(player, what)| format!("the mirror of player {}: {what}", player.0));
     (compared().count(), errors.take(max).collect())
-}
-
-impl MemoryUse for SyntheticClients {
-    fn heap_bytes(&self) -> usize {
-        let formers = self
-            .clients
-            .iter()
-            .filter_map(|client| client.former.as_deref());
-        let mirrors = self.clients.iter().map(|client| &client.mirror);
-        each(mirrors.chain(formers.clone().map(|former| &former.1)))
-            + formers.map(size_of_val).sum::<usize>()
-            + self.line.heap_bytes()
-            + self.clients.heap_bytes()
-            + self.by_client.heap_bytes()
-            + self.churn_due.heap_bytes()
-            + self.lines.heap_bytes()
-            + self.buffer.heap_bytes()
-    }
 }

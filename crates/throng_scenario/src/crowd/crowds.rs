@@ -103,16 +103,18 @@ pub struct CrowdId(pub u32);
 pub struct Member(pub CrowdId);
 
 /// All crowds, in the order in which they came.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Crowds {
+    #[memory(each)]
     pub(super) all: Vec<CrowdState>,
     /// Nobody does anything any more, see [`rest`].
     pub(super) resting: bool,
 }
 
 /// A crowd and those of it who live.
-#[derive(Debug)]
+#[derive(Debug, MemoryUse)]
 pub(super) struct CrowdState {
+    #[memory(skip)]
     pub spec: CrowdSpec,
     pub members: Vec<Entity>,
     /// Changes of attributes that are due; below 1 after each tick.
@@ -174,7 +176,7 @@ impl CrowdSpec {
         ] {
             hasher.write_f32(float);
         }
-        self.at.hash_into(hasher);
+        self.at.hash(hasher);
         self.behaviour.hash(hasher);
     }
 }
@@ -202,13 +204,6 @@ pub fn rest(world: &mut World) {
     world.resource_mut::<Crowds>().resting = true;
     let mut paths = world.query::<&mut Path>();
     paths.iter_mut(world).for_each(|mut path| path.clear());
-}
-
-impl MemoryUse for Crowds {
-    fn heap_bytes(&self) -> usize {
-        let members = self.all.iter().map(|crowd| crowd.members.heap_bytes());
-        members.sum::<usize>() + self.all.heap_bytes()
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
-use throng::memory::{MemoryUse, each};
+use throng::memory::MemoryUse;
 use throng::outbox::Frames;
 use throng::sim::StateHasher;
 use throng::wire::{Channel, ClientId, PacketHeader, Reader};
@@ -60,9 +60,10 @@ impl LineSpec {
 }
 
 /// What is under way.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub(super) struct ModelledLines {
     /// By the tick in which it arrives, and the order in which it set out.
+    #[memory(each_value)]
     under_way: BTreeMap<(u64, u64), (ClientId, Vec<u8>)>,
     /// When the last reliable packet of each client arrives.
     reliable_until: HashMap<ClientId, u64, FixedState>,
@@ -144,13 +145,6 @@ impl ModelledLines {
         self.sent += 1;
         self.under_way
             .insert((arrives, self.sent), (client, packet.to_vec()));
-    }
-}
-
-impl MemoryUse for ModelledLines {
-    fn heap_bytes(&self) -> usize {
-        let frames = self.under_way.values().map(|(_, bytes)| bytes);
-        each(frames) + self.under_way.heap_bytes() + self.reliable_until.heap_bytes()
     }
 }
 

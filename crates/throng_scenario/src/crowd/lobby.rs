@@ -20,7 +20,8 @@ use bevy_time::{Fixed, Time};
 use super::arrivals::{Arrivals, ticks};
 use super::clients::SyntheticClients;
 use super::crowds::{CrowdId, Crowds, LOOK_TICKS, Member, individual_random};
-use super::tickets::{ArrivalSpec, draw_ticket};
+use super::tickets::draw_ticket;
+use crate::scenario::Queue;
 use throng::matchmaking::{Matchmaker, QueueRequest, Ticket, tick_mhz};
 use throng::sim::{RandomStreams, SimTick};
 use throng::world::{Object, Parties, PartyId, PlayerId, Players, join_party};
@@ -31,7 +32,7 @@ const KNOWN_PLAYERS: u64 = 20;
 /// Parties of crowds that are at home and rested queue.
 pub(super) fn queue_up(world: &mut World) {
     let flows = &world.resource::<Arrivals>().flows;
-    let specs: Vec<ArrivalSpec> = flows
+    let specs: Vec<Queue> = flows
         .iter()
         .filter(|flow| flow.spec.crowd.is_some())
         .map(|flow| flow.spec.clone())
@@ -45,7 +46,7 @@ pub(super) fn queue_up(world: &mut World) {
     }
 }
 
-fn queue_crowd(world: &mut World, spec: &ArrivalSpec, crowd: CrowdId) {
+fn queue_crowd(world: &mut World, spec: &Queue, crowd: CrowdId) {
     let tick = world.resource::<SimTick>().0;
     let players = world.resource::<SyntheticClients>().players_of(crowd);
     // Each has a tick of its own, so that not all are looked at in the same.
@@ -81,7 +82,7 @@ fn led_by(world: &mut World, player: PlayerId) -> Option<PartyId> {
 /// The ticket of a party that may queue now.
 fn ticket_of(
     world: &World,
-    spec: &ArrivalSpec,
+    spec: &Queue,
     party: PartyId,
     players: &std::ops::Range<u64>,
 ) -> Option<Ticket> {

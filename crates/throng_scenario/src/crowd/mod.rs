@@ -91,5 +91,5 @@ pub use place::CrowdArea;
 pub use plugin::{CrowdPlugin, CrowdSystems};
 pub use possession::{PossessionError, possess, release, released_by, spectate};
 pub use spawn::{CROWDS_MAX, PLAYERS_MAX, add_crowd, spawn_individual};
-pub use tickets::{ArrivalSpec, REGIONS_MAX};
+pub use tickets::REGIONS_MAX;
 pub use trades::{Belongings, COINS, TradePlugin, WARES};

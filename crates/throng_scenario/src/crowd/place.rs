@@ -5,6 +5,7 @@ use rand::{Rng, RngExt};
 
 use throng::map::{RegionId, TileMap};
 use throng::sim::StateHasher;
+use throng::world::StateHashed;
 
 /// Random spots tried before the nearest free one is taken.
 const TRIES: u32 = 32;
@@ -94,21 +95,6 @@ impl CrowdArea {
         }
     }
 
-    /// Puts the whole area into the state hash: two areas with the same middle are two.
-    pub fn hash_into(&self, hasher: &mut StateHasher) {
-        let (tag, floats) = match *self {
-            Self::Rect { min, max } => (0, [min.x, min.y, max.x, max.y]),
-            Self::Ring {
-                center,
-                radius,
-                width,
-            } => (1, [center.x, center.y, radius, width]),
-            Self::Point(point) => (2, [point.x, point.y, 0.0, 0.0]),
-        };
-        hasher.write_u64(tag);
-        floats.into_iter().for_each(|float| hasher.write_f32(float));
-    }
-
     /// A random free tile of the area in this region of the map; or, where none is found soon, the free tile of the region
     /// nearest to a random point of it. `None` when the region has no tile near.
     pub fn free_tile(
@@ -131,6 +117,23 @@ impl CrowdArea {
             NEAREST_TILES_MAX,
             region,
         )
+    }
+}
+
+impl StateHashed for CrowdArea {
+    /// The whole area: two areas with the same middle are two.
+    fn hash(&self, hasher: &mut StateHasher) {
+        let (tag, floats) = match *self {
+            Self::Rect { min, max } => (0, [min.x, min.y, max.x, max.y]),
+            Self::Ring {
+                center,
+                radius,
+                width,
+            } => (1, [center.x, center.y, radius, width]),
+            Self::Point(point) => (2, [point.x, point.y, 0.0, 0.0]),
+        };
+        hasher.write_u64(tag);
+        floats.into_iter().for_each(|float| hasher.write_f32(float));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Crowds in the tick.
 
-use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate, Plugin};
+use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 
@@ -21,7 +21,7 @@ use throng::instance::InstanceSystems;
 use throng::memory::MemoryAppExt;
 use throng::movement::MovementPlugin;
 use throng::session::{LoggedIn, control};
-use throng::sim::{self, HashAppExt, SimSystems};
+use throng::sim::{HashAppExt, SimSystems};
 use throng::sync::SyncPlugin;
 use throng::wire::ClientId;
 use throng::world::{Despawned, ObjectHashAppExt, PlayerId, WorldError};
@@ -30,15 +30,10 @@ use throng::world::{Despawned, ObjectHashAppExt, PlayerId, WorldError};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CrowdPlugin;
 
-impl Plugin for CrowdPlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+throng::sim::sim_plugin!(CrowdPlugin, (MovementPlugin, SyncPlugin, ArrivalsPlugin));
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, (MovementPlugin, SyncPlugin, ArrivalsPlugin)) {
-            return;
-        }
+impl CrowdPlugin {
+    fn add_to(app: &mut App) {
         attributes::register(app);
         app.init_resource::<Crowds>()
             .init_resource::<SyntheticClients>()
@@ -82,10 +77,6 @@ impl Plugin for CrowdPlugin {
                 world.resource::<LineSpec>().hash(hasher);
                 world.resource::<CrowdAuthenticator>().hash(hasher);
             });
-    }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
     }
 }
 

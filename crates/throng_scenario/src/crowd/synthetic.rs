@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use super::crowds::CrowdId;
 use throng::inbox::{Connected, DisconnectReason};
+use throng::memory::MemoryUse;
 use throng::session::TransportHandle;
 use throng::sync::Mirror;
 use throng::wire::{
@@ -16,7 +17,7 @@ use throng::world::{Heading, PlayerId};
 pub(super) const FIRST_PLAYER: u64 = 1 << 32;
 
 /// A player's program.
-#[derive(Debug)]
+#[derive(Debug, MemoryUse)]
 pub(super) struct Synthetic {
     pub player: PlayerId,
     pub crowd: CrowdId,
@@ -31,6 +32,7 @@ pub(super) struct Synthetic {
     /// Another connection of the same player, which it gave up for this one, and what it was told.
     pub former: Option<Box<(ClientId, Mirror)>>,
     /// What was wrong with the first packet that a mirror of it could not take.
+    #[memory(skip)]
     pub fault: Option<String>,
     /// By which its session can go on over another connection.
     pub token: Option<ResumeToken>,

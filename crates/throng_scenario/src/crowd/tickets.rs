@@ -8,85 +8,20 @@ use std::ops::Range;
 use arrayvec::ArrayVec;
 use rand::Rng;
 
+use crate::scenario::Queue;
 use throng::matchmaking::{
-    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, ROLES, Ticket, TicketParty, TicketPlayer, Wishes,
+    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, Ticket, TicketParty, TicketPlayer, Wishes,
 };
 use throng::world::PlayerId;
 
 /// The most regions that a spec can tell apart: a bit each.
 pub const REGIONS_MAX: u8 = 32;
 
-/// Who comes to queue in a mode, and who gives up.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ArrivalSpec {
-    /// The mode's name.
-    pub mode: String,
-    /// Parties that queue in the first tick.
-    pub parties: u32,
-    /// Parties that come a second, at most a million; to the millionth. Less than 0 and no number count as 0.
-    pub parties_per_s: f32,
-    /// How often parties of 1, 2, 3, 4 and 5 players come, relative to each other; single players only when
-    /// all are 0.
-    pub size_weights: [u32; 5],
-    /// The mean skill of a party.
-    pub skill_mean: i32,
-    /// The standard deviation of skill.
-    pub skill_deviation: u32,
-    /// The mean power of a player.
-    pub power_per_player: u32,
-    /// The standard deviation of a player's power; nobody's falls below 0.
-    pub power_deviation: u32,
-    /// The lowest and the highest level of a party, each as often.
-    pub levels: (u16, u16),
-    /// The share of parties that would avoid up to eight players, from 0 to 1.
-    pub avoid_share: f32,
-    /// How often a player plays no role, and each of the four, relative to each other; none when all are 0.
-    pub role_weights: [u32; 1 + ROLES],
-    /// Regions that there are, at most 32: a party plays in one of them or in two neighbouring ones. 0 when all
-    /// play anywhere.
-    pub regions: u8,
-    /// The share of matched parties that queue again when their battle is over, from 0 to 1.
-    pub return_share: f32,
-    /// How long a battle lasts, seconds.
-    pub battle_s: f32,
-    /// How long a party rests after a battle, and after it gave up, before it queues again; seconds.
-    pub rest_s: f32,
-    /// The tag of the crowds whose players queue here with their parties, whenever they are all at home; none
-    /// when absent. All of them queue again.
-    pub crowd: Option<String>,
-    /// Waiting parties that give up a second, the longest-waiting first; limits as in `parties_per_s`.
-    pub cancels_per_s: f32,
-}
-
-impl Default for ArrivalSpec {
-    fn default() -> Self {
-        Self {
-            mode: "arena".to_owned(),
-            parties: 0,
-            parties_per_s: 0.0,
-            size_weights: [60, 20, 8, 4, 8],
-            skill_mean: 1500,
-            skill_deviation: 300,
-            power_per_player: 1000,
-            power_deviation: 200,
-            levels: (1, 1),
-            avoid_share: 0.0,
-            role_weights: [1, 0, 0, 0, 0],
-            regions: 0,
-            return_share: 0.0,
-            battle_s: 20.0,
-            rest_s: 5.0,
-            crowd: None,
-            cancels_per_s: 0.0,
-        }
-    }
-}
-
 /// The ticket of a party that has just come, without its members. The leader is the first player drawn. Whom it would
 /// avoid is drawn from the numbers `others`, which are of players of its own kind, real or synthetic.
 pub(super) fn draw_ticket(
     rng: &mut impl Rng,
-    spec: &ArrivalSpec,
+    spec: &Queue,
     mode: ModeId,
     party: TicketParty,
     size: u8,
@@ -120,7 +55,7 @@ pub(super) fn draw_ticket(
 /// What a party wishes; `None` for nothing.
 fn draw_wishes(
     rng: &mut impl Rng,
-    spec: &ArrivalSpec,
+    spec: &Queue,
     party: TicketParty,
     size: u8,
     others: Range<u64>,
@@ -241,7 +176,7 @@ mod tests {
     #[test]
     fn extreme_numbers_saturate() {
         let mut rng = Pcg64Mcg::seed_from_u64(5);
-        let spec = ArrivalSpec {
+        let spec = Queue {
             skill_mean: i32::MAX,
             skill_deviation: u32::MAX,
             power_per_player: u32::MAX,
@@ -262,13 +197,13 @@ mod tests {
     #[test]
     fn wishes_are_those_of_the_spec_and_none_without() {
         let mut rng = Pcg64Mcg::seed_from_u64(5);
-        let plain = ArrivalSpec::default();
-        let spec = ArrivalSpec {
+        let plain = Queue::default();
+        let spec = Queue {
             levels: (10, 12),
             avoid_share: 0.25,
             role_weights: [0, 1, 0, 3, 0],
             regions: 3,
-            ..ArrivalSpec::default()
+            ..Queue::default()
         };
         let (mut avoiding, mut levels, mut regions) = (0, [0; 3], 0);
         for _ in 0..4000 {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use bevy_app::{App, FixedUpdate, Plugin};
+use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
@@ -14,8 +14,8 @@ use rand_pcg::Pcg64Mcg;
 use super::crowds::{Crowds, Member};
 use super::plugin::{CrowdPlugin, CrowdSystems};
 use throng::directory::{Directory, DirectoryPlugin, PlayerLoaded, PlayerRecord, Transfer};
-use throng::memory::{MemoryAppExt, MemoryUse, each};
-use throng::sim::{self, HashAppExt, RandomStreams, SimSystems, StateHasher};
+use throng::memory::{MemoryAppExt, MemoryUse};
+use throng::sim::{HashAppExt, RandomStreams, SimSystems, StateHasher};
 use throng::sync::{AttributeSpec, Audience, ReplicateAppExt};
 use throng::wire::{Encoding, Value};
 use throng::world::{ObjectHashAppExt, PlayerId, Players, StateHashed};
@@ -43,11 +43,12 @@ const COINS_ENCODING: Encoding = Encoding::Varint;
 const WARES_ENCODING: Encoding = Encoding::Bytes { max: 200 };
 
 /// What a player has.
-#[derive(Component, Clone, Debug, PartialEq, Eq)]
+#[derive(Component, Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct Belongings {
     /// Its coins.
     pub coins: u32,
     /// Its wares: each the id of the player that began with it in hexadecimal, a dot, and which of its wares it is.
+    #[memory(each)]
     pub wares: Vec<String>,
 }
 
@@ -90,15 +91,10 @@ impl StateHashed for Belongings {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TradePlugin;
 
-impl Plugin for TradePlugin {
-    fn is_unique(&self) -> bool {
-        false
-    }
+throng::sim::sim_plugin!(TradePlugin, (CrowdPlugin, DirectoryPlugin));
 
-    fn build(&self, app: &mut App) {
-        if !sim::begin::<Self, _>(app, (CrowdPlugin, DirectoryPlugin)) {
-            return;
-        }
+impl TradePlugin {
+    fn add_to(app: &mut App) {
         let spec = |name, id, encoding| {
             let spec = AttributeSpec::new(name, id, encoding);
             spec.to(Audience::OWNER).persistent()
@@ -127,23 +123,11 @@ impl Plugin for TradePlugin {
                     .in_set(SimSystems::Think),
             );
     }
-
-    fn finish(&self, app: &mut App) {
-        sim::finish(app);
-    }
 }
 
 /// What players have who are here and have no object: they watch, say, and are given another one later.
-#[derive(Resource, Clone, Debug, Default)]
-struct LeftBelongings(BTreeMap<PlayerId, Belongings>);
-
-impl MemoryUse for LeftBelongings {
-    fn heap_bytes(&self) -> usize {
-        let wares = self.0.values().map(|left| &left.wares);
-        let wares = wares.map(|wares| wares.heap_bytes() + each(wares));
-        wares.sum::<usize>() + self.0.heap_bytes()
-    }
-}
+#[derive(Resource, Clone, Debug, Default, MemoryUse)]
+struct LeftBelongings(#[memory(each_value)] BTreeMap<PlayerId, Belongings>);
 
 /// Keeps what a player has whose object goes, for its next one.
 fn lay_aside(

@@ -37,7 +37,7 @@ use throng::instance::{
     PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, leave_instance,
 };
 use throng::matchmaking::{Match, Matchmaker, ModeId, Ticket, TicketParty, TicketPlayer};
-use throng::memory::{MemoryUse, each};
+use throng::memory::MemoryUse;
 use throng::movement::Walker;
 use throng::sim::{RandomStreams, SimTick, StateHasher};
 use throng::world::{ObjectKinds, PlayerId, StateHashed, TeamId, WorldError, despawn_object};
@@ -52,10 +52,11 @@ const SIGHT_M: f32 = 15.0;
 const SPEED_M_S: f32 = 4.0;
 
 /// What a scenario adds to the instances in which its battles are fought.
-#[derive(Resource, Debug, Default)]
+#[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Battles {
     stats: BattlesStats,
     /// The bodies of synthetic players, by their battle.
+    #[memory(each_value)]
     bodies: BTreeMap<InstanceId, Vec<(TicketPlayer, Entity)>>,
     /// What players of crowds were before their battle, and are again after it.
     before: BTreeMap<PlayerId, (Option<TeamId>, Option<Behaviour>)>,
@@ -67,7 +68,7 @@ pub struct Battles {
 }
 
 /// What was read of the messages of instances.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 struct BattleCursors {
     refused: MessageCursor<InstanceRefused>,
     fault: MessageCursor<InstanceFault>,
@@ -452,15 +453,6 @@ fn set_team(world: &mut World, entity: Entity, team: Option<TeamId>) {
         Some(team) => entity.insert(team),
         None => entity.remove::<TeamId>(),
     };
-}
-
-impl MemoryUse for Battles {
-    fn heap_bytes(&self) -> usize {
-        each(self.bodies.values())
-            + self.bodies.heap_bytes()
-            + self.before.heap_bytes()
-            + self.leaving.heap_bytes()
-    }
 }
 
 #[cfg(test)]

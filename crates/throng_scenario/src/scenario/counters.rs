@@ -5,8 +5,7 @@
 //! Invariant: the names are those of the report, which a test compares.
 
 use serde_json::Value;
-
-use super::schema::SetName;
+use throng::sim::SimSystems;
 
 /// A group of the report, the figures in it that only grow while a run lasts, and its other ones.
 type FigureGroup = (&'static str, &'static str, &'static str);
@@ -125,7 +124,7 @@ pub(super) fn names<'a>(
         let names = growing.split_whitespace().chain(others.split_whitespace());
         names.map(move |name| format!("{group}{name}"))
     });
-    let sets = SetName::ALL.into_iter().flat_map(|set| {
+    let sets = SimSystems::STEPS.iter().flat_map(|set| {
         let names = TIMES.split(' ');
         names.map(move |name| format!("systems.{}.{name}", set.name()))
     });

@@ -82,7 +82,7 @@ pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
     Action, Area, AudienceName, BehaviourSpec, Class, Crowd, Cue, CueSpec, Expectation, MapSource,
     Only, Packets, ParameterValue, Pick, Queue, Scenario, ScenarioAttribute, ScenarioScene, Scope,
-    SetName, Settings, Sight, TickLimit,
+    Settings, Sight, TickLimit,
 };
 pub use script::ScenarioScript;
 pub use sources::{Parameter, Sources};

@@ -15,7 +15,7 @@ use super::validate::{
     add_tiles, areas_beyond, edits_fit, grid_fits, scenes_with_places, with_scaled_edits,
 };
 use crate::crowd::{
-    ArrivalSpec, Arrivals, Behaviour, CrowdArea, CrowdAuthenticator, CrowdSpec, OWN_ATTRIBUTES_MAX,
+    Arrivals, Behaviour, CrowdArea, CrowdAuthenticator, CrowdSpec, OWN_ATTRIBUTES_MAX,
     OwnAttributeAppExt, OwnAttributeSpec, Weather, add_crowd,
 };
 use throng::aoi::{InterestSpec, ViewCaps, Viewer};
@@ -373,7 +373,7 @@ pub(super) fn set_up(
     })?;
     world.insert_resource(matchmaker);
     for queue in queues {
-        world.resource_mut::<Arrivals>().open(arrivals(queue));
+        world.resource_mut::<Arrivals>().open(queue.clone());
     }
     world.insert_resource(stage);
     let scenario = &loaded.scenario;
@@ -412,28 +412,6 @@ pub(super) fn register_attributes(app: &mut App, attributes: &[schema::ScenarioA
 
 fn at(loaded: &Loaded, place: ValuePath, error: &StageError) -> ScenarioError {
     ScenarioError::Invalid(loaded.mistake(Problem::new(place, error.to_string())))
-}
-
-fn arrivals(queue: &schema::Queue) -> ArrivalSpec {
-    ArrivalSpec {
-        mode: queue.mode.clone(),
-        parties: queue.parties,
-        parties_per_s: queue.parties_per_s,
-        size_weights: queue.size_weights,
-        skill_mean: queue.skill_mean,
-        skill_deviation: queue.skill_deviation,
-        power_per_player: queue.power_per_player,
-        power_deviation: queue.power_deviation,
-        levels: queue.levels,
-        avoid_share: queue.avoid_share,
-        role_weights: queue.role_weights,
-        regions: queue.regions,
-        return_share: queue.return_share,
-        battle_s: queue.battle_s,
-        rest_s: queue.rest_s,
-        crowd: queue.crowd.clone(),
-        cancels_per_s: queue.cancels_per_s,
-    }
 }
 
 /// Opens a scene of the scenario with all its copies.

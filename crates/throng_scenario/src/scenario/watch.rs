@@ -21,7 +21,7 @@ const PATHS_SAMPLED: u64 = 50;
 const PATH_NODES_MAX: u32 = 4_000_000;
 
 /// What is watched every tick.
-#[derive(Resource, Default)]
+#[derive(Resource, Default, MemoryUse)]
 pub(super) struct Watch {
     /// One an expectation, in their order.
     items: Vec<Watched>,
@@ -258,7 +258,7 @@ fn watch_time(watch: &mut Watch, tick: u64, timings: &TickTimings) {
         let WatchKind::Ticks(limit) = item.kind else {
             continue;
         };
-        let ms = timings.last_ms(limit.set.map(Into::into));
+        let ms = timings.last_ms(limit.set);
         item.looked_at += 1;
         item.under += u64::from(ms < limit.ms);
         item.longest_ms = item.longest_ms.max(ms);
@@ -335,10 +335,4 @@ fn check_path(
         }
     }
     true
-}
-
-impl MemoryUse for Watch {
-    fn heap_bytes(&self) -> usize {
-        self.items.heap_bytes() + self.search.memory_bytes()
-    }
 }

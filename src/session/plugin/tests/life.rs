@@ -78,7 +78,7 @@ fn a_lost_link_keeps_the_object_and_the_token_brings_it_back_once() {
         token,
         received: None,
     };
-    let second = connect_as(&mut app, 99);
+    let second = connect_as(&mut app, 7);
     send(&mut app, second, resume(7, ResumeToken([1; 16])));
     send(&mut app, second, resume(8, old));
     app.update();
@@ -104,7 +104,7 @@ fn a_lost_link_keeps_the_object_and_the_token_brings_it_back_once() {
     assert_ne!(new, old);
 
     // The token was used; the new one holds, also while the old connection seems to be there.
-    let third = connect_as(&mut app, 99);
+    let third = connect_as(&mut app, 7);
     send(&mut app, third, resume(7, old));
     app.update();
     assert_eq!(state(&app, third), Some(SessionState::Connecting));

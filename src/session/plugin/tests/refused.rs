@@ -117,7 +117,7 @@ impl ClientMessageType for Heal {
 fn among_others() -> (App, ClientId, [(Entity, u32); 4]) {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, SessionPlugin, AoiPlugin));
-    sim::clock::one_tick_an_update(&mut app);
+    crate::sim::clock::one_tick_an_update(&mut app);
     app.register_client_message::<Heal>(3);
     let spec = || SceneSpec {
         size_m: Vec2::splat(1_000.0),

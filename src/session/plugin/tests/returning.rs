@@ -2,7 +2,9 @@
 
 use super::life::{connect_as_is, controls, log_in, lose, settings, state, token};
 use super::*;
-use crate::session::{Authentication, Authenticator, LoginAnswer, LoginAsked, SessionState};
+use crate::session::{
+    Authentication, Authenticator, LoginAnswer, LoginAsked, ResumeAsked, SessionState,
+};
 use crate::sim::state_hash;
 use crate::wire::{ResumeToken, SessionNotice};
 
@@ -242,4 +244,57 @@ fn what_reaches_later_ticks_is_in_the_hash() {
             app.update();
         }
     });
+}
+
+#[test]
+fn another_player_than_that_of_the_connection_does_not_come_back() {
+    let mut app = app();
+    let first = connect_as(&mut app, 7);
+    send(&mut app, first, ClientMessage::login(7));
+    app.update();
+    let of_first = token(&app, first);
+    lose(&mut app, first);
+    let resume_as = |app: &mut App, client| {
+        let resume = ClientMessage::Resume {
+            player: 7,
+            token: of_first,
+            received: None,
+        };
+        send(app, client, resume);
+        app.update();
+    };
+    // Its connect token says that it is player 9; it learned the resume token of player 7.
+    let thief = connect_as(&mut app, 9);
+    resume_as(&mut app, thief);
+    assert!(was_refused(&app, thief));
+    assert_eq!(state(&app, first), Some(SessionState::LinkDead));
+    let owner = connect_as(&mut app, 7);
+    resume_as(&mut app, owner);
+    assert_eq!(state(&app, owner), Some(SessionState::Entering));
+}
+
+#[test]
+fn the_hook_says_who_may_come_back() {
+    struct Banning;
+    impl Authenticator for Banning {
+        fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer) {
+            answer.accept(login.player);
+        }
+
+        fn may_resume(&mut self, resume: &ResumeAsked) -> bool {
+            resume.player != PlayerId(7)
+        }
+    }
+    let mut app = app();
+    app.insert_resource(Authentication::new(Banning));
+    for (player, comes_back) in [(7, false), (8, true)] {
+        let first = connect_as(&mut app, player);
+        send(&mut app, first, ClientMessage::login(player));
+        app.update();
+        let of_first = token(&app, first);
+        lose(&mut app, first);
+        let second = resume(&mut app, player, of_first);
+        assert_eq!(was_refused(&app, second), !comes_back);
+        assert_eq!(state(&app, first).is_none(), comes_back);
+    }
 }

@@ -115,7 +115,7 @@ impl Comeback {
         app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
         let health = AttributeSpec::new("health", 1, Encoding::Varint).at(Cadence::EveryTick);
         app.replicate_field(health, Health::value);
-        sim::clock::one_tick_an_update(&mut app);
+        crate::sim::clock::one_tick_an_update(&mut app);
         app.insert_resource(SyncSettings {
             kept_bytes_max,
             ..SyncSettings::default()

@@ -4,13 +4,15 @@
 //! leaving from anywhere and serving the first are O(1) without allocation.
 //! Invariant: first in, first out; an id that leaves and joins again goes to the end.
 
+use throng_core::memory::MemoryUse;
+
 /// No neighbour in the queue.
 const NONE: u32 = u32::MAX;
 /// This id does not wait.
 const ABSENT: u32 = u32::MAX - 1;
 
 /// A first-in-first-out queue of distinct ids with removal from the middle. 8 bytes for each id ever seen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct RefillQueue {
     next: Vec<u32>,
     previous: Vec<u32>,

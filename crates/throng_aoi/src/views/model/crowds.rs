@@ -2,6 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use throng_core::memory::MemoryUse;
 
 use super::*;
 use crate::{reference::PooledViews, sets::SetViews, workload};
@@ -253,11 +254,11 @@ fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
             events.clear();
             views.update(64, &mut events);
             if changes > 100_000 && warm == usize::MAX {
-                warm = views.allocated_bytes();
+                warm = views.heap_bytes();
             }
         }
         assert_eq!(views.validate(), Ok(()));
-        let bytes = views.allocated_bytes();
+        let bytes = views.heap_bytes();
         assert!(bytes <= warm + warm / 4, "{warm} bytes became {bytes}");
         assert!(views.queue_len() <= count as usize);
     }

@@ -2,6 +2,7 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use throng_core::memory::MemoryUse;
 
 use super::*;
 use crate::views::state::cells::{TargetCell, ViewerCell};
@@ -257,7 +258,7 @@ fn a_crowd_that_walks_leaves_no_room_behind() {
             let mut afresh = build(&spots);
             // Until what a login needed is given back.
             (0..ROOM_TICKS).for_each(|_| afresh.update(0, &mut Vec::new()));
-            let (held, fresh) = (views.allocated_bytes(), afresh.allocated_bytes());
+            let (held, fresh) = (views.heap_bytes(), afresh.heap_bytes());
             assert!(
                 held <= 3 * fresh,
                 "{held} bytes after {tick} ticks, {fresh} afresh"
@@ -288,21 +289,19 @@ fn a_cell_that_is_left_holds_nothing_and_neither_does_the_buffer_of_a_mass_move(
         assert_eq!(views.validate(), Ok(()));
     };
     wait(&mut views);
-    let thin = views.allocated_bytes();
+    let thin = views.heap_bytes();
     (0..count).for_each(|id| views.teleport(id, vec2(1.0, 1.0)));
     wait(&mut views);
     let cells = views.shared.cells.iter().zip(&views.viewers);
-    let held = |(target, viewers): (&TargetCell, &ViewerCell)| {
-        target.allocated_bytes() + viewers.allocated_bytes()
-    };
-    let empty = size_of::<TargetCell>() + size_of::<ViewerCell>();
-    assert!(cells.skip(1).all(|cell| held(cell) == empty));
+    let held =
+        |(target, viewers): (&TargetCell, &ViewerCell)| target.heap_bytes() + viewers.heap_bytes();
+    assert!(cells.skip(1).all(|cell| held(cell) == 0));
     for id in 0..count {
         let at = vec2((id % 20) as f32, (id / 20) as f32) * CELL_M + 1.0;
         views.teleport(id, at);
     }
     views.update(u32::MAX, &mut Vec::new());
     wait(&mut views);
-    let held = views.allocated_bytes();
+    let held = views.heap_bytes();
     assert!(held <= thin + thin / 4, "{held} bytes, {thin} before");
 }

@@ -19,6 +19,7 @@
 use std::ops::Range;
 
 use glam::Vec2;
+use throng_core::memory::MemoryUse;
 
 use super::bits::bit;
 use super::object::{LISTS, NONE, UNCAPPED};
@@ -107,7 +108,7 @@ pub(crate) struct TargetLeave {
 }
 
 /// Who is in a cell to be seen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub(crate) struct TargetCell {
     pub(crate) at: GridCell,
     /// The cells around it that are in use, by direction.
@@ -281,13 +282,6 @@ impl TargetCell {
         self.slots[slot / 64].hide(slot, list);
         self.free(slot);
     }
-
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        let slots = self.slots.capacity() * size_of::<SlotWord>();
-        let lists = self.left.capacity() * size_of::<TargetLeave>()
-            + self.arrivals.capacity() * size_of::<TargetArrival>();
-        size_of::<Self>() + self.ties.allocated_bytes() + lists + slots
-    }
 }
 
 /// What is known of a viewer beside its row.
@@ -365,7 +359,7 @@ impl RowState {
 }
 
 /// Who is in a cell to see, and whom.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct ViewerCell {
     /// The index of the cell.
     pub(crate) cell: u32,
@@ -373,6 +367,7 @@ pub(crate) struct ViewerCell {
     pub(crate) ties: TieColumns,
     pub(crate) states: Vec<RowState>,
     /// Whom each sees outside caps, ascending, up to the last who sees anybody.
+    #[memory(each)]
     far: Vec<Vec<u32>>,
     free: Vec<u32>,
     pub(crate) used: usize,
@@ -521,22 +516,6 @@ impl ViewerCell {
         self.turns.clear();
         self.is_active = false;
         self.touched = 0;
-    }
-
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        let far = self.far.iter().map(Vec::capacity).sum::<usize>() * size_of::<u32>();
-        let numbers = self.free.capacity()
-            + self.asked.capacity()
-            + 2 * self.movers.capacity()
-            + self.turns.capacity()
-            + self.freed.capacity();
-        size_of::<Self>()
-            + numbers * size_of::<u32>()
-            + self.rows.allocated_bytes()
-            + self.ties.allocated_bytes()
-            + self.states.capacity() * size_of::<RowState>()
-            + self.far.capacity() * size_of::<Vec<u32>>()
-            + far
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use throng_core::memory::MemoryUse;
+
 /// What holds for a viewer and a target in place of the rules.
 ///
 /// In this order, the first that applies decides: a target that hides from everybody is seen by nobody; then what is
@@ -20,7 +22,7 @@ pub enum ViewException {
 }
 
 /// The exceptions of all viewers of a scene.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct ExceptionIndex {
     /// By viewer, then target.
     by_viewer: BTreeMap<(u32, u32), ViewException>,
@@ -67,10 +69,5 @@ impl ExceptionIndex {
 
     pub(crate) fn has_any(&self, viewer: u32) -> bool {
         self.of(viewer).next().is_some()
-    }
-
-    /// The bytes held, estimated.
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        self.by_viewer.len() * 2 * (size_of::<(u32, u32)>() * 2 + size_of::<ViewException>())
     }
 }

@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use throng_core::memory::MemoryUse;
+
 use crate::grid::GridCell;
 
 /// A far target that came, changed or crossed into another cell of its layer in this update.
@@ -14,8 +16,9 @@ pub(crate) struct FarChange {
 }
 
 /// The far targets by layer and cell of the layer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct FarIndex {
+    #[memory(each_value)]
     by_cell: BTreeMap<(u8, GridCell), Vec<u32>>,
 }
 
@@ -52,10 +55,5 @@ impl FarIndex {
     /// All of them, cell by cell.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.by_cell.values().flatten().copied()
-    }
-
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        let ids = self.by_cell.values().map(Vec::capacity).sum::<usize>();
-        self.by_cell.len() * 64 + ids * size_of::<u32>()
     }
 }

@@ -14,6 +14,8 @@
 
 use std::ops::Range;
 
+use throng_core::memory::MemoryUse;
+
 use super::bits::bit;
 
 /// How many cells are around one, itself among them.
@@ -34,11 +36,12 @@ struct PlacedWord {
 }
 
 /// The rows of a cell, all of as many words.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct ViewRows {
     len: usize,
     words: usize,
     short: Vec<u64>,
+    #[memory(each)]
     long: Vec<Vec<PlacedWord>>,
 }
 
@@ -283,13 +286,6 @@ impl ViewRows {
             (self.len * self.words, 0)
         };
         self.short.len() == short && self.long.len() == long && self.long.iter().all(is_sound)
-    }
-
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        let long = self.long.iter().map(Vec::capacity).sum::<usize>();
-        self.short.capacity() * size_of::<u64>()
-            + self.long.capacity() * size_of::<Vec<PlacedWord>>()
-            + long * size_of::<PlacedWord>()
     }
 }
 

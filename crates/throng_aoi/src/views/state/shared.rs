@@ -1,6 +1,7 @@
 //! What all cells of a scene read while they are worked side by side, and nobody writes then.
 
 use glam::Vec2;
+use throng_core::memory::MemoryUse;
 
 use super::cells::{TargetArrival, TargetCell};
 use super::exceptions::{ExceptionIndex, ViewException};
@@ -31,7 +32,7 @@ pub(crate) struct Strangers {
 }
 
 /// What all cells of a scene read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub(crate) struct Shared {
     pub(crate) grid: SceneGrid,
     pub(crate) objects: Vec<TrackedObject>,
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) ranking: Ranking,
     pub(crate) exceptions: ExceptionIndex,
     /// The cells in use.
+    #[memory(each)]
     pub(crate) cells: Vec<TargetCell>,
     /// The index of each grid cell among those in use.
     pub(crate) in_use: Vec<u32>,

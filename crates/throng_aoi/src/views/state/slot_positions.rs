@@ -10,6 +10,7 @@
 //! Cost: a look at the position of each in these cells; then three comparisons a slot, four slots at once.
 
 use glam::Vec2;
+use throng_core::memory::MemoryUse;
 
 use super::object::NONE;
 
@@ -27,7 +28,7 @@ struct PositionBlock {
 }
 
 /// The positions of those in some cells, by slot.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct SlotPositions {
     blocks: Vec<PositionBlock>,
     /// By cell, where its blocks begin; [`NONE`] if it was not gathered.
@@ -90,11 +91,6 @@ impl SlotPositions {
             self.first[cell as usize] = NONE;
         }
         self.blocks.clear();
-    }
-
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        self.blocks.capacity() * size_of::<PositionBlock>()
-            + (self.first.capacity() + self.gathered.capacity()) * size_of::<u32>()
     }
 }
 

@@ -17,6 +17,8 @@
 
 use std::ops::Range;
 
+use throng_core::memory::MemoryUse;
+
 use super::bits::{bit, ones};
 use super::object::NONE;
 use crate::priority::{
@@ -103,7 +105,7 @@ impl TieQuery {
 }
 
 /// Lines of ties, by place.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct TieColumns {
     /// Ids, then the columns in which anything ever stood, in the order in which they were first needed, each of `capacity`
     /// numbers. Mostly that is one: what nobody has costs no room.
@@ -114,6 +116,7 @@ pub(crate) struct TieColumns {
     at: [u8; COLUMNS],
     /// Where there are many places, of each column but that of ids what stands in it, with its places, in order.
     /// None at all where nobody wants them, or too much was written since they were made.
+    #[memory(each)]
     indices: Vec<Vec<(u32, u32)>>,
     has_index: bool,
     /// How often indices were written to since they were made.
@@ -373,13 +376,6 @@ impl TieColumns {
             && indices
                 .into_iter()
                 .all(|(at, index)| *index == self.index(at))
-    }
-
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        let indices = self.indices.iter().map(Vec::capacity).sum::<usize>();
-        self.columns.capacity() * size_of::<u32>()
-            + self.indices.capacity() * size_of::<Vec<(u32, u32)>>()
-            + indices * size_of::<(u32, u32)>()
     }
 }
 

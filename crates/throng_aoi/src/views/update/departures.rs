@@ -1,6 +1,8 @@
 //! Who left a slot in an update, as the rows of one cell see it; and all of them by words, so that a long row is gone through
 //! once.
 
+use throng_core::memory::MemoryUse;
+
 use crate::views::state::bits::{bit, ones};
 use crate::views::state::cells::TargetCell;
 
@@ -47,7 +49,7 @@ struct DepartedWord {
 }
 
 /// All who left slots around a cell, by word.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct Departures {
     all: Vec<Departure>,
     /// By word of a row.
@@ -90,10 +92,5 @@ impl Departures {
                 seen.push(self.all[(first + before) as usize]);
             }
         }
-    }
-
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        self.all.capacity() * size_of::<Departure>()
-            + self.words.capacity() * size_of::<DepartedWord>()
     }
 }

@@ -16,6 +16,8 @@
 //!
 //! A cell writes its own rows only, so the passes of all cells can run side by side and come out the same in any order.
 
+use throng_core::memory::MemoryUse;
+
 use super::departures::{Departure, Departures};
 use crate::grid::GridCell;
 use crate::priority::BANDS;
@@ -38,7 +40,7 @@ pub(crate) struct EvictionCursor {
 }
 
 /// Buffers of a pass, kept between updates.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(crate) struct CellScratch {
     pub(crate) departures: Departures,
     /// Rows, or slots, that were found.
@@ -60,23 +62,6 @@ pub(crate) struct CellScratch {
     pub(crate) counters: ViewCounters,
     /// What changed in this update.
     pub(crate) events: Vec<ViewEvent>,
-}
-
-impl CellScratch {
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        let bands = self.members.capacity() + self.outsiders.capacity();
-        let numbers = self.choices.iter().map(Vec::capacity).sum::<usize>()
-            + self.hits.capacity()
-            + self.hungry.capacity();
-        size_of::<Self>()
-            + self.departures.allocated_bytes()
-            + numbers * size_of::<u32>()
-            + bands * size_of::<BandWord>()
-            + self.open.capacity() * size_of::<[u64; 2]>()
-            + self.candidates.capacity() * size_of::<u64>()
-            + self.events.capacity() * size_of::<ViewEvent>()
-            + self.strangers.capacity() * size_of::<(u8, u32)>()
-    }
 }
 
 /// One cell in work.

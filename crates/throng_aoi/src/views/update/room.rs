@@ -10,6 +10,8 @@
 //! Large buffers of the update live for so many updates as well, and those of a mass move for that update only; small ones
 //! stay where somebody is, so that a crowd at rest allocates nothing.
 
+use throng_core::memory::MemoryUse;
+
 use super::pass::CellScratch;
 use crate::grid::GridCell;
 use crate::views::scene_views::SceneViews;
@@ -211,7 +213,7 @@ impl SceneViews {
         drop_if_large(&mut self.shared.moved_words, BUFFER_BYTES);
         drop_if_large(&mut self.shared.moved_bits, BUFFER_BYTES);
         drop_if_large(&mut self.shared.far_changes, BUFFER_BYTES);
-        if self.shared.slot_positions.allocated_bytes() > BUFFER_BYTES {
+        if self.shared.slot_positions.heap_bytes() > BUFFER_BYTES {
             self.shared.slot_positions = SlotPositions::default();
         }
         drop_if_large(&mut self.settling, BUFFER_BYTES);
@@ -223,7 +225,7 @@ impl SceneViews {
         drop_if_large(&mut self.active, BUFFER_BYTES);
         drop_if_large(&mut self.full, BUFFER_BYTES);
         for scratch in &mut self.scratch {
-            if scratch.allocated_bytes() > SCRATCH_BYTES {
+            if scratch.heap_bytes() > SCRATCH_BYTES {
                 *scratch = CellScratch::default();
             }
         }

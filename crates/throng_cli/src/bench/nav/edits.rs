@@ -3,8 +3,9 @@
 use crate::Failure;
 use crate::bench::rows::BenchRow;
 use throng::map::{TileEdit, TileMap, TileRect};
-use throng::nav::{Algorithm, NavMap, workload};
+use throng::nav::{Algorithm, NavMap};
 use throng::sim::clock::Stopwatch;
+use throng_nav::workload;
 
 use glam::IVec2;
 use rand::{RngExt, SeedableRng};

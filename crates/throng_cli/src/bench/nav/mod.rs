@@ -18,8 +18,9 @@ use super::Failure;
 use super::rows::BenchRow;
 use crate::is_interrupted;
 use throng::map::{self, TileMap};
-use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen, workload};
+use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen};
 use throng::sim::clock::Stopwatch;
+use throng_nav::workload;
 
 /// The reference workload: a town of this side, queries this far apart.
 const TOWN_TILES: u32 = 1_024;

@@ -2,8 +2,9 @@
 
 use crate::Failure;
 use crate::bench::rows::BenchRow;
-use throng::nav::{Algorithm, Outcome, Query, Search, SharedSearch, workload};
+use throng::nav::{Algorithm, Outcome, Query, Search, SharedSearch};
 use throng::sim::clock::Stopwatch;
+use throng_nav::workload;
 
 use super::{ROUNDS, TOWN_TILES, prepared};
 

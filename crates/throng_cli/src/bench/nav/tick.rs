@@ -8,9 +8,10 @@ use super::TOWN_TILES;
 use crate::Failure;
 use crate::bench::rows::BenchRow;
 use throng::map::SceneMap;
-use throng::nav::{NavSettings, NavStats, PathRequest, Query, workload};
+use throng::nav::{NavSettings, NavStats, PathRequest, Query};
 use throng::sim::{SimSystems, TickTimings};
 use throng::world::{KindId, SceneSpec, open_scene, spawn_object};
+use throng_nav::workload;
 use throng_scenario::testing::TestServer;
 
 const REQUESTS: usize = 10_000;

@@ -5,8 +5,9 @@ use crate::page::chart::{BucketPlaces, Plot, band, line, marks, stacked, upright
 use crate::page::figures::{bytes, clock, count, figure, fixed};
 use crate::page::html::{self, short, text};
 use crate::page::scale::Axis;
+use throng::sim::SimSystems;
+use throng_scenario::RunRecord;
 use throng_scenario::record::CueRecord;
-use throng_scenario::{RunRecord, SetName};
 
 /// From here on times are told in minutes.
 const LONG_S: f64 = 240.0;
@@ -273,8 +274,8 @@ fn tick_times(course: &Course) -> Plot {
     let record = course.record;
     let axis = time_axis(course);
     let share = |ms: &f64| ms / axis.end;
-    let sets: Vec<(String, Vec<f64>)> = SetName::ALL
-        .into_iter()
+    let sets: Vec<(String, Vec<f64>)> = SimSystems::STEPS
+        .iter()
         .map(|set| {
             let values = course.values(&format!("{}_ms", set.name()), 1.0);
             let class = set_class(set.name()).to_owned();
@@ -298,8 +299,8 @@ fn tick_times(course: &Course) -> Plot {
     let mut plot = course.plot("Time of a tick", "ms", caption, 260);
     plot.svg += &stacked(&course.places, &sets);
     plot.y_marks = marks(&axis, figure);
-    plot.legend = SetName::ALL
-        .into_iter()
+    plot.legend = SimSystems::STEPS
+        .iter()
         .map(|set| {
             let mean = course
                 .run

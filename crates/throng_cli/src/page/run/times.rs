@@ -9,8 +9,9 @@ use crate::page::explain::reasons;
 use crate::page::figures::{count, figure, fixed};
 use crate::page::html::{self, short, table};
 use crate::page::scale::Axis;
+use throng::sim::SimSystems;
+use throng_scenario::RunRecord;
 use throng_scenario::record::{SlowestTick, TimeBin};
-use throng_scenario::{RunRecord, SetName};
 
 /// The histogram, the table of sets, and the slowest ticks.
 pub(super) fn section(run: &PageRun) -> String {
@@ -102,8 +103,8 @@ fn histogram(run: &PageRun, bins: &[TimeBin]) -> Plot {
 fn sets(run: &PageRun) -> String {
     let whole = run.number("tick_ms.mean").max(1e-9);
     let figures = ["mean_ms", "p50_ms", "p99_ms", "max_ms"];
-    let mut rows: Vec<Vec<String>> = SetName::ALL
-        .into_iter()
+    let mut rows: Vec<Vec<String>> = SimSystems::STEPS
+        .iter()
         .map(|set| {
             let name = set.name();
             let of = figures.map(|figure| run.number(&format!("systems.{name}.{figure}")));
@@ -172,7 +173,7 @@ fn tick_ms(slow: &SlowestTick) -> f64 {
 
 /// A bar of the sets of a tick.
 fn parts(figures: &BTreeMap<String, f64>, longest: f64) -> String {
-    let part = |set: SetName| {
+    let part = |set: &SimSystems| {
         let ms = figures
             .get(&format!("{}_ms", set.name()))
             .copied()
@@ -187,6 +188,6 @@ fn parts(figures: &BTreeMap<String, f64>, longest: f64) -> String {
             )
         })
     };
-    let all: String = SetName::ALL.into_iter().filter_map(part).collect();
+    let all: String = SimSystems::STEPS.iter().filter_map(part).collect();
     format!("<div class=\"parts\">{all}</div>")
 }

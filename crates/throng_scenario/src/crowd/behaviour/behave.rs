@@ -17,16 +17,16 @@ use throng::world::{KindId, StateHashed};
 ///
 /// A value is shared by all individuals that behave so, and does not change: what an individual remembers is in its
 /// [`Senses`], and what more it needs is a component and a system of the game's own, before
-/// [`CrowdSystems`](crate::crowd::CrowdSystems). Two values are equal when individuals could not be told apart by them.
+/// [`CrowdSystems`](crate::crowd::CrowdSystems). Two values are equal when individuals could not be told apart by them, and then
+/// alone their state hashes are.
 ///
 /// ```
 /// use rand_pcg::Pcg64Mcg;
 /// use throng_scenario::crowd::{Behave, CrowdArea, LooksFor, Senses};
-/// use throng::sim::StateHasher;
-/// use throng::world::KindId;
+/// use throng::world::{KindId, StateHashed};
 ///
 /// /// Stands at its post, and runs at intruders that come near.
-/// #[derive(Debug, PartialEq)]
+/// #[derive(Debug, PartialEq, StateHashed)]
 /// struct Guard {
 ///     intruders: KindId,
 ///     radius_m: f32,
@@ -42,14 +42,9 @@ use throng::world::{KindId, StateHashed};
 ///     fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
 ///         Some(CrowdArea::Point(senses.nearest.unwrap_or(senses.home)))
 ///     }
-///
-///     fn hash(&self, hasher: &mut StateHasher) {
-///         hasher.write_u64(u64::from(self.intruders.0));
-///         hasher.write_f32(self.radius_m);
-///     }
 /// }
 /// ```
-pub trait Behave: PartialEq + fmt::Debug + Send + Sync + 'static {
+pub trait Behave: StateHashed + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// What scenarios and the state hash call it, in CamelCase. No two types that a game uses may share a name.
     const NAME: &'static str;
 
@@ -67,13 +62,10 @@ pub trait Behave: PartialEq + fmt::Debug + Send + Sync + 'static {
     /// tick alone; it must ask nothing else: no clock, no other generator, no state that changes. Several individuals are asked
     /// at once, on threads of their own.
     fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
-
-    /// Puts all that tells two values of this type apart into the state hash. The name is in it already.
-    fn hash(&self, hasher: &mut StateHasher);
 }
 
 /// Whom an individual looks for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct LooksFor {
     /// The kind of those whom it looks for; never itself.
     pub kind: KindId,
@@ -159,11 +151,10 @@ impl StateHashed for Behaviour {
 }
 
 /// Any [`Behave`], its type forgotten.
-trait AnyBehaviour: fmt::Debug + Send + Sync {
+trait AnyBehaviour: StateHashed + fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn looks_for(&self) -> Option<LooksFor>;
     fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
-    fn hash(&self, hasher: &mut StateHasher);
     fn equals(&self, other: &dyn AnyBehaviour) -> bool;
     fn as_any(&self) -> &dyn Any;
 }
@@ -179,10 +170,6 @@ impl<T: Behave> AnyBehaviour for T {
 
     fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
         Behave::next_goal(self, senses, random)
-    }
-
-    fn hash(&self, hasher: &mut StateHasher) {
-        Behave::hash(self, hasher);
     }
 
     fn equals(&self, other: &dyn AnyBehaviour) -> bool {

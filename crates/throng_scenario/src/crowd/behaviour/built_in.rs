@@ -8,8 +8,7 @@ use rand_pcg::Pcg64Mcg;
 
 use super::behave::{Behave, LooksFor, Senses};
 use crate::crowd::place::{CrowdArea, direction};
-use throng::sim::StateHasher;
-use throng::world::KindId;
+use throng::world::{KindId, StateHashed};
 
 /// How far a frightened individual runs at once, in metres.
 const FLIGHT_M: f32 = 12.0;
@@ -18,7 +17,7 @@ const FLIGHT_M: f32 = 12.0;
 const STROLL_M: f32 = 10.0;
 
 /// Stays where it is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Idle;
 
 impl Behave for Idle {
@@ -27,12 +26,10 @@ impl Behave for Idle {
     fn next_goal(&self, _: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         None
     }
-
-    fn hash(&self, _: &mut StateHasher) {}
 }
 
 /// Walks to random spots around where it began.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Wander {
     /// How far they are from there at most, in metres.
     pub radius_m: f32,
@@ -44,14 +41,10 @@ impl Behave for Wander {
     fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         Some(around(senses.home, self.radius_m))
     }
-
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_f32(self.radius_m);
-    }
 }
 
 /// Walks from point to point and begins anew.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, StateHashed)]
 pub struct Patrol {
     /// The points, in metres; without any it stays where it is.
     pub points: Arc<[Vec2]>,
@@ -64,18 +57,10 @@ impl Behave for Patrol {
         let nth = senses.goals as usize % self.points.len().max(1);
         self.points.get(nth).copied().map(CrowdArea::Point)
     }
-
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(self.points.len() as u64);
-        for point in &*self.points {
-            hasher.write_f32(point.x);
-            hasher.write_f32(point.y);
-        }
-    }
 }
 
 /// Runs after the nearest of a kind, and strolls while it sees none.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Chase {
     /// The kind of its prey.
     pub kind: KindId,
@@ -99,15 +84,10 @@ impl Behave for Chase {
             None => around(senses.home, STROLL_M),
         })
     }
-
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.kind.0));
-        hasher.write_f32(self.sight_m);
-    }
 }
 
 /// Runs from the nearest of a kind, and strolls while it sees none.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Flee {
     /// The kind of its hunters.
     pub kind: KindId,
@@ -134,15 +114,10 @@ impl Behave for Flee {
             None => around(senses.home, STROLL_M),
         })
     }
-
-    fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(u64::from(self.kind.0));
-        hasher.write_f32(self.sight_m);
-    }
 }
 
 /// Walks to and fro between two places.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Commute {
     /// The places; the first is the first goal.
     pub between: [CrowdArea; 2],
@@ -154,16 +129,10 @@ impl Behave for Commute {
     fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         Some(self.between[senses.goals as usize % 2])
     }
-
-    fn hash(&self, hasher: &mut StateHasher) {
-        self.between
-            .iter()
-            .for_each(|place| place.hash_into(hasher));
-    }
 }
 
 /// Goes to a place, and shifts about there.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Gather {
     /// Where all gather: each goes to a random free tile of this area, and then to another.
     pub at: CrowdArea,
@@ -174,10 +143,6 @@ impl Behave for Gather {
 
     fn next_goal(&self, _: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         Some(self.at)
-    }
-
-    fn hash(&self, hasher: &mut StateHasher) {
-        self.at.hash_into(hasher);
     }
 }
 
@@ -203,6 +168,7 @@ mod tests {
     use crate::crowd::Behaviour;
     use rand::SeedableRng;
     use throng::map::{SceneMap, TileMap};
+    use throng::sim::StateHasher;
     use throng::world::StateHashed;
 
     fn map() -> SceneMap {

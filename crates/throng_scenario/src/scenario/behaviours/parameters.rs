@@ -21,10 +21,10 @@ use throng::world::{KindId, ObjectKinds};
 /// use serde::Deserialize;
 /// use throng_scenario::crowd::{Behave, CrowdArea, Senses};
 /// use throng_scenario::{BehaviourParameters, BehaviourSite, Problem};
-/// use throng::sim::StateHasher;
+/// use throng::world::StateHashed;
 ///
 /// /// Walks in a square of this size.
-/// #[derive(Debug, PartialEq, Deserialize)]
+/// #[derive(Debug, PartialEq, StateHashed, Deserialize)]
 /// #[serde(deny_unknown_fields)]
 /// struct Square { side_m: f32 }
 ///
@@ -33,9 +33,6 @@ use throng::world::{KindId, ObjectKinds};
 ///     fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
 ///         let corner = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)][senses.goals as usize % 4];
 ///         Some(CrowdArea::Point(senses.home + self.side_m * glam::Vec2::from(corner)))
-///     }
-///     fn hash(&self, hasher: &mut StateHasher) {
-///         hasher.write_f32(self.side_m);
 ///     }
 /// }
 ///

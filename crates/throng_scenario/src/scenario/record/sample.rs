@@ -5,14 +5,13 @@ use std::io::{self, Write};
 use bevy_ecs::prelude::*;
 
 use crate::crowd::SyntheticClients;
-use crate::scenario::schema::SetName;
 use throng::aoi::AoiStats;
 use throng::inbox::Inbox;
 use throng::matchmaking::Matchmaker;
 use throng::nav::NavStats;
 use throng::outbox::OutboxStats;
 use throng::session::{SessionStats, Sessions};
-use throng::sim::{Overload, TickTimings};
+use throng::sim::{Overload, SimSystems, TickTimings};
 use throng::sync::SyncStats;
 use throng::world::{SceneObjects, Scenes};
 
@@ -164,8 +163,8 @@ impl TickSample {
 pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
     let timings = world.resource::<TickTimings>();
     let mut times = [timings.last_ms(None); 10];
-    for (time, set) in times[1..].iter_mut().zip(SetName::ALL) {
-        *time = timings.last_ms(Some(set.into()));
+    for (time, set) in times[1..].iter_mut().zip(SimSystems::STEPS) {
+        *time = timings.last_ms(Some(*set));
     }
     let objects: u64 = world
         .resource::<Scenes>()
@@ -255,7 +254,9 @@ mod tests {
     #[test]
     fn the_sets_stand_in_their_order_behind_the_tick() {
         let names = SAMPLE_COLUMNS[1..10].iter().map(|column| column.name);
-        let expected = SetName::ALL.map(|set| format!("{}_ms", set.name()));
-        assert!(names.eq(expected.iter().map(String::as_str)));
+        let expected = SimSystems::STEPS
+            .iter()
+            .map(|set| format!("{}_ms", set.name()));
+        assert!(names.eq(expected));
     }
 }

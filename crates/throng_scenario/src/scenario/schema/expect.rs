@@ -58,7 +58,7 @@ pub enum Expectation {
     /// (`--judge-time`), since a busy machine is slow.
     TickP99UnderMs(f64),
     /// In 99 of 100 ticks a set took less wall time, milliseconds; the first second is left out. Judged when asked for.
-    SetP99UnderMs(SetName, f64),
+    SetP99UnderMs(SimSystems, f64),
     /// So many of the ticks took less wall time. Judged in every run but one with `--no-timing`: whoever writes it knows
     /// the machine.
     TicksUnderMs {
@@ -72,7 +72,7 @@ pub enum Expectation {
         warm_up_s: f64,
         /// The set whose time counts; the whole tick when absent.
         #[serde(default)]
-        set: Option<SetName>,
+        set: Option<SimSystems>,
     },
     /// No client was sent more on average, bytes a simulated second.
     BytesPerClientUnder(f64),
@@ -126,7 +126,7 @@ const fn warm_up_s() -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TickLimit {
     /// The whole tick when absent.
-    pub set: Option<SetName>,
+    pub set: Option<SimSystems>,
     /// Milliseconds.
     pub ms: f64,
     /// The share of ticks.
@@ -257,7 +257,7 @@ impl fmt::Display for Expectation {
             Self::TickP99UnderMs(ms) => write!(f, "tick p99 under {ms} ms"),
             Self::SetP99UnderMs(set, ms) => write!(f, "{} p99 under {ms} ms", set.name()),
             Self::TicksUnderMs { ms, share, set, .. } => {
-                let what = set.map_or("ticks", SetName::name);
+                let what = set.map_or("ticks", SimSystems::name);
                 write!(f, "{what} under {ms} ms in {} of ticks", percent(*share))
             }
             Self::BytesPerClientUnder(bytes) => write!(f, "under {bytes} bytes/s a client"),
@@ -291,68 +291,6 @@ impl fmt::Display for Expectation {
 fn percent(share: f64) -> String {
     // Thousandths of a percent; what is finer is nobody's meaning.
     format!("{} %", (share * 1e5).round() / 1e3)
-}
-
-impl From<SetName> for SimSystems {
-    fn from(set: SetName) -> Self {
-        match set {
-            SetName::Ingest => Self::Ingest,
-            SetName::Think => Self::Think,
-            SetName::Navigate => Self::Navigate,
-            SetName::Move => Self::Move,
-            SetName::Locate => Self::Locate,
-            SetName::View => Self::View,
-            SetName::Heartbeat => Self::Heartbeat,
-            SetName::Replicate => Self::Replicate,
-            SetName::Send => Self::Send,
-        }
-    }
-}
-
-/// A step of the tick, as `sim` names them; `First` and `Last` are empty and left out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "each is the step of that name")]
-pub enum SetName {
-    Ingest,
-    Think,
-    Navigate,
-    Move,
-    Locate,
-    View,
-    Heartbeat,
-    Replicate,
-    Send,
-}
-
-impl SetName {
-    /// All of them, in the order of a tick.
-    pub const ALL: [Self; 9] = [
-        Self::Ingest,
-        Self::Think,
-        Self::Navigate,
-        Self::Move,
-        Self::Locate,
-        Self::View,
-        Self::Heartbeat,
-        Self::Replicate,
-        Self::Send,
-    ];
-
-    /// The name in tables and reports: lower case, equal to that of the set in `sim`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ingest => "ingest",
-            Self::Think => "think",
-            Self::Navigate => "navigate",
-            Self::Move => "move",
-            Self::Locate => "locate",
-            Self::View => "view",
-            Self::Heartbeat => "heartbeat",
-            Self::Replicate => "replicate",
-            Self::Send => "send",
-        }
-    }
 }
 
 #[cfg(test)]

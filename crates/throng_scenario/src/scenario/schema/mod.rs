@@ -28,7 +28,7 @@ mod who;
 pub use area::Area;
 pub use attribute::{AudienceName, ScenarioAttribute};
 pub use cast::{BehaviourSpec, Crowd, CueSpec};
-pub use expect::{Expectation, SetName, TickLimit};
+pub use expect::{Expectation, TickLimit};
 pub use parameter::ParameterValue;
 pub use queue::Queue;
 pub use script::{Action, Class, Cue, Scope};

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::ScenarioScene;
-use crate::crowd::ArrivalSpec;
 use throng::matchmaking::ROLES;
 use throng::matchmaking::{ModeSettings, QueueMode};
 
@@ -20,9 +19,9 @@ pub struct Queue {
     pub rules: QueueMode,
     /// Parties that queue in the first tick.
     pub parties: u32,
-    /// Parties that come a second.
+    /// Parties that come a second, at most a million; to the millionth. Less than 0 and no number count as 0.
     pub parties_per_s: f32,
-    /// How often parties of 1, 2, 3, 4 and 5 players come, relative to each other.
+    /// How often parties of 1, 2, 3, 4 and 5 players come, relative to each other; single players only when all are 0.
     pub size_weights: [u32; 5],
     /// The mean skill of a player.
     pub skill_mean: i32,
@@ -36,14 +35,14 @@ pub struct Queue {
     pub levels: (u16, u16),
     /// The share of parties that would avoid up to eight of the players who came with them, 0 to 1.
     pub avoid_share: f32,
-    /// How often a player plays no role, and each of the four, relative to each other.
+    /// How often a player plays no role, and each of the four, relative to each other; none when all are 0.
     pub role_weights: [u32; 1 + ROLES],
     /// Regions that there are, at most 32; a party plays in one of them or in two that are next to each other. 0 when
     /// all play anywhere.
     pub regions: u8,
     /// The tag of the crowds whose players queue here with their parties, whenever these are together at home.
     pub crowd: Option<String>,
-    /// Waiting parties that give up a second, over the whole queue.
+    /// Waiting parties that give up a second, over the whole queue, the longest-waiting first; limits as in `parties_per_s`.
     pub cancels_per_s: f32,
     /// The scene that is opened for each match; none when absent.
     pub battle_scene: Option<ScenarioScene>,
@@ -60,28 +59,27 @@ pub struct Queue {
 
 impl Default for Queue {
     fn default() -> Self {
-        let parties = ArrivalSpec::default();
         Self {
-            mode: parties.mode,
+            mode: "arena".to_owned(),
             rules: QueueMode::Groups(ModeSettings::default()),
-            parties: parties.parties,
-            parties_per_s: parties.parties_per_s,
-            size_weights: parties.size_weights,
-            skill_mean: parties.skill_mean,
-            skill_deviation: parties.skill_deviation,
-            power_per_player: parties.power_per_player,
-            power_deviation: parties.power_deviation,
-            levels: parties.levels,
-            avoid_share: parties.avoid_share,
-            role_weights: parties.role_weights,
-            regions: parties.regions,
-            crowd: parties.crowd,
-            cancels_per_s: parties.cancels_per_s,
+            parties: 0,
+            parties_per_s: 0.0,
+            size_weights: [60, 20, 8, 4, 8],
+            skill_mean: 1500,
+            skill_deviation: 300,
+            power_per_player: 1000,
+            power_deviation: 200,
+            levels: (1, 1),
+            avoid_share: 0.0,
+            role_weights: [1, 0, 0, 0, 0],
+            regions: 0,
+            crowd: None,
+            cancels_per_s: 0.0,
             battle_scene: None,
-            battle_s: parties.battle_s,
+            battle_s: 20.0,
             leaves_per_s: 0.0,
-            return_share: parties.return_share,
-            rest_s: parties.rest_s,
+            return_share: 0.0,
+            rest_s: 5.0,
         }
     }
 }

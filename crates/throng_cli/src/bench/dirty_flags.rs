@@ -1,0 +1,90 @@
+//! Other ways to find out which attributes changed, to compare with the masks of `throng::sync`. The server uses none of them.
+
+use std::collections::HashSet;
+use std::hash::BuildHasher;
+
+/// Attributes that an object has in all of these.
+pub const FLAGS: usize = 64;
+
+/// A flag an attribute, tested one by one.
+#[derive(Clone, Debug)]
+pub struct Flags {
+    flags: Vec<[bool; FLAGS]>,
+}
+
+impl Flags {
+    /// For so many objects.
+    #[must_use]
+    pub fn new(objects: usize) -> Self {
+        Self {
+            flags: vec![[false; FLAGS]; objects],
+        }
+    }
+
+    /// Marks an attribute.
+    pub fn mark(&mut self, object: u32, bit: u32) {
+        self.flags[object as usize][bit as usize] = true;
+    }
+
+    /// Shows all that is marked, and forgets it.
+    pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
+        for (object, flags) in (0..).zip(&mut self.flags) {
+            for (bit, flag) in (0..).zip(flags) {
+                if std::mem::take(flag) {
+                    show(object, bit);
+                }
+            }
+        }
+    }
+}
+
+/// The same with a flag an object, so that clean ones are skipped.
+#[derive(Clone, Debug)]
+pub struct SkippingFlags {
+    flags: Vec<(bool, [bool; FLAGS])>,
+}
+
+impl SkippingFlags {
+    /// For so many objects.
+    #[must_use]
+    pub fn new(objects: usize) -> Self {
+        Self {
+            flags: vec![(false, [false; FLAGS]); objects],
+        }
+    }
+
+    /// Marks an attribute.
+    pub fn mark(&mut self, object: u32, bit: u32) {
+        let (dirty, flags) = &mut self.flags[object as usize];
+        (*dirty, flags[bit as usize]) = (true, true);
+    }
+
+    /// Shows all that is marked, and forgets it.
+    pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
+        for (object, (dirty, flags)) in (0..).zip(&mut self.flags) {
+            if std::mem::take(dirty) {
+                for (bit, flag) in (0..).zip(flags) {
+                    if std::mem::take(flag) {
+                        show(object, bit);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A set of pairs.
+#[derive(Clone, Debug, Default)]
+pub struct Pairs<S>(HashSet<(u32, u32), S>);
+
+impl<S: BuildHasher> Pairs<S> {
+    /// Marks an attribute.
+    pub fn mark(&mut self, object: u32, bit: u32) {
+        self.0.insert((object, bit));
+    }
+
+    /// Shows all that is marked, in any order, and forgets it.
+    pub fn collect(&mut self, mut show: impl FnMut(u32, u32)) {
+        self.0.drain().for_each(|(object, bit)| show(object, bit));
+    }
+}

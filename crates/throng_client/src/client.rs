@@ -1,0 +1,225 @@
+//! A session with a socket and a clock.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use glam::Vec2;
+use thiserror::Error;
+use throng_nav::map::TileMap;
+use throng_net::{
+    ConnectToken, ConnectionEnd, EndpointSettings, PushRefused, TokenError, UdpClient,
+};
+use throng_protocol::mirror::{Mirror, MirrorError};
+use throng_protocol::wire::ClientMessage;
+
+use crate::event::ClientEvent;
+use crate::session::{ClientGround, ClientSession, ClientSettings, Walk};
+
+/// Why a client does not even begin.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// What is to be a token is none.
+    #[error("the token: {0}")]
+    Token(#[from] TokenError),
+    /// The system has no socket.
+    #[error("no socket: {0}")]
+    Socket(#[from] io::Error),
+}
+
+/// Why a client is of no use any more.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// There is no connection any more, or never was one. [`Client::reconnect`] with another token may help.
+    #[error(transparent)]
+    Ended(#[from] ConnectionEnd),
+    /// What the server says does not follow from what it said: the two are of different versions.
+    #[error("the server is not understood: {0}")]
+    Mirror(#[from] MirrorError),
+    /// More waits to be sent than may.
+    #[error(transparent)]
+    Behind(#[from] PushRefused),
+}
+
+/// A player's program at one server: see the [crate's page](crate).
+#[derive(Debug)]
+pub struct Client {
+    line: UdpClient,
+    session: ClientSession,
+    began: Instant,
+    error: Option<ClientError>,
+}
+
+impl Client {
+    /// Begins to connect by a token of 2,048 bytes that was not used before, which the game's login service made.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; whether the server lets it in shows in [`update`](Self::update). It does not answer a token that was used
+    /// before, is expired or of another key: that is told by `update` once the token's timeout is over.
+    pub fn connect(token: &[u8], settings: ClientSettings) -> Result<Self, ConnectError> {
+        Ok(Self {
+            line: line(token)?,
+            session: ClientSession::new(settings),
+            began: Instant::now(),
+            error: None,
+        })
+    }
+
+    /// Connects once more, by another token: what is known stays, and the session goes on if the server still keeps it.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; all is as before then.
+    pub fn reconnect(&mut self, token: &[u8]) -> Result<(), ConnectError> {
+        self.line = line(token)?;
+        self.session.reconnect();
+        self.error = None;
+        Ok(())
+    }
+
+    /// Goes on from another port, as a phone does that changes its network.
+    ///
+    /// # Errors
+    /// Where the system has no socket; it goes on from the one that it has then.
+    pub fn rebind(&mut self) -> io::Result<()> {
+        self.line.rebind()
+    }
+
+    /// Takes what came, and sends what is due. To be called once a frame.
+    ///
+    /// # Errors
+    /// [`ClientError`], again and again. Events that came before wait.
+    pub fn update(&mut self, now: Instant) -> Result<(), ClientError> {
+        self.error.map_or(Ok(()), Err)?;
+        let went = self.pump(self.seconds(now));
+        self.error = went.err();
+        went
+    }
+
+    fn pump(&mut self, now_s: f64) -> Result<(), ClientError> {
+        let Self { line, session, .. } = self;
+        let mut refused = Ok(());
+        session.act(now_s, |message| {
+            refused = refused.and_then(|()| line.send(&message.to_bytes()));
+        });
+        refused?;
+        let mut taken = Ok(());
+        line.update(|packet| {
+            taken = taken.and_then(|()| session.take(packet, now_s));
+        })?;
+        Ok(taken?)
+    }
+
+    /// Sends a message of the game's, or of the server's own: once and in order.
+    ///
+    /// # Errors
+    /// [`ClientError::Behind`] where it is too long, or more waits than may.
+    pub fn send(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
+        Ok(self.line.send(&message.to_bytes())?)
+    }
+
+    /// Says that it leaves, and logs out.
+    pub fn leave(mut self) {
+        let _ = self.line.send(&ClientMessage::Logout.to_bytes());
+        let _ = self.line.update(|_| ());
+        self.line.leave();
+    }
+
+    /// What the player's hands say, from now on.
+    pub const fn walk(&mut self, walk: Walk) {
+        self.session.walk(walk);
+    }
+
+    /// It has loaded a scene, and may be told of it; needed where [`ClientSettings::is_ready_at_once`] is off.
+    pub const fn ready(&mut self, scene: u32) {
+        self.session.ready(scene);
+    }
+
+    /// How fast its own object walks from now on, in metres a second.
+    pub const fn set_speed(&mut self, speed_m_s: f32) {
+        self.session.set_speed(speed_m_s);
+    }
+
+    /// The map that its own object walks on, with tiles of so many metres: from now on it stops at the walls at which the server would
+    /// stop it. To be called anew in each scene.
+    pub fn set_ground(&mut self, tiles: Arc<TileMap>, tile_m: f32) {
+        self.session
+            .set_ground(Some(ClientGround { tiles, tile_m }));
+    }
+
+    /// The oldest event that the game was not told of.
+    pub fn next_event(&mut self) -> Option<ClientEvent> {
+        self.session.next_event()
+    }
+
+    /// Whether there is a connection: not yet, where it is `false`.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.line.connection().is_open() == Ok(true)
+    }
+
+    /// What the server told: objects, their kinds and attributes.
+    #[must_use]
+    pub const fn mirror(&self) -> &Mirror {
+        self.session.mirror()
+    }
+
+    /// The session behind it.
+    #[must_use]
+    pub const fn session(&self) -> &ClientSession {
+        &self.session
+    }
+
+    /// The numbers of all objects in sight, ascending.
+    #[must_use]
+    pub fn ids(&self) -> Vec<u32> {
+        self.mirror().ids()
+    }
+
+    /// Where an object is shown now, in metres.
+    #[must_use]
+    pub fn position(&self, id: u32, now: Instant) -> Option<Vec2> {
+        self.session.position(id, self.seconds(now))
+    }
+
+    /// Where the own object is shown now, in metres, ahead of the server.
+    #[must_use]
+    pub fn own_position(&self, now: Instant) -> Option<Vec2> {
+        self.session.own_position(self.seconds(now))
+    }
+
+    /// The server's tick now, with its fraction; none before it was asked and answered.
+    #[must_use]
+    pub fn server_tick(&self, now: Instant) -> Option<f64> {
+        self.session.server_tick(self.seconds(now))
+    }
+
+    /// The bytes of an object's attribute, as the game encodes it.
+    #[must_use]
+    pub fn attribute(&self, id: u32, attribute: u16) -> Option<&[u8]> {
+        self.mirror().object(id)?.attributes.get(attribute)
+    }
+
+    /// The smoothed round trip of a packet, the server's tick included, in seconds; none before the first.
+    #[must_use]
+    pub fn round_trip_s(&self) -> Option<f64> {
+        let us = self.line.connection().endpoint().round_trip_us();
+        (us > 0).then(|| us as f64 / 1e6)
+    }
+
+    /// The share of this client's packets that do not arrive, estimated.
+    #[must_use]
+    pub fn loss(&self) -> f32 {
+        self.line.connection().endpoint().loss()
+    }
+
+    fn seconds(&self, now: Instant) -> f64 {
+        now.saturating_duration_since(self.began).as_secs_f64()
+    }
+}
+
+fn line(token: &[u8]) -> Result<UdpClient, ConnectError> {
+    let token = ConnectToken::from_bytes(token)?;
+    Ok(UdpClient::connect(token, EndpointSettings::default())?)
+}

@@ -1,0 +1,537 @@
+//! A session as the player's end has it: packets and a time in, messages out. No sockets, no clock.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use glam::Vec2;
+use throng_nav::map::TileMap;
+use throng_protocol::mirror::{Mirror, MirrorError};
+use throng_protocol::movement::{Ground, PlayerStep, step_m};
+use throng_protocol::predictor::Predictor;
+use throng_protocol::server_clock::ServerClock;
+use throng_protocol::wire::{
+    ClientInput, ClientMessage, CloseReason, InputMotion, ResumeToken, ServerMessage, SessionNotice,
+};
+
+use crate::event::{ClientEvent, EVENTS_MAX};
+use crate::smooth::Smoothing;
+
+/// How a client is. All times in seconds.
+#[derive(Clone, Debug)]
+pub struct ClientSettings {
+    /// Who it says it is.
+    pub player: u64,
+    /// What proves it, as the game defines it; at most 512 bytes, and mostly none, where the token says who it is.
+    pub credential: Vec<u8>,
+    /// How fast its own object walks, in metres a second: what the server has as its `Speed`. [`Client::set_speed`](crate::Client::set_speed)
+    /// changes it.
+    pub speed_m_s: f32,
+    /// Whether it may be told of a scene at once; otherwise the game says [`ready`](ClientSession::ready) when it has loaded it.
+    pub is_ready_at_once: bool,
+    /// In what time what is shown goes over to what is known, down to a third. 0 shows what is known.
+    pub smooth_s: f32,
+    /// How often the server is asked for its time.
+    pub ping_every_s: f64,
+}
+
+impl ClientSettings {
+    /// A player who walks at 1.5 m/s, needs no credential and loads nothing.
+    #[must_use]
+    pub const fn new(player: u64) -> Self {
+        Self {
+            player,
+            credential: Vec::new(),
+            speed_m_s: 1.5,
+            is_ready_at_once: true,
+            smooth_s: 0.1,
+            ping_every_s: 1.0,
+        }
+    }
+}
+
+/// What the player's hands say, until they say otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Walk {
+    /// Where to.
+    pub motion: InputMotion,
+    /// Where it looks, in 256ths of a turn: 0 is +x, 64 is +y.
+    pub heading: u8,
+    /// What is held down, a bit each, as the game defines them.
+    pub buttons: u32,
+}
+
+impl Walk {
+    /// Nowhere; it goes on looking there.
+    #[must_use]
+    pub const fn stand(heading: u8) -> Self {
+        Self {
+            motion: InputMotion::Stand,
+            heading,
+            buttons: 0,
+        }
+    }
+
+    /// On and on in a direction, in 256ths of a turn, looking there.
+    #[must_use]
+    pub const fn towards(direction: u8) -> Self {
+        Self {
+            motion: InputMotion::Towards(direction),
+            heading: direction,
+            buttons: 0,
+        }
+    }
+}
+
+/// The map that the own object walks on.
+#[derive(Clone, Debug)]
+pub struct ClientGround {
+    /// Where there are walls.
+    pub tiles: Arc<TileMap>,
+    /// The side of a tile, in metres.
+    pub tile_m: f32,
+}
+
+/// Inputs that are made up for when a frame came late.
+const CATCH_UP_TICKS_MAX: u32 = 4;
+
+/// See the [module's page](crate).
+#[derive(Clone, Debug)]
+pub struct ClientSession {
+    settings: ClientSettings,
+    mirror: Mirror,
+    predictor: Predictor,
+    /// None before the greeting, which says how long a tick is.
+    clock: Option<ServerClock>,
+    ground: Option<ClientGround>,
+    walk: Walk,
+    events: VecDeque<ClientEvent>,
+    missed: u64,
+    /// When the mirror's latest tick came.
+    heard_s: f64,
+    /// Where others are shown.
+    shown: Smoothing<u32>,
+    own_shown: Smoothing<()>,
+    /// Where the own object was before its last input.
+    own_before: Option<Vec2>,
+    next_input_s: f64,
+    next_ping_s: f64,
+    token: Option<ResumeToken>,
+    is_greeted: bool,
+    /// The scene that it is to say it is ready for.
+    ready: Option<u32>,
+    /// Objects whose motion a packet tells, and where they were shown until then.
+    moved: Vec<(u32, Vec2)>,
+}
+
+impl ClientSession {
+    /// A session that has not begun.
+    #[must_use]
+    pub fn new(settings: ClientSettings) -> Self {
+        Self {
+            shown: Smoothing::new(settings.smooth_s),
+            own_shown: Smoothing::new(settings.smooth_s),
+            settings,
+            mirror: Mirror::default(),
+            predictor: Predictor::default(),
+            clock: None,
+            ground: None,
+            walk: Walk::default(),
+            events: VecDeque::new(),
+            missed: 0,
+            heard_s: 0.0,
+            own_before: None,
+            next_input_s: 0.0,
+            next_ping_s: 0.0,
+            token: None,
+            is_greeted: false,
+            ready: None,
+            moved: Vec::new(),
+        }
+    }
+
+    /// Takes a packet that came at this time, in seconds of a clock that never runs backwards.
+    ///
+    /// # Errors
+    /// [`MirrorError`]: the server and this client do not understand each other, and the connection is of no use any more.
+    pub fn take(&mut self, packet: &[u8], now_s: f64) -> Result<(), MirrorError> {
+        let tick = self.mirror.tick();
+        let since_s = (now_s - self.heard_s) as f32;
+        let (events, missed) = (&mut self.events, &mut self.missed);
+        let (shown, moved) = (&mut self.shown, &mut self.moved);
+        moved.clear();
+        let taken = self.mirror.receive_each(packet, |mirror, message| {
+            if let ServerMessage::Motion { id, .. } = *message
+                && let Some(at) = mirror.position_after(id, since_s)
+            {
+                moved.push((id, at + shown.offset(id, now_s)));
+            }
+            match *message {
+                ServerMessage::Scene { .. } => shown.clear(),
+                ServerMessage::Despawn { id, .. } => shown.forget(id),
+                _ => {}
+            }
+            tell(message, |event| push(events, missed, event));
+            // Without an object of its own it is told of no other, and forgets them.
+            if let ServerMessage::Despawn { id, generation } = *message
+                && mirror.own() == Some((id, generation))
+            {
+                shown.clear();
+                push(events, missed, ClientEvent::OutOfScene);
+            }
+        });
+        if self.mirror.tick() > tick {
+            self.heard_s = now_s;
+        }
+        let since_s = (now_s - self.heard_s) as f32;
+        for (id, was) in self.moved.drain(..) {
+            if let Some(is) = self.mirror.position_after(id, since_s) {
+                self.shown.follow(id, was - is, now_s);
+            }
+        }
+        if self.clock.is_none() && self.mirror.tick_s() > 0.0 {
+            self.clock = Some(ServerClock::new(self.mirror.tick_s()));
+            self.next_input_s = now_s;
+        }
+        for notice in self.mirror.take_notices() {
+            self.heed(notice, now_s);
+        }
+        self.follow_own(now_s);
+        taken
+    }
+
+    /// What the server says about the session.
+    fn heed(&mut self, notice: SessionNotice, now_s: f64) {
+        let event = match notice {
+            SessionNotice::Queued { place } => ClientEvent::Queued { place },
+            SessionNotice::Welcome { player, token } => {
+                self.token = Some(token);
+                ClientEvent::Welcomed { player }
+            }
+            SessionNotice::Loading { scene, size } => {
+                if self.settings.is_ready_at_once {
+                    self.ready = Some(scene);
+                }
+                let size_m = size.metres();
+                ClientEvent::Loading { scene, size_m }
+            }
+            SessionNotice::Closed { reason } => {
+                let reason = CloseReason::of(reason);
+                ClientEvent::Closed { reason }
+            }
+            SessionNotice::NotResumed => {
+                (self.token, self.is_greeted) = (None, false);
+                ClientEvent::NotResumed
+            }
+            SessionNotice::Continued { keeps } => {
+                if !keeps {
+                    self.shown.clear();
+                }
+                ClientEvent::Resumed { keeps }
+            }
+            SessionNotice::TimeRate { percent } => {
+                let real_tick_s = self.real_tick_s();
+                if let Some(clock) = &mut self.clock {
+                    clock.set_tick_s(real_tick_s);
+                }
+                ClientEvent::TimeRate { percent }
+            }
+            SessionNotice::Pong { number, tick } => {
+                if let Some(clock) = &mut self.clock {
+                    clock.answer(number, tick, now_s);
+                }
+                return;
+            }
+        };
+        push(&mut self.events, &mut self.missed, event);
+    }
+
+    /// The own object, by what the server says now.
+    fn follow_own(&mut self, now_s: f64) {
+        let shown = self.own_position(now_s);
+        let step = step_on(self.ground.as_ref(), &self.settings, &self.mirror);
+        let corrected = self.predictor.follow(&step, &self.mirror);
+        if let Some(correction) = corrected {
+            self.own_before = self.predictor.position();
+            if let Some((was, is)) = shown.zip(self.own_before) {
+                self.own_shown.follow((), was - is, now_s);
+            }
+            let event = ClientEvent::Corrected(correction);
+            push(&mut self.events, &mut self.missed, event);
+        }
+    }
+
+    /// Says what is due by now: who it is, that it is ready, an input for each tick, a question for the time. To be called once a frame.
+    pub fn act(&mut self, now_s: f64, mut say: impl FnMut(&ClientMessage)) {
+        if !std::mem::replace(&mut self.is_greeted, true) {
+            let player = self.settings.player;
+            say(&match self.token {
+                Some(token) => ClientMessage::Resume {
+                    player,
+                    token,
+                    received: Some(self.mirror.received()),
+                },
+                None => ClientMessage::Login {
+                    player,
+                    credential: &self.settings.credential,
+                },
+            });
+        }
+        if let Some(scene) = self.ready.take() {
+            say(&ClientMessage::Ready { scene });
+        }
+        let tick_s = self.real_tick_s();
+        let Some(clock) = &mut self.clock else {
+            return;
+        };
+        if now_s >= self.next_ping_s {
+            self.next_ping_s = now_s + self.settings.ping_every_s;
+            let number = clock.ask(now_s);
+            say(&ClientMessage::Ping { number });
+        }
+        let tick = clock
+            .tick_at(now_s)
+            .map_or(self.mirror.tick(), |tick| tick as u64);
+        if now_s > self.next_input_s + f64::from(CATCH_UP_TICKS_MAX) * tick_s {
+            self.next_input_s = now_s;
+        }
+        while now_s >= self.next_input_s {
+            self.next_input_s += tick_s;
+            let before = self.predictor.position();
+            let input = ClientInput {
+                seq: 0,
+                client_tick: tick as u16,
+                motion: self.walk.motion,
+                heading: self.walk.heading,
+                buttons: self.walk.buttons,
+            };
+            let step = step_on(self.ground.as_ref(), &self.settings, &self.mirror);
+            // While too much is not answered there is none, and it stands.
+            self.own_before = before;
+            if let Some(input) = self.predictor.act(&step, input) {
+                say(&ClientMessage::Input(input));
+            }
+        }
+    }
+
+    /// What the hands say from now on.
+    pub const fn walk(&mut self, walk: Walk) {
+        self.walk = walk;
+    }
+
+    /// It has loaded a scene, and may be told of it.
+    pub const fn ready(&mut self, scene: u32) {
+        self.ready = Some(scene);
+    }
+
+    /// How fast its own object walks from now on, in metres a second.
+    pub const fn set_speed(&mut self, speed_m_s: f32) {
+        self.settings.speed_m_s = speed_m_s;
+    }
+
+    /// The map of the scene that it is in.
+    pub fn set_ground(&mut self, ground: Option<ClientGround>) {
+        self.ground = ground;
+    }
+
+    /// Another connection takes the place of the one before: the session is to go on over it.
+    pub fn reconnect(&mut self) {
+        self.mirror.reconnect();
+        self.is_greeted = false;
+    }
+
+    /// The oldest event that the game was not told of.
+    pub fn next_event(&mut self) -> Option<ClientEvent> {
+        self.events.pop_front()
+    }
+
+    /// How many events were pushed out, since nobody asked for them.
+    #[must_use]
+    pub const fn missed_events(&self) -> u64 {
+        self.missed
+    }
+
+    /// What the server told.
+    #[must_use]
+    pub const fn mirror(&self) -> &Mirror {
+        &self.mirror
+    }
+
+    /// Where an object is shown now, in metres: the own one as its inputs lead.
+    #[must_use]
+    pub fn position(&self, id: u32, now_s: f64) -> Option<Vec2> {
+        if self.mirror.own().is_some_and(|(own, _)| own == id) {
+            return self.own_position(now_s);
+        }
+        let since_s = (now_s - self.heard_s).max(0.0) as f32;
+        let known = self.mirror.position_after(id, since_s)?;
+        Some(known + self.shown.offset(id, now_s))
+    }
+
+    /// Where the own object is shown now, in metres: between its last input and the one before, by what has passed of a tick.
+    #[must_use]
+    pub fn own_position(&self, now_s: f64) -> Option<Vec2> {
+        let to = self.predictor.position()?;
+        let from = self.own_before.unwrap_or(to);
+        let tick_s = self.real_tick_s();
+        let left = ((self.next_input_s - now_s) / tick_s.max(1e-6)).clamp(0.0, 1.0);
+        // Not `lerp`, which moves what stands by a rounding.
+        let shown = to + (from - to) * left as f32;
+        Some(shown + self.own_shown.offset((), now_s))
+    }
+
+    /// How long a tick takes by the clock on the wall, in seconds: where the server slows time down, longer than it stands for.
+    fn real_tick_s(&self) -> f64 {
+        f64::from(self.mirror.tick_s()) * 100.0 / f64::from(self.mirror.time_percent())
+    }
+
+    /// The server's tick now, with its fraction; none before it was asked and answered, and anew after its pace changed.
+    #[must_use]
+    pub fn server_tick(&self, now_s: f64) -> Option<f64> {
+        self.clock.as_ref()?.tick_at(now_s)
+    }
+}
+
+/// How far its own object comes in a tick, and over what.
+fn step_on<'a>(
+    ground: Option<&'a ClientGround>,
+    settings: &ClientSettings,
+    mirror: &Mirror,
+) -> PlayerStep<'a> {
+    PlayerStep {
+        ground: ground.map(|ground| Ground {
+            tiles: &ground.tiles,
+            tile_m: ground.tile_m,
+        }),
+        size_m: mirror.size_m(),
+        step_m: step_m(settings.speed_m_s, mirror.tick_s()),
+    }
+}
+
+/// What a message means to a game.
+fn tell(message: &ServerMessage, mut tell: impl FnMut(ClientEvent)) {
+    match *message {
+        ServerMessage::Scene { scene, size } => {
+            let size_m = size.metres();
+            tell(ClientEvent::InScene { scene, size_m });
+        }
+        ServerMessage::Own { id, generation } => tell(ClientEvent::Controls { id, generation }),
+        ServerMessage::Snapshot {
+            id,
+            generation,
+            kind,
+            ..
+        } => tell(ClientEvent::Entered {
+            id,
+            generation,
+            kind,
+        }),
+        ServerMessage::Despawn { id, generation } => tell(ClientEvent::Left { id, generation }),
+        ServerMessage::Delta {
+            id,
+            generation,
+            ref attributes,
+        } => {
+            for attribute in attributes {
+                tell(ClientEvent::Changed {
+                    id,
+                    generation,
+                    attribute: attribute.id,
+                });
+            }
+        }
+        ServerMessage::Announce { from, bytes } => tell(ClientEvent::Announced {
+            from,
+            bytes: bytes.to_vec(),
+        }),
+        _ => {}
+    }
+}
+
+fn push(events: &mut VecDeque<ClientEvent>, missed: &mut u64, event: ClientEvent) {
+    if events.len() == EVENTS_MAX {
+        events.pop_front();
+        *missed += 1;
+    }
+    events.push_back(event);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throng_protocol::wire::{
+        Channel, Hello, PacketHeader, write_own, write_scene, write_snapshot_head,
+    };
+
+    fn packet(sequence: u16, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let header = PacketHeader {
+            channel: Channel::Reliable,
+            epoch: 1,
+            sequence,
+            tick: 7,
+            input: 0,
+        };
+        let mut bytes = header.to_bytes().to_vec();
+        write(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn a_server_that_slows_time_down_is_given_as_many_inputs_as_it_does_ticks() {
+        let mut session = ClientSession::new(ClientSettings::new(5));
+        let hello = Hello {
+            client: 1,
+            tick_millihertz: 20_000,
+            tick: 7,
+            mtu_bytes: 1_200,
+        };
+        let begins = packet(0, |bytes| {
+            hello.write(bytes);
+            write_scene(bytes, 4, Vec2::splat(100.0));
+            write_own(bytes, 7, 0);
+            let stands = throng_protocol::wire::Motion::of(7, Vec2::splat(10.0), Vec2::ZERO, 0, 0);
+            write_snapshot_head(bytes, 7, 0, 1, stands, 0);
+        });
+        session.take(&begins, 1.0).unwrap();
+        session.walk(Walk::towards(0));
+        let mut now_s = 1.0;
+        let mut inputs = |session: &mut ClientSession| {
+            let mut count = 0;
+            for _ in 0..200 {
+                session.act(now_s, |message| {
+                    count += i32::from(matches!(message, ClientMessage::Input(_)));
+                });
+                now_s += 0.01;
+            }
+            (count, now_s)
+        };
+        let (count, at_s) = inputs(&mut session);
+        assert!((39..=41).contains(&count), "{count}");
+        let slower = packet(1, |bytes| {
+            SessionNotice::TimeRate { percent: 25 }.write(bytes);
+        });
+        session.take(&slower, at_s).unwrap();
+        let (count, mut at_s) = inputs(&mut session);
+        assert!((9..=11).contains(&count), "{count}");
+        // Between two inputs it is shown on its way, and not there at once.
+        let to = session.predictor.position();
+        while session.predictor.position() == to {
+            at_s += 0.01;
+            session.act(at_s, |_| {});
+        }
+        let shown = [0.0, 0.05, 0.1, 0.15].map(|later| session.own_position(at_s + later));
+        let x = shown.map(|at| at.map_or(0.0, |at| at.x));
+        let to = session.predictor.position().map_or(0.0, |at| at.x);
+        assert!(x.is_sorted() && x[0] < to, "{x:?}, to {to}");
+        // The server says nothing more: it goes as far as inputs may wait, and stands there in every frame.
+        for _ in 0..8_000 {
+            session.act(at_s, |_| {});
+            at_s += 0.01;
+        }
+        let to = session.predictor.position();
+        for _ in 0..20 {
+            session.act(at_s, |_| {});
+            at_s += 0.01;
+            assert_eq!(session.own_position(at_s), to);
+        }
+    }
+}

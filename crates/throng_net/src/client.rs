@@ -1,0 +1,305 @@
+//! The client's end of a connection, from its token on: handshake, sealing, endpoint. No sockets, no clock, no ECS.
+//!
+//! ```text
+//! ConnectToken ─▶ handshake ─▶ open ─┬─ send ─▶ update ─▶ datagrams ─▶ the server
+//!                                    └─ messages ◀─ receive ◀─ datagrams
+//! ```
+
+use std::net::SocketAddr;
+
+use thiserror::Error;
+
+use super::endpoint::{Endpoint, EndpointSettings, PacketRefused, PushRefused};
+use super::handshake::{ClientHandshake, ConnectFailed};
+use super::packet::{PacketStamp, StreamId};
+use super::path::{PathSecret, write_numbered};
+use super::seal::{SealRefused, SealedKind, SealedLine};
+use super::token::ConnectToken;
+
+/// How often it is said that the connection is over, since nothing answers that.
+const GOODBYES: usize = 3;
+
+/// After so long without a packet of the server, packets say to which connection they belong: something on the way may have given this end
+/// another address. In microseconds.
+const SILENCE_US: u64 = 1_500_000;
+
+/// Why there is no connection any more, or never was one.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectionEnd {
+    /// There never was one.
+    #[error(transparent)]
+    Failed(#[from] ConnectFailed),
+    /// The server said that it is over.
+    #[error("the server closed the connection")]
+    Closed,
+    /// Nothing came from the server within the token's timeout.
+    #[error("the connection is lost")]
+    Lost,
+    /// What came from the server, sealed by it, makes no sense.
+    #[error("the server's packets make no sense: {0}")]
+    Broken(PacketRefused),
+    /// This end said that it is over.
+    #[error("this client left")]
+    Left,
+}
+
+/// Why a datagram is not taken. Nothing of it counts.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DatagramRefused {
+    /// The server did not seal it, or it came before.
+    #[error(transparent)]
+    Sealed(#[from] SealRefused),
+    /// What it holds is no packet that is to be taken.
+    #[error(transparent)]
+    Packet(#[from] PacketRefused),
+    /// There is no connection any more.
+    #[error(transparent)]
+    Ended(#[from] ConnectionEnd),
+}
+
+/// How far it is.
+#[derive(Debug)]
+enum ClientPhase {
+    Connecting(Box<ClientHandshake>),
+    Open(Box<SealedLine>),
+    Over(ConnectionEnd),
+}
+
+/// The client's end.
+#[derive(Debug)]
+pub struct ClientConnection {
+    phase: ClientPhase,
+    endpoint: Endpoint,
+    server: Option<SocketAddr>,
+    timeout_us: Option<u64>,
+    heard_us: u64,
+    /// A packet is due that only says that this end is there.
+    is_to_confirm: bool,
+    /// The server's number of the connection.
+    number: u32,
+    /// Whether packets say that number, since the server may know this end at another address.
+    is_numbered: bool,
+    /// It is at another address for certain, and was not asked there yet.
+    is_elsewhere: bool,
+    /// What the server wants to hear from this address.
+    path_answer: Option<PathSecret>,
+    packet: Vec<u8>,
+    sealed: Vec<u8>,
+    numbered: Vec<u8>,
+}
+
+impl ClientConnection {
+    /// Connects by a token that was not used before; `settings` are those of the server's end.
+    #[must_use]
+    pub fn new(token: ConnectToken, settings: EndpointSettings) -> Self {
+        let timeout_s = u64::try_from(token.timeout_s).ok();
+        Self {
+            timeout_us: timeout_s.map(|timeout_s| timeout_s.saturating_mul(1_000_000)),
+            phase: ClientPhase::Connecting(Box::new(ClientHandshake::new(token))),
+            endpoint: Endpoint::new(settings.client()),
+            server: None,
+            heard_us: 0,
+            is_to_confirm: false,
+            number: 0,
+            is_numbered: false,
+            is_elsewhere: false,
+            path_answer: None,
+            packet: Vec::new(),
+            sealed: Vec::new(),
+            numbered: Vec::new(),
+        }
+    }
+
+    /// Whether there is a connection; not yet, where it is `false`.
+    ///
+    /// # Errors
+    /// Why there is none any more.
+    pub const fn is_open(&self) -> Result<bool, ConnectionEnd> {
+        match self.phase {
+            ClientPhase::Connecting(_) => Ok(false),
+            ClientPhase::Open(_) => Ok(true),
+            ClientPhase::Over(end) => Err(end),
+        }
+    }
+
+    /// Where datagrams of the server come from, or are expected from.
+    #[must_use]
+    pub fn server(&self) -> Option<SocketAddr> {
+        match &self.phase {
+            ClientPhase::Connecting(handshake) => handshake.server(),
+            _ => self.server,
+        }
+    }
+
+    /// Its endpoint: what is lost, how long the way is.
+    #[must_use]
+    pub const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Sends a message that arrives once, and in order with all others that are sent so. Before there is a connection it waits.
+    ///
+    /// # Errors
+    /// [`PushRefused`]: the message is empty or longer than the server takes (1,024 bytes), or more waits than may.
+    pub fn send(&mut self, message: &[u8]) -> Result<(), PushRefused> {
+        self.endpoint.push(StreamId::World, message)
+    }
+
+    /// Sends a message that may get lost, with the next [`update`](Self::update) or never.
+    ///
+    /// # Errors
+    /// [`PushRefused`] where it is empty or longer than a packet.
+    pub fn send_unreliable(&mut self, message: &[u8]) -> Result<(), PushRefused> {
+        self.endpoint.push_unreliable(message)
+    }
+
+    /// Takes a datagram that came from the [server](Self::server), changing it, and hands over the messages that are whole with it.
+    ///
+    /// # Errors
+    /// [`DatagramRefused`]. Strangers can cause it, so it says nothing of the connection; see [`is_open`](Self::is_open) for that.
+    pub fn receive(
+        &mut self,
+        now_us: u64,
+        datagram: &mut [u8],
+        mut deliver: impl FnMut(&[u8]),
+    ) -> Result<(), DatagramRefused> {
+        match &mut self.phase {
+            ClientPhase::Over(end) => Err((*end).into()),
+            ClientPhase::Connecting(handshake) => {
+                handshake.receive(now_us, datagram)?;
+                self.open_if_connected(now_us);
+                Ok(())
+            }
+            ClientPhase::Open(line) => {
+                let (kind, packet) = line.open(datagram)?;
+                self.heard_us = self.heard_us.max(now_us);
+                match kind {
+                    // Packets of the connection come to where the server knows this end to be.
+                    SealedKind::Payload => self.is_numbered &= self.is_elsewhere,
+                    SealedKind::PathChallenge => {
+                        self.is_elsewhere = false;
+                        self.path_answer = PathSecret::try_from(&*packet).ok();
+                        return Ok(());
+                    }
+                    SealedKind::Disconnect => {
+                        self.phase = ClientPhase::Over(ConnectionEnd::Closed);
+                        return Ok(());
+                    }
+                    // It did not hear yet that this end is there.
+                    SealedKind::KeepAlive => {
+                        self.is_to_confirm = true;
+                        return Ok(());
+                    }
+                    _ => return Ok(()),
+                }
+                let taken = self.endpoint.receive(now_us, packet, |delivery| {
+                    deliver(delivery.bytes);
+                });
+                taken.map_err(|refused| {
+                    if refused.is_final() {
+                        self.phase = ClientPhase::Over(ConnectionEnd::Broken(refused));
+                    }
+                    refused.into()
+                })
+            }
+        }
+    }
+
+    /// Takes the handshake's outcome, once there is one.
+    fn open_if_connected(&mut self, now_us: u64) {
+        let left = ClientPhase::Over(ConnectionEnd::Left);
+        self.phase = match std::mem::replace(&mut self.phase, left) {
+            ClientPhase::Connecting(handshake) => match handshake.is_connected() {
+                Err(why) => ClientPhase::Over(why.into()),
+                Ok(false) => ClientPhase::Connecting(handshake),
+                Ok(true) => {
+                    self.server = handshake.server();
+                    self.number = handshake.number();
+                    self.heard_us = now_us;
+                    self.is_to_confirm = true;
+                    let line = handshake.into_line();
+                    line.map_or(ClientPhase::Over(ConnectionEnd::Lost), |line| {
+                        ClientPhase::Open(Box::new(line))
+                    })
+                }
+            },
+            phase => phase,
+        };
+    }
+
+    /// Makes the datagrams of now and hands them, with where they go, to `send`. To be called about every tick, of the server or of
+    /// one's own: what is sent between two calls travels together.
+    pub fn update(&mut self, now_us: u64, mut send: impl FnMut(SocketAddr, &[u8])) {
+        let Self {
+            packet,
+            sealed,
+            numbered,
+            ..
+        } = self;
+        if let ClientPhase::Connecting(handshake) = &mut self.phase {
+            handshake.update(now_us, packet);
+            if let Some(server) = handshake.server().filter(|_| !packet.is_empty()) {
+                send(server, packet);
+            }
+            self.open_if_connected(now_us);
+            return;
+        }
+        let (ClientPhase::Open(line), Some(server)) = (&mut self.phase, self.server) else {
+            return;
+        };
+        let silent_us = now_us.saturating_sub(self.heard_us);
+        if self.timeout_us.is_some_and(|most_us| silent_us >= most_us) {
+            self.phase = ClientPhase::Over(ConnectionEnd::Lost);
+            return;
+        }
+        self.is_numbered |= silent_us >= SILENCE_US;
+        let (number, is_numbered) = (self.number, self.is_numbered);
+        let mut seal = |kind, body: &[u8]| {
+            line.seal(kind, body, sealed);
+            if is_numbered {
+                write_numbered(number, sealed, numbered);
+                send(server, numbered);
+            } else {
+                send(server, sealed);
+            }
+        };
+        if let Some(secret) = self.path_answer.take() {
+            seal(SealedKind::PathAnswer, &secret);
+        }
+        if std::mem::take(&mut self.is_to_confirm) {
+            seal(SealedKind::KeepAlive, &[0; 8]);
+        }
+        let stamp = PacketStamp::default();
+        self.endpoint
+            .flush(now_us, stamp, usize::MAX, packet, |packet| {
+                seal(SealedKind::Payload, packet);
+            });
+    }
+
+    /// Its packets come from another address from now on: they say to which connection they belong, until the server knows.
+    pub fn rebind(&mut self) {
+        (self.is_numbered, self.is_elsewhere) = (true, true);
+        self.is_to_confirm = true;
+    }
+
+    /// Whether the server is not known to have it where it speaks from: until then its packets say to which connection they belong.
+    #[must_use]
+    pub const fn is_moving(&self) -> bool {
+        self.is_numbered
+    }
+
+    /// Leaves: the datagrams that say so are handed to `send`. What was not acknowledged is not waited for.
+    pub fn leave(&mut self, mut send: impl FnMut(SocketAddr, &[u8])) {
+        if let (ClientPhase::Open(line), Some(server)) = (&mut self.phase, self.server) {
+            for _ in 0..GOODBYES {
+                line.seal(SealedKind::Disconnect, &[], &mut self.sealed);
+                send(server, &self.sealed);
+            }
+        }
+        if !matches!(self.phase, ClientPhase::Over(_)) {
+            self.phase = ClientPhase::Over(ConnectionEnd::Left);
+        }
+    }
+}

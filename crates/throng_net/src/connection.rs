@@ -1,0 +1,161 @@
+//! The server's end of one connection: its sealing and its endpoint. No sockets, no clock.
+//!
+//! ```text
+//! datagram ─▶ opened ─▶ endpoint ─▶ messages of the client          packets for it ─▶ endpoint ─▶ sealed ─▶ datagrams
+//! ```
+//! A client is *confirmed* when anything sealed by it has come; before that it is told nothing but that it is in, again and
+//! again, since of what it was told it would drop the rest.
+
+use std::net::SocketAddr;
+
+use throng_core::memory::MemoryUse;
+use throng_protocol::wire::ClientId;
+
+use super::handshake::Admitted;
+use super::path::PathCandidate;
+use super::seal::{SealedKind, SealedLine, random_bytes};
+use super::server_endpoint::{ConnectionLimits, ServerEndpoint};
+use crate::inbox::DisconnectReason;
+
+/// How often a client is told that it is in, until it says anything, in microseconds.
+const GREETING_US: u64 = 100_000;
+
+/// How often it is said that the connection is over, since nothing answers that.
+const GOODBYES: usize = 3;
+
+/// What became of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It was taken.
+    Whole,
+    /// It was not sealed by the client, or came before, or its bytes make no sense.
+    Refused,
+    /// It was taken, and with it the client is at another address.
+    Moved,
+    /// With it the connection is over.
+    Over(DisconnectReason),
+}
+
+/// The server's end.
+#[derive(Debug)]
+pub(super) struct ServerConnection {
+    pub client: ClientId,
+    pub address: SocketAddr,
+    pub endpoint: ServerEndpoint,
+    line: SealedLine,
+    greeted_us: Option<u64>,
+    is_confirmed: bool,
+    /// Where the client may be, if it answers.
+    candidate: Option<PathCandidate>,
+}
+
+impl ServerConnection {
+    pub fn new(
+        client: ClientId,
+        admitted: Admitted,
+        limits: ConnectionLimits,
+        now_us: u64,
+    ) -> Self {
+        Self {
+            client,
+            address: admitted.address,
+            endpoint: ServerEndpoint::new(admitted.timeout_s, limits, now_us),
+            line: admitted.line,
+            greeted_us: None,
+            is_confirmed: false,
+            candidate: None,
+        }
+    }
+
+    /// Takes a datagram that came from an address, changing it, and hands over the messages that are whole with it. If that is not where
+    /// the client is, it may be asked there, by [`challenge`](Self::challenge).
+    pub fn receive(
+        &mut self,
+        now_us: u64,
+        (from, datagram): (SocketAddr, &mut [u8]),
+        deliver: impl FnMut(&[u8]),
+    ) -> Taken {
+        let before = self.line.newest();
+        let Ok((kind, packet)) = self.line.open(datagram) else {
+            return Taken::Refused;
+        };
+        self.endpoint.hear(now_us);
+        self.is_confirmed = true;
+        let candidate = self.candidate.filter(|candidate| candidate.address == from);
+        match kind {
+            SealedKind::Disconnect => return Taken::Over(DisconnectReason::Closed),
+            SealedKind::PathAnswer if candidate.is_some_and(|it| it.secret == *packet) => {
+                self.address = from;
+                self.candidate = None;
+                return Taken::Moved;
+            }
+            // Of two addresses the one counts from which the newest packet came: others may have been under way for long.
+            _ if from != self.address && candidate.is_none() && self.line.newest() > before => {
+                let secret = random_bytes();
+                self.candidate = secret.ok().map(|secret| PathCandidate {
+                    address: from,
+                    secret,
+                });
+            }
+            _ => {}
+        }
+        if kind != SealedKind::Payload {
+            return Taken::Whole;
+        }
+        match self.endpoint.receive(now_us, packet, deliver) {
+            Ok(()) => Taken::Whole,
+            Err(refused) if refused.is_final() => Taken::Over(DisconnectReason::Lost),
+            Err(_) => Taken::Refused,
+        }
+    }
+
+    /// Seals what is to be sent back to where the client may be, if this is there.
+    pub fn challenge(&mut self, at: SocketAddr, sealed: &mut Vec<u8>) -> bool {
+        let candidate = self.candidate.filter(|candidate| candidate.address == at);
+        if let Some(candidate) = candidate {
+            self.line
+                .seal(SealedKind::PathChallenge, &candidate.secret, sealed);
+        }
+        candidate.is_some()
+    }
+
+    /// Seals what is to be sent now, with `packet` and `sealed` as buffers.
+    pub fn flush(
+        &mut self,
+        now_us: u64,
+        (packet, sealed): (&mut Vec<u8>, &mut Vec<u8>),
+        mut send: impl FnMut(&[u8]),
+    ) {
+        if self.is_confirmed {
+            let line = &mut self.line;
+            self.endpoint.flush(now_us, packet, |packet| {
+                line.seal(SealedKind::Payload, packet, sealed);
+                send(sealed);
+            });
+            return;
+        }
+        self.endpoint.mark_flushed(now_us);
+        let is_due = |greeted_us| now_us.saturating_sub(greeted_us) >= GREETING_US;
+        if self.greeted_us.is_none_or(is_due) {
+            self.greeted_us = Some(now_us);
+            let [c0, c1, c2, c3] = self.client.0.to_le_bytes();
+            let greeting = [c0, c1, c2, c3, 0, 0, 0, 0];
+            self.line.seal(SealedKind::KeepAlive, &greeting, sealed);
+            send(sealed);
+        }
+    }
+
+    /// Seals the last packets, which say that the connection is over.
+    pub fn say_goodbye(&mut self, sealed: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
+        for _ in 0..GOODBYES {
+            self.line.seal(SealedKind::Disconnect, &[], sealed);
+            send(sealed);
+        }
+    }
+}
+
+impl MemoryUse for ServerConnection {
+    fn heap_bytes(&self) -> usize {
+        self.endpoint.heap_bytes()
+    }
+}

@@ -1,0 +1,159 @@
+//! What comes out of a packet.
+
+use super::{Endpoint, PacketRefused};
+use crate::acks::PacketFate;
+use crate::packet::{PacketStamp, ReadPacket, StreamId};
+use crate::stream::StreamLimits;
+
+/// A message that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery<'m> {
+    /// The stream that it belongs to; none where it is unreliable.
+    pub stream: Option<StreamId>,
+    /// What the packet says that it came with, or that made it whole. Of what the message itself was true when is for its own
+    /// bytes to say, where it came on a stream: that may have been sent before.
+    pub stamp: PacketStamp,
+    /// The message.
+    pub bytes: &'m [u8],
+}
+
+/// After so many packets that came an answer is due, even if none asked for one.
+const UNANSWERED_MAX: u8 = 8;
+
+impl Endpoint {
+    /// Takes a packet, and hands over the messages that are whole with it: those of streams once and in their order, then the
+    /// unreliable ones, each at most once.
+    ///
+    /// # Errors
+    /// [`PacketRefused`], which is counted. One that [`is_final`](PacketRefused::is_final) comes with every packet from then on.
+    pub fn receive(
+        &mut self,
+        now_us: u64,
+        packet: &[u8],
+        deliver: impl FnMut(Delivery<'_>),
+    ) -> Result<(), PacketRefused> {
+        let taken = self.take(now_us, packet, deliver);
+        match taken {
+            Ok(()) => self.stats.packets_received += 1,
+            Err(_) => self.stats.packets_refused += 1,
+        }
+        taken
+    }
+
+    fn take(
+        &mut self,
+        now_us: u64,
+        packet: &[u8],
+        mut deliver: impl FnMut(Delivery<'_>),
+    ) -> Result<(), PacketRefused> {
+        if let Some(stream) = self.broken {
+            return Err(self.broken_by(stream, 0));
+        }
+        let packet = ReadPacket::read(packet)?;
+        let head = packet.head;
+        if !self.received.expects(head.number) {
+            return Err(PacketRefused::NotNew {
+                number: head.number,
+                newest: self.received.newest,
+            });
+        }
+        if !self.sent.may_acknowledge(head.newest) {
+            return Err(PacketRefused::NeverSent {
+                found: head.newest,
+                sent: self.sent.next().wrapping_sub(1),
+            });
+        }
+        self.last_received_us = self.last_received_us.max(now_us);
+        self.acknowledge(now_us, head.newest, head.before);
+        let limits = StreamLimits {
+            window_bytes: self.settings.receive_window_bytes,
+            message_bytes_max: self.settings.receive_message_bytes_max,
+        };
+        let mut full = None;
+        for piece in packet.pieces() {
+            let stream = StreamId::ALL[piece.stream];
+            let mut hand_over = |bytes: &[u8]| {
+                deliver(Delivery {
+                    stream: Some(stream),
+                    stamp: head.stamp,
+                    bytes,
+                });
+            };
+            let incoming = &mut self.incoming[piece.stream];
+            match incoming.take(piece.offset, piece.bytes, &limits, &mut hand_over) {
+                Ok(true) => {}
+                Ok(false) => full = Some(stream),
+                Err(found) => {
+                    self.broken = Some(stream);
+                    return Err(self.broken_by(stream, found));
+                }
+            }
+        }
+        if let Some(stream) = full {
+            return Err(PacketRefused::Full { stream });
+        }
+        self.received.record(head.number);
+        self.unanswered = self.unanswered.saturating_add(1);
+        self.owes_ack |= head.wants_ack || self.unanswered >= UNANSWERED_MAX;
+        for bytes in packet.unreliable() {
+            deliver(Delivery {
+                stream: None,
+                stamp: head.stamp,
+                bytes,
+            });
+        }
+        Ok(())
+    }
+
+    const fn broken_by(&self, stream: StreamId, found: u32) -> PacketRefused {
+        PacketRefused::Broken {
+            stream,
+            found,
+            most: self.settings.receive_message_bytes_max,
+        }
+    }
+
+    /// Takes note of what the other end says it has.
+    fn acknowledge(&mut self, now_us: u64, newest: u16, before: u32) {
+        let Self {
+            sent,
+            outgoing,
+            estimate,
+            path,
+            acknowledged_at_us,
+            settings,
+            stats,
+            ..
+        } = self;
+        if settings.is_assured {
+            return;
+        }
+        let reorder_us = estimate.reorder_us();
+        let overhead = usize::from(settings.sealing_bytes);
+        sent.acknowledge(newest, before, reorder_us, |packet, fate| {
+            let datagram_bytes = usize::from(packet.bytes) + overhead;
+            match fate {
+                PacketFate::Arrived {
+                    is_newest,
+                    was_lost,
+                } => {
+                    stats.packets_arrived += 1;
+                    let round_trip_us = is_newest.then(|| now_us.saturating_sub(packet.at_us));
+                    estimate.arrived(now_us, round_trip_us, was_lost);
+                    path.arrived(datagram_bytes, packet.is_probe);
+                    *acknowledged_at_us = (*acknowledged_at_us).max(Some(packet.at_us));
+                    for &carried in packet.carried() {
+                        outgoing[usize::from(carried.stream)].acknowledge(carried);
+                    }
+                }
+                PacketFate::Lost { after_another } => {
+                    stats.packets_lost += 1;
+                    if !packet.is_probe {
+                        estimate.lost(after_another);
+                    }
+                    path.lost(now_us, datagram_bytes, packet.is_probe, estimate.loss());
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,213 @@
+//! The client's part of a handshake.
+
+use std::net::SocketAddr;
+
+use thiserror::Error;
+
+use super::{CHALLENGE_BYTES, REQUEST_BYTES};
+use crate::seal::{SealRefused, SealedKind, SealedLine, VERSION};
+use crate::token::ConnectToken;
+
+/// How often what is not answered is repeated, in microseconds.
+const REPEAT_US: u64 = 100_000;
+
+/// Why a client does not get in.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConnectFailed {
+    /// None of the token's servers answered within its timeout.
+    #[error(
+        "no answer from any of the token's servers ({servers}): none runs there, or the token was used before, is expired or of another key"
+    )]
+    TimedOut {
+        /// How many it has.
+        servers: usize,
+    },
+    /// The token expired before there was a connection.
+    #[error("the token expired")]
+    Expired,
+    /// The server has no room.
+    #[error("the server is full")]
+    Denied,
+}
+
+/// How long a server is asked without an answer while there is another one to ask, in microseconds.
+const SERVER_PATIENCE_US: u64 = 3_000_000;
+
+/// How far a client is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Progress {
+    Requesting,
+    /// With what came with the challenge.
+    Responding(Vec<u8>),
+    Connected,
+    Failed(ConnectFailed),
+}
+
+/// The client's end, until there is a connection.
+#[derive(Debug)]
+pub struct ClientHandshake {
+    token: ConnectToken,
+    line: SealedLine,
+    progress: Progress,
+    server: usize,
+    /// When it began, and with this server.
+    began_us: Option<u64>,
+    heard_us: u64,
+    sent_us: Option<u64>,
+    /// The server's number of the connection.
+    number: u32,
+}
+
+impl ClientHandshake {
+    /// With a token that was not used before.
+    #[must_use]
+    pub fn new(token: ConnectToken) -> Self {
+        Self {
+            line: SealedLine::new(token.protocol, &token.to_server, &token.to_client),
+            token,
+            progress: Progress::Requesting,
+            server: 0,
+            began_us: None,
+            heard_us: 0,
+            sent_us: None,
+            number: 0,
+        }
+    }
+
+    /// The server that is tried, and the one of the connection once there is one.
+    #[must_use]
+    pub fn server(&self) -> Option<SocketAddr> {
+        self.token.servers.get(self.server).copied()
+    }
+
+    /// The server's number of the connection; 0 before there is one.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether there is a connection.
+    ///
+    /// # Errors
+    /// Why there will be none.
+    pub fn is_connected(&self) -> Result<bool, ConnectFailed> {
+        match self.progress {
+            Progress::Failed(why) => Err(why),
+            Progress::Connected => Ok(true),
+            Progress::Requesting | Progress::Responding(_) => Ok(false),
+        }
+    }
+
+    /// The sealing of the connection; nothing before there is one.
+    #[must_use]
+    pub fn into_line(self) -> Option<SealedLine> {
+        (self.progress == Progress::Connected).then_some(self.line)
+    }
+
+    /// Writes what is to be sent to the [server](Self::server) now over what `packet` holds; nothing where it is empty. To be
+    /// called about every tick.
+    pub fn update(&mut self, now_us: u64, packet: &mut Vec<u8>) {
+        packet.clear();
+        self.watch(now_us);
+        let is_due = self
+            .sent_us
+            .is_none_or(|sent_us| now_us.saturating_sub(sent_us) >= REPEAT_US);
+        if !is_due {
+            return;
+        }
+        match &self.progress {
+            Progress::Requesting => {
+                packet.push(0);
+                packet.extend_from_slice(VERSION);
+                packet.extend_from_slice(&self.token.protocol.to_le_bytes());
+                packet.extend_from_slice(&self.token.expires_s.to_le_bytes());
+                packet.extend_from_slice(&self.token.nonce);
+                packet.extend_from_slice(&self.token.private);
+                debug_assert_eq!(packet.len(), REQUEST_BYTES);
+            }
+            Progress::Responding(challenge) => {
+                self.line.seal(SealedKind::Response, challenge, packet);
+            }
+            Progress::Connected | Progress::Failed(_) => return,
+        }
+        self.sent_us = Some(now_us);
+    }
+
+    /// Two clients that answer each other's challenge.
+    #[cfg(test)]
+    pub(super) fn swap_challenges(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.progress, &mut other.progress);
+    }
+
+    /// Gives a server up that is not heard of, and the token when it expires.
+    fn watch(&mut self, now_us: u64) {
+        if !matches!(
+            self.progress,
+            Progress::Requesting | Progress::Responding(_)
+        ) {
+            return;
+        }
+        let began_us = *self.began_us.get_or_insert_with(|| {
+            self.heard_us = now_us;
+            now_us
+        });
+        let valid_us = (self.token.expires_s - self.token.created_s).saturating_mul(1_000_000);
+        if now_us.saturating_sub(began_us) >= valid_us {
+            self.progress = Progress::Failed(ConnectFailed::Expired);
+            return;
+        }
+        if now_us.saturating_sub(self.heard_us) < self.patience_us(valid_us) {
+            return;
+        }
+        self.server += 1;
+        self.heard_us = now_us;
+        self.sent_us = None;
+        self.progress = if self.server < self.token.servers.len() {
+            Progress::Requesting
+        } else {
+            let servers = self.token.servers.len();
+            Progress::Failed(ConnectFailed::TimedOut { servers })
+        };
+    }
+
+    /// How long a server is asked without an answer. The last one is asked longest: all are asked before the token expires.
+    fn patience_us(&self, valid_us: u64) -> u64 {
+        let timeout_s = u64::try_from(self.token.timeout_s).unwrap_or(u64::MAX);
+        let patience_us = timeout_s.saturating_mul(1_000_000);
+        let servers = self.token.servers.len();
+        if self.server + 1 < servers {
+            patience_us
+                .min(valid_us / servers as u64)
+                .min(SERVER_PATIENCE_US)
+        } else {
+            patience_us
+        }
+    }
+
+    /// Takes a packet of the server, changing it.
+    ///
+    /// # Errors
+    /// [`SealRefused`] where it is not one that the server sealed for this client.
+    pub fn receive(&mut self, now_us: u64, packet: &mut [u8]) -> Result<(), SealRefused> {
+        let (kind, body) = self.line.open(packet)?;
+        self.heard_us = self.heard_us.max(now_us);
+        let next = match (&self.progress, kind) {
+            (Progress::Requesting, SealedKind::Challenge) if body.len() == 8 + CHALLENGE_BYTES => {
+                Progress::Responding(body.to_vec())
+            }
+            (Progress::Responding(_), SealedKind::KeepAlive) => {
+                let number = body.first_chunk().copied();
+                self.number = u32::from_le_bytes(number.unwrap_or_default());
+                Progress::Connected
+            }
+            (Progress::Requesting | Progress::Responding(_), SealedKind::Denied) => {
+                Progress::Failed(ConnectFailed::Denied)
+            }
+            _ => return Ok(()),
+        };
+        self.progress = next;
+        self.sent_us = None;
+        Ok(())
+    }
+}

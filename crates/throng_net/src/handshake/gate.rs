@@ -1,0 +1,529 @@
+//! The server's part of a handshake, for addresses of which it knows nothing yet.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
+
+use thiserror::Error;
+
+use super::seen::{SeenRefused, SeenTokens};
+use super::{CHALLENGE_BYTES, REQUEST_BYTES, network_of};
+use crate::seal::{
+    NUMBERS_BEFORE_CONNECTION, NoRandomness, SealRefused, SealedKind, SealedLine, SealingKey,
+    SecretKey, TAG_BYTES, VERSION, open_packet, seal_packet,
+};
+use crate::token::{
+    ConnectToken, PRIVATE_BYTES, PrivateToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
+    USER_DATA_BYTES,
+};
+
+/// How many buckets the addresses share.
+const BUCKETS: usize = 1_024;
+
+/// Between two challenges to an address that asks too often, in microseconds.
+const SPARE_ANSWER_US: u64 = 100_000;
+
+/// What a gate lets in, and its limits.
+#[derive(Clone, Debug)]
+pub struct GateSettings {
+    /// The number of the game, and of its version.
+    pub protocol: u64,
+    /// The addresses of this server, of which a token has to name one.
+    pub addresses: Vec<SocketAddr>,
+    /// Clients that were challenged and did not answer yet; more are refused.
+    pub half_open_max: usize,
+    /// After how long a challenge is not answered any more, in microseconds.
+    pub half_open_us_max: u64,
+    /// Tokens that are remembered until they expire, so that none is used twice; where there are more, new ones are refused.
+    pub tokens_max: usize,
+    /// Where they are remembered. Gates that share it let each token in once between them.
+    pub seen: SeenTokens,
+    /// Requests a second of one address (of IPv6: a network of 64 bits), and at once after a pause.
+    pub requests_per_s: u32,
+    /// Requests a second, of all addresses together, that are checked although their address asked too often: a sender address can be
+    /// forged, so nobody can lock out another address with fewer forged requests. A check takes 4 µs.
+    pub spare_requests_per_s: u32,
+    /// Clients that the answers speak of.
+    pub clients_max: u32,
+}
+
+impl GateSettings {
+    /// For a server at these addresses, with the default limits.
+    #[must_use]
+    pub fn new(protocol: u64, addresses: Vec<SocketAddr>) -> Self {
+        Self {
+            protocol,
+            addresses,
+            half_open_max: 1_024,
+            half_open_us_max: 5_000_000,
+            tokens_max: 65_536,
+            seen: SeenTokens::default(),
+            requests_per_s: 32,
+            spare_requests_per_s: 50_000,
+            clients_max: 10_000,
+        }
+    }
+}
+
+/// Why the gate does not answer. Strangers are told nothing.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GateRefused {
+    /// Neither a request nor anything that one who was challenged says.
+    #[error("{found} bytes are no request, and nobody there was challenged")]
+    Stranger {
+        /// Its length.
+        found: usize,
+    },
+    /// A request of another version or game.
+    #[error("the request is of another version or game")]
+    Version,
+    /// The token expired, or the challenge was answered too late.
+    #[error(
+        "the token expired at {expires_s} s (unix time), or its challenge was answered too late"
+    )]
+    Expired {
+        /// When it did.
+        expires_s: u64,
+    },
+    /// The address asks more often than it may.
+    #[error("the address asks too often")]
+    Often,
+    /// A request whose token is none.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// The token is for other servers.
+    #[error("the token is for other servers")]
+    Elsewhere,
+    /// The token let a client in already, or another address came with it just now.
+    #[error("the token was used before")]
+    Used,
+    /// More were challenged and did not answer than may, or more tokens are remembered.
+    #[error("{waiting} did not answer their challenge yet, or their tokens did not expire")]
+    Crowded {
+        /// How many.
+        waiting: usize,
+    },
+    /// What one who was challenged says is not sealed with its key.
+    #[error(transparent)]
+    Sealed(#[from] SealRefused),
+    /// What one who was challenged says is not what it was told to say.
+    #[error("not an answer to a challenge")]
+    Challenge,
+}
+
+/// A client that proved its token and its address.
+#[derive(Debug)]
+pub struct Admitted {
+    /// Who it is, by its token.
+    pub client: u64,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// After so long without a packet the connection is over, in seconds; below 0 never.
+    pub timeout_s: i32,
+    /// What whoever issued the token said.
+    pub user_data: [u8; USER_DATA_BYTES],
+    /// What seals its packets from now on.
+    pub line: SealedLine,
+}
+
+/// How many requests may still come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestBucket {
+    /// Thousandths of requests.
+    left: u64,
+    filled_us: u64,
+}
+
+impl RequestBucket {
+    /// One that so many requests a second fill, which are in it at once after a pause.
+    pub fn full(per_s: u32) -> Self {
+        Self {
+            left: u64::from(per_s) * 1_000,
+            filled_us: 0,
+        }
+    }
+
+    /// Takes a request out of it, if there is one.
+    pub fn take(&mut self, now_us: u64, per_s: u32) -> bool {
+        let per_s = u64::from(per_s);
+        // Thousandths, so a request a second is one a millisecond.
+        let more = now_us.saturating_sub(self.filled_us).saturating_mul(per_s) / 1_000;
+        if more > 0 {
+            self.filled_us = now_us;
+            self.left = self.left.saturating_add(more).min(per_s * 1_000);
+        }
+        let is_left = self.left >= 1_000;
+        self.left -= if is_left { 1_000 } else { 0 };
+        is_left
+    }
+}
+
+/// One that was challenged.
+#[derive(Debug)]
+struct HalfOpen {
+    mac: [u8; TAG_BYTES],
+    expires_s: u64,
+    client: u64,
+    timeout_s: i32,
+    to_server: SecretKey,
+    to_client: SecretKey,
+    receiving: SealingKey,
+    since_us: u64,
+}
+
+/// Who has a token, as it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBearer {
+    /// Who it is.
+    pub client: u64,
+    /// After so long without a sign of life the connection is over, in seconds; below 0 never.
+    pub timeout_s: i32,
+    /// What whoever issued the token said.
+    pub user_data: [u8; USER_DATA_BYTES],
+}
+
+/// A token that is genuine, for here and in time.
+struct CheckedToken {
+    private: PrivateToken,
+    mac: [u8; TAG_BYTES],
+    expires_s: u64,
+    /// Its address asked too often, and the request was checked all the same.
+    is_spare: bool,
+}
+
+/// The server's end, for all addresses that have no connection.
+#[derive(Debug)]
+pub struct Gate {
+    settings: GateSettings,
+    private_key: SecretKey,
+    challenge_key: SealingKey,
+    challenges: u64,
+    /// The number of the next packet before a connection.
+    next: u64,
+    half_open: BTreeMap<SocketAddr, HalfOpen>,
+    seen: SeenTokens,
+    /// By the hash of an address.
+    buckets: Vec<RequestBucket>,
+    /// What addresses whose bucket is empty share.
+    spare: RequestBucket,
+    hasher: RandomState,
+}
+
+impl Gate {
+    /// A gate that takes tokens sealed with this key.
+    ///
+    /// # Errors
+    /// Where the system has no randomness.
+    pub fn new(settings: GateSettings, private_key: SecretKey) -> Result<Self, NoRandomness> {
+        let full = RequestBucket::full(settings.requests_per_s);
+        Ok(Self {
+            private_key,
+            challenge_key: SealingKey::new(&SecretKey::random()?),
+            challenges: 0,
+            next: NUMBERS_BEFORE_CONNECTION,
+            half_open: BTreeMap::new(),
+            seen: settings.seen.clone(),
+            buckets: vec![full; BUCKETS],
+            spare: RequestBucket::full(settings.spare_requests_per_s),
+            hasher: RandomState::new(),
+            settings,
+        })
+    }
+
+    /// How many were challenged and did not answer yet.
+    #[must_use]
+    pub fn half_open(&self) -> usize {
+        self.half_open.len()
+    }
+
+    /// How many tokens are remembered.
+    #[must_use]
+    pub fn remembered(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Takes a packet of an address that has no connection, changing it. What is to be sent back there is written over what
+    /// `answer` holds; nothing where it is empty. `unix_s` is the time since 1970 in seconds, `now_us` any that runs on. With
+    /// `is_full` whoever proves its address is denied.
+    ///
+    /// # Errors
+    /// [`GateRefused`]; nothing is sent then.
+    pub fn receive(
+        &mut self,
+        (now_us, unix_s): (u64, u64),
+        from: SocketAddr,
+        packet: &mut [u8],
+        is_full: bool,
+        answer: &mut Vec<u8>,
+    ) -> Result<Option<Admitted>, GateRefused> {
+        answer.clear();
+        if packet.len() == REQUEST_BYTES && packet[0] == 0 {
+            self.challenge((now_us, unix_s), from, packet, answer)?;
+            return Ok(None);
+        }
+        self.admit((now_us, unix_s), from, packet, is_full, answer)
+    }
+
+    /// Lets a client in by its request alone, changing it: over a line on which what is sent reaches nobody but who is at its other end, as
+    /// TCP is.
+    ///
+    /// # Errors
+    /// [`GateRefused`].
+    pub fn admit_at_once(
+        &mut self,
+        (now_us, unix_s): (u64, u64),
+        from: SocketAddr,
+        request: &mut [u8],
+    ) -> Result<TokenBearer, GateRefused> {
+        let found = request.len();
+        if found != REQUEST_BYTES || request[0] != 0 {
+            return Err(GateRefused::Stranger { found });
+        }
+        let token = self.check((now_us, unix_s), from, request)?;
+        self.remember(unix_s, &token, from)?;
+        self.seen.spend(&token.mac);
+        let PrivateToken {
+            client,
+            timeout_s,
+            user_data,
+            ..
+        } = token.private;
+        Ok(TokenBearer {
+            client,
+            timeout_s,
+            user_data,
+        })
+    }
+
+    /// A token that this gate takes, within half a minute.
+    ///
+    /// # Errors
+    /// [`TokenError`] where the system has no randomness.
+    pub fn issue(&self, client: u64, unix_s: u64) -> Result<ConnectToken, TokenError> {
+        let mut servers = self.settings.addresses.clone();
+        servers.truncate(TOKEN_ADDRESSES_MAX);
+        let claims = TokenClaims {
+            protocol: self.settings.protocol,
+            ..TokenClaims::new(client, servers, unix_s)
+        };
+        ConnectToken::issue(&claims, &self.private_key)
+    }
+
+    /// Whether a request has a token that is genuine, for here, and in time, of one who does not ask too often.
+    fn check(
+        &mut self,
+        (now_us, unix_s): (u64, u64),
+        from: SocketAddr,
+        packet: &mut [u8],
+    ) -> Result<CheckedToken, GateRefused> {
+        let (head, private) = packet.split_at_mut(REQUEST_BYTES - PRIVATE_BYTES);
+        let number = |at: usize| {
+            let bytes = head[at..].first_chunk();
+            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        if head[1..14] != VERSION[..] || number(14) != self.settings.protocol {
+            return Err(GateRefused::Version);
+        }
+        let expires_s = number(22);
+        if unix_s >= expires_s {
+            return Err(GateRefused::Expired { expires_s });
+        }
+        let is_spare = !self.take_request(now_us, from);
+        let spare_per_s = self.settings.spare_requests_per_s;
+        if is_spare && !self.spare.take(now_us, spare_per_s) {
+            return Err(GateRefused::Often);
+        }
+        let (mut nonce, mut mac) = ([0; 24], [0; TAG_BYTES]);
+        nonce.copy_from_slice(&head[30..54]);
+        mac.copy_from_slice(&private[PRIVATE_BYTES - TAG_BYTES..]);
+        let bound_to = (self.settings.protocol, expires_s);
+        let private = PrivateToken::open(private, bound_to, &nonce, &self.private_key)?;
+        let is_here = |server| self.settings.addresses.contains(server);
+        if !private.servers.iter().any(is_here) {
+            return Err(GateRefused::Elsewhere);
+        }
+        Ok(CheckedToken {
+            private,
+            mac,
+            expires_s,
+            is_spare,
+        })
+    }
+
+    /// Takes note of a token. Where it came from another address before, that one is not half open any more: a token has one place
+    /// among those, wherever it is said to come from.
+    fn remember(
+        &mut self,
+        unix_s: u64,
+        token: &CheckedToken,
+        from: SocketAddr,
+    ) -> Result<(), GateRefused> {
+        let most = self.settings.tokens_max;
+        let times = (unix_s, token.expires_s);
+        let remembered = self.seen.remember(token.mac, from, times, most);
+        let before = remembered.map_err(|refused| match refused {
+            SeenRefused::Used => GateRefused::Used,
+            SeenRefused::Crowded { waiting } => GateRefused::Crowded { waiting },
+        })?;
+        if let Some(before) = before
+            && self
+                .half_open
+                .get(&before)
+                .is_some_and(|it| it.mac == token.mac)
+        {
+            self.half_open.remove(&before);
+        }
+        Ok(())
+    }
+
+    fn challenge(
+        &mut self,
+        (now_us, unix_s): (u64, u64),
+        from: SocketAddr,
+        packet: &mut [u8],
+        answer: &mut Vec<u8>,
+    ) -> Result<(), GateRefused> {
+        let token = self.check((now_us, unix_s), from, packet)?;
+        // An address that asks too often is answered seldom: it may be somebody else's.
+        let before = self.half_open.get(&from).filter(|_| token.is_spare);
+        if before.is_some_and(|it| now_us.saturating_sub(it.since_us) < SPARE_ANSWER_US) {
+            return Err(GateRefused::Often);
+        }
+        self.make_room(now_us, from)?;
+        self.remember(unix_s, &token, from)?;
+        let CheckedToken {
+            private,
+            mac,
+            expires_s,
+            ..
+        } = token;
+        self.write_challenge(&private, answer);
+        debug_assert!(
+            answer.len() <= REQUEST_BYTES,
+            "no more goes out than came in"
+        );
+        let half_open = HalfOpen {
+            mac,
+            expires_s,
+            client: private.client,
+            timeout_s: private.timeout_s,
+            receiving: SealingKey::new(&private.to_server),
+            to_server: private.to_server,
+            to_client: private.to_client,
+            since_us: now_us,
+        };
+        self.half_open.insert(from, half_open);
+        Ok(())
+    }
+
+    /// Takes a request out of the bucket of an address, if there is one.
+    pub(crate) fn take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
+        let at = self.hasher.hash_one(network_of(from.ip())) as usize % BUCKETS;
+        self.buckets[at].take(now_us, self.settings.requests_per_s)
+    }
+
+    /// Makes sure that one more may be half open.
+    fn make_room(&mut self, now_us: u64, from: SocketAddr) -> Result<(), GateRefused> {
+        if self.half_open.len() < self.settings.half_open_max || self.half_open.contains_key(&from)
+        {
+            return Ok(());
+        }
+        let most_us = self.settings.half_open_us_max;
+        self.half_open
+            .retain(|_, half_open| now_us.saturating_sub(half_open.since_us) < most_us);
+        let waiting = self.half_open.len();
+        if waiting < self.settings.half_open_max {
+            Ok(())
+        } else {
+            Err(GateRefused::Crowded { waiting })
+        }
+    }
+
+    fn write_challenge(&mut self, token: &PrivateToken, answer: &mut Vec<u8>) {
+        self.challenges += 1;
+        let mut sealed = Vec::with_capacity(CHALLENGE_BYTES);
+        sealed.extend_from_slice(&token.client.to_le_bytes());
+        sealed.extend_from_slice(&token.user_data);
+        sealed.resize(CHALLENGE_BYTES - TAG_BYTES, 0);
+        self.challenge_key
+            .seal(self.challenges, &[], &mut sealed, 0);
+        let mut body = self.challenges.to_le_bytes().to_vec();
+        body.append(&mut sealed);
+        let key = SealingKey::new(&token.to_client);
+        self.seal_before(&key, SealedKind::Challenge, &body, answer);
+    }
+
+    /// Seals a packet to who has no connection.
+    fn seal_before(
+        &mut self,
+        key: &SealingKey,
+        kind: SealedKind,
+        body: &[u8],
+        answer: &mut Vec<u8>,
+    ) {
+        let numbered = (kind, self.next);
+        self.next += 1;
+        seal_packet(key, self.settings.protocol, numbered, body, answer);
+    }
+
+    fn admit(
+        &mut self,
+        (now_us, unix_s): (u64, u64),
+        from: SocketAddr,
+        packet: &mut [u8],
+        is_full: bool,
+        answer: &mut Vec<u8>,
+    ) -> Result<Option<Admitted>, GateRefused> {
+        let found = packet.len();
+        let stranger = GateRefused::Stranger { found };
+        let half_open = self.half_open.get(&from).ok_or(stranger)?;
+        let expires_s = half_open.expires_s;
+        let waited_us = now_us.saturating_sub(half_open.since_us);
+        if unix_s >= expires_s || waited_us >= self.settings.half_open_us_max {
+            self.half_open.remove(&from);
+            return Err(GateRefused::Expired { expires_s });
+        }
+        let protocol = self.settings.protocol;
+        let (kind, _, body) = open_packet(&half_open.receiving, protocol, packet, |_, _| true)?;
+        if kind == SealedKind::Disconnect {
+            self.half_open.remove(&from);
+            return Ok(None);
+        }
+        if kind != SealedKind::Response || body.len() != 8 + CHALLENGE_BYTES {
+            return Err(GateRefused::Challenge);
+        }
+        let (number, sealed) = body.split_at_mut(8);
+        let number = number.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
+        let opened = self.challenge_key.open(number, &[], sealed);
+        let challenge = opened.map_err(|_| GateRefused::Challenge)?;
+        let client = challenge.first_chunk().map(|n| u64::from_le_bytes(*n));
+        if client != Some(half_open.client) {
+            return Err(GateRefused::Challenge);
+        }
+        let mut user_data = [0; USER_DATA_BYTES];
+        user_data.copy_from_slice(&challenge[8..8 + USER_DATA_BYTES]);
+        let Some(half_open) = self.half_open.remove(&from) else {
+            return Err(stranger);
+        };
+        if is_full {
+            let key = SealingKey::new(&half_open.to_client);
+            self.seal_before(&key, SealedKind::Denied, &[], answer);
+            return Ok(None);
+        }
+        if !self.seen.spend(&half_open.mac) {
+            return Err(GateRefused::Used);
+        }
+        let mut line = SealedLine::new(protocol, &half_open.to_client, &half_open.to_server);
+        let mut welcome = [0; 8];
+        welcome[4..].copy_from_slice(&self.settings.clients_max.to_le_bytes());
+        line.seal(SealedKind::KeepAlive, &welcome, answer);
+        Ok(Some(Admitted {
+            client: half_open.client,
+            address: from,
+            timeout_s: half_open.timeout_s,
+            user_data,
+            line,
+        }))
+    }
+}

@@ -1,0 +1,96 @@
+//! Tokens that were seen, until they expire: none lets in twice, whichever of a server's gates it comes to.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::seal::TAG_BYTES;
+
+/// The tokens. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct SeenTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], SeenToken>>>);
+
+/// How long a token stays with an address before another one may have it, in whole seconds of the clock: who repeats a request in the name
+/// of many addresses has few of them answered.
+const MOVE_S: u64 = 2;
+
+/// Why a token lets nobody in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SeenRefused {
+    /// It did already, or another address has it for less than [`MOVE_S`].
+    Used,
+    /// More are remembered than may be.
+    Crowded { waiting: usize },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct SeenToken {
+    address: SocketAddr,
+    /// Since when it comes from there.
+    since_s: u64,
+    expires_s: u64,
+    is_spent: bool,
+}
+
+impl SeenTokens {
+    /// How many are remembered.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Takes note of a token, unless it let somebody in already. A client whose address changes during its handshake may go on with the
+    /// same token: then this gives the address before. With `most` of them those are forgotten that have expired.
+    pub(super) fn remember(
+        &self,
+        mac: [u8; TAG_BYTES],
+        address: SocketAddr,
+        (unix_s, expires_s): (u64, u64),
+        most: usize,
+    ) -> Result<Option<SocketAddr>, SeenRefused> {
+        let mut seen = self.lock();
+        let before = seen.get(&mac).copied();
+        let elsewhere = before.filter(|before| before.address != address);
+        let is_early = |it: SeenToken| unix_s < it.since_s.saturating_add(MOVE_S);
+        if before.is_some_and(|before| before.is_spent) || elsewhere.is_some_and(is_early) {
+            return Err(SeenRefused::Used);
+        }
+        if seen.len() >= most && before.is_none() {
+            seen.retain(|_, seen| seen.expires_s > unix_s);
+            let waiting = seen.len();
+            if waiting >= most {
+                return Err(SeenRefused::Crowded { waiting });
+            }
+        }
+        let token = SeenToken {
+            address,
+            since_s: before.map_or(unix_s, |before| match elsewhere {
+                Some(_) => unix_s,
+                None => before.since_s,
+            }),
+            expires_s,
+            is_spent: false,
+        };
+        seen.insert(mac, token);
+        Ok(elsewhere.map(|before| before.address))
+    }
+
+    /// A token lets its bearer in now; whether it may: not where it did before.
+    pub(super) fn spend(&self, mac: &[u8; TAG_BYTES]) -> bool {
+        match self.lock().get_mut(mac) {
+            Some(token) => !std::mem::replace(&mut token.is_spent, true),
+            // Forgotten since it has expired, and nobody can ask with it any more.
+            None => true,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; TAG_BYTES], SeenToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,415 @@
+//! The gate beside clients of ours and of another implementation of the standard.
+
+use renetcode::{
+    ClientAuthentication, NetcodeClient, NetcodeServer, ServerAuthentication, ServerConfig,
+    ServerResult,
+};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::*;
+use crate::seal::{SealRefused, SealedKind, SecretKey};
+use crate::token::{ConnectToken, TokenClaims, TokenError};
+
+const PROTOCOL: u64 = 77;
+const KEY: SecretKey = SecretKey([5; 32]);
+
+fn server() -> SocketAddr {
+    "127.0.0.1:7000".parse().unwrap()
+}
+
+fn address(nth: u16) -> SocketAddr {
+    SocketAddr::new([10, 0, (nth >> 8) as u8, nth as u8].into(), 4_000)
+}
+
+fn gate() -> Gate {
+    Gate::new(GateSettings::new(PROTOCOL, vec![server()]), KEY).unwrap()
+}
+
+fn claims(client: u64) -> TokenClaims {
+    TokenClaims {
+        protocol: PROTOCOL,
+        client,
+        created_s: 100,
+        expires_s: 130,
+        timeout_s: 5,
+        servers: vec![server()],
+        user_data: std::array::from_fn(|nth| nth as u8),
+    }
+}
+
+fn token(client: u64) -> ConnectToken {
+    ConnectToken::issue(&claims(client), &KEY).unwrap()
+}
+
+fn request(token: &ConnectToken) -> Vec<u8> {
+    let mut packet = Vec::new();
+    ClientHandshake::new(token.clone()).update(0, &mut packet);
+    packet
+}
+
+/// What the gate says to a packet that comes at 100 s.
+fn said(gate: &mut Gate, from: SocketAddr, packet: &[u8]) -> Result<Vec<u8>, GateRefused> {
+    let mut answer = Vec::new();
+    let admitted = gate.receive((0, 100), from, &mut packet.to_vec(), false, &mut answer);
+    admitted.map(|_| answer)
+}
+
+/// A client of ours at a gate of ours, until it is in.
+fn admitted(gate: &mut Gate, client: &mut ClientHandshake) -> Admitted {
+    let (mut packet, mut answer) = (Vec::new(), Vec::new());
+    for now_us in (0..1_000_000).step_by(50_000) {
+        client.update(now_us, &mut packet);
+        if packet.is_empty() {
+            continue;
+        }
+        let came = gate.receive((now_us, 100), address(1), &mut packet, false, &mut answer);
+        let admitted = came.unwrap();
+        client.receive(now_us, &mut answer).unwrap();
+        if let Some(admitted) = admitted {
+            return admitted;
+        }
+    }
+    panic!("it was not let in");
+}
+
+#[test]
+fn who_has_a_token_gets_in_and_both_ends_understand_each_other() {
+    let (mut gate, mut client) = (gate(), ClientHandshake::new(token(9)));
+    let mut admitted = admitted(&mut gate, &mut client);
+    assert_eq!((admitted.client, admitted.timeout_s), (9, 5));
+    assert_eq!(admitted.user_data, claims(9).user_data);
+    assert_eq!((gate.half_open(), client.is_connected()), (0, Ok(true)));
+    let mut line = client.into_line().unwrap();
+    let mut packet = Vec::new();
+    for nth in 0..300_u16 {
+        line.seal(SealedKind::Payload, &nth.to_le_bytes(), &mut packet);
+        let (kind, body) = admitted.line.open(&mut packet).unwrap();
+        assert_eq!(
+            (kind, &*body),
+            (SealedKind::Payload, &nth.to_le_bytes()[..])
+        );
+        admitted
+            .line
+            .seal(SealedKind::Payload, b"back", &mut packet);
+        assert_eq!(line.open(&mut packet).unwrap().1, b"back");
+    }
+}
+
+#[test]
+fn a_client_of_renetcode_gets_in_here() {
+    let key = KEY.0;
+    let now = Duration::from_secs(100);
+    let token = renetcode::ConnectToken::generate(
+        now,
+        PROTOCOL,
+        30,
+        9,
+        5,
+        vec![server()],
+        Some(&claims(9).user_data),
+        &key,
+    );
+    let connect_token = token.unwrap();
+    let authentication = ClientAuthentication::Secure { connect_token };
+    let mut theirs = NetcodeClient::new(now, authentication).unwrap();
+    let (mut gate, mut answer, mut inside) = (gate(), Vec::new(), None);
+    for _ in 0..10 {
+        let Some((packet, _)) = theirs.update(Duration::from_millis(300)) else {
+            continue;
+        };
+        inside = gate
+            .receive((0, 100), address(1), packet, false, &mut answer)
+            .unwrap();
+        theirs.process_packet(&mut answer);
+        if inside.is_some() {
+            break;
+        }
+    }
+    let mut inside = inside.unwrap();
+    assert!(theirs.is_connected());
+    assert_eq!((inside.client, inside.user_data), (9, claims(9).user_data));
+    let (_, packet) = theirs.generate_payload_packet(b"hello").unwrap();
+    assert_eq!(inside.line.open(packet).unwrap().1, b"hello");
+    inside
+        .line
+        .seal(SealedKind::Payload, b"welcome", &mut answer);
+    assert_eq!(theirs.process_packet(&mut answer), Some(&b"welcome"[..]));
+}
+
+#[test]
+fn a_client_of_ours_gets_into_a_server_of_renetcode() {
+    let mut theirs = NetcodeServer::new(ServerConfig {
+        current_time: Duration::from_secs(100),
+        max_clients: 4,
+        protocol_id: PROTOCOL,
+        public_addresses: vec![server()],
+        authentication: ServerAuthentication::Secure { private_key: KEY.0 },
+    });
+    let mut ours = ClientHandshake::new(token(9));
+    let mut packet = Vec::new();
+    let mut is_inside = false;
+    for now_us in (0..1_000_000).step_by(50_000) {
+        ours.update(now_us, &mut packet);
+        match theirs.process_packet(address(1), &mut packet) {
+            ServerResult::PacketToSend { payload, .. } => {
+                ours.receive(now_us, payload).unwrap();
+            }
+            ServerResult::ClientConnected {
+                client_id,
+                user_data,
+                payload,
+                ..
+            } => {
+                assert_eq!((client_id, *user_data), (9, claims(9).user_data));
+                ours.receive(now_us, payload).unwrap();
+                is_inside = true;
+                break;
+            }
+            _ => {}
+        }
+    }
+    assert!(is_inside);
+    let mut line = ours.into_line().unwrap();
+    let (_, sealed) = theirs.generate_payload_packet(9, b"welcome").unwrap();
+    assert_eq!(line.open(sealed).unwrap().1, b"welcome");
+    line.seal(SealedKind::Payload, b"hello", &mut packet);
+    let payload = &b"hello"[..];
+    let expected = ServerResult::Payload {
+        client_id: 9,
+        payload: &mut payload.to_vec(),
+    };
+    assert_eq!(theirs.process_packet(address(1), &mut packet), expected);
+}
+
+#[test]
+fn forged_requests_do_not_lock_out_the_address_that_they_name() {
+    let mut gate = gate();
+    let mut forged = request(&token(1));
+    *forged.last_mut().unwrap() ^= 1;
+    for _ in 0..1_000 {
+        assert!(said(&mut gate, address(1), &forged).is_err());
+    }
+    let answer = said(&mut gate, address(1), &request(&token(1)));
+    assert!(answer.is_ok_and(|answer| !answer.is_empty()));
+}
+
+#[test]
+fn more_requests_than_a_gate_checks_are_refused() {
+    let settings = GateSettings {
+        spare_requests_per_s: 100,
+        ..GateSettings::new(PROTOCOL, vec![server()])
+    };
+    let mut gate = Gate::new(settings, KEY).unwrap();
+    let mut forged = request(&token(1));
+    *forged.last_mut().unwrap() ^= 1;
+    let checked = (0..1_000).filter(|_| {
+        let refused = said(&mut gate, address(1), &forged).unwrap_err();
+        refused != GateRefused::Often
+    });
+    assert_eq!(checked.count(), 32 + 100);
+}
+
+#[test]
+fn a_challenge_is_answered_in_time_or_not_at_all() {
+    // The token is good until 130 s.
+    for (late_us, unix_s, is_admitted) in [
+        (4_900_000, 104, true),
+        (5_000_000, 105, false),
+        (1_000_000, 130, false),
+    ] {
+        let (mut gate, mut client) = (gate(), ClientHandshake::new(token(9)));
+        let (mut packet, mut answer) = (Vec::new(), Vec::new());
+        client.update(0, &mut packet);
+        let asked = gate.receive((0, 100), address(1), &mut packet, false, &mut answer);
+        assert!(asked.unwrap().is_none());
+        client.receive(0, &mut answer).unwrap();
+        client.update(50_000, &mut packet);
+        let times = (late_us, unix_s);
+        let admitted = gate.receive(times, address(1), &mut packet, false, &mut answer);
+        assert_eq!(
+            admitted.is_ok_and(|it| it.is_some()),
+            is_admitted,
+            "{times:?}"
+        );
+        assert_eq!(gate.half_open(), 0);
+    }
+}
+
+#[test]
+fn what_is_no_genuine_request_is_not_answered() {
+    let good = request(&token(1));
+    let changed = |at: usize| {
+        let mut packet = good.clone();
+        packet[at] ^= 1;
+        packet
+    };
+    let elsewhere = TokenClaims {
+        servers: vec!["127.0.0.1:1".parse().unwrap()],
+        ..claims(1)
+    };
+    let elsewhere = request(&ConnectToken::issue(&elsewhere, &KEY).unwrap());
+    let over = TokenClaims {
+        created_s: 1,
+        expires_s: 100,
+        ..claims(1)
+    };
+    let over = request(&ConnectToken::issue(&over, &KEY).unwrap());
+    let stranger = ConnectToken::issue(&claims(1), &SecretKey([6; 32])).unwrap();
+    let forged = GateRefused::Token(TokenError::Forged);
+    for (packet, expected) in [
+        (Vec::new(), GateRefused::Stranger { found: 0 }),
+        (good[..500].to_vec(), GateRefused::Stranger { found: 500 }),
+        (changed(5), GateRefused::Version),
+        (changed(15), GateRefused::Version),
+        (changed(22), forged),
+        (changed(40), forged),
+        (changed(100), forged),
+        (changed(REQUEST_BYTES - 1), forged),
+        (request(&stranger), forged),
+        (elsewhere, GateRefused::Elsewhere),
+        (over, GateRefused::Expired { expires_s: 100 }),
+    ] {
+        let mut gate = gate();
+        assert_eq!(said(&mut gate, address(1), &packet), Err(expected));
+        assert_eq!(gate.half_open(), 0);
+    }
+}
+
+#[test]
+fn a_token_admits_once_and_has_one_place_among_the_half_open() {
+    let (mut gate, first) = (gate(), token(1));
+    let mut client = ClientHandshake::new(first.clone());
+    admitted(&mut gate, &mut client);
+    let again = request(&first);
+    for nth in [1, 2] {
+        assert_eq!(
+            said(&mut gate, address(nth), &again),
+            Err(GateRefused::Used)
+        );
+    }
+    let other = request(&token(2));
+    assert!(said(&mut gate, address(3), &other).is_ok());
+    assert_eq!(said(&mut gate, address(4), &other), Err(GateRefused::Used));
+    // A client may change its network meanwhile; whoever repeats its request from many addresses takes no more room.
+    let mut answered = 0;
+    for nth in 0..80 {
+        let (when, mut packet) = ((0, 100 + u64::from(nth) / 4), other.clone());
+        let said = gate.receive(when, address(10 + nth), &mut packet, false, &mut Vec::new());
+        answered += u64::from(said.is_ok());
+        assert_eq!(gate.half_open(), 1);
+    }
+    assert_eq!(answered, 9, "every two of 20 seconds, but for the first");
+}
+
+#[test]
+fn before_an_address_is_proven_less_goes_out_than_came_in_and_what_is_kept_is_bounded() {
+    let settings = GateSettings {
+        half_open_max: 20,
+        tokens_max: 30,
+        ..GateSettings::new(PROTOCOL, vec![server()])
+    };
+    let mut gate = Gate::new(settings, KEY).unwrap();
+    let (mut came, mut went, mut answered) = (0, 0, 0);
+    for nth in 0..100 {
+        let packet = request(&token(u64::from(nth)));
+        came += packet.len();
+        let answer = said(&mut gate, address(nth), &packet);
+        went += answer.as_ref().map_or(0, Vec::len);
+        answered += usize::from(answer.is_ok());
+    }
+    assert!(
+        3 * went < came && answered == 20,
+        "{went} of {came} bytes, {answered}"
+    );
+    assert_eq!((gate.half_open(), gate.remembered()), (20, 20));
+    // Those that never answered make room after a while, and tokens when they expire.
+    let mut late = request(&token(200));
+    let mut answer = Vec::new();
+    let when = (6_000_000, 100);
+    let came = gate.receive(when, address(200), &mut late, false, &mut answer);
+    assert!(came.is_ok() && gate.half_open() == 1);
+}
+
+#[test]
+fn an_address_that_asks_all_the_time_is_not_answered_all_the_time() {
+    let mut gate = gate();
+    let packet = request(&token(1));
+    let mut answered = 0;
+    for now_us in (0..2_000_000).step_by(1_000) {
+        let mut answer = Vec::new();
+        let mut packet = packet.clone();
+        let came = gate.receive((now_us, 100), address(1), &mut packet, false, &mut answer);
+        answered += usize::from(came.is_ok());
+    }
+    assert!((60..=120).contains(&answered), "{answered} of 2,000");
+}
+
+#[test]
+fn an_answer_to_another_challenge_is_none() {
+    let mut gate = gate();
+    let (first, second) = (token(1), token(2));
+    let mut clients = [first, second].map(ClientHandshake::new);
+    let mut packet = Vec::new();
+    for (nth, client) in clients.iter_mut().enumerate() {
+        client.update(0, &mut packet);
+        let mut answer = said(&mut gate, address(nth as u16), &packet).unwrap();
+        client.receive(0, &mut answer).unwrap();
+    }
+    let [first, second] = &mut clients;
+    first.swap_challenges(second);
+    first.update(200_000, &mut packet);
+    let refused = said(&mut gate, address(0), &packet);
+    assert_eq!(refused, Err(GateRefused::Challenge));
+    // At the address of the other it does not even open.
+    let refused = said(&mut gate, address(1), &packet);
+    assert_eq!(refused, Err(GateRefused::Sealed(SealRefused::Forged)));
+    assert_eq!(gate.half_open(), 2);
+}
+
+#[test]
+fn a_client_gives_up_and_says_why() {
+    let mut client = ClientHandshake::new(token(1));
+    let (mut packet, mut requests) = (Vec::new(), 0);
+    for now_us in (0..7_000_000).step_by(33_000) {
+        client.update(now_us, &mut packet);
+        requests += usize::from(!packet.is_empty());
+    }
+    let failed = ConnectFailed::TimedOut { servers: 1 };
+    assert_eq!(client.is_connected(), Err(failed));
+    assert!((35..=50).contains(&requests), "{requests} in five seconds");
+    assert!(client.into_line().is_none());
+
+    let patient = TokenClaims {
+        timeout_s: -1,
+        ..claims(1)
+    };
+    let mut client = ClientHandshake::new(ConnectToken::issue(&patient, &KEY).unwrap());
+    for second in 0..31 {
+        client.update(second * 1_000_000, &mut packet);
+    }
+    assert_eq!(client.is_connected(), Err(ConnectFailed::Expired));
+
+    let (mut gate, mut client) = (gate(), ClientHandshake::new(token(3)));
+    let mut answer = Vec::new();
+    for now_us in [0, 200_000] {
+        client.update(now_us, &mut packet);
+        let came = gate.receive((0, 100), address(1), &mut packet, true, &mut answer);
+        assert!(came.unwrap().is_none());
+        client.receive(now_us, &mut answer).unwrap();
+    }
+    assert_eq!(client.is_connected(), Err(ConnectFailed::Denied));
+}
+
+#[test]
+fn ipv4_mapped_addresses_are_counted_one_by_one() {
+    let mapped = |last: u8| std::net::Ipv4Addr::new(10, 0, 0, last).to_ipv6_mapped();
+    let [one, other] = [1, 2].map(|last| network_of(mapped(last).into()));
+    assert_ne!(one, other, "a socket on [::] sees all IPv4 peers this way");
+    assert_eq!(one, network_of([10, 0, 0, 1].into()));
+    // The network of an IPv6 address, and not the host.
+    let [one, same, other] = ["2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"]
+        .map(|address| network_of(address.parse().unwrap()));
+    assert_eq!(one, same);
+    assert_ne!(one, other);
+}

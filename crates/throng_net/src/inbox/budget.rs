@@ -1,0 +1,241 @@
+//! How much of a tick goes to messages.
+//!
+//! ```text
+//! waiting, connected clients ─▶ WorkBudget::begin ─▶ nanoseconds of work for this tick
+//!                               threshold: + step while more than `busy` wait, − step otherwise, least…most
+//!                               more than `all` wait: everything, but never more than `hard`
+//! ```
+//! The rule is the reference's, with its numbers as parameters: there the times are milliseconds and the lengths messages; here
+//! times may be shares of a tick and lengths messages a connected client, so that one rule serves a server of ten and of ten
+//! thousand. Work is counted in nanoseconds: those of a clock, or those of [`MessageCosts`], which makes a run repeat itself.
+
+use serde::{Deserialize, Serialize};
+
+/// A time, in absolute numbers or by the length of a tick.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub enum WorkSpan {
+    /// Milliseconds.
+    Ms(f32),
+    /// A share of the tick: 0.15 is 15 %.
+    Share(f32),
+}
+
+impl WorkSpan {
+    /// In nanoseconds, for ticks of so many; what is negative or no number is 0.
+    #[must_use]
+    pub fn ns(self, tick_ns: u64) -> u64 {
+        let ns = match self {
+            Self::Ms(ms) => f64::from(ms) * 1e6,
+            Self::Share(share) => f64::from(share) * tick_ns as f64,
+        };
+        ns as u64
+    }
+}
+
+/// A number of waiting messages, absolute or by the number of connected clients.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub enum BacklogLength {
+    /// Messages.
+    Messages(u32),
+    /// Messages a connected client.
+    PerClient(f32),
+}
+
+impl BacklogLength {
+    /// In messages, for so many clients, at least one of which is taken to be there.
+    #[must_use]
+    pub fn messages(self, clients: usize) -> usize {
+        match self {
+            Self::Messages(messages) => messages as usize,
+            Self::PerClient(each) => (f64::from(each) * clients.max(1) as f64) as usize,
+        }
+    }
+}
+
+/// The rule by which the threshold follows the backlog.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub struct BudgetRule {
+    /// The threshold at first, and when little waits.
+    pub least: WorkSpan,
+    /// The most that it grows to.
+    pub most: WorkSpan,
+    /// By how much it changes a tick.
+    pub step: WorkSpan,
+    /// While more than this waits, the threshold grows; otherwise it falls.
+    pub busy: BacklogLength,
+    /// While more than this waits, everything is handled, whatever the threshold is.
+    pub all: BacklogLength,
+    /// Work that no tick goes beyond, "everything" included.
+    pub hard: WorkSpan,
+}
+
+impl Default for BudgetRule {
+    fn default() -> Self {
+        Self {
+            least: WorkSpan::Share(0.15),
+            most: WorkSpan::Share(0.4),
+            step: WorkSpan::Share(0.02),
+            busy: BacklogLength::PerClient(1.0),
+            all: BacklogLength::PerClient(3.0),
+            hard: WorkSpan::Share(0.6),
+        }
+    }
+}
+
+impl BudgetRule {
+    /// The reference's: start at 20 ms, one more a tick while more than 100 wait, one less otherwise, within 20 to 40 ms; above
+    /// 300 waiting handle everything. Nothing limits that "everything": a flooder can pull it.
+    #[must_use]
+    pub const fn reference() -> Self {
+        Self {
+            least: WorkSpan::Ms(20.0),
+            most: WorkSpan::Ms(40.0),
+            step: WorkSpan::Ms(1.0),
+            busy: BacklogLength::Messages(100),
+            all: BacklogLength::Messages(300),
+            hard: WorkSpan::Ms(f32::MAX),
+        }
+    }
+}
+
+/// The threshold as it is now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WorkBudget {
+    threshold_ns: u64,
+    is_started: bool,
+}
+
+impl WorkBudget {
+    /// What this tick may spend, when so many messages of so many connected clients wait at its start. Call it once a tick.
+    pub fn begin(
+        &mut self,
+        rule: &BudgetRule,
+        waiting: usize,
+        clients: usize,
+        tick_ns: u64,
+    ) -> u64 {
+        let least = rule.least.ns(tick_ns);
+        let most = rule.most.ns(tick_ns).max(least);
+        let hard = rule.hard.ns(tick_ns);
+        if self.is_started {
+            let step = rule.step.ns(tick_ns);
+            let next = if waiting > rule.busy.messages(clients) {
+                self.threshold_ns.saturating_add(step)
+            } else {
+                self.threshold_ns.saturating_sub(step)
+            };
+            self.threshold_ns = next.clamp(least, most);
+        } else {
+            (self.threshold_ns, self.is_started) = (least, true);
+        }
+        if waiting > rule.all.messages(clients) {
+            hard
+        } else {
+            self.threshold_ns.min(hard)
+        }
+    }
+
+    /// The threshold, in nanoseconds.
+    #[must_use]
+    pub const fn threshold_ns(&self) -> u64 {
+        self.threshold_ns
+    }
+}
+
+/// What messages are reckoned to cost where no clock is read, in nanoseconds. Measured by `throng bench inbox` and rounded up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub struct MessageCosts {
+    /// Any message: taken, decoded, handed on and acted on.
+    pub message_ns: u32,
+    /// Each of its bytes.
+    pub byte_ns: u32,
+    /// A login or resume, in place of `message_ns`.
+    pub login_ns: u32,
+}
+
+impl Default for MessageCosts {
+    fn default() -> Self {
+        Self {
+            message_ns: 250,
+            byte_ns: 1,
+            login_ns: 1_000,
+        }
+    }
+}
+
+impl MessageCosts {
+    /// The cost of a message, of which so many bytes came.
+    #[must_use]
+    pub fn of(&self, is_login: bool, bytes: usize) -> u64 {
+        let base = if is_login {
+            self.login_ns
+        } else {
+            self.message_ns
+        };
+        u64::from(base) + u64::from(self.byte_ns) * bytes as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 50_000_000;
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn the_reference_rule_starts_at_20_ms_and_moves_by_one() {
+        let (rule, mut budget) = (BudgetRule::reference(), WorkBudget::default());
+        let mut begin = |waiting| budget.begin(&rule, waiting, 7, TICK_NS) / MS;
+        assert_eq!(
+            [101, 101, 300, 100, 0].map(&mut begin),
+            [20, 21, 22, 21, 20]
+        );
+        assert_eq!(begin(0), 20, "never below");
+        for _ in 0..50 {
+            begin(200);
+        }
+        assert_eq!(begin(200), 40, "never above");
+        assert!(begin(301) > 1_000_000, "everything");
+    }
+
+    #[test]
+    fn ours_is_a_share_of_the_tick_and_everything_stops_at_the_hard_limit() {
+        let (rule, mut budget) = (BudgetRule::default(), WorkBudget::default());
+        let mut begin = |waiting| budget.begin(&rule, waiting, 100, TICK_NS);
+        let near = |found: u64, ms: f64| (found as f64 - ms * 1e6).abs() < 10_000.0;
+        assert!(near(begin(100), 7.5));
+        assert!(near(begin(101), 8.5));
+        assert!(near(begin(100), 7.5));
+        for _ in 0..50 {
+            begin(200);
+        }
+        assert!(near(begin(200), 20.0));
+        assert!(
+            near(begin(301), 30.0),
+            "60 % of the tick, however much waits"
+        );
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_give_no_work_and_no_panic() {
+        let rule = BudgetRule {
+            least: WorkSpan::Ms(f32::NAN),
+            most: WorkSpan::Share(-1.0),
+            step: WorkSpan::Ms(f32::INFINITY),
+            busy: BacklogLength::PerClient(f32::NAN),
+            all: BacklogLength::PerClient(f32::INFINITY),
+            hard: WorkSpan::Share(f32::NAN),
+        };
+        let mut budget = WorkBudget::default();
+        for waiting in [0, 1, usize::MAX, 5] {
+            assert_eq!(budget.begin(&rule, waiting, 0, TICK_NS), 0);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The one place at which transports and the tick meet: connections and messages, behind a lock that is held for moments.
+
+use std::net::{IpAddr, SocketAddr};
+
+use throng_core::ids::PlayerId;
+use throng_core::memory::MemoryUse;
+use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
+
+use super::queue::{DisconnectReason, InboxLimits, MessageQueue, Refused};
+
+/// What a transport knows of a client at its other end when it connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connected {
+    /// What the transport has proof of.
+    pub claims: TransportClaims,
+    /// Where it comes from, if from anywhere.
+    pub address: Option<SocketAddr>,
+    /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
+    pub receives: bool,
+    /// Whether it has anything to load before it can be told of a scene: then it is told nothing of one before its *Ready*.
+    pub loads: bool,
+}
+
+impl Connected {
+    /// A client of which nothing is known: who it is has to be proved by its *Login*.
+    #[must_use]
+    pub const fn unknown() -> Self {
+        Self {
+            claims: TransportClaims { player: None },
+            address: None,
+            receives: true,
+            loads: true,
+        }
+    }
+
+    /// A client in this process, or behind a token that was checked: the transport answers for its being this player.
+    #[must_use]
+    pub const fn player(player: u64) -> Self {
+        Self {
+            claims: TransportClaims {
+                player: Some(PlayerId(player)),
+            },
+            ..Self::unknown()
+        }
+    }
+
+    /// The same, with nothing to load.
+    #[must_use]
+    pub const fn ready(self) -> Self {
+        Self {
+            loads: false,
+            ..self
+        }
+    }
+
+    /// The same, from an address.
+    #[must_use]
+    pub const fn from(self, address: SocketAddr) -> Self {
+        Self {
+            address: Some(address),
+            ..self
+        }
+    }
+}
+
+/// What a transport has proof of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TransportClaims {
+    /// The player that it is: by a token that the transport checked, or because it is the server's own process.
+    pub player: Option<PlayerId>,
+}
+
+/// Connections that wait to be taken notice of by the next tick, at most.
+const NEW_MAX: usize = 1 << 16;
+
+/// Events that a recording keeps until they are taken, at most.
+const RECORDED_MAX: usize = 1 << 20;
+
+/// What happened at the transports' end, in the order in which it did; for a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransportEvent {
+    /// A client connected, and got this number.
+    Connected(ClientId, Connected),
+    /// A message came.
+    Received(ClientId, Vec<u8>),
+    /// A connection ended.
+    Disconnected(ClientId, DisconnectReason),
+}
+
+/// An address as words, for a hash.
+pub fn address_words(address: Option<SocketAddr>) -> [u64; 3] {
+    let Some(address) = address else {
+        return [0; 3];
+    };
+    let (family, bits) = match address.ip() {
+        IpAddr::V4(ip) => (4, u128::from(ip.to_bits())),
+        IpAddr::V6(ip) => (6, ip.to_bits()),
+    };
+    let port = u64::from(address.port());
+    [family << 16 | port, (bits >> 64) as u64, bits as u64]
+}
+
+/// Connections that are new, and the messages of all.
+#[derive(Debug, Default)]
+pub struct Intake {
+    /// The messages that wait.
+    pub queue: MessageQueue,
+    /// The number given last.
+    connected: u32,
+    /// Who connected since the last tick.
+    new: Vec<(ClientId, Connected)>,
+    /// Connections refused since the last tick.
+    refused: u64,
+    record: Option<Vec<TransportEvent>>,
+    /// What was not kept of the recording.
+    unrecorded: u64,
+}
+
+impl Intake {
+    /// Gives a client its number, unless too many wait for theirs to be taken notice of; gives how many do then.
+    pub fn connect(&mut self, connected: Connected) -> Result<ClientId, usize> {
+        if self.new.len() >= NEW_MAX || self.connected == u32::MAX {
+            self.refused += 1;
+            return Err(self.new.len());
+        }
+        self.connected += 1;
+        let client = ClientId(self.connected);
+        self.note(|| TransportEvent::Connected(client, connected));
+        self.queue.open(client);
+        self.new.push((client, connected));
+        Ok(client)
+    }
+
+    /// Puts a message of a client into its queue.
+    ///
+    /// # Errors
+    /// Why the message is refused; the refusal is counted.
+    pub fn receive(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
+        // Of one that is too long as much as says so.
+        let noted = &bytes[..bytes.len().min(CLIENT_MESSAGE_BYTES_MAX + 1)];
+        self.note(|| TransportEvent::Received(client, noted.to_vec()));
+        self.queue.offer(client, bytes)
+    }
+
+    /// Ends a client's connection; its messages are still handled.
+    pub fn disconnect(&mut self, client: ClientId, reason: DisconnectReason) {
+        self.note(|| TransportEvent::Disconnected(client, reason));
+        self.queue.end(client, reason);
+    }
+
+    fn note(&mut self, event: impl FnOnce() -> TransportEvent) {
+        match &mut self.record {
+            Some(record) if record.len() < RECORDED_MAX => record.push(event()),
+            Some(_) => self.unrecorded += 1,
+            None => {}
+        }
+    }
+
+    /// Shows all that reaches later ticks, as words.
+    pub fn digest(&self, mut word: impl FnMut(u64)) {
+        word(u64::from(self.connected) << 32 | self.new.len() as u64);
+        word(self.refused);
+        for (client, connected) in &self.new {
+            word(
+                u64::from(client.0) << 2
+                    | u64::from(connected.receives) << 1
+                    | u64::from(connected.loads),
+            );
+            word(connected.claims.player.map_or(u64::MAX, |player| player.0));
+            let address = address_words(connected.address);
+            address.into_iter().for_each(&mut word);
+            // No turn is theirs yet, so their messages are not among those of all others.
+            for message in self.queue.lane(*client) {
+                word(u64::from(message.number));
+                message.bytes.iter().for_each(|&byte| word(u64::from(byte)));
+            }
+        }
+        self.queue.digest(word);
+    }
+
+    /// Sets the limits of the next tick.
+    pub fn begin_tick(&mut self, tick: u64, limits: InboxLimits) {
+        self.queue.begin_tick(tick, limits);
+    }
+
+    /// Takes who connected since the last time, in their order and at most so many, and how many were refused. What they sent
+    /// may be taken from now on, and not before.
+    pub fn take_new(&mut self, max: usize, into: &mut Vec<(ClientId, Connected)>) -> u64 {
+        for (client, connected) in self.new.drain(..max.min(self.new.len())) {
+            self.queue.acknowledge(client);
+            into.push((client, connected));
+        }
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Keeps what happens from now on, or does not.
+    pub fn set_recording(&mut self, is_on: bool) {
+        self.unrecorded = 0;
+        self.record = is_on.then(Vec::new);
+    }
+
+    /// How much of what happened since the recording began was not kept.
+    pub const fn unrecorded(&self) -> u64 {
+        self.unrecorded
+    }
+
+    /// Takes what was kept since the last time.
+    pub fn take_record(&mut self) -> Vec<TransportEvent> {
+        self.record.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}
+
+impl MemoryUse for Intake {
+    fn heap_bytes(&self) -> usize {
+        let record = self.record.as_ref();
+        record.map_or(0, MemoryUse::heap_bytes) + self.queue.heap_bytes() + self.new.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_recording_does_not_keep_is_counted() {
+        let mut intake = Intake::default();
+        intake.set_recording(true);
+        for _ in 0..RECORDED_MAX + 3 {
+            intake.disconnect(ClientId(9), DisconnectReason::Lost);
+        }
+        assert_eq!(intake.unrecorded(), 3);
+        assert_eq!(intake.take_record().len(), RECORDED_MAX);
+        intake.set_recording(true);
+        assert_eq!(intake.unrecorded(), 0);
+    }
+
+    #[test]
+    fn what_comes_of_a_client_waits_until_the_tick_knows_it() {
+        let mut intake = Intake::default();
+        let mut new = Vec::new();
+        intake.take_new(9, &mut new);
+        // It connects, speaks and goes while the tick is at work.
+        let client = intake.connect(Connected::unknown()).unwrap();
+        intake.receive(client, &[1, 7]).unwrap();
+        let silent = intake.connect(Connected::unknown()).unwrap();
+        intake.disconnect(client, DisconnectReason::Closed);
+        intake.disconnect(silent, DisconnectReason::Lost);
+        let mut ended = Vec::new();
+        intake.queue.take_ended(&mut ended);
+        assert!(intake.queue.take(1).is_none() && ended.is_empty());
+        // In the next tick it is all there, in its order.
+        intake.take_new(1, &mut new);
+        assert_eq!(new.len(), 1);
+        assert_eq!(
+            intake.queue.take(2).map(|message| message.client),
+            Some(client)
+        );
+        intake.queue.take_ended(&mut ended);
+        assert_eq!(ended, [(client, DisconnectReason::Closed)]);
+        intake.take_new(1, &mut new);
+        intake.queue.take_ended(&mut ended);
+        assert_eq!(ended[1], (silent, DisconnectReason::Lost));
+    }
+}

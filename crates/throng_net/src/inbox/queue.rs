@@ -1,0 +1,508 @@
+//! The queue itself, without the ECS: a lane a client, served in turn.
+//!
+//! ```text
+//! open ─▶ lane of a newcomer ── promote ─▶ lane of a player ── end ─▶ told as ended once it is empty ── close ─▶ gone
+//!         offer: length, quota, backlog (the oldest stale input goes for a new one), or refused
+//!         take: one message of each lane in turn; of newcomers one for each PLAYERS_A_NEWCOMER of players
+//! ```
+//! Nothing waits for a client that has no lane, and no lane is longer than its limit; so whoever sends much delays and displaces
+//! nobody but itself. Of one client messages come out in their order.
+//!
+//! Cost: O(1) a message, but for a stale input that goes: O(the lane). 48 bytes a waiting message, kept for the next.
+
+mod lane;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::FixedState;
+use smallvec::SmallVec;
+use thiserror::Error;
+use throng_core::memory::MemoryUse;
+use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
+
+use self::lane::{Backlog, Lane};
+use super::quota::{ClientQuota, QuotaPerTick, Tokens};
+
+/// Messages of players that are taken before one of a newcomer is, where both wait.
+pub const PLAYERS_A_NEWCOMER: u32 = 8;
+
+/// How much may wait, and how much may come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct InboxLimits {
+    /// Messages in all.
+    pub backlog_max: usize,
+    /// Messages of one client.
+    pub client_backlog_max: u32,
+    /// Messages of one client that has not logged in.
+    pub newcomer_backlog_max: u32,
+    /// Messages of all clients that have not logged in.
+    pub newcomers_backlog_max: usize,
+    /// How much one client may send.
+    pub quota: ClientQuota,
+    /// The length of a tick, in nanoseconds, by which quotas fill.
+    pub tick_ns: u64,
+}
+
+impl Default for InboxLimits {
+    fn default() -> Self {
+        Self {
+            backlog_max: 200_000,
+            client_backlog_max: 64,
+            newcomer_backlog_max: 4,
+            newcomers_backlog_max: 50_000,
+            quota: ClientQuota::default(),
+            tick_ns: 50_000_000,
+        }
+    }
+}
+
+/// Why a message was not accepted.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Longer than [`CLIENT_MESSAGE_BYTES_MAX`].
+    #[error("a message of {0} bytes: at most {CLIENT_MESSAGE_BYTES_MAX} are allowed")]
+    TooLong(usize),
+    /// The queue is full.
+    #[error("the inbox is full: {0} messages wait")]
+    Full(usize),
+    /// This client has too much waiting.
+    #[error("client {} has {waiting} messages waiting already", client.0)]
+    ClientFull {
+        /// The client that sent the message.
+        client: ClientId,
+        /// How many of its messages wait.
+        waiting: u32,
+    },
+    /// This client sends more than its quota.
+    #[error("client {} sends more than its quota", .0.0)]
+    Quota(ClientId),
+    /// There is no such client, or it was closed, or its connection ended.
+    #[error("no client has the number {}", .0.0)]
+    NoClient(ClientId),
+}
+
+/// Why a transport ended a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DisconnectReason {
+    /// The other end said so.
+    Closed,
+    /// Nothing came for too long, or what came made no sense.
+    Lost,
+}
+
+/// A message as it came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InboundMessage {
+    /// The client that sent it.
+    pub client: ClientId,
+    /// The tick during or after which it came.
+    pub tick: u64,
+    /// The message as the client sent it, not decoded.
+    pub bytes: SmallVec<[u8; 16]>,
+    /// Which of its client's messages it is, from 1 on and modulo 65,536: all that came count, refused ones too. When it is
+    /// taken and no other of its client waits, the last that came.
+    pub number: u16,
+}
+
+/// What became of messages since the queue was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InboxCounters {
+    /// Messages offered, refused ones included.
+    pub received: u64,
+    /// Messages handed to the simulation.
+    pub handled: u64,
+    /// Messages not accepted, and those that gave way to newer ones or went with their client.
+    pub refused: u64,
+    /// Of the refused ones, those beyond a client's quota.
+    pub over_quota: u64,
+    /// Of the refused ones, inputs that gave way to newer ones.
+    pub stale: u64,
+    /// Of the refused ones, those from numbers that no client has.
+    pub strangers: u64,
+    /// Of the refused ones, those that waited when their client was closed.
+    pub closed: u64,
+    /// Clients that were found flooding.
+    pub floods: u64,
+    /// The most that ever waited.
+    pub max_backlog: usize,
+    /// The longest that a message waited beyond the tick after it came, in ticks.
+    pub max_lag_ticks: u64,
+}
+
+/// The bytes of a client's lane, without what waits in it.
+pub const LANE_BYTES: usize = size_of::<Lane>();
+
+/// Messages that wait for the tick.
+#[derive(Clone, Debug)]
+pub struct MessageQueue {
+    limits: InboxLimits,
+    quota: QuotaPerTick,
+    tick: u64,
+    lanes: HashMap<ClientId, Lane, FixedState>,
+    backlog: Backlog,
+    /// Clients for which something waits, in the order in which they are served.
+    players: VecDeque<ClientId>,
+    newcomers: VecDeque<ClientId>,
+    /// Players served since a newcomer was.
+    turn: u32,
+    /// Clients of which a message was refused while none waited.
+    refused: Vec<ClientId>,
+    ended: Vec<(ClientId, DisconnectReason)>,
+    flooding: Vec<ClientId>,
+    counters: InboxCounters,
+}
+
+impl Default for MessageQueue {
+    fn default() -> Self {
+        Self::new(InboxLimits::default())
+    }
+}
+
+impl MessageQueue {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(limits: InboxLimits) -> Self {
+        Self {
+            limits,
+            quota: QuotaPerTick::of(limits.quota, limits.tick_ns),
+            tick: 0,
+            lanes: HashMap::default(),
+            backlog: Backlog::default(),
+            players: VecDeque::new(),
+            newcomers: VecDeque::new(),
+            turn: 0,
+            refused: Vec::new(),
+            ended: Vec::new(),
+            flooding: Vec::new(),
+            counters: InboxCounters::default(),
+        }
+    }
+
+    /// What comes from now on comes in this tick, under these limits.
+    pub fn begin_tick(&mut self, tick: u64, limits: InboxLimits) {
+        if self.limits != limits {
+            self.limits = limits;
+            self.quota = QuotaPerTick::of(limits.quota, limits.tick_ns);
+        }
+        self.tick = tick;
+    }
+
+    /// Makes the lane of a new client.
+    pub fn open(&mut self, client: ClientId) {
+        let lane = Lane::new(Tokens::full(&self.quota, self.tick));
+        let before = self.lanes.insert(client, lane);
+        debug_assert!(before.is_none(), "numbers of clients are not given twice");
+    }
+
+    /// The tick took notice of a client's connection: what waits in its lane may be taken from now on.
+    pub fn acknowledge(&mut self, client: ClientId) {
+        let Some(lane) = self.lanes.get_mut(&client).filter(|lane| !lane.is_known) else {
+            return;
+        };
+        self.backlog.discount(lane, lane.waiting);
+        lane.is_known = true;
+        self.backlog.count(lane, lane.waiting);
+        if lane.waiting > 0 {
+            lane.is_in_ring = true;
+            self.newcomers.push_back(client);
+        } else {
+            self.ended.extend(lane.ended.map(|reason| (client, reason)));
+        }
+        if lane.is_flooding {
+            self.flooding.push(client);
+        }
+    }
+
+    /// A client logged in: more of it may wait, and it is served before newcomers.
+    pub fn promote(&mut self, client: ClientId) {
+        self.acknowledge(client);
+        let Some(lane) = self.lanes.get_mut(&client).filter(|lane| !lane.is_player) else {
+            return;
+        };
+        self.backlog.discount(lane, lane.waiting);
+        lane.is_player = true;
+        self.backlog.count(lane, lane.waiting);
+        // Its place in the newcomers' ring is passed over.
+        if lane.is_in_ring {
+            self.players.push_back(client);
+        }
+    }
+
+    /// Its connection ended: what waits is still handled, then [`take_ended`](Self::take_ended) tells. Nothing more is accepted.
+    pub fn end(&mut self, client: ClientId, reason: DisconnectReason) {
+        let Some(lane) = self.lanes.get_mut(&client) else {
+            return;
+        };
+        if lane.ended.is_none() {
+            lane.ended = Some(reason);
+            if lane.waiting == 0 && lane.is_known {
+                self.ended.push((client, reason));
+            }
+        }
+    }
+
+    /// The server is done with a client: its lane goes, with all that waits in it.
+    pub fn close(&mut self, client: ClientId) {
+        let Some(lane) = self.lanes.remove(&client) else {
+            return;
+        };
+        self.backlog.empty(&lane);
+        self.counters.refused += u64::from(lane.waiting);
+        self.counters.closed += u64::from(lane.waiting);
+    }
+
+    /// Accepts a message, or says why not. O(1).
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing waits then that did not before.
+    pub fn offer(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
+        self.counters.received += 1;
+        let accepted = self.accept(client, bytes);
+        if accepted.is_err() {
+            self.counters.refused += 1;
+        }
+        accepted
+    }
+
+    fn accept(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
+        let Some(lane) = self
+            .lanes
+            .get_mut(&client)
+            .filter(|lane| lane.ended.is_none())
+        else {
+            self.counters.strangers += 1;
+            return Err(Refused::NoClient(client));
+        };
+        lane.came = lane.came.wrapping_add(1);
+        lane.tokens.fill(&self.quota, self.tick);
+        let room = if bytes.len() > CLIENT_MESSAGE_BYTES_MAX {
+            Err(Refused::TooLong(bytes.len()))
+        } else if lane.is_flooding || !lane.tokens.pay(bytes.len()) {
+            self.counters.over_quota += 1;
+            Err(Refused::Quota(client))
+        } else {
+            self.backlog.make_room(&self.limits, lane, client, bytes)
+        };
+        match room {
+            Ok(is_instead) => {
+                self.counters.refused += u64::from(is_instead);
+                self.counters.stale += u64::from(is_instead);
+            }
+            Err(reason) => {
+                // That others have too much waiting is no fault of this one.
+                let is_offence = !matches!(reason, Refused::Full(_));
+                self.refuse(client, is_offence);
+                return Err(reason);
+            }
+        }
+        let message = InboundMessage {
+            client,
+            tick: self.tick,
+            bytes: SmallVec::from_slice(bytes),
+            number: lane.came,
+        };
+        self.backlog.push(lane, message);
+        if lane.is_known && !std::mem::replace(&mut lane.is_in_ring, true) {
+            let ring = if lane.is_player {
+                &mut self.players
+            } else {
+                &mut self.newcomers
+            };
+            ring.push_back(client);
+        }
+        self.counters.max_backlog = self.counters.max_backlog.max(self.backlog.len());
+        Ok(())
+    }
+
+    /// A message of this client is refused.
+    fn refuse(&mut self, client: ClientId, is_offence: bool) {
+        let Some(lane) = self.lanes.get_mut(&client) else {
+            return;
+        };
+        if lane.waiting == 0 && !lane.is_listed && !lane.is_flooding {
+            lane.is_listed = true;
+            self.refused.push(client);
+        }
+        if is_offence && lane.tokens.offend(&self.quota) && !lane.is_flooding {
+            lane.is_flooding = true;
+            self.counters.floods += 1;
+            if lane.is_known {
+                self.flooding.push(client);
+            }
+        }
+    }
+
+    /// Asks for the memory of the next so many messages of players, of which there is more in all than caches hold.
+    pub fn prefetch(&self, count: usize) {
+        let next = self.players.iter().take(count);
+        next.filter_map(|client| self.lanes.get(client))
+            .for_each(|lane| self.backlog.prefetch(lane));
+    }
+
+    /// Takes the next message, at tick `now`: the oldest of the client whose turn it is.
+    pub fn take(&mut self, now: u64) -> Option<InboundMessage> {
+        let has_players = self.backlog.has_players();
+        let is_newcomers =
+            self.backlog.has_newcomers() && (!has_players || self.turn >= PLAYERS_A_NEWCOMER);
+        if !is_newcomers && !has_players {
+            self.players.clear();
+            self.newcomers.clear();
+            return None;
+        }
+        self.turn = if is_newcomers {
+            0
+        } else {
+            self.turn.saturating_add(1)
+        };
+        loop {
+            let ring = if is_newcomers {
+                &mut self.newcomers
+            } else {
+                &mut self.players
+            };
+            let client = ring.pop_front()?;
+            let Some(lane) = self.lanes.get_mut(&client) else {
+                continue;
+            };
+            if lane.is_player == is_newcomers {
+                continue;
+            }
+            let Some(mut message) = self.backlog.pop(lane) else {
+                continue;
+            };
+            if lane.waiting == 0 {
+                lane.is_in_ring = false;
+                message.number = lane.came;
+                self.ended.extend(lane.ended.map(|reason| (client, reason)));
+            } else {
+                ring.push_back(client);
+            }
+            self.counters.handled += 1;
+            let lag = now.saturating_sub(message.tick + 1);
+            self.counters.max_lag_ticks = self.counters.max_lag_ticks.max(lag);
+            return Some(message);
+        }
+    }
+
+    /// Takes the clients of which a message was refused while none waited, with the number of the last that came: since that
+    /// they have nothing to wait for.
+    pub fn take_refused(&mut self, into: &mut Vec<(ClientId, u16)>) {
+        for client in self.refused.drain(..) {
+            if let Some(lane) = self.lanes.get_mut(&client) {
+                lane.is_listed = false;
+                if lane.waiting == 0 {
+                    into.push((client, lane.came));
+                }
+            }
+        }
+    }
+
+    /// Takes the clients whose connection ended and of which nothing waits any more.
+    pub fn take_ended(&mut self, into: &mut Vec<(ClientId, DisconnectReason)>) {
+        into.append(&mut self.ended);
+    }
+
+    /// Takes the clients that were found flooding; nothing of them is accepted any more.
+    pub fn take_flooding(&mut self, into: &mut Vec<ClientId>) {
+        into.append(&mut self.flooding);
+    }
+
+    /// How many messages wait.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.backlog.len()
+    }
+
+    /// Whether none waits.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.backlog.len() == 0
+    }
+
+    /// How many clients have a lane.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// Whether a client has a lane whose connection did not end.
+    #[must_use]
+    pub fn is_open(&self, client: ClientId) -> bool {
+        self.lanes
+            .get(&client)
+            .is_some_and(|lane| lane.ended.is_none())
+    }
+
+    /// The messages of a client that wait, oldest first.
+    pub fn lane(&self, client: ClientId) -> impl Iterator<Item = &InboundMessage> {
+        let lane = self.lanes.get(&client);
+        lane.into_iter().flat_map(|lane| self.backlog.of(lane))
+    }
+
+    /// The messages that wait, lane by lane in the order of turns.
+    pub fn iter(&self) -> impl Iterator<Item = &InboundMessage> {
+        let lane_of = |client: &ClientId, is_player: bool| {
+            let lane = self.lanes.get(client)?;
+            (lane.is_player == is_player).then_some(lane)
+        };
+        let players = self.players.iter().filter_map(move |of| lane_of(of, true));
+        let newcomers = self
+            .newcomers
+            .iter()
+            .filter_map(move |of| lane_of(of, false));
+        players
+            .chain(newcomers)
+            .flat_map(|lane| self.backlog.of(lane))
+    }
+
+    /// Shows all that reaches later ticks beside the messages, as words; the same for the same state.
+    pub fn digest(&self, mut word: impl FnMut(u64)) {
+        word(u64::from(self.turn));
+        for client in self.refused.iter().chain(&self.flooding) {
+            word(u64::from(client.0));
+        }
+        for (client, reason) in &self.ended {
+            word(u64::from(client.0) << 1 | *reason as u64);
+        }
+        let mut sum = [0u64; 2];
+        for (client, lane) in &self.lanes {
+            // In no order, so each is mixed by itself and added up.
+            let mut mixed = u64::from(client.0) << 20
+                | u64::from(lane.came) << 4
+                | u64::from(lane.is_player) << 3
+                | u64::from(lane.is_flooding) << 2
+                | u64::from(lane.is_listed) << 1
+                | u64::from(lane.ended.is_some())
+                | lane.ended.map_or(0, |reason| reason as u64) << 62
+                | u64::from(lane.is_known) << 63;
+            for word in lane.tokens.words() {
+                mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                mixed ^= mixed >> 29;
+            }
+            sum[0] = sum[0].wrapping_add(mixed);
+            sum[1] ^= mixed.rotate_left((client.0 % 63) + 1);
+        }
+        sum.into_iter().for_each(word);
+    }
+
+    /// What became of messages so far.
+    #[must_use]
+    pub const fn counters(&self) -> InboxCounters {
+        self.counters
+    }
+}
+
+impl MemoryUse for MessageQueue {
+    fn heap_bytes(&self) -> usize {
+        self.backlog.heap_bytes()
+            + self.lanes.heap_bytes()
+            + self.players.heap_bytes()
+            + self.newcomers.heap_bytes()
+            + self.refused.heap_bytes()
+            + self.ended.heap_bytes()
+            + self.flooding.heap_bytes()
+    }
+}

@@ -1,0 +1,260 @@
+//! Lanes, and what waits in them: lists through one slab of nodes, of which each is kept for the next message.
+
+use prefetch_index::prefetch_index;
+use smallvec::SmallVec;
+use throng_core::memory::MemoryUse;
+use throng_protocol::wire::{ClientId, MessageClass};
+
+use super::{DisconnectReason, InboundMessage, InboxLimits, Refused};
+use crate::inbox::quota::Tokens;
+
+/// No node.
+const NONE: u32 = u32::MAX;
+
+/// A waiting message and the next of its lane, or a free place and the next of those.
+#[derive(Clone, Debug)]
+struct LaneNode {
+    message: InboundMessage,
+    next: u32,
+}
+
+/// What of a client came and waits.
+#[derive(Clone, Debug)]
+pub(super) struct Lane {
+    head: u32,
+    tail: u32,
+    /// How many wait.
+    pub waiting: u32,
+    /// How many came, modulo 65,536.
+    pub came: u16,
+    pub is_player: bool,
+    /// Whether the tick took notice of its connection: nothing of it is taken before.
+    pub is_known: bool,
+    /// Whether it stands in the ring of those for which something waits.
+    pub is_in_ring: bool,
+    /// Whether it stands in the list of those of which one was refused.
+    pub is_listed: bool,
+    pub is_flooding: bool,
+    /// Its connection ended.
+    pub ended: Option<DisconnectReason>,
+    pub tokens: Tokens,
+}
+
+impl Lane {
+    /// The empty lane of a client that is not known yet.
+    pub const fn new(tokens: Tokens) -> Self {
+        Self {
+            head: NONE,
+            tail: NONE,
+            waiting: 0,
+            came: 0,
+            is_player: false,
+            is_known: false,
+            is_in_ring: false,
+            is_listed: false,
+            is_flooding: false,
+            ended: None,
+            tokens,
+        }
+    }
+}
+
+/// All that waits.
+#[derive(Clone, Debug)]
+pub(super) struct Backlog {
+    nodes: Vec<LaneNode>,
+    free: u32,
+    all: usize,
+    of_newcomers: usize,
+    /// Messages of clients of whose connection the tick has not taken notice.
+    of_unknown: usize,
+}
+
+impl Default for Backlog {
+    fn default() -> Self {
+        Self {
+            nodes: Vec::new(),
+            free: NONE,
+            all: 0,
+            of_newcomers: 0,
+            of_unknown: 0,
+        }
+    }
+}
+
+impl Backlog {
+    pub const fn len(&self) -> usize {
+        self.all
+    }
+
+    pub const fn has_players(&self) -> bool {
+        self.all > self.of_newcomers + self.of_unknown
+    }
+
+    pub const fn has_newcomers(&self) -> bool {
+        self.of_newcomers > 0
+    }
+
+    /// So many messages of a lane wait, by what it is now.
+    pub const fn count(&mut self, lane: &Lane, messages: u32) {
+        self.all += messages as usize;
+        if !lane.is_known {
+            self.of_unknown += messages as usize;
+        } else if !lane.is_player {
+            self.of_newcomers += messages as usize;
+        }
+    }
+
+    /// So many of them wait no more.
+    pub const fn discount(&mut self, lane: &Lane, messages: u32) {
+        self.all -= messages as usize;
+        if !lane.is_known {
+            self.of_unknown -= messages as usize;
+        } else if !lane.is_player {
+            self.of_newcomers -= messages as usize;
+        }
+    }
+
+    /// Holds a message against the limits of its lane and of all: `true` where the lane's oldest input gives way to it.
+    pub fn make_room(
+        &mut self,
+        limits: &InboxLimits,
+        lane: &mut Lane,
+        client: ClientId,
+        bytes: &[u8],
+    ) -> Result<bool, Refused> {
+        let waiting = lane.waiting;
+        let (lane_max, all, all_max) = if lane.is_player {
+            (limits.client_backlog_max, self.all, limits.backlog_max)
+        } else {
+            let max = limits.newcomers_backlog_max.min(limits.backlog_max);
+            let all = self.of_newcomers + self.of_unknown;
+            (limits.newcomer_backlog_max, all, max)
+        };
+        let is_lane_full = waiting >= lane_max;
+        // However much others have waiting, a player's next message goes in: that is one a player more than may wait in all.
+        let is_first = lane.is_player && waiting == 0;
+        let is_full = !is_first && (all >= all_max || self.all >= limits.backlog_max);
+        if !is_lane_full && !is_full {
+            return Ok(false);
+        }
+        // What it sent before is worth less than what it sends now; what others sent is none of its business.
+        if MessageClass::of(bytes) == MessageClass::Input && self.drop_stale(lane) {
+            return Ok(true);
+        }
+        Err(if is_lane_full {
+            Refused::ClientFull { client, waiting }
+        } else {
+            Refused::Full(all)
+        })
+    }
+
+    /// Drops the oldest input that waits in a lane, if there is one.
+    fn drop_stale(&mut self, lane: &mut Lane) -> bool {
+        let (mut before, mut at) = (NONE, lane.head);
+        while at != NONE {
+            let node = &self.nodes[at as usize];
+            let next = node.next;
+            if MessageClass::of(&node.message.bytes) == MessageClass::Input {
+                if before == NONE {
+                    lane.head = next;
+                } else {
+                    self.nodes[before as usize].next = next;
+                }
+                if lane.tail == at {
+                    lane.tail = before;
+                }
+                lane.waiting -= 1;
+                self.discount(lane, 1);
+                self.release(at);
+                return true;
+            }
+            (before, at) = (at, next);
+        }
+        false
+    }
+
+    /// Puts a message at the end of its lane.
+    pub fn push(&mut self, lane: &mut Lane, message: InboundMessage) {
+        let node = LaneNode {
+            message,
+            next: NONE,
+        };
+        let place = if self.free == NONE {
+            self.nodes.push(node);
+            self.nodes.len() as u32 - 1
+        } else {
+            let place = self.free;
+            self.free = self.nodes[place as usize].next;
+            self.nodes[place as usize] = node;
+            place
+        };
+        if lane.tail == NONE {
+            lane.head = place;
+        } else {
+            self.nodes[lane.tail as usize].next = place;
+        }
+        lane.tail = place;
+        lane.waiting += 1;
+        self.count(lane, 1);
+    }
+
+    /// Asks for the memory of a lane's oldest message.
+    #[inline]
+    pub fn prefetch(&self, lane: &Lane) {
+        if lane.head != NONE {
+            prefetch_index(&self.nodes, lane.head as usize);
+        }
+    }
+
+    /// Takes a lane's oldest message.
+    pub fn pop(&mut self, lane: &mut Lane) -> Option<InboundMessage> {
+        let place = lane.head;
+        let node = self.nodes.get_mut(place as usize)?;
+        let message = InboundMessage {
+            bytes: std::mem::take(&mut node.message.bytes),
+            ..node.message
+        };
+        lane.head = node.next;
+        if lane.head == NONE {
+            lane.tail = NONE;
+        }
+        lane.waiting -= 1;
+        self.discount(lane, 1);
+        self.release(place);
+        Some(message)
+    }
+
+    /// Drops all that waits in a lane, which is gone.
+    pub fn empty(&mut self, lane: &Lane) {
+        let mut at = lane.head;
+        while at != NONE {
+            let next = self.nodes[at as usize].next;
+            self.release(at);
+            at = next;
+        }
+        self.discount(lane, lane.waiting);
+    }
+
+    /// The messages of a lane, oldest first.
+    pub fn of(&self, lane: &Lane) -> impl Iterator<Item = &InboundMessage> {
+        let node = |at: u32| self.nodes.get(at as usize);
+        let all = std::iter::successors(node(lane.head), move |before| node(before.next));
+        all.map(|node| &node.message)
+    }
+
+    fn release(&mut self, place: u32) {
+        let node = &mut self.nodes[place as usize];
+        // A long message gives its bytes back; the short ones, which are most, lie in the node.
+        node.message.bytes = SmallVec::new();
+        node.next = self.free;
+        self.free = place;
+    }
+}
+
+impl MemoryUse for Backlog {
+    fn heap_bytes(&self) -> usize {
+        let messages = self.nodes.iter().map(|node| &node.message.bytes);
+        messages.map(MemoryUse::heap_bytes).sum::<usize>() + self.nodes.heap_bytes()
+    }
+}

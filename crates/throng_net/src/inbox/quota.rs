@@ -1,0 +1,186 @@
+//! How much a client may send: a token bucket of messages and one of bytes.
+//!
+//! A bucket fills by so much a tick up to its size, and a message takes one token and its bytes out of the two. Tokens are
+//! counted in thousandths, so that any rate at any tick rate is kept exactly, and ticks are the only clock: a run with the same
+//! inputs refuses the same messages.
+
+use serde::{Deserialize, Serialize};
+
+/// How much one client may send. What is beyond it is refused and counted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
+pub struct ClientQuota {
+    /// Messages a second in the long run.
+    pub messages_per_s: u32,
+    /// Messages that may come at once after a pause: what a line that stood still for a moment lets through.
+    pub messages_max: u32,
+    /// Bytes a second in the long run.
+    pub bytes_per_s: u32,
+    /// Bytes that may come at once after a pause.
+    pub bytes_max: u32,
+    /// Refused messages, beyond as many a second as may be accepted, after which a client counts as flooding and is to be
+    /// disconnected.
+    pub offences_max: u32,
+}
+
+impl Default for ClientQuota {
+    fn default() -> Self {
+        Self {
+            messages_per_s: 400,
+            messages_max: 400,
+            bytes_per_s: 16_384,
+            bytes_max: 32_768,
+            offences_max: 1_000,
+        }
+    }
+}
+
+/// A quota by ticks, in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QuotaPerTick {
+    messages: u64,
+    bytes: u64,
+    pub messages_max: u64,
+    pub bytes_max: u64,
+    offences_max: u64,
+}
+
+impl QuotaPerTick {
+    /// A quota in ticks of so many nanoseconds.
+    pub fn of(quota: ClientQuota, tick_ns: u64) -> Self {
+        let per_tick = |per_s: u32| (u64::from(per_s) * tick_ns) / 1_000_000;
+        Self {
+            messages: per_tick(quota.messages_per_s),
+            bytes: per_tick(quota.bytes_per_s),
+            messages_max: u64::from(quota.messages_max) * 1_000,
+            bytes_max: u64::from(quota.bytes_max) * 1_000,
+            offences_max: u64::from(quota.offences_max) * 1_000,
+        }
+    }
+}
+
+/// What a client may still send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tokens {
+    messages: u64,
+    bytes: u64,
+    /// Refused messages, in thousandths; they are forgotten at the rate at which messages are accepted.
+    offences: u64,
+    /// The tick up to which it was filled.
+    tick: u64,
+}
+
+impl Tokens {
+    /// Full buckets.
+    pub const fn full(quota: &QuotaPerTick, tick: u64) -> Self {
+        Self {
+            messages: quota.messages_max,
+            bytes: quota.bytes_max,
+            offences: 0,
+            tick,
+        }
+    }
+
+    /// Fills up to a tick.
+    pub fn fill(&mut self, quota: &QuotaPerTick, tick: u64) {
+        let ticks = tick.saturating_sub(self.tick);
+        if ticks == 0 {
+            return;
+        }
+        let more = |per_tick: u64| per_tick.saturating_mul(ticks);
+        self.tick = tick;
+        self.messages =
+            (self.messages.saturating_add(more(quota.messages))).min(quota.messages_max);
+        self.bytes = (self.bytes.saturating_add(more(quota.bytes))).min(quota.bytes_max);
+        self.offences = self.offences.saturating_sub(more(quota.messages));
+    }
+
+    /// Pays for a message of so many bytes, or says that it is too much.
+    pub fn pay(&mut self, bytes: usize) -> bool {
+        let cost = bytes as u64 * 1_000;
+        if self.messages < 1_000 || self.bytes < cost {
+            return false;
+        }
+        self.messages -= 1_000;
+        self.bytes -= cost;
+        true
+    }
+
+    /// Counts a refused message, and says whether there are too many.
+    pub fn offend(&mut self, quota: &QuotaPerTick) -> bool {
+        self.offences = self.offences.saturating_add(1_000);
+        self.offences > quota.offences_max
+    }
+
+    /// As words, for a hash.
+    pub const fn words(&self) -> [u64; 4] {
+        [self.messages, self.bytes, self.offences, self.tick]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_NS: u64 = 50_000_000;
+
+    #[test]
+    fn in_the_long_run_no_more_is_accepted_than_the_rate() {
+        let quota = QuotaPerTick::of(
+            ClientQuota {
+                messages_per_s: 30,
+                messages_max: 10,
+                ..ClientQuota::default()
+            },
+            TICK_NS,
+        );
+        let mut tokens = Tokens::full(&quota, 0);
+        let mut accepted = 0;
+        for tick in 0..200 {
+            tokens.fill(&quota, tick);
+            accepted += (0..50).filter(|_| tokens.pay(1)).count();
+        }
+        // Ten at the start, and 30 a second for the 199 ticks after it.
+        assert_eq!(accepted, 10 + 298);
+    }
+
+    #[test]
+    fn bytes_are_paid_too_and_a_pause_saves_up_no_more_than_a_burst() {
+        let quota = QuotaPerTick::of(
+            ClientQuota {
+                bytes_per_s: 1_000,
+                bytes_max: 100,
+                ..ClientQuota::default()
+            },
+            TICK_NS,
+        );
+        let mut tokens = Tokens::full(&quota, 0);
+        assert!(tokens.pay(60) && !tokens.pay(60) && tokens.pay(40));
+        tokens.fill(&quota, 1);
+        assert!(tokens.pay(50) && !tokens.pay(1));
+        tokens.fill(&quota, u64::MAX);
+        assert!(tokens.pay(100) && !tokens.pay(1));
+    }
+
+    #[test]
+    fn refusals_are_forgotten_with_time_and_a_flood_of_them_is_not() {
+        let quota = QuotaPerTick::of(
+            ClientQuota {
+                messages_per_s: 100,
+                offences_max: 20,
+                ..ClientQuota::default()
+            },
+            TICK_NS,
+        );
+        let mut tokens = Tokens::full(&quota, 0);
+        for tick in 1..100 {
+            tokens.fill(&quota, tick);
+            assert!(
+                (0..5).all(|_| !tokens.offend(&quota)),
+                "five a tick are forgotten"
+            );
+        }
+        assert!((0..30).any(|_| tokens.offend(&quota)));
+    }
+}

@@ -1,0 +1,197 @@
+//! What the inbox is measured beside: one list in the order of arrival, and three ways to work it off.
+
+use std::collections::VecDeque;
+
+use throng_protocol::wire::ClientId;
+
+use super::budget::{BudgetRule, WorkBudget};
+use super::queue::{InboxLimits, MessageQueue};
+use super::quota::ClientQuota;
+
+/// How a tick's messages are worked off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntakePolicy {
+    /// All that waits, in the order of arrival.
+    Everything,
+    /// In the order of arrival, for so many milliseconds.
+    Fixed(u64),
+    /// In the order of arrival, by the reference's rule.
+    Reference,
+    /// This crate's: a lane a client, quotas, shares of the tick.
+    Ours,
+}
+
+/// What arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IntakeLoad {
+    /// Polite clients, of which each sends a message every second tick.
+    pub polite: u32,
+    /// Messages that one more client sends a tick.
+    pub flood: u32,
+    /// Messages that each polite client sends at once in the tick `BURST_AT`.
+    pub burst: u32,
+    /// What a message costs the game, in nanoseconds.
+    pub message_ns: u64,
+    /// Ticks.
+    pub ticks: u64,
+}
+
+/// The tick of the burst.
+const BURST_AT: u64 = 20;
+
+const TICK_NS: u64 = 50_000_000;
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IntakeOutcome {
+    /// The most work in a tick, in nanoseconds.
+    pub worst_tick_ns: u64,
+    /// The longest that a polite client's message waited beyond the tick after it came, in ticks.
+    pub worst_polite_lag_ticks: u64,
+    /// Messages of polite clients that were handled, and that were refused.
+    pub polite_handled: u64,
+    /// See above.
+    pub polite_refused: u64,
+}
+
+/// A list in the order of arrival, or lanes.
+enum IntakeQueue {
+    List(VecDeque<(ClientId, u64)>),
+    Lanes(Box<MessageQueue>),
+}
+
+impl IntakeQueue {
+    fn len(&self) -> usize {
+        match self {
+            Self::List(list) => list.len(),
+            Self::Lanes(queue) => queue.len(),
+        }
+    }
+
+    fn offer(&mut self, client: ClientId, tick: u64) -> bool {
+        match self {
+            Self::List(list) => {
+                list.push_back((client, tick));
+                true
+            }
+            Self::Lanes(queue) => queue.offer(client, &[4, 1]).is_ok(),
+        }
+    }
+
+    fn take(&mut self, now: u64) -> Option<(ClientId, u64)> {
+        match self {
+            Self::List(list) => list.pop_front(),
+            Self::Lanes(queue) => queue
+                .take(now)
+                .map(|message| (message.client, message.tick)),
+        }
+    }
+}
+
+/// Plays a load through a policy, by reckoned work: the same every time.
+#[must_use]
+pub fn play(policy: IntakePolicy, load: IntakeLoad) -> IntakeOutcome {
+    let limits = InboxLimits {
+        // So that the flooder goes on as long as the others do.
+        quota: ClientQuota {
+            offences_max: u32::MAX,
+            ..ClientQuota::default()
+        },
+        ..InboxLimits::default()
+    };
+    let flooder = ClientId(load.polite + 1);
+    let mut waiting = if policy == IntakePolicy::Ours {
+        let mut queue = MessageQueue::new(limits);
+        for client in (1..=flooder.0).map(ClientId) {
+            queue.open(client);
+            queue.promote(client);
+        }
+        IntakeQueue::Lanes(Box::new(queue))
+    } else {
+        IntakeQueue::List(VecDeque::new())
+    };
+    let rule = match policy {
+        IntakePolicy::Ours => BudgetRule::default(),
+        _ => BudgetRule::reference(),
+    };
+    let (mut budget, mut outcome) = (WorkBudget::default(), IntakeOutcome::default());
+    for tick in 0..load.ticks {
+        if let IntakeQueue::Lanes(queue) = &mut waiting {
+            queue.begin_tick(tick, limits);
+        }
+        // The flooder is first at the door, every time.
+        for _ in 0..load.flood {
+            waiting.offer(flooder, tick);
+        }
+        for client in 1..=load.polite {
+            let now = u64::from((u64::from(client) + tick).is_multiple_of(2));
+            let burst = u64::from(load.burst) * u64::from(tick == BURST_AT);
+            for _ in 0..now + burst {
+                let accepted = waiting.offer(ClientId(client), tick);
+                outcome.polite_refused += u64::from(!accepted);
+            }
+        }
+        // What came in a tick is handled in the next.
+        let (now, clients) = (tick + 1, flooder.0 as usize);
+        let budget_ns = match policy {
+            IntakePolicy::Everything => u64::MAX,
+            IntakePolicy::Fixed(ms) => ms * 1_000_000,
+            _ => budget.begin(&rule, waiting.len(), clients, TICK_NS),
+        };
+        let mut spent_ns = 0;
+        while spent_ns < budget_ns
+            && let Some((client, came)) = waiting.take(now)
+        {
+            spent_ns += load.message_ns;
+            if client != flooder {
+                outcome.polite_handled += 1;
+                let lag = now - came - 1;
+                outcome.worst_polite_lag_ticks = outcome.worst_polite_lag_ticks.max(lag);
+            }
+        }
+        outcome.worst_tick_ns = outcome.worst_tick_ns.max(spent_ns);
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOOD: IntakeLoad = IntakeLoad {
+        polite: 1_000,
+        flood: 5_000,
+        burst: 0,
+        message_ns: 5_000,
+        ticks: 200,
+    };
+
+    #[test]
+    fn a_flood_delays_the_polite_in_a_list_and_not_in_lanes() {
+        let ours = play(IntakePolicy::Ours, FLOOD);
+        assert_eq!((ours.worst_polite_lag_ticks, ours.polite_refused), (0, 0));
+        assert!(ours.worst_tick_ns < 10_000_000, "{ours:?}");
+        let fixed = play(IntakePolicy::Fixed(20), FLOOD);
+        assert!(fixed.worst_polite_lag_ticks > 20, "{fixed:?}");
+        let reference = play(IntakePolicy::Reference, FLOOD);
+        assert!(
+            reference.worst_tick_ns > 25_000_000,
+            "the flooder pulls the lever: {reference:?}"
+        );
+    }
+
+    #[test]
+    fn a_burst_is_spread_over_ticks_and_nothing_of_it_is_lost_within_the_quota() {
+        let load = IntakeLoad {
+            flood: 0,
+            burst: 30,
+            ..FLOOD
+        };
+        let ours = play(IntakePolicy::Ours, load);
+        assert_eq!(ours.polite_refused, 0);
+        assert!(ours.worst_tick_ns <= 30_010_000, "{ours:?}");
+        let everything = play(IntakePolicy::Everything, load);
+        assert!(everything.worst_tick_ns > 150_000_000);
+        assert_eq!(ours.polite_handled, everything.polite_handled);
+    }
+}

@@ -1,0 +1,322 @@
+//! From a client's line to packets. No ECS: spans in, packets out.
+//!
+//! Whoever assembles keeps the numbers of its clients' channels: one assembler for all, or one a shard. A whole batch may be put
+//! together side by side: see `shares`.
+
+use throng_core::memory::{MemoryUse, each};
+use throng_protocol::wire::{
+    Channel, ChannelState, ClientId, PacketHeader, PacketTotals, PacketWriter,
+};
+
+use super::batch::{LineHead, LineView};
+use super::held_packets::ShareScratch;
+use super::sink::Sink;
+
+/// The numbers of one client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClientNumbers {
+    pub(super) client: ClientId,
+    reliable: ChannelState,
+    unreliable: ChannelState,
+}
+
+impl ClientNumbers {
+    fn new(client: ClientId) -> Self {
+        Self {
+            client,
+            reliable: ChannelState::default(),
+            unreliable: ChannelState::default(),
+        }
+    }
+
+    /// Hands the packets of both channels' messages to the sink, and closes the client there where its line does.
+    #[inline]
+    pub(super) fn write<'m>(
+        &mut self,
+        writer: &mut PacketWriter,
+        tick: u64,
+        head: LineHead,
+        (reliable, unreliable): (
+            impl Iterator<Item = &'m [u8]>,
+            impl Iterator<Item = &'m [u8]>,
+        ),
+        sink: &mut dyn Sink,
+    ) -> PacketTotals {
+        let client = head.client;
+        let mut header = PacketHeader {
+            channel: Channel::Reliable,
+            epoch: head.epoch,
+            sequence: 0,
+            tick: tick as u16,
+            input: head.input,
+        };
+        let mut written = writer.write(header, &mut self.reliable, reliable, |packet| {
+            sink.deliver(client, Channel::Reliable, packet);
+        });
+        header.channel = Channel::Unreliable;
+        written.add(
+            writer.write(header, &mut self.unreliable, unreliable, |packet| {
+                sink.deliver(client, Channel::Unreliable, packet);
+            }),
+        );
+        if let Some(reason) = head.close {
+            sink.close(client, reason);
+        }
+        written
+    }
+}
+
+/// Where a client's numbers are, which is mostly at `next`, or where they belong.
+#[inline]
+pub(super) fn place_of(
+    clients: &[ClientNumbers],
+    next: usize,
+    client: ClientId,
+) -> Result<usize, usize> {
+    if clients
+        .get(next)
+        .is_some_and(|known| known.client == client)
+    {
+        return Ok(next);
+    }
+    clients.binary_search_by_key(&client, |known| known.client)
+}
+
+/// Puts packets together.
+#[derive(Clone, Debug, Default)]
+pub struct Assembler {
+    pub(super) writer: PacketWriter,
+    /// By ascending client.
+    pub(super) clients: Vec<ClientNumbers>,
+    /// The place behind the client of the last line, where that of the next one mostly is.
+    next: usize,
+    /// What others than the calling thread put packets together with.
+    pub(super) others: Vec<ShareScratch>,
+}
+
+impl Assembler {
+    /// With packets of at most `mtu_bytes`.
+    #[must_use]
+    pub fn new(mtu_bytes: usize) -> Self {
+        Self {
+            writer: PacketWriter::new(mtu_bytes),
+            ..Self::default()
+        }
+    }
+
+    /// Packets are at most this long from now on.
+    pub fn set_mtu_bytes(&mut self, mtu_bytes: usize) {
+        self.writer.set_mtu_bytes(mtu_bytes);
+    }
+
+    /// Hands the packets of a line to the sink: those of the reliable channel, then the others. O(bytes), and O(log clients)
+    /// where clients do not ascend from line to line.
+    pub fn line(
+        &mut self,
+        tick: u64,
+        line: LineView,
+        shared: &[u8],
+        sink: &mut dyn Sink,
+    ) -> PacketTotals {
+        let (reliable, unreliable) = line.messages(shared);
+        self.messages(tick, line.head, reliable, unreliable, sink)
+    }
+
+    /// The same, for messages that lie anywhere.
+    pub fn messages<'m>(
+        &mut self,
+        tick: u64,
+        head: LineHead,
+        reliable: impl Iterator<Item = &'m [u8]>,
+        unreliable: impl Iterator<Item = &'m [u8]>,
+        sink: &mut dyn Sink,
+    ) -> PacketTotals {
+        let place = self.place(head.client);
+        let numbers = &mut self.clients[place];
+        let written = numbers.write(&mut self.writer, tick, head, (reliable, unreliable), sink);
+        if head.close.is_some() {
+            self.clients.remove(place);
+            self.next = place;
+        }
+        written
+    }
+
+    /// Where a client's numbers are; they begin at 0 when it is new.
+    #[inline]
+    pub(super) fn place(&mut self, client: ClientId) -> usize {
+        let found = place_of(&self.clients, self.next, client);
+        let place = found.unwrap_or_else(|place| {
+            self.clients.insert(place, ClientNumbers::new(client));
+            place
+        });
+        self.next = place + 1;
+        place
+    }
+
+    /// Forgets a client.
+    pub(super) fn remove(&mut self, client: ClientId) {
+        if let Ok(place) = place_of(&self.clients, self.next, client) {
+            self.clients.remove(place);
+        }
+        self.next = 0;
+    }
+
+    /// How many clients it has numbers of.
+    #[must_use]
+    pub const fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// Takes over the clients of another, of which it has none.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.clients.extend(other.clients);
+        self.clients.sort_unstable_by_key(|known| known.client);
+        self.next = 0;
+    }
+
+    /// Gives away the clients of a shard, to an assembler with packets of at most `mtu_bytes`.
+    pub(super) fn split_off(
+        &mut self,
+        mtu_bytes: usize,
+        of_shard: impl Fn(ClientId) -> bool,
+    ) -> Self {
+        let mut shard = Self::new(mtu_bytes);
+        shard.clients = self
+            .clients
+            .extract_if(.., |known| of_shard(known.client))
+            .collect();
+        self.next = 0;
+        shard
+    }
+}
+
+impl MemoryUse for Assembler {
+    fn heap_bytes(&self) -> usize {
+        self.writer.heap_bytes()
+            + self.clients.heap_bytes()
+            + self.others.heap_bytes()
+            + each(&self.others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::batch::Batch;
+    use crate::outbox::sink::Frames;
+    use throng_protocol::wire::CloseReason;
+    use throng_protocol::wire::{Reader, Reassembler};
+
+    /// Sends a batch and gives the headers' sequences by client and channel.
+    fn sequences(assembler: &mut Assembler, batch: &Batch) -> Vec<(u32, Channel, u16)> {
+        let mut frames = Frames::default();
+        for part in &batch.parts {
+            for line in part.lines() {
+                assembler.line(batch.tick, line, &batch.shared, &mut frames);
+            }
+        }
+        let head = |(client, packet): (ClientId, &[u8])| {
+            let header = PacketHeader::read(&mut Reader::new(packet)).unwrap();
+            (client.0, header.channel, header.sequence)
+        };
+        frames.iter().map(head).collect()
+    }
+
+    fn batch(clients: &[u32], close: Option<CloseReason>) -> Batch {
+        let mut batch = Batch::default();
+        for &client in clients {
+            let part = batch.part(0);
+            part.begin(ClientId(client), 1, 0);
+            part.write_reliable(|bytes| bytes.extend([20; 30]));
+            part.write_unreliable(|bytes| bytes.extend([21; 30]));
+            if let Some(reason) = close {
+                part.close(reason);
+            }
+            part.end();
+        }
+        batch
+    }
+
+    #[test]
+    fn every_client_and_channel_counts_its_own_packets_in_any_order_of_lines() {
+        let mut assembler = Assembler::default();
+        for round in 0..3 {
+            for clients in [[2, 5, 9], [9, 5, 2]] {
+                let found = sequences(&mut assembler, &batch(&clients, None));
+                let number = if clients[0] == 2 {
+                    2 * round
+                } else {
+                    2 * round + 1
+                };
+                let expected: Vec<_> = clients
+                    .iter()
+                    .flat_map(|&client| {
+                        [Channel::Reliable, Channel::Unreliable]
+                            .map(|channel| (client, channel, number))
+                    })
+                    .collect();
+                assert_eq!(found, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_closed_client_is_forgotten() {
+        let mut assembler = Assembler::default();
+        sequences(&mut assembler, &batch(&[1, 2, 3], None));
+        sequences(&mut assembler, &batch(&[2], Some(CloseReason::Ended)));
+        assert_eq!(assembler.clients(), 2);
+        let found = sequences(&mut assembler, &batch(&[1, 2, 3], None));
+        let first: Vec<u16> = found
+            .iter()
+            .step_by(2)
+            .map(|&(.., number)| number)
+            .collect();
+        assert_eq!(first, [1, 0, 1]);
+    }
+
+    #[test]
+    fn clients_move_between_assemblers_with_their_numbers() {
+        let mut all = Assembler::default();
+        sequences(&mut all, &batch(&[1, 2, 3, 4], None));
+        let mut even = all.split_off(1_200, |client| client.0 % 2 == 0);
+        assert_eq!((all.clients(), even.clients()), (2, 2));
+        assert_eq!(sequences(&mut even, &batch(&[4], None))[0].2, 1);
+        all.absorb(even);
+        let found = sequences(&mut all, &batch(&[1, 2, 3, 4], None));
+        let first: Vec<u16> = found
+            .iter()
+            .step_by(2)
+            .map(|&(.., number)| number)
+            .collect();
+        assert_eq!(first, [1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn a_long_message_between_short_ones_reads_back() {
+        let mut batch = Batch {
+            tick: 70_000,
+            ..Batch::default()
+        };
+        let long: Vec<u8> = (0..5_000_u32).map(|n| 20 + (n % 200) as u8).collect();
+        let short = batch.share(|bytes| bytes.extend([30; 20]));
+        let shared = batch.share(|bytes| bytes.extend_from_slice(&long));
+        let part = batch.part(0);
+        part.begin(ClientId(1), 4, 9);
+        part.reliable(short);
+        part.reliable(shared);
+        part.reliable(short);
+        part.end();
+        let mut frames = Frames::default();
+        let line = batch.parts[0].line(0).unwrap();
+        let written = Assembler::new(500).line(batch.tick, line, &batch.shared, &mut frames);
+        assert_eq!((written.messages, written.too_long), (3, 0));
+        let (mut reassembler, mut read) = (Reassembler::default(), Vec::new());
+        for (_, packet) in frames.iter() {
+            let received = reassembler.accept(packet).unwrap();
+            assert_eq!((received.header.tick, received.header.input), (4_464, 9));
+            read.extend_from_slice(received.messages);
+        }
+        assert_eq!(read, [&[30; 20][..], &long, &[30; 20]].concat());
+    }
+}

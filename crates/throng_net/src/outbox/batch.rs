@@ -1,0 +1,493 @@
+//! One tick's news: messages, each encoded once, and for each client the list of those that it gets.
+//!
+//! A [`Batch`] has the messages that many clients get and a [`BatchPart`] for each worker that decides who gets which. A part
+//! has a line a client: its spans of the reliable channel, then those of the unreliable one. A span names one message, or
+//! several that lie side by side and stay together in a packet; it is either in the batch's shared bytes or among the bytes
+//! of its own line, which nobody else gets.
+//!
+//! Cost: 8 bytes a span, no allocation after warm-up.
+
+use std::ops::Range;
+
+use throng_core::memory::{MemoryUse, clear_and_give_back, each};
+use throng_protocol::wire::{Channel, ClientId, CloseReason};
+
+/// Set in a span's start when it lies in its line's own bytes.
+const OWN: u32 = 1 << 31;
+
+/// Bytes of a span when it is written down.
+pub(super) const SPAN_BYTES: usize = 8;
+
+/// Where a message lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageSpan {
+    start: u32,
+    length: u32,
+}
+
+impl MessageSpan {
+    /// Bytes `start..end` of a batch's shared messages. Both are below 2 GiB.
+    #[inline]
+    #[must_use]
+    pub const fn shared(start: usize, end: usize) -> Self {
+        debug_assert!(
+            start <= end && end < OWN as usize,
+            "shared bytes are below 2 GiB"
+        );
+        Self {
+            start: start as u32,
+            length: (end - start) as u32,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn own(start: usize, end: usize) -> Self {
+        let span = Self::shared(start, end);
+        Self {
+            start: span.start | OWN,
+            ..span
+        }
+    }
+
+    /// Its length in bytes.
+    #[inline]
+    #[must_use]
+    pub const fn len(self) -> usize {
+        self.length as usize
+    }
+
+    /// Whether it lies in its line's own bytes.
+    #[inline]
+    #[must_use]
+    pub const fn is_own(self) -> bool {
+        self.start & OWN != 0
+    }
+
+    /// Where it begins, in whichever bytes it lies.
+    #[inline]
+    #[must_use]
+    pub const fn start(self) -> u32 {
+        self.start & !OWN
+    }
+
+    /// Whether it has no bytes; then it is no message.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.length == 0
+    }
+
+    /// Its bytes; none where it reaches beyond those it lies in.
+    #[inline]
+    #[must_use]
+    pub fn bytes<'a>(self, shared: &'a [u8], own: &'a [u8]) -> &'a [u8] {
+        let all = if self.is_own() { own } else { shared };
+        let start = self.start() as usize;
+        all.get(start..start + self.length as usize)
+            .unwrap_or_default()
+    }
+
+    /// As it is written down.
+    #[inline]
+    pub(super) const fn to_bytes(self) -> [u8; SPAN_BYTES] {
+        let [s0, s1, s2, s3] = self.start.to_le_bytes();
+        let [l0, l1, l2, l3] = self.length.to_le_bytes();
+        [s0, s1, s2, s3, l0, l1, l2, l3]
+    }
+
+    /// As it was written down.
+    #[inline]
+    pub(super) const fn from_bytes([s0, s1, s2, s3, l0, l1, l2, l3]: [u8; SPAN_BYTES]) -> Self {
+        Self {
+            start: u32::from_le_bytes([s0, s1, s2, s3]),
+            length: u32::from_le_bytes([l0, l1, l2, l3]),
+        }
+    }
+}
+
+/// What stands before a line's spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineHead {
+    /// Who gets it.
+    pub client: ClientId,
+    /// Counts scene changes and resumes of the client.
+    pub epoch: u8,
+    /// The last input of the client that was handled.
+    pub input: u16,
+    /// Nothing follows this line, for this reason.
+    pub close: Option<CloseReason>,
+}
+
+/// A line as it is kept: where its spans and own bytes end.
+#[derive(Clone, Copy, Debug)]
+struct StoredLine {
+    head: LineHead,
+    ends: Ends,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    reliable: u32,
+    unreliable: u32,
+    bytes: u32,
+}
+
+/// A client's line.
+#[derive(Clone, Copy, Debug)]
+pub struct LineView<'a> {
+    /// Who gets it, and with what header.
+    pub head: LineHead,
+    /// Messages of the reliable channel, in their order.
+    pub reliable: &'a [MessageSpan],
+    /// Messages of the unreliable channel, in their order.
+    pub unreliable: &'a [MessageSpan],
+    /// The line's own bytes.
+    pub own: &'a [u8],
+}
+
+impl<'a> LineView<'a> {
+    /// The bytes of its messages, by channel.
+    #[inline]
+    pub(super) fn messages(
+        self,
+        shared: &'a [u8],
+    ) -> (
+        impl Iterator<Item = &'a [u8]>,
+        impl Iterator<Item = &'a [u8]>,
+    ) {
+        let of = move |spans: &'a [MessageSpan]| {
+            spans.iter().map(move |span| span.bytes(shared, self.own))
+        };
+        (of(self.reliable), of(self.unreliable))
+    }
+}
+
+/// The lines of some clients, as one worker makes them.
+#[derive(Clone, Debug, Default)]
+pub struct BatchPart {
+    bytes: Vec<u8>,
+    /// By channel.
+    spans: [Vec<MessageSpan>; 2],
+    lines: Vec<StoredLine>,
+    /// Whether the last line has not ended.
+    is_open: bool,
+    /// Where the last line that has ended ends.
+    ends: Ends,
+}
+
+impl BatchPart {
+    /// Begins a client's line, and ends the one before. At most one line a client and tick, and clients ascend within a
+    /// part and from part to part; other orders work, but slower.
+    pub fn begin(&mut self, client: ClientId, epoch: u8, input: u16) {
+        self.end();
+        let head = LineHead {
+            client,
+            epoch,
+            input,
+            close: None,
+        };
+        let ends = self.ends;
+        self.lines.push(StoredLine { head, ends });
+        self.is_open = true;
+    }
+
+    /// Adds a shared message on the reliable channel.
+    #[inline]
+    pub fn reliable(&mut self, span: MessageSpan) {
+        self.push(Channel::Reliable, span);
+    }
+
+    /// Adds a shared message on the unreliable channel.
+    #[inline]
+    pub fn unreliable(&mut self, span: MessageSpan) {
+        self.push(Channel::Unreliable, span);
+    }
+
+    /// Adds a shared message on a channel.
+    #[inline]
+    pub fn push(&mut self, channel: Channel, span: MessageSpan) {
+        debug_assert!(self.is_open, "a line is begun");
+        if !span.is_empty() {
+            self.spans[channel as usize].push(span);
+        }
+    }
+
+    /// Adds a message of this client only on the reliable channel; `write` appends it, and its length is given.
+    #[inline]
+    pub fn write_reliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        let span = self.write_own(write);
+        self.reliable(span);
+        span.len()
+    }
+
+    /// Adds a message of this client only on the unreliable channel; `write` appends it, and its length is given.
+    #[inline]
+    pub fn write_unreliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
+        let span = self.write_own(write);
+        self.unreliable(span);
+        span.len()
+    }
+
+    /// Writes a message of this client only, which is on no channel yet.
+    #[inline]
+    pub fn write_own(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
+        let start = self.bytes.len();
+        write(&mut self.bytes);
+        debug_assert!(self.bytes.len() >= start, "a message only appends");
+        let base = self.ends.bytes as usize;
+        MessageSpan::own(start - base, self.bytes.len() - base)
+    }
+
+    /// Makes this line the client's last.
+    pub fn close(&mut self, reason: CloseReason) {
+        let open = self.lines.last_mut().filter(|_| self.is_open);
+        if let Some(line) = open {
+            line.head.close = Some(reason);
+        }
+    }
+
+    /// Ends the line; one that says nothing is none.
+    pub fn end(&mut self) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        let (before, ends) = (self.ends, self.written());
+        let says = ends.reliable > before.reliable || ends.unreliable > before.unreliable;
+        let line = self.lines.last_mut();
+        match line.filter(|line| says || line.head.close.is_some()) {
+            Some(line) => (line.ends, self.ends) = (ends, ends),
+            None => {
+                self.lines.pop();
+                self.bytes.truncate(before.bytes as usize);
+            }
+        }
+    }
+
+    /// Takes the last line back, which must have ended.
+    pub fn drop_last(&mut self) {
+        debug_assert!(!self.is_open, "the line has ended");
+        self.lines.pop();
+        self.ends = self
+            .lines
+            .last()
+            .map_or_else(Ends::default, |line| line.ends);
+        let Ends {
+            reliable,
+            unreliable,
+            bytes,
+        } = self.ends;
+        self.spans[0].truncate(reliable as usize);
+        self.spans[1].truncate(unreliable as usize);
+        self.bytes.truncate(bytes as usize);
+    }
+
+    /// Where what was written ends.
+    const fn written(&self) -> Ends {
+        Ends {
+            reliable: self.spans[0].len() as u32,
+            unreliable: self.spans[1].len() as u32,
+            bytes: self.bytes.len() as u32,
+        }
+    }
+
+    /// How many lines have ended.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.lines.len() - self.is_open as usize
+    }
+
+    /// Whether none has.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Line number `nth`, if there are as many.
+    #[inline]
+    #[must_use]
+    pub fn line(&self, nth: usize) -> Option<LineView<'_>> {
+        let line = self.lines[..self.len()].get(nth)?;
+        let before = match nth.checked_sub(1) {
+            Some(before) => self.lines[before].ends,
+            None => Ends::default(),
+        };
+        let range = |start: u32, end: u32| start as usize..end as usize;
+        Some(LineView {
+            head: line.head,
+            reliable: &self.spans[0][range(before.reliable, line.ends.reliable)],
+            unreliable: &self.spans[1][range(before.unreliable, line.ends.unreliable)],
+            own: &self.bytes[range(before.bytes, line.ends.bytes)],
+        })
+    }
+
+    /// The lines, in the order of their making.
+    pub fn lines(&self) -> impl Iterator<Item = LineView<'_>> {
+        (0..self.len()).filter_map(|nth| self.line(nth))
+    }
+
+    /// What stands before the lines' spans.
+    pub(super) fn heads(&self) -> impl Iterator<Item = LineHead> {
+        self.lines[..self.len()].iter().map(|line| line.head)
+    }
+
+    /// Forgets all lines and keeps the buffers, but for those that a burst has widened.
+    pub fn clear(&mut self) {
+        clear_and_give_back(&mut self.bytes);
+        self.spans.iter_mut().for_each(clear_and_give_back);
+        clear_and_give_back(&mut self.lines);
+        (self.is_open, self.ends) = (false, Ends::default());
+    }
+}
+
+/// One tick's news.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// The tick whose news it is.
+    pub tick: u64,
+    /// Messages that many clients get, each once.
+    pub shared: Vec<u8>,
+    /// Where each of those begins, ascending.
+    pub starts: Vec<u32>,
+    /// Who gets which: a part for each worker.
+    pub parts: Vec<BatchPart>,
+}
+
+impl Batch {
+    /// Appends a shared message that `write` writes, and gives its place.
+    pub fn share(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
+        let start = self.shared.len();
+        self.starts.push(start as u32);
+        write(&mut self.shared);
+        debug_assert!(self.shared.len() >= start, "a message only appends");
+        MessageSpan::shared(start, self.shared.len())
+    }
+
+    /// The part with this number, made when there are not as many.
+    pub fn part(&mut self, nth: usize) -> &mut BatchPart {
+        if self.parts.len() <= nth {
+            self.parts.resize_with(nth + 1, BatchPart::default);
+        }
+        &mut self.parts[nth]
+    }
+
+    /// Ends the lines that are still open.
+    pub fn finish(&mut self) {
+        self.parts.iter_mut().for_each(BatchPart::end);
+    }
+
+    /// How many lines its parts have.
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(BatchPart::len).sum()
+    }
+
+    /// The lines with these numbers, those of one part behind those of the one before.
+    pub fn lines_in(&self, range: Range<usize>) -> impl Iterator<Item = LineView<'_>> {
+        let mut before = 0;
+        self.parts.iter().flat_map(move |part| {
+            let [start, end] = [range.start, range.end]
+                .map(|nth: usize| nth.saturating_sub(before).min(part.len()));
+            before += part.len();
+            (start..end).filter_map(|nth| part.line(nth))
+        })
+    }
+
+    /// Whether no part has a line.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.iter().all(BatchPart::is_empty)
+    }
+
+    /// Forgets all messages and lines and keeps the buffers, but for those that a burst has widened.
+    pub fn clear(&mut self) {
+        clear_and_give_back(&mut self.shared);
+        clear_and_give_back(&mut self.starts);
+        self.parts.iter_mut().for_each(BatchPart::clear);
+    }
+}
+
+impl MemoryUse for BatchPart {
+    fn heap_bytes(&self) -> usize {
+        self.bytes.heap_bytes() + each(&self.spans) + self.lines.heap_bytes()
+    }
+}
+
+impl MemoryUse for Batch {
+    fn heap_bytes(&self) -> usize {
+        self.shared.heap_bytes()
+            + self.starts.heap_bytes()
+            + self.parts.heap_bytes()
+            + each(&self.parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(line: LineView, spans: &[MessageSpan], shared: &[u8]) -> Vec<u8> {
+        let bytes = spans.iter().flat_map(|span| span.bytes(shared, line.own));
+        bytes.copied().collect()
+    }
+
+    #[test]
+    fn lines_have_their_messages_in_order_by_channel() {
+        let mut batch = Batch::default();
+        let both = batch.share(|bytes| bytes.extend(b"both"));
+        let late = batch.share(|bytes| bytes.extend(b"late"));
+        let shared = batch.shared.clone();
+        let part = batch.part(0);
+        part.begin(ClientId(3), 1, 2);
+        part.unreliable(late);
+        part.write_reliable(|bytes| bytes.extend(b"mine,"));
+        part.reliable(both);
+        part.write_unreliable(|bytes| bytes.extend(b",own"));
+        part.begin(ClientId(4), 0, 0);
+        part.begin(ClientId(5), 9, 8);
+        part.write_reliable(|bytes| bytes.extend(b"yours,"));
+        part.reliable(both);
+        part.close(CloseReason::Replaced);
+        part.end();
+        assert_eq!(part.len(), 2);
+        let [first, second] = [0, 1].map(|nth| part.line(nth).unwrap());
+        assert_eq!(
+            first.head,
+            LineHead {
+                client: ClientId(3),
+                epoch: 1,
+                input: 2,
+                close: None
+            }
+        );
+        assert_eq!(text(first, first.reliable, &shared), b"mine,both");
+        assert_eq!(text(first, first.unreliable, &shared), b"late,own");
+        assert_eq!(second.head.client, ClientId(5));
+        assert_eq!(second.head.close, Some(CloseReason::Replaced));
+        assert_eq!(text(second, second.reliable, &shared), b"yours,both");
+        assert!(second.unreliable.is_empty() && part.line(2).is_none());
+        batch.clear();
+        assert!(batch.is_empty() && batch.parts[0].lines().next().is_none());
+    }
+
+    #[test]
+    fn a_line_that_says_nothing_is_none_and_a_close_says_something() {
+        let mut part = BatchPart::default();
+        part.begin(ClientId(1), 0, 0);
+        part.write_reliable(|_| ());
+        part.reliable(MessageSpan::shared(5, 5));
+        part.end();
+        assert!(part.is_empty());
+        part.begin(ClientId(1), 0, 0);
+        part.close(CloseReason::Behind);
+        part.end();
+        part.end();
+        assert_eq!(part.len(), 1);
+    }
+
+    #[test]
+    fn a_span_beyond_its_bytes_has_none() {
+        assert!(MessageSpan::shared(1, 5).bytes(&[1, 2, 3], &[]).is_empty());
+        assert_eq!(MessageSpan::own(0, 2).bytes(&[1, 2, 3], &[7, 8]), [7, 8]);
+        let span = MessageSpan::own(4, 9);
+        assert_eq!(MessageSpan::from_bytes(span.to_bytes()), span);
+    }
+}

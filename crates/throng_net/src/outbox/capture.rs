@@ -1,0 +1,210 @@
+//! Packets into a file, and back out of it.
+//!
+//! The file begins with the eight bytes `TCAPTURE` and a version byte, 1. Then come records until the end: a kind byte (0 a packet
+//! of the reliable channel, 1 one of the unreliable channel, 2 a client was closed), the client (4 bytes, little endian), a
+//! length (4 bytes, little endian), and so many bytes: the packet, or the number of the reason (1 ended, 2 replaced, 3 behind,
+//! 4 the server stopped).
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use throng_protocol::wire::CloseReason;
+use throng_protocol::wire::{Channel, ClientId, Reader, WireError};
+use tracing::warn;
+
+use super::sink::Sink;
+
+/// What a capture begins with; the last byte is the version.
+pub const CAPTURE_MAGIC: [u8; 9] = *b"TCAPTURE\x01";
+
+const CLOSED: u8 = 2;
+
+/// Writes packets down.
+#[derive(Debug)]
+pub struct CaptureSink<W: Write> {
+    to: W,
+    errors: u64,
+}
+
+impl CaptureSink<BufWriter<File>> {
+    /// Into a new file; one that is there is overwritten.
+    ///
+    /// # Errors
+    /// When the file cannot be made or written.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        Self::new(BufWriter::new(File::create(path)?))
+    }
+}
+
+impl<W: Write> CaptureSink<W> {
+    /// Into anything that takes bytes.
+    ///
+    /// # Errors
+    /// When the magic cannot be written.
+    pub fn new(mut to: W) -> io::Result<Self> {
+        to.write_all(&CAPTURE_MAGIC)?;
+        Ok(Self { to, errors: 0 })
+    }
+
+    fn record(&mut self, kind: u8, client: ClientId, bytes: &[u8]) {
+        let mut head = [0; 9];
+        head[0] = kind;
+        head[1..5].copy_from_slice(&client.0.to_le_bytes());
+        head[5..].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+        let written = self
+            .to
+            .write_all(&head)
+            .and_then(|()| self.to.write_all(bytes));
+        self.count(written);
+    }
+
+    fn count(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.errors += 1;
+            if self.errors.is_power_of_two() {
+                warn!(%error, errors = self.errors, "writing the capture failed: packets are missing in it");
+            }
+        }
+    }
+}
+
+impl<W: Write + Send + Sync> Sink for CaptureSink<W> {
+    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
+        self.record(channel.bit(), client, packet);
+    }
+
+    fn close(&mut self, client: ClientId, reason: CloseReason) {
+        self.record(CLOSED, client, &[reason.number()]);
+    }
+
+    fn flush(&mut self) {
+        let flushed = self.to.flush();
+        self.count(flushed);
+    }
+
+    fn errors(&self) -> u64 {
+        self.errors
+    }
+}
+
+/// A record of a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Captured<'a> {
+    /// A packet that was sent: to whom, on which channel, and its bytes with the header.
+    Packet(ClientId, Channel, &'a [u8]),
+    /// A client was closed.
+    Closed(ClientId, CloseReason),
+}
+
+/// The records of a capture, in order. After an error there are no more.
+///
+/// # Errors
+/// [`WireError`] where the bytes do not begin or go on as a capture does; one that was cut off ends with it.
+pub fn read_capture(bytes: &[u8]) -> impl Iterator<Item = Result<Captured<'_>, WireError>> {
+    let mut reader = Reader::new(bytes);
+    let mut state = Some(CAPTURE_MAGIC);
+    let mut is_broken = false;
+    std::iter::from_fn(move || {
+        if is_broken || (state.is_none() && reader.is_empty()) {
+            return None;
+        }
+        let record = state
+            .take()
+            .map_or(Ok(()), |magic| read_magic(&mut reader, &magic))
+            .and_then(|()| {
+                if reader.is_empty() {
+                    return Ok(None);
+                }
+                read_record(&mut reader).map(Some)
+            });
+        is_broken = record.is_err();
+        record.transpose()
+    })
+}
+
+fn read_magic(reader: &mut Reader, magic: &[u8]) -> Result<(), WireError> {
+    let found = reader.take(magic.len())?;
+    match found.iter().zip(magic).position(|(a, b)| a != b) {
+        None => Ok(()),
+        Some(at) => Err(WireError::Kind {
+            at,
+            found: found[at],
+        }),
+    }
+}
+
+fn read_record<'a>(reader: &mut Reader<'a>) -> Result<Captured<'a>, WireError> {
+    let at = reader.at();
+    let head = reader.take(9)?;
+    let word = |from: usize| {
+        u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]])
+    };
+    let client = ClientId(word(1));
+    let bytes = reader.take(word(5) as usize)?;
+    Ok(match head[0] {
+        0 => Captured::Packet(client, Channel::Reliable, bytes),
+        1 => Captured::Packet(client, Channel::Unreliable, bytes),
+        CLOSED => {
+            let number = Reader::new(bytes).byte()?;
+            let reason = CloseReason::of(number).ok_or(WireError::Kind {
+                at: at + 9,
+                found: number,
+            })?;
+            Captured::Closed(client, reason)
+        }
+        found => return Err(WireError::Kind { at, found }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn capture() -> Vec<u8> {
+        let mut sink = CaptureSink::new(Vec::new()).unwrap();
+        sink.deliver(ClientId(7), Channel::Reliable, b"first");
+        sink.deliver(ClientId(300), Channel::Unreliable, b"");
+        sink.close(ClientId(7), CloseReason::Replaced);
+        sink.to
+    }
+
+    #[test]
+    fn what_is_captured_reads_back() {
+        let capture = capture();
+        let read: Result<Vec<_>, _> = read_capture(&capture).collect();
+        let expected = [
+            Captured::Packet(ClientId(7), Channel::Reliable, b"first"),
+            Captured::Packet(ClientId(300), Channel::Unreliable, b""),
+            Captured::Closed(ClientId(7), CloseReason::Replaced),
+        ];
+        assert_eq!(read.unwrap(), expected);
+        let ends: Vec<usize> = (0..capture.len())
+            .filter(|&cut| read_capture(&capture[..cut]).all(|record| record.is_ok()))
+            .collect();
+        // Between records nothing says that more should come.
+        assert_eq!(ends, [9, 23, 32]);
+    }
+
+    #[test]
+    fn a_sink_that_cannot_write_counts() {
+        let mut room = [0; 12];
+        let mut sink = CaptureSink::new(&mut room[..]).unwrap();
+        sink.deliver(ClientId(1), Channel::Reliable, b"x");
+        sink.deliver(ClientId(1), Channel::Reliable, b"x");
+        assert_eq!(sink.errors(), 2);
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn any_bytes_read_or_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let broken = [&CAPTURE_MAGIC[..], &bytes].concat();
+            for bytes in [&bytes, &broken] {
+                let _ = read_capture(bytes).count();
+            }
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! The tick's side of a shard: its clients' lines go into the ring, and what does not fit waits or is dropped. Never waits.
+//!
+//! ```text
+//! Batch ─▶ fits: shared bytes and lines ────────────────────────────────▶ ring
+//!       └▶ does not: unreliable messages are dropped and counted,          ▲
+//!                    reliable ones ─▶ spill, bounded a client and in all ──┘ first, next time
+//! ```
+//! A client for which more would wait than may is closed, with the reason [`CloseReason::Behind`]; when all wait for too much
+//! together, it is the one that waits for most.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use throng_core::memory::{MemoryUse, each};
+use throng_protocol::wire::ClientId;
+use throng_protocol::wire::CloseReason;
+
+use super::batch::{Batch, LineHead, LineView};
+use super::frame::{LINE_HEAD_BYTES, begin_lines, write_line, write_reliable, write_shared};
+use super::ring::{RingFull, RingWriter};
+
+/// Closed clients that are remembered, so that late lines for them are not sent; then the lowest is forgotten.
+const CLOSED_MAX: usize = 1 << 16;
+
+/// Gathered bytes from which on they are made visible before the tick's end.
+const COMMIT_BYTES: usize = 1 << 18;
+
+/// How much may wait for room in the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpillLimits {
+    /// For one client, in bytes.
+    pub client_bytes_max: usize,
+    /// For all clients of the shard, in bytes.
+    pub bytes_max: usize,
+}
+
+/// What happened at a feed so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FeedCounters {
+    /// Ticks in which the ring did not take everything at once.
+    pub stalls: u64,
+    /// Unreliable messages that were dropped then.
+    pub dropped: u64,
+    /// Reliable messages that had to wait.
+    pub spilled: u64,
+    /// Reliable messages that not even an empty ring takes, and what came for clients that were closed before.
+    pub refused: u64,
+    /// Clients that were closed because they were behind.
+    pub disconnected: u64,
+    /// The most that was in the ring, in bytes.
+    pub ring_high_water_bytes: usize,
+}
+
+impl FeedCounters {
+    /// Adds the counts of another feed.
+    pub fn add(&mut self, other: Self) {
+        self.stalls += other.stalls;
+        self.dropped += other.dropped;
+        self.spilled += other.spilled;
+        self.refused += other.refused;
+        self.disconnected += other.disconnected;
+        let most = &mut self.ring_high_water_bytes;
+        *most = other.ring_high_water_bytes.max(*most);
+    }
+}
+
+/// The tick's side of a shard.
+#[derive(Debug)]
+pub(super) struct Feed {
+    writer: RingWriter,
+    limits: SpillLimits,
+    spill: Spill,
+    /// Clients that were closed here and may still be in lines.
+    closed: BTreeSet<ClientId>,
+    /// Clients that were closed here and nobody was told yet.
+    pub disconnected: Vec<ClientId>,
+    pub counters: FeedCounters,
+    /// Messages pushed into the ring.
+    pub pushed: u64,
+    /// This shard's lines of the tick: part and number.
+    mine: Vec<(u32, u32)>,
+    frame: Vec<u8>,
+    /// Whether the ring refused something in this tick.
+    stalled: bool,
+}
+
+impl Feed {
+    pub fn new(writer: RingWriter, limits: SpillLimits) -> Self {
+        Self {
+            writer,
+            limits,
+            spill: Spill::default(),
+            closed: BTreeSet::new(),
+            disconnected: Vec::new(),
+            counters: FeedCounters::default(),
+            pushed: 0,
+            mine: Vec::new(),
+            frame: Vec::new(),
+            stalled: false,
+        }
+    }
+
+    /// Hands over the lines of the shard's clients. O(shared bytes + the lines' bytes).
+    pub fn offer(&mut self, batch: &Batch, is_mine: impl Fn(ClientId) -> bool) {
+        self.stalled = !self.retry();
+        self.find_lines(batch, is_mine);
+        let sent = if self.stalled {
+            0
+        } else {
+            self.push_lines(batch)
+        };
+        self.stalled |= sent < self.mine.len();
+        let mine = std::mem::take(&mut self.mine);
+        for line in mine[sent..]
+            .iter()
+            .filter_map(|&place| line_at(batch, place))
+        {
+            self.counters.dropped += line.unreliable.len() as u64;
+            self.spill_line(batch, line);
+        }
+        self.mine = mine;
+        self.finish();
+    }
+
+    /// Makes visible what was handed over, and counts.
+    pub fn finish(&mut self) {
+        // There may be room for what is reliable alone.
+        self.retry();
+        self.counters.stalls += u64::from(std::mem::take(&mut self.stalled));
+        let used = self.writer.used();
+        let most = &mut self.counters.ring_high_water_bytes;
+        *most = used.max(*most);
+        self.writer.commit();
+    }
+
+    /// Moves what waits into the ring as far as it fits, and says whether nothing is left.
+    pub fn retry(&mut self) -> bool {
+        while let Some((client, frame)) = self.spill.frames.front() {
+            if self.writer.push(frame).is_err() {
+                return false;
+            }
+            self.pushed += 1;
+            let (client, bytes) = (*client, frame.len());
+            self.spill.frames.pop_front();
+            self.spill.forget(client, bytes);
+        }
+        true
+    }
+
+    /// Bytes that wait for room.
+    pub const fn waiting_bytes(&self) -> usize {
+        self.spill.bytes
+    }
+
+    /// Whether nobody takes anything from the ring any more.
+    pub fn is_abandoned(&self) -> bool {
+        self.writer.is_abandoned()
+    }
+
+    /// Finds the lines of this shard's clients. Those of clients that were closed here are left out.
+    fn find_lines(&mut self, batch: &Batch, is_mine: impl Fn(ClientId) -> bool) {
+        self.mine.clear();
+        for (lines, part) in batch.parts.iter().zip(0..) {
+            for (head, nth) in lines.heads().zip(0..) {
+                if !is_mine(head.client) {
+                    continue;
+                }
+                if self.closed.is_empty() || !self.closed.contains(&head.client) {
+                    self.mine.push((part, nth));
+                } else {
+                    self.counters.refused += 1;
+                    if head.close.is_some() {
+                        self.closed.remove(&head.client);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts shared bytes and lines into the ring, until one does not fit, and says how many lines did.
+    fn push_lines(&mut self, batch: &Batch) -> usize {
+        if self.mine.is_empty() {
+            return 0;
+        }
+        write_shared(&mut self.frame, &batch.shared);
+        if self.push_frame().is_err() {
+            return 0;
+        }
+        let enough = self.writer.capacity() / 16;
+        let mut sent = 0;
+        begin_lines(&mut self.frame, batch.tick);
+        for nth in 0..self.mine.len() {
+            if let Some(line) = line_at(batch, self.mine[nth]) {
+                write_line(&mut self.frame, line);
+            }
+            if self.frame.len() >= enough || nth + 1 == self.mine.len() {
+                if self.push_frame().is_err() {
+                    break;
+                }
+                sent = nth + 1;
+                begin_lines(&mut self.frame, batch.tick);
+            }
+        }
+        sent
+    }
+
+    fn push_frame(&mut self) -> Result<(), RingFull> {
+        self.writer.push(&self.frame)?;
+        self.pushed += 1;
+        if self.writer.gathered_bytes() >= COMMIT_BYTES {
+            self.writer.commit();
+        }
+        Ok(())
+    }
+
+    /// Keeps the reliable messages of a line, in frames that fit into the ring.
+    fn spill_line(&mut self, batch: &Batch, line: LineView) {
+        let client = line.head.client;
+        let enough = self.writer.capacity() / 16;
+        let mut messages: Vec<&[u8]> = Vec::new();
+        let mut bytes = 0;
+        let mut spans = line.reliable.iter().peekable();
+        loop {
+            let next = spans.next().map(|span| span.bytes(&batch.shared, line.own));
+            if let Some(message) = next {
+                if !self.writer.could_take(message.len() + 2 * LINE_HEAD_BYTES) {
+                    self.counters.refused += 1;
+                } else {
+                    messages.push(message);
+                    bytes += message.len();
+                }
+            }
+            let last = spans.peek().is_none();
+            if !last && bytes + spans.peek().map_or(0, |span| span.len()) < enough {
+                continue;
+            }
+            let close = line.head.close.filter(|_| last);
+            if !messages.is_empty() || close.is_some() {
+                self.counters.spilled += messages.len() as u64;
+                begin_lines(&mut self.frame, batch.tick);
+                write_reliable(&mut self.frame, LineHead { close, ..line.head }, &messages);
+                if !self.spill_frame(client) {
+                    return;
+                }
+            }
+            if last {
+                return;
+            }
+            messages.clear();
+            bytes = 0;
+        }
+    }
+
+    /// Keeps the frame in hand for a client; `false` when that closes it.
+    fn spill_frame(&mut self, client: ClientId) -> bool {
+        let bytes = self.frame.len();
+        if self.spill.of(client) + bytes > self.limits.client_bytes_max {
+            self.disconnect(client);
+            return false;
+        }
+        while self.spill.bytes + bytes > self.limits.bytes_max {
+            let (most, waiting) = self.spill.most();
+            let least = waiting < self.spill.of(client) + bytes;
+            if most == client || least || self.closed.contains(&most) {
+                self.disconnect(client);
+                return false;
+            }
+            self.disconnect(most);
+        }
+        self.spill.keep(client, &self.frame);
+        true
+    }
+
+    /// Closes a client: what waits for it is dropped.
+    fn disconnect(&mut self, client: ClientId) {
+        self.counters.disconnected += 1;
+        self.disconnected.push(client);
+        self.spill.drop_client(client);
+        if self.closed.len() >= CLOSED_MAX {
+            self.closed.pop_first();
+        }
+        self.closed.insert(client);
+        let head = LineHead {
+            client,
+            epoch: 0,
+            input: 0,
+            close: Some(CloseReason::Behind),
+        };
+        let mut frame = Vec::new();
+        begin_lines(&mut frame, 0);
+        write_reliable(&mut frame, head, &[]);
+        self.spill.keep(client, &frame);
+    }
+}
+
+fn line_at(batch: &Batch, (part, nth): (u32, u32)) -> Option<LineView<'_>> {
+    batch.parts.get(part as usize)?.line(nth as usize)
+}
+
+/// Frames that wait for room, oldest first.
+#[derive(Debug, Default)]
+struct Spill {
+    frames: VecDeque<(ClientId, Vec<u8>)>,
+    /// Bytes by client, where there are any.
+    clients: BTreeMap<ClientId, usize>,
+    bytes: usize,
+}
+
+impl Spill {
+    fn of(&self, client: ClientId) -> usize {
+        self.clients.get(&client).copied().unwrap_or_default()
+    }
+
+    fn keep(&mut self, client: ClientId, frame: &[u8]) {
+        self.frames.push_back((client, frame.to_vec()));
+        *self.clients.entry(client).or_default() += frame.len();
+        self.bytes += frame.len();
+    }
+
+    /// Counts bytes of a client that wait no more.
+    fn forget(&mut self, client: ClientId, bytes: usize) {
+        self.bytes -= bytes;
+        if let Some(of_client) = self.clients.get_mut(&client) {
+            *of_client -= bytes;
+            if *of_client == 0 {
+                self.clients.remove(&client);
+            }
+        }
+    }
+
+    fn drop_client(&mut self, client: ClientId) {
+        self.frames.retain(|&(of, _)| of != client);
+        self.bytes -= self.clients.remove(&client).unwrap_or_default();
+    }
+
+    /// Who waits for most, the lowest of those that do, and for how much.
+    fn most(&self) -> (ClientId, usize) {
+        let most = self.clients.iter().rev().max_by_key(|&(_, &bytes)| bytes);
+        most.map_or((ClientId(0), 0), |(&client, &bytes)| (client, bytes))
+    }
+}
+
+impl MemoryUse for Feed {
+    fn heap_bytes(&self) -> usize {
+        let waiting = self.spill.frames.iter().map(|(_, bytes)| bytes);
+        each(waiting)
+            + self.spill.frames.heap_bytes()
+            + self.writer.heap_bytes()
+            + self.closed.heap_bytes()
+            + self.disconnected.heap_bytes()
+            + self.mine.heap_bytes()
+            + self.frame.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::frame::{Frame, FrameLine};
+    use crate::outbox::ring::{RingReader, ring};
+    use proptest::prelude::*;
+
+    fn feed(ring_bytes: usize, limits: SpillLimits) -> (Feed, RingReader) {
+        let (writer, reader) = ring(ring_bytes);
+        (Feed::new(writer, limits), reader)
+    }
+
+    const ROOMY: SpillLimits = SpillLimits {
+        client_bytes_max: 1 << 20,
+        bytes_max: 1 << 20,
+    };
+
+    /// What came through the ring for a client: its messages by channel, and why it was closed.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    struct Came {
+        reliable: Vec<Vec<u8>>,
+        unreliable: Vec<Vec<u8>>,
+        closed: Option<CloseReason>,
+    }
+
+    /// What a sender thread would do, but for the packets.
+    #[derive(Default)]
+    struct Taker {
+        shared: Vec<u8>,
+        clients: BTreeMap<u32, Came>,
+    }
+
+    impl Taker {
+        fn take(&mut self, reader: &mut RingReader, frames: usize) {
+            for _ in 0..frames {
+                reader.read(0, |frame| match Frame::read(frame).unwrap() {
+                    Frame::Shared(bytes) => self.shared = bytes.to_vec(),
+                    Frame::Lines { mut lines, .. } => {
+                        while let Some(line) = FrameLine::read(&mut lines) {
+                            let came = self.clients.entry(line.head.client.0).or_default();
+                            let shared = &self.shared;
+                            came.reliable
+                                .extend(line.reliable(shared).map(<[u8]>::to_vec));
+                            came.unreliable
+                                .extend(line.unreliable(shared).map(<[u8]>::to_vec));
+                            came.closed = came.closed.or(line.head.close);
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    /// A tick's news: for each client a private reliable message of so many bytes and a shared one on both channels.
+    fn batch(tick: u64, lines: &[(u32, usize)]) -> Batch {
+        let mut batch = Batch {
+            tick,
+            ..Batch::default()
+        };
+        let all = batch.share(|bytes| bytes.extend([tick as u8; 5]));
+        for &(client, length) in lines {
+            let part = batch.part(client as usize % 2);
+            part.begin(ClientId(client), 1, 2);
+            part.write_reliable(|bytes| bytes.resize(bytes.len() + length, tick as u8));
+            part.reliable(all);
+            part.unreliable(all);
+            part.end();
+        }
+        batch
+    }
+
+    #[test]
+    fn each_shard_gets_its_own_clients_lines() {
+        let (mut feed, mut reader) = feed(1 << 16, ROOMY);
+        feed.offer(&batch(9, &[(1, 3), (2, 4), (3, 5)]), |client| {
+            client.0 % 2 == 1
+        });
+        let mut taker = Taker::default();
+        taker.take(&mut reader, 10);
+        assert_eq!(taker.clients.keys().copied().collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(taker.clients[&3].reliable, [vec![9; 5], vec![9; 5]]);
+        assert_eq!(taker.clients[&1].unreliable, [[9; 5]]);
+        assert_eq!(feed.counters.stalls, 0);
+        assert!(feed.counters.ring_high_water_bytes > 0);
+    }
+
+    #[test]
+    fn a_full_ring_drops_what_is_unreliable_and_keeps_the_rest_in_order() {
+        let (mut feed, mut reader) = feed(600, ROOMY);
+        let sent = 1..=20;
+        for tick in sent.clone() {
+            feed.offer(&batch(tick, &[(1, 40)]), |_| true);
+        }
+        assert!(feed.counters.stalls > 0 && feed.counters.spilled > 0);
+        let mut taker = Taker::default();
+        while feed.waiting_bytes() > 0 {
+            taker.take(&mut reader, 1);
+            feed.finish();
+        }
+        taker.take(&mut reader, 100);
+        let came = &taker.clients[&1];
+        let expected: Vec<Vec<u8>> = sent
+            .flat_map(|tick| [vec![tick as u8; 40], vec![tick as u8; 5]])
+            .collect();
+        assert_eq!(came.reliable, expected);
+        assert_eq!(came.unreliable.len() as u64 + feed.counters.dropped, 20);
+        assert!(feed.disconnected.is_empty());
+    }
+
+    #[test]
+    fn a_client_for_which_too_much_waits_is_closed_and_others_are_not() {
+        let limits = SpillLimits {
+            client_bytes_max: 400,
+            bytes_max: 1 << 20,
+        };
+        let (mut feed, mut reader) = feed(300, limits);
+        for tick in 1..10 {
+            feed.offer(&batch(tick, &[(1, 100), (2, 1)]), |_| true);
+        }
+        assert_eq!(feed.disconnected, [ClientId(1)]);
+        assert!(feed.counters.refused > 0, "later lines of a closed client");
+        let mut taker = Taker::default();
+        while feed.waiting_bytes() > 0 {
+            taker.take(&mut reader, 1);
+            feed.finish();
+        }
+        taker.take(&mut reader, 100);
+        assert_eq!(taker.clients[&1].closed, Some(CloseReason::Behind));
+        assert_eq!(taker.clients[&2].closed, None);
+        assert_eq!(taker.clients[&2].reliable.len(), 18);
+    }
+
+    #[test]
+    fn when_all_wait_for_too_much_the_one_that_waits_for_most_is_closed() {
+        let limits = SpillLimits {
+            client_bytes_max: 1 << 20,
+            bytes_max: 2_000,
+        };
+        let (mut feed, _reader) = feed(300, limits);
+        for tick in 1..20 {
+            feed.offer(&batch(tick, &[(1, 20), (2, 120), (3, 20)]), |_| true);
+            assert!(feed.waiting_bytes() <= 2_000 + 3 * 40);
+        }
+        assert_eq!(feed.disconnected[0], ClientId(2));
+    }
+
+    #[test]
+    fn a_message_that_no_ring_takes_is_refused() {
+        let (mut feed, mut reader) = feed(300, ROOMY);
+        feed.offer(&batch(1, &[(1, 400)]), |_| true);
+        assert_eq!(feed.counters.refused, 1);
+        let mut taker = Taker::default();
+        taker.take(&mut reader, 10);
+        assert_eq!(taker.clients[&1].reliable, [[1; 5]]);
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        /// Whatever the ring's size and the reader's pace: what is reliable arrives whole and in order, or its client is closed.
+        #[test]
+        fn nothing_reliable_is_lost_but_for_clients_that_are_closed(
+            ring_bytes in 200..2_000_usize,
+            client_bytes_max in 100..3_000_usize,
+            bytes_max in 100..6_000_usize,
+            ticks in prop::collection::vec(
+                (prop::collection::vec((1..6_u32, 1..60_usize), 0..5), 0..6_usize), 1..40),
+        ) {
+            let (mut feed, mut reader) = feed(ring_bytes, SpillLimits { client_bytes_max, bytes_max });
+            let mut taker = Taker::default();
+            let mut sent: BTreeMap<u32, Came> = BTreeMap::new();
+            let mut unreliable = 0;
+            for ((mut lines, frames), tick) in ticks.into_iter().zip(1..) {
+                lines.sort_unstable();
+                lines.dedup_by_key(|line| line.0);
+                let batch = batch(tick, &lines);
+                for (client, length) in lines {
+                    let sent = sent.entry(client).or_default();
+                    sent.reliable.extend([vec![tick as u8; length], vec![tick as u8; 5]]);
+                    unreliable += 1;
+                }
+                feed.offer(&batch, |_| true);
+                prop_assert!(feed.waiting_bytes() <= bytes_max + 5 * 40);
+                taker.take(&mut reader, frames);
+            }
+            while feed.waiting_bytes() > 0 {
+                taker.take(&mut reader, 1);
+                feed.finish();
+            }
+            taker.take(&mut reader, 1_000);
+            let mut came_unreliable = 0;
+            for (client, sent) in &sent {
+                let came = taker.clients.get(client).cloned().unwrap_or_default();
+                let is_closed = feed.disconnected.contains(&ClientId(*client));
+                prop_assert_eq!(came.closed.is_some(), is_closed);
+                if !is_closed {
+                    prop_assert_eq!(&came.reliable, &sent.reliable);
+                }
+                came_unreliable += came.unreliable.len() as u64;
+            }
+            prop_assert!(came_unreliable + feed.counters.dropped + feed.counters.refused >= unreliable);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What goes through the ring to a sender thread: the tick's shared bytes once, then lines that point into them.
+//!
+//! A frame is a kind byte and its content. *Shared*: the shared bytes, which hold until the next such frame. *Lines*: the tick
+//! (8 bytes), then lines: client (4), epoch (1), reason to close or 0 (1), input (2), number of reliable and of unreliable spans
+//! (4 each), length of the own bytes (4), the spans (8 bytes each), the own bytes. All integers are little endian. Only this process reads it.
+
+use throng_protocol::wire::CloseReason;
+use throng_protocol::wire::{ClientId, Reader};
+
+use super::batch::{LineHead, LineView, MessageSpan, SPAN_BYTES};
+
+const SHARED: u8 = 0;
+const LINES: u8 = 1;
+
+/// Bytes of a line before its spans.
+pub(super) const LINE_HEAD_BYTES: usize = 20;
+
+/// A frame, as it is read.
+pub(super) enum Frame<'a> {
+    /// Shared bytes from now on.
+    Shared(&'a [u8]),
+    /// Lines of a tick.
+    Lines {
+        /// Whose news it is.
+        tick: u64,
+        /// The lines, one after the other.
+        lines: Reader<'a>,
+    },
+}
+
+/// A line, as it is read.
+pub(super) struct FrameLine<'a> {
+    pub head: LineHead,
+    reliable: &'a [u8],
+    unreliable: &'a [u8],
+    own: &'a [u8],
+}
+
+impl<'a> Frame<'a> {
+    /// Reads a frame; `None` where it is none, which is a bug.
+    pub fn read(frame: &'a [u8]) -> Option<Self> {
+        let mut reader = Reader::new(frame);
+        Some(match reader.byte().ok()? {
+            SHARED => Self::Shared(reader.rest()),
+            LINES => Self::Lines {
+                tick: u64::from_le_bytes(bytes(&mut reader)?),
+                lines: reader,
+            },
+            _ => return None,
+        })
+    }
+}
+
+impl<'a> FrameLine<'a> {
+    /// Reads the next line; `None` at the end.
+    pub fn read(lines: &mut Reader<'a>) -> Option<Self> {
+        let mut word = || bytes(lines).map(u32::from_le_bytes);
+        let client = ClientId(word()?);
+        let [epoch, close, input @ ..] = word()?.to_le_bytes();
+        let [reliable, unreliable, own] = [word()?, word()?, word()?].map(|count| count as usize);
+        Some(Self {
+            head: LineHead {
+                client,
+                epoch,
+                input: u16::from_le_bytes(input),
+                close: CloseReason::of(close),
+            },
+            reliable: lines.take(reliable * SPAN_BYTES).ok()?,
+            unreliable: lines.take(unreliable * SPAN_BYTES).ok()?,
+            own: lines.take(own).ok()?,
+        })
+    }
+
+    /// The messages of the reliable channel.
+    pub fn reliable<'m>(&'m self, shared: &'m [u8]) -> impl Iterator<Item = &'m [u8]> {
+        spans(self.reliable).map(|span| span.bytes(shared, self.own))
+    }
+
+    /// The messages of the unreliable channel.
+    pub fn unreliable<'m>(&'m self, shared: &'m [u8]) -> impl Iterator<Item = &'m [u8]> {
+        spans(self.unreliable).map(|span| span.bytes(shared, self.own))
+    }
+}
+
+fn bytes<const COUNT: usize>(reader: &mut Reader) -> Option<[u8; COUNT]> {
+    reader.take(COUNT).ok()?.try_into().ok()
+}
+
+fn spans(bytes: &[u8]) -> impl Iterator<Item = MessageSpan> {
+    let (spans, _) = bytes.as_chunks::<SPAN_BYTES>();
+    spans.iter().map(|&bytes| MessageSpan::from_bytes(bytes))
+}
+
+/// Begins a frame of shared bytes.
+pub(super) fn write_shared(frame: &mut Vec<u8>, shared: &[u8]) {
+    frame.clear();
+    frame.push(SHARED);
+    frame.extend_from_slice(shared);
+}
+
+/// Begins a frame of lines.
+pub(super) fn begin_lines(frame: &mut Vec<u8>, tick: u64) {
+    frame.clear();
+    frame.push(LINES);
+    frame.extend_from_slice(&tick.to_le_bytes());
+}
+
+/// Appends a line as it is.
+pub(super) fn write_line(frame: &mut Vec<u8>, line: LineView) {
+    let counts = [line.reliable.len(), line.unreliable.len(), line.own.len()];
+    write_head(frame, line.head, counts);
+    write_spans(frame, line.reliable);
+    write_spans(frame, line.unreliable);
+    frame.extend_from_slice(line.own);
+}
+
+/// Appends a line with some of its reliable messages, which it then has to itself.
+pub(super) fn write_reliable(frame: &mut Vec<u8>, head: LineHead, messages: &[&[u8]]) {
+    let own: usize = messages.iter().map(|message| message.len()).sum();
+    write_head(frame, head, [messages.len(), 0, own]);
+    let mut end = 0;
+    for message in messages {
+        let start = end;
+        end += message.len();
+        frame.extend_from_slice(&MessageSpan::own(start, end).to_bytes());
+    }
+    for message in messages {
+        frame.extend_from_slice(message);
+    }
+}
+
+fn write_head(frame: &mut Vec<u8>, head: LineHead, counts: [usize; 3]) {
+    let [c0, c1, c2, c3] = head.client.0.to_le_bytes();
+    let [i0, i1] = head.input.to_le_bytes();
+    let close = head.close.map_or(0, CloseReason::number);
+    frame.extend_from_slice(&[c0, c1, c2, c3, head.epoch, close, i0, i1]);
+    for count in counts {
+        frame.extend_from_slice(&(count as u32).to_le_bytes());
+    }
+}
+
+fn write_spans(frame: &mut Vec<u8>, spans: &[MessageSpan]) {
+    let start = frame.len();
+    frame.resize(start + spans.len() * SPAN_BYTES, 0);
+    let (places, _) = frame[start..].as_chunks_mut::<SPAN_BYTES>();
+    for (place, span) in places.iter_mut().zip(spans) {
+        *place = span.to_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::batch::BatchPart;
+
+    #[test]
+    fn lines_read_back() {
+        let shared = b"shared";
+        let mut part = BatchPart::default();
+        for client in [7, 8] {
+            part.begin(ClientId(client), 3, 0x0201);
+            part.reliable(MessageSpan::shared(0, 6));
+            part.write_reliable(|bytes| bytes.extend(b"own"));
+            part.unreliable(MessageSpan::shared(1, 3));
+            part.close(CloseReason::Behind);
+        }
+        part.end();
+        let mut frame = Vec::new();
+        begin_lines(&mut frame, 99);
+        part.lines().for_each(|line| write_line(&mut frame, line));
+        let head = part.line(0).unwrap().head;
+        write_reliable(&mut frame, head, &[b"one", b"two"]);
+        let Some(Frame::Lines {
+            tick: 99,
+            mut lines,
+        }) = Frame::read(&frame)
+        else {
+            panic!("lines were written");
+        };
+        for client in [7, 8] {
+            let line = FrameLine::read(&mut lines).unwrap();
+            assert_eq!(
+                line.head,
+                LineHead {
+                    client: ClientId(client),
+                    ..head
+                }
+            );
+            let reliable: Vec<&[u8]> = line.reliable(shared).collect();
+            assert_eq!(reliable, [&b"shared"[..], b"own"]);
+            assert_eq!(line.unreliable(shared).collect::<Vec<_>>(), [b"ha"]);
+        }
+        let line = FrameLine::read(&mut lines).unwrap();
+        assert_eq!(line.reliable(&[]).collect::<Vec<_>>(), [b"one", b"two"]);
+        assert_eq!(line.unreliable(&[]).count(), 0);
+        assert!(FrameLine::read(&mut lines).is_none());
+        for cut in 10..frame.len() {
+            let Some(Frame::Lines { mut lines, .. }) = Frame::read(&frame[..cut]) else {
+                panic!("the kind and the tick are there");
+            };
+            while FrameLine::read(&mut lines).is_some() {}
+        }
+        assert!(Frame::read(&[9]).is_none() && Frame::read(&[]).is_none());
+    }
+}

@@ -1,0 +1,362 @@
+//! Lines that take so many bytes a tick, where packets are put together in the tick: what comes late, is dropped or is too much
+//! is then the same in every run, whatever the pace of the machine.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use throng_core::hash::{StateHashed, StateHasher};
+use throng_core::memory::{MemoryUse, each};
+use throng_protocol::wire::CloseReason;
+use throng_protocol::wire::{ClientId, PacketTotals};
+
+use super::assemble::Assembler;
+use super::batch::{LineHead, LineView};
+use super::feed::{FeedCounters, SpillLimits};
+use super::frame::{Frame, FrameLine, begin_lines, write_reliable};
+use super::sink::Sink;
+
+/// The modelled lines.
+#[derive(Debug, Default)]
+pub struct LineModels {
+    lines: BTreeMap<ClientId, LineModel>,
+    /// What waits in all of them, in bytes.
+    waiting_bytes: usize,
+    /// What the simulated connections dropped or delayed.
+    pub counters: FeedCounters,
+}
+
+/// One of them.
+#[derive(Debug, Default)]
+struct LineModel {
+    bytes_per_tick: u32,
+    /// Bytes that it takes in this tick; below 0 it is busy with earlier ones.
+    credit: i64,
+    /// Frames of one line each, with reliable messages only.
+    waiting: VecDeque<Vec<u8>>,
+    waiting_bytes: usize,
+    /// It was closed because it was behind, and the simulation does not know yet.
+    closed: bool,
+}
+
+impl LineModels {
+    /// A client's line takes so many bytes a tick from now on; `None` is any number.
+    pub fn set(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
+        match bytes_per_tick {
+            Some(bytes) => self.lines.entry(client).or_default().bytes_per_tick = bytes.max(1),
+            // What waits is sent with the next tick.
+            None => {
+                if let Some(line) = self.lines.get_mut(&client) {
+                    line.bytes_per_tick = u32::MAX;
+                }
+            }
+        }
+    }
+
+    /// Whether no line is modelled.
+    pub fn is_empty(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Bytes of messages that wait for their lines.
+    pub const fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+
+    /// No line is modelled any more; nothing waits.
+    pub fn forget(&mut self) {
+        debug_assert_eq!(self.waiting_bytes, 0, "what waits was sent");
+        self.lines.clear();
+        self.waiting_bytes = 0;
+    }
+
+    /// A tick begins: what waits is sent as far as the lines take it. Without limits all of it is, and counts for no tick.
+    pub fn begin(
+        &mut self,
+        limits: bool,
+        assembler: &mut Assembler,
+        sink: &mut dyn Sink,
+    ) -> PacketTotals {
+        let mut written = PacketTotals::default();
+        let waiting_bytes = &mut self.waiting_bytes;
+        self.lines.retain(|_, line| {
+            if limits {
+                let rate = i64::from(line.bytes_per_tick);
+                line.credit = (line.credit + rate).min(rate);
+            }
+            while !limits || line.credit > 0 {
+                let Some(frame) = line.waiting.pop_front() else {
+                    break;
+                };
+                line.waiting_bytes -= frame.len();
+                *waiting_bytes -= frame.len();
+                let (sent, ended) = send_frame(&frame, assembler, sink);
+                if limits {
+                    line.credit -= sent.bytes as i64;
+                }
+                written.add(sent);
+                if ended {
+                    return false;
+                }
+            }
+            // A line without a limit is like one that is not modelled.
+            line.closed || line.bytes_per_tick < u32::MAX || !line.waiting.is_empty()
+        });
+        written
+    }
+
+    /// Sends a line of the batch as far as the client's line takes it; `None` when that is not modelled. `tell` is told of a
+    /// client for which, or with which in all, more would wait than may: it is closed.
+    pub fn send(
+        &mut self,
+        (tick, line, shared): (u64, LineView, &[u8]),
+        limits: SpillLimits,
+        assembler: &mut Assembler,
+        sink: &mut dyn Sink,
+        tell: impl FnOnce(ClientId),
+    ) -> Option<PacketTotals> {
+        let LineHead { client, close, .. } = line.head;
+        let model = self.lines.get_mut(&client)?;
+        if model.closed {
+            self.counters.refused += 1;
+            if close.is_some() {
+                self.lines.remove(&client);
+            }
+            return Some(PacketTotals::default());
+        }
+        if model.waiting.is_empty() && model.credit > 0 {
+            let written = assembler.line(tick, line, shared, sink);
+            model.credit -= written.bytes as i64;
+            if close.is_some() {
+                self.lines.remove(&client);
+            }
+            return Some(written);
+        }
+        self.counters.stalls += 1;
+        self.counters.dropped += line.unreliable.len() as u64;
+        let spans = line.reliable.iter();
+        let messages: Vec<&[u8]> = spans.map(|span| span.bytes(shared, line.own)).collect();
+        if messages.is_empty() && close.is_none() {
+            return Some(PacketTotals::default());
+        }
+        let mut frame = Vec::new();
+        begin_lines(&mut frame, tick);
+        write_reliable(&mut frame, line.head, &messages);
+        let fits = model.waiting_bytes + frame.len() <= limits.client_bytes_max
+            && self.waiting_bytes + frame.len() <= limits.bytes_max;
+        if fits || close.is_some() {
+            self.counters.spilled += messages.len() as u64;
+            model.waiting_bytes += frame.len();
+            self.waiting_bytes += frame.len();
+            model.waiting.push_back(frame);
+            return Some(PacketTotals::default());
+        }
+        self.counters.disconnected += 1;
+        self.waiting_bytes -= std::mem::take(&mut model.waiting_bytes);
+        model.closed = true;
+        model.waiting.clear();
+        let head = LineHead {
+            close: Some(CloseReason::Behind),
+            ..line.head
+        };
+        let nothing = std::iter::empty::<&[u8]>;
+        let written = assembler.messages(tick, head, nothing(), nothing(), sink);
+        tell(client);
+        Some(written)
+    }
+}
+
+impl StateHashed for LineModels {
+    fn hash(&self, hasher: &mut StateHasher) {
+        for (client, line) in &self.lines {
+            hasher.write_u64(u64::from(client.0));
+            hasher.write_u64(line.credit as u64);
+            hasher.write_u64(line.waiting_bytes as u64);
+        }
+    }
+}
+
+/// Sends what waited; whether it was the last of its client.
+fn send_frame(
+    frame: &[u8],
+    assembler: &mut Assembler,
+    sink: &mut dyn Sink,
+) -> (PacketTotals, bool) {
+    let (mut written, mut ended) = (PacketTotals::default(), false);
+    if let Some(Frame::Lines { tick, mut lines }) = Frame::read(frame) {
+        while let Some(line) = FrameLine::read(&mut lines) {
+            let nothing = std::iter::empty();
+            written.add(assembler.messages(tick, line.head, line.reliable(&[]), nothing, sink));
+            ended |= line.head.close.is_some();
+        }
+    }
+    (written, ended)
+}
+
+impl MemoryUse for LineModels {
+    fn heap_bytes(&self) -> usize {
+        let waiting = self
+            .lines
+            .values()
+            .map(|line| line.waiting.heap_bytes() + each(&line.waiting));
+        self.lines.heap_bytes() + waiting.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::outbox::batch::Batch;
+    use crate::outbox::sink::MemorySink;
+    use throng_protocol::wire::{Reader, Reassembler};
+
+    const CLIENT: ClientId = ClientId(3);
+
+    /// A batch with reliable messages of these lengths, numbered from `first` on, and one that may be lost.
+    fn batch(tick: u64, first: u8, lengths: &[usize], close: bool) -> Batch {
+        let mut batch = Batch {
+            tick,
+            ..Batch::default()
+        };
+        let part = batch.part(0);
+        part.begin(CLIENT, 1, 0);
+        for (nth, &length) in (0..).zip(lengths) {
+            part.write_reliable(|bytes| bytes.extend(vec![first + nth; length]));
+        }
+        part.write_unreliable(|bytes| bytes.push(250));
+        if close {
+            part.close(CloseReason::Ended);
+        }
+        part.end();
+        batch
+    }
+
+    struct LineRig {
+        models: LineModels,
+        assembler: Assembler,
+        sink: MemorySink,
+        told: Vec<ClientId>,
+    }
+
+    impl LineRig {
+        fn new(bytes_per_tick: u32) -> Self {
+            let mut models = LineModels::default();
+            models.set(CLIENT, Some(bytes_per_tick));
+            Self {
+                models,
+                assembler: Assembler::default(),
+                sink: MemorySink::default(),
+                told: Vec::new(),
+            }
+        }
+
+        /// Bytes that were sent in a tick.
+        fn tick(&mut self, batch: &Batch, client_bytes_max: usize) -> u64 {
+            let limits = SpillLimits {
+                client_bytes_max,
+                bytes_max: usize::MAX,
+            };
+            let mut written = self.models.begin(true, &mut self.assembler, &mut self.sink);
+            let line = batch.parts[0].line(0).unwrap();
+            let told = &mut self.told;
+            let sent = self.models.send(
+                (batch.tick, line, &batch.shared),
+                limits,
+                &mut self.assembler,
+                &mut self.sink,
+                |client| told.push(client),
+            );
+            written.add(sent.unwrap_or_else(|| {
+                self.assembler
+                    .line(batch.tick, line, &batch.shared, &mut self.sink)
+            }));
+            written.bytes
+        }
+
+        /// The bytes of all messages that arrived, by channel; packets in order.
+        fn arrived(&self) -> [Vec<u8>; 2] {
+            let (mut reassembler, mut arrived) = (Reassembler::default(), [Vec::new(), Vec::new()]);
+            for (_, packet) in self.sink.take().frames.iter() {
+                let received = reassembler.accept(packet).unwrap();
+                let channel = usize::from(
+                    received.header.channel == throng_protocol::wire::Channel::Unreliable,
+                );
+                arrived[channel].extend_from_slice(received.messages);
+            }
+            arrived
+        }
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn all_that_is_reliable_arrives_in_order_at_the_pace_of_the_line(
+            rate in 20..400u32,
+            ticks in prop::collection::vec(prop::collection::vec(1..200usize, 0..4), 1..40),
+        ) {
+            let mut rig = LineRig::new(rate);
+            let (mut expected, mut sent, mut first) = (Vec::new(), 0, 20);
+            for (tick, lengths) in (1..).zip(&ticks) {
+                for (nth, &length) in (0..).zip(lengths) {
+                    expected.extend(vec![first + nth; length]);
+                }
+                sent += rig.tick(&batch(tick, first, lengths, false), usize::MAX);
+                first = 20 + (first - 20 + lengths.len() as u8) % 200;
+                // A line is never cut, so it may be over by one.
+                prop_assert!(sent <= u64::from(rate) * tick + 4 * 200 + 100);
+            }
+            let end = rig.models.begin(false, &mut rig.assembler, &mut rig.sink);
+            prop_assert_eq!(rig.models.waiting_bytes(), 0);
+            let [reliable, unreliable] = rig.arrived();
+            prop_assert_eq!(reliable, expected);
+            prop_assert_eq!(unreliable.len() as u64 + rig.models.counters.dropped, ticks.len() as u64);
+            prop_assert!(end.bytes > 0 || sent > 0);
+        }
+    }
+
+    #[test]
+    fn who_is_too_far_behind_is_closed_once_and_told_of() {
+        let mut rig = LineRig::new(10);
+        for tick in 1..=20 {
+            rig.tick(&batch(tick, 30, &[100], false), 1_000);
+        }
+        assert_eq!(rig.told, [CLIENT]);
+        assert_eq!(rig.sink.take().closed, [(CLIENT, CloseReason::Behind)]);
+        assert_eq!(rig.models.counters.disconnected, 1);
+        assert!(rig.models.counters.refused > 0);
+        // The simulation ends its session, and the number of the line is free.
+        rig.tick(&batch(21, 30, &[], true), 1_000);
+        assert!(rig.models.lines.is_empty());
+    }
+
+    #[test]
+    fn a_client_that_ends_gets_what_was_accepted_first() {
+        let mut rig = LineRig::new(50);
+        rig.tick(&batch(1, 30, &[120], false), 1_000);
+        rig.tick(&batch(2, 40, &[120], false), 1_000);
+        rig.tick(&batch(3, 50, &[1], true), 1_000);
+        for _ in 0..10 {
+            rig.models.begin(true, &mut rig.assembler, &mut rig.sink);
+        }
+        assert!(rig.models.lines.is_empty());
+        let kept = rig.sink.take();
+        assert_eq!(kept.closed, [(CLIENT, CloseReason::Ended)]);
+        let last = kept.frames.iter().last().unwrap().1;
+        assert_eq!(Reader::new(&last[8..]).rest(), [50]);
+    }
+
+    #[test]
+    fn a_line_that_widens_sends_all_that_waits() {
+        let mut rig = LineRig::new(10);
+        for tick in 1..=5 {
+            rig.tick(&batch(tick, 30, &[100], false), 10_000);
+        }
+        assert!(rig.models.waiting_bytes() > 0);
+        rig.models.set(CLIENT, None);
+        rig.tick(&batch(6, 30, &[100], false), 10_000);
+        assert_eq!(rig.arrived()[0].len(), 600);
+        rig.models.begin(true, &mut rig.assembler, &mut rig.sink);
+        assert!(rig.models.lines.is_empty());
+    }
+}

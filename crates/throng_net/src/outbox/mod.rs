@@ -1,0 +1,61 @@
+//! Packets to clients: a batch of messages per tick, packet assembly, a ring to each sender thread, and the sinks.
+//!
+//! ```text
+//! Batch: each message once,     ─┬─ in the tick: Assembler ───────────────────────▶ Sink ─▶ clients
+//! a list of spans per client     └─ a ring per thread ─▶ sender thread: Assembler ─▶ Sink ─▶ clients
+//! ```
+//! | file | what it holds |
+//! |---|---|
+//! | `batch` | the messages of a tick, each once, and a list of spans per client |
+//! | `assemble` | packets from these lists |
+//! | `shares`, `held_packets` | the packets of a batch by several threads; what waits for its turn meanwhile |
+//! | `sink`, `udp`, `capture` | where packets go: counted, kept, sent, written to a file |
+//! | `frame`, `ring`, `feed` | a batch as bytes; the ring to a thread; what waits when it is full |
+//! | `handover`, `sender` | how threads wait for each other; the sender threads |
+//! | `line_model` | a simulated client connection with a fixed number of bytes per tick |
+//! | `reference`, `workload` | what it is measured beside and with |
+//!
+//! Invariants: the packets of a client keep their order within a channel; everything that was accepted is delivered before the threads
+//! end; a sink does not block.
+//!
+//! Cost: 8 bytes per message and client, and per thread one copy of the shared bytes; one copy of each message and client when packets are
+//! assembled, and a second one outside the sender threads. No allocation after warm-up, except for what waits.
+
+mod assemble;
+mod batch;
+mod capture;
+mod feed;
+mod frame;
+mod handover;
+mod held_packets;
+mod line_model;
+#[cfg(any(test, feature = "bench"))]
+pub mod reference;
+mod ring;
+mod sender;
+mod shares;
+mod sink;
+mod udp;
+#[cfg(any(test, feature = "bench"))]
+pub mod workload;
+
+/// What the threads meet by; tests/loom has another.
+mod sync {
+    pub(super) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(super) use std::thread::park;
+}
+
+pub use assemble::Assembler;
+pub use batch::{Batch, BatchPart, LineHead, LineView, MessageSpan};
+pub use capture::{CAPTURE_MAGIC, CaptureSink, Captured, read_capture};
+#[doc(hidden)]
+pub use feed::{FeedCounters, SpillLimits};
+#[doc(hidden)]
+pub use line_model::LineModels;
+pub use ring::{FRAMING_BYTES, RingFull, RingReader, RingWriter, ring};
+#[doc(hidden)]
+pub use sender::{SenderCounters, SenderSpec, Senders};
+#[doc(hidden)]
+pub use sink::SharedSink;
+pub use sink::{CountingSink, Frames, Kept, MemorySink, Sink};
+pub use udp::{ClientAddresses, UdpSink};

@@ -1,0 +1,460 @@
+//! Sender threads: a shard of the clients each, fed through a ring of its own.
+//!
+//! Threads decide nothing: what is sent, dropped or closed is decided where the lines are handed over. A thread that ends
+//! early, because a sink panicked, is told of once; its clients are behind from then on, and closed.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use throng_core::memory::MemoryUse;
+use throng_protocol::wire::{ClientId, PacketTotals};
+use tracing::error;
+
+use super::assemble::Assembler;
+use super::batch::Batch;
+use super::feed::{Feed, FeedCounters, SpillLimits};
+use super::frame::{Frame, FrameLine};
+use super::handover::{is_taken, take_until_abandoned};
+use super::ring::ring;
+use super::sink::Sink;
+
+/// Between two looks at a thread that is waited for.
+const LOOK_EVERY: Duration = Duration::from_micros(50);
+
+/// How the threads are set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderSpec {
+    /// Threads.
+    pub shards: u32,
+    /// Bytes of each thread's ring.
+    pub ring_bytes: usize,
+    /// What may wait for room in a ring.
+    pub spill: SpillLimits,
+    /// The longest packet.
+    pub mtu_bytes: usize,
+}
+
+/// The threads.
+pub struct Senders {
+    shards: Vec<SenderShard>,
+}
+
+struct SenderShard {
+    /// The lock is never waited for: the ring's writer may be on any one thread, and this says so to the compiler.
+    feed: Mutex<Feed>,
+    thread: JoinHandle<Assembler>,
+    progress: Arc<SenderProgress>,
+    is_dead: bool,
+}
+
+/// What a thread did so far.
+#[derive(Debug, Default)]
+struct SenderProgress {
+    taken: AtomicU64,
+    packets: AtomicU64,
+    bytes: AtomicU64,
+    messages: AtomicU64,
+    too_long: AtomicU64,
+    errors: AtomicU64,
+}
+
+/// What all threads did, and what happened on the way to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderCounters {
+    /// Packets that were given to the sinks.
+    pub written: PacketTotals,
+    /// What waited or was dropped before the rings.
+    pub feed: FeedCounters,
+    /// Errors that the sinks reported.
+    pub sink_errors: u64,
+}
+
+impl SenderCounters {
+    /// Adds other threads' counts.
+    pub fn add(&mut self, other: Self) {
+        self.written.add(other.written);
+        self.feed.add(other.feed);
+        self.sink_errors += other.sink_errors;
+    }
+}
+
+impl Senders {
+    /// Starts threads that go on with the numbers of `assembler`, and have the sinks that `sink` makes.
+    ///
+    /// # Errors
+    /// When a thread cannot be started; the numbers stay where they are.
+    pub fn start(
+        spec: SenderSpec,
+        assembler: &mut Assembler,
+        mut sink: impl FnMut(usize) -> Box<dyn Sink>,
+    ) -> io::Result<Self> {
+        let mut senders = Self { shards: Vec::new() };
+        let count = spec.shards.max(1);
+        for nth in 0..count {
+            let of_shard = assembler.split_off(spec.mtu_bytes, |client| client.0 % count == nth);
+            let kept = of_shard.clone();
+            match SenderShard::start(spec, nth, of_shard, sink(nth as usize)) {
+                Ok(shard) => senders.shards.push(shard),
+                Err(error) => {
+                    assembler.absorb(kept);
+                    senders.stop(assembler);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(senders)
+    }
+
+    /// Hands over a tick's news, and says of each client that is closed because it is behind. Never waits.
+    pub fn offer(&mut self, batch: &Batch, mut closed: impl FnMut(ClientId)) {
+        let count = self.shards.len() as u32;
+        for (shard, nth) in self.shards.iter_mut().zip(0..) {
+            let feed = shard.feed.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if !batch.is_empty() || feed.waiting_bytes() > 0 {
+                feed.offer(batch, |client| client.0 % count == nth);
+                feed.disconnected.drain(..).for_each(&mut closed);
+                shard.wake();
+            }
+        }
+    }
+
+    /// Waits until everything that was accepted has reached the sinks. For shutting down and tests, not for a tick.
+    pub fn flush(&mut self) {
+        self.shards.iter_mut().for_each(SenderShard::flush);
+    }
+
+    /// Delivers everything that was accepted, ends the threads, and gives their clients' numbers back.
+    pub fn stop(self, assembler: &mut Assembler) {
+        for mut shard in self.shards {
+            shard.flush();
+            drop(shard.feed);
+            shard.thread.thread().unpark();
+            match shard.thread.join() {
+                Ok(of_shard) => assembler.absorb(of_shard),
+                Err(_) => {
+                    error!("sender thread panicked: the packet numbers of its clients are lost")
+                }
+            }
+        }
+    }
+
+    /// What was written and lost so far, as the threads last told.
+    pub fn counters(&mut self) -> SenderCounters {
+        let mut sum = SenderCounters::default();
+        for shard in &mut self.shards {
+            let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+            sum.written.add(PacketTotals {
+                packets: read(&shard.progress.packets),
+                bytes: read(&shard.progress.bytes),
+                messages: read(&shard.progress.messages),
+                too_long: read(&shard.progress.too_long),
+            });
+            sum.sink_errors += read(&shard.progress.errors);
+            let feed = shard.feed.get_mut().unwrap_or_else(PoisonError::into_inner);
+            sum.feed.add(feed.counters);
+        }
+        sum
+    }
+}
+
+impl SenderShard {
+    fn start(
+        spec: SenderSpec,
+        nth: u32,
+        assembler: Assembler,
+        sink: Box<dyn Sink>,
+    ) -> io::Result<Self> {
+        let (writer, reader) = ring(spec.ring_bytes);
+        let progress = Arc::<SenderProgress>::default();
+        let of_thread = progress.clone();
+        let thread = thread::Builder::new()
+            .name(format!("throng-send-{nth}"))
+            .spawn(move || {
+                let mut worker = SenderWorker::new(assembler, sink);
+                take_until_abandoned(reader, &of_thread.taken, |frame| match frame {
+                    Some(frame) => worker.take(frame),
+                    None => worker.tell(&of_thread),
+                });
+                worker.assembler
+            })?;
+        Ok(Self {
+            feed: Mutex::new(Feed::new(writer, spec.spill)),
+            thread,
+            progress,
+            is_dead: false,
+        })
+    }
+
+    fn wake(&mut self) {
+        self.thread.thread().unpark();
+        let feed = self.feed.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if feed.is_abandoned() && !self.is_dead {
+            self.is_dead = true;
+            error!("sender thread ended: its clients receive no more packets");
+        }
+    }
+
+    fn flush(&mut self) {
+        loop {
+            let feed = self.feed.get_mut().unwrap_or_else(PoisonError::into_inner);
+            feed.finish();
+            let left = feed.waiting_bytes() > 0 || !is_taken(&self.progress.taken, feed.pushed);
+            if !left || feed.is_abandoned() {
+                return;
+            }
+            self.thread.thread().unpark();
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// What a sender thread works with.
+pub(super) struct SenderWorker {
+    assembler: Assembler,
+    sink: Box<dyn Sink>,
+    shared: Vec<u8>,
+    pub written: PacketTotals,
+}
+
+impl SenderWorker {
+    pub fn new(assembler: Assembler, sink: Box<dyn Sink>) -> Self {
+        Self {
+            assembler,
+            sink,
+            shared: Vec::new(),
+            written: PacketTotals::default(),
+        }
+    }
+
+    /// Puts the packets of a frame together.
+    pub fn take(&mut self, frame: &[u8]) {
+        match Frame::read(frame) {
+            Some(Frame::Shared(bytes)) => {
+                self.shared.clear();
+                self.shared.extend_from_slice(bytes);
+            }
+            Some(Frame::Lines { tick, mut lines }) => {
+                while let Some(line) = FrameLine::read(&mut lines) {
+                    let written = self.assembler.messages(
+                        tick,
+                        line.head,
+                        line.reliable(&self.shared),
+                        line.unreliable(&self.shared),
+                        &mut *self.sink,
+                    );
+                    self.written.add(written);
+                }
+            }
+            None => debug_assert!(false, "only frames are handed over"),
+        }
+    }
+
+    /// Has the sink write out what it gathered, and says what was done so far.
+    fn tell(&mut self, progress: &SenderProgress) {
+        self.sink.flush();
+        let tell = |counter: &AtomicU64, value| counter.store(value, Ordering::Relaxed);
+        tell(&progress.packets, self.written.packets);
+        tell(&progress.bytes, self.written.bytes);
+        tell(&progress.messages, self.written.messages);
+        tell(&progress.too_long, self.written.too_long);
+        tell(&progress.errors, self.sink.errors());
+    }
+}
+
+impl MemoryUse for Senders {
+    fn heap_bytes(&self) -> usize {
+        let feeds = self.shards.iter().map(|shard| {
+            shard
+                .feed
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .heap_bytes()
+        });
+        feeds.sum::<usize>() + self.shards.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outbox::sink::MemorySink;
+    use std::collections::BTreeMap;
+    use throng_protocol::wire::Channel;
+    use throng_protocol::wire::CloseReason;
+    use throng_protocol::wire::Reassembler;
+
+    const SPEC: SenderSpec = SenderSpec {
+        shards: 3,
+        ring_bytes: 4_096,
+        spill: SpillLimits {
+            client_bytes_max: 1 << 20,
+            bytes_max: 1 << 22,
+        },
+        mtu_bytes: 500,
+    };
+
+    /// A reliable message for each client that says when and to whom; every seventh is long.
+    fn fill(batch: &mut Batch, tick: u64, clients: u32) {
+        batch.clear();
+        batch.tick = tick;
+        for client in 1..=clients {
+            let part = batch.part(0);
+            part.begin(ClientId(client), 0, 0);
+            let length = if (u64::from(client) + tick).is_multiple_of(7) {
+                700
+            } else {
+                10
+            };
+            part.write_reliable(|bytes| {
+                bytes.push(20);
+                bytes.extend((tick as u16).to_le_bytes());
+                bytes.resize(bytes.len() + length, client as u8);
+            });
+            part.end();
+        }
+    }
+
+    /// The ticks of the messages that came for each client.
+    fn ticks(sink: &MemorySink) -> BTreeMap<u32, Vec<u16>> {
+        let mut clients: BTreeMap<u32, (Reassembler, Vec<u16>)> = BTreeMap::new();
+        for (client, packet) in sink.take().frames.iter() {
+            assert!(packet.len() <= SPEC.mtu_bytes);
+            let (reassembler, ticks) = clients.entry(client.0).or_default();
+            let mut messages = reassembler.accept(packet).unwrap().messages;
+            while let [20, low, high, rest @ ..] = messages {
+                ticks.push(u16::from_le_bytes([*low, *high]));
+                let length = rest
+                    .iter()
+                    .take_while(|&&byte| byte == client.0 as u8)
+                    .count();
+                assert!(matches!(length, 10 | 700));
+                messages = &rest[length..];
+            }
+            assert!(messages.is_empty());
+        }
+        clients
+            .into_iter()
+            .map(|(client, (_, ticks))| (client, ticks))
+            .collect()
+    }
+
+    #[test]
+    fn everything_accepted_is_delivered_in_order_before_the_threads_end() {
+        for flushes in [false, true] {
+            let kept = MemorySink::default();
+            let mut assembler = Assembler::default();
+            let make = |_| Box::new(kept.clone()) as Box<dyn Sink>;
+            let mut senders = Senders::start(SPEC, &mut assembler, make).unwrap();
+            let mut batch = Batch::default();
+            for tick in 0..200 {
+                fill(&mut batch, tick, 40);
+                senders.offer(&batch, |client| panic!("{client:?} is closed"));
+            }
+            if flushes {
+                senders.flush();
+                let counters = senders.counters();
+                assert_eq!(counters.written.messages, 200 * 40);
+                assert_eq!(
+                    kept.take().frames.iter().count() as u64,
+                    counters.written.packets
+                );
+            }
+            senders.stop(&mut assembler);
+            assert_eq!(assembler.clients(), 40);
+            if !flushes {
+                let ticks = ticks(&kept);
+                assert_eq!(ticks.len(), 40);
+                assert!(ticks.values().all(|ticks| ticks.iter().copied().eq(0..200)));
+            }
+        }
+    }
+
+    /// Takes nothing before it is told to.
+    struct Stuck(Arc<Mutex<()>>);
+
+    impl Sink for Stuck {
+        fn deliver(&mut self, _client: ClientId, _channel: Channel, _packet: &[u8]) {
+            drop(self.0.lock());
+        }
+    }
+
+    #[test]
+    fn a_stuck_sink_never_holds_up_the_tick_and_costs_its_clients_alone() {
+        let gate = Arc::new(Mutex::new(()));
+        let closed_gate = gate.lock().unwrap();
+        let spec = SenderSpec {
+            shards: 2,
+            spill: SpillLimits {
+                client_bytes_max: 2_000,
+                bytes_max: 1 << 20,
+            },
+            ..SPEC
+        };
+        let kept = MemorySink::default();
+        let mut assembler = Assembler::default();
+        let make = |shard| match shard {
+            0 => Box::new(Stuck(gate.clone())) as Box<dyn Sink>,
+            _ => Box::new(kept.clone()),
+        };
+        let mut senders = Senders::start(spec, &mut assembler, make).unwrap();
+        let (mut batch, mut closed) = (Batch::default(), Vec::new());
+        for tick in 0..300 {
+            fill(&mut batch, tick, 6);
+            senders.offer(&batch, |client| closed.push(client.0));
+            // The other thread keeps up however slow this machine is.
+            senders.shards[1].flush();
+        }
+        closed.sort_unstable();
+        assert_eq!(closed, [2, 4, 6]);
+        let counters = senders.counters();
+        assert_eq!(counters.feed.disconnected, 3);
+        assert!(counters.feed.stalls > 0 && counters.feed.spilled > 0);
+        drop(closed_gate);
+        senders.stop(&mut assembler);
+        let mut kept = ticks(&kept);
+        kept.retain(|_, ticks| ticks.iter().copied().eq(0..300));
+        assert_eq!(kept.into_keys().collect::<Vec<_>>(), [1, 3, 5]);
+    }
+
+    #[test]
+    fn a_sink_that_panics_ends_its_thread_and_nothing_else() {
+        struct Bad;
+        impl Sink for Bad {
+            fn deliver(&mut self, _client: ClientId, _channel: Channel, _packet: &[u8]) {
+                std::panic::resume_unwind(Box::new("a mistake of the sink"));
+            }
+        }
+        let mut assembler = Assembler::default();
+        let mut senders =
+            Senders::start(SPEC, &mut assembler, |_| Box::new(Bad) as Box<dyn Sink>).unwrap();
+        let mut batch = Batch::default();
+        for tick in 0..50 {
+            fill(&mut batch, tick, 10);
+            senders.offer(&batch, |_| ());
+        }
+        senders.flush();
+        senders.stop(&mut assembler);
+    }
+
+    #[test]
+    fn a_closed_client_reaches_the_sink_behind_its_last_packet() {
+        let kept = MemorySink::default();
+        let mut assembler = Assembler::default();
+        let make = |_| Box::new(kept.clone()) as Box<dyn Sink>;
+        let mut senders = Senders::start(SPEC, &mut assembler, make).unwrap();
+        let mut batch = Batch::default();
+        let part = batch.part(0);
+        part.begin(ClientId(5), 0, 0);
+        part.write_reliable(|bytes| bytes.extend([20, 1]));
+        part.close(CloseReason::Stopping);
+        part.end();
+        senders.offer(&batch, |_| ());
+        senders.stop(&mut assembler);
+        let kept = kept.take();
+        assert_eq!(kept.closed, [(ClientId(5), CloseReason::Stopping)]);
+        assert_eq!((kept.frames.iter().count(), assembler.clients()), (1, 0));
+    }
+}

@@ -1,0 +1,274 @@
+//! The packets of a whole batch, put together by several threads.
+//!
+//! ```text
+//! lines ─┬─ the first share ──▶ PacketWriter ─────────────────────────▶ Sink
+//!        └─ each other share ─▶ PacketWriter of its own ─▶ HeldPackets ─▶ Sink, when those before it are through
+//! ```
+//! A share is of consecutive lines, and its packets wait for those of the shares before: so the sink gets what one thread would have
+//! handed it, in the same order. Shares lie as the parts do that the workers wrote, whose caches have what they read here. Whoever
+//! holds as much as it may stops, and the rest of its share is put together by the calling thread, as are lines of clients that do not
+//! ascend: those that are closed come last.
+//!
+//! Invariant: who assembles, and how many do, changes nothing that a sink is told.
+//!
+//! Cost: of two threads somewhat more than half of one's; one copy more of what others than the first put together, of which each
+//! holds 1 MiB and a line at most.
+
+use std::iter;
+use std::ops::Range;
+
+use throng_core::parallel::Spread;
+use throng_protocol::wire::{PacketTotals, PacketWriter};
+
+use super::assemble::{Assembler, ClientNumbers, place_of};
+use super::batch::{Batch, BatchPart, LineHead};
+use super::held_packets::{HELD_BYTES_MAX, ShareScratch};
+use super::sink::Sink;
+
+/// The fewest lines that are worth a share.
+const LINES_MIN: usize = if cfg!(test) { 2 } else { 256 };
+
+/// Consecutive lines of a batch, and what their packets are made with.
+struct Share<'a> {
+    /// Their numbers in the batch, but for those that are done.
+    left: Range<usize>,
+    /// Of the lines' clients, and maybe of others between them.
+    numbers: &'a mut [ClientNumbers],
+    writer: &'a mut PacketWriter,
+    sink: &'a mut dyn Sink,
+    bytes_max: u64,
+    written: PacketTotals,
+}
+
+impl Share<'_> {
+    fn assemble(&mut self, batch: &Batch) {
+        // Shares lie side by side: what changes line by line stays out of them.
+        let (mut next, mut done, mut written) = (0, 0, PacketTotals::default());
+        for line in batch.lines_in(self.left.clone()) {
+            if written.bytes >= self.bytes_max {
+                break;
+            }
+            let Ok(place) = place_of(self.numbers, next, line.head.client) else {
+                debug_assert!(false, "all clients were met before");
+                break;
+            };
+            next = place + 1;
+            done += 1;
+            written.add(self.numbers[place].write(
+                self.writer,
+                batch.tick,
+                line.head,
+                line.messages(&batch.shared),
+                self.sink,
+            ));
+        }
+        self.left.start += done;
+        self.written = written;
+    }
+}
+
+impl Assembler {
+    /// Hands the packets of all lines to the sink, in their order. O(bytes), and O(clients) for each that is new or closed.
+    pub fn batch(
+        &mut self,
+        batch: &Batch,
+        spread: impl Spread,
+        sink: &mut dyn Sink,
+    ) -> PacketTotals {
+        let shares = spread.hands().min(batch.len() / LINES_MIN);
+        let (mut shared_out, mut written) = (0, PacketTotals::default());
+        if shares > 1 {
+            shared_out = self.meet_ascending(batch);
+            written.add(self.assemble_shares(batch, (shared_out, shares), spread, sink));
+        }
+        written.add(self.lines(batch, shared_out..batch.len(), sink));
+        written
+    }
+
+    /// The same on the calling thread, of some of the lines.
+    fn lines(&mut self, batch: &Batch, lines: Range<usize>, sink: &mut dyn Sink) -> PacketTotals {
+        let mut written = PacketTotals::default();
+        for line in batch.lines_in(lines) {
+            written.add(self.line(batch.tick, line, &batch.shared, sink));
+        }
+        written
+    }
+
+    /// Has numbers of the clients of the batch's first lines, as far as these ascend, and says how many that are.
+    fn meet_ascending(&mut self, batch: &Batch) -> usize {
+        let mut before = None;
+        let ascending = heads(batch).take_while(|head| {
+            let ascends = before.replace(head.client) < Some(head.client);
+            if ascends {
+                self.place(head.client);
+            }
+            ascends
+        });
+        ascending.count()
+    }
+
+    /// Hands over the packets of so many first lines, of clients that ascend and have numbers.
+    fn assemble_shares(
+        &mut self,
+        batch: &Batch,
+        (lines, shares): (usize, usize),
+        spread: impl Spread,
+        sink: &mut dyn Sink,
+    ) -> PacketTotals {
+        let mut sharing = self.share_out(batch, (lines, shares), sink);
+        spread.for_each_in_turn(&mut sharing, |share| share.assemble(batch));
+        let mut written = PacketTotals::default();
+        let left = sharing.into_iter().map(|share| {
+            written.add(share.written);
+            share.left
+        });
+        let left: Vec<_> = left.collect();
+        for (nth, left) in left.into_iter().enumerate() {
+            if let Some(other) = nth.checked_sub(1) {
+                self.others[other].packets.pass_on(sink);
+            }
+            written.add(self.lines(batch, left, sink));
+        }
+        let closed = heads(batch).take(lines).filter(|head| head.close.is_some());
+        closed.for_each(|head| self.remove(head.client));
+        written
+    }
+
+    /// As many shares of so many first lines.
+    fn share_out<'a>(
+        &'a mut self,
+        batch: &'a Batch,
+        (lines, shares): (usize, usize),
+        sink: &'a mut dyn Sink,
+    ) -> Vec<Share<'a>> {
+        let mtu_bytes = self.writer.mtu_bytes();
+        if self.others.len() < shares - 1 {
+            self.others.resize_with(shares - 1, ShareScratch::default);
+        }
+        let others = self.others.iter_mut().take(shares - 1).map(|other| {
+            other.writer.set_mtu_bytes(mtu_bytes);
+            // Nothing is left in them, unless a sink has panicked.
+            other.packets.clear();
+            let sink = &mut other.packets as &mut dyn Sink;
+            (&mut other.writer, sink, HELD_BYTES_MAX)
+        });
+        let mut numbers = &mut self.clients[..];
+        let makers = iter::once((&mut self.writer, sink, u64::MAX)).chain(others);
+        let share = |(nth, (writer, sink, bytes_max))| {
+            let [start, end] = [nth, nth + 1].map(|nth| nth * lines / shares);
+            let behind = batch.lines_in(end..lines.min(end + 1)).next();
+            let behind = behind.map_or(numbers.len(), |line| {
+                numbers.partition_point(|known| known.client < line.head.client)
+            });
+            let own;
+            (own, numbers) = std::mem::take(&mut numbers).split_at_mut(behind);
+            Share {
+                left: start..end,
+                numbers: own,
+                writer,
+                sink,
+                bytes_max,
+                written: PacketTotals::default(),
+            }
+        };
+        makers.enumerate().map(share).collect()
+    }
+}
+
+fn heads(batch: &Batch) -> impl Iterator<Item = LineHead> {
+    batch.parts.iter().flat_map(BatchPart::heads)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use throng_core::parallel::{Inline, Threads};
+    use throng_protocol::wire::{Channel, ClientId, CloseReason};
+
+    /// Everything that a sink is told, in order.
+    #[derive(Debug, Default, PartialEq)]
+    struct Told(Vec<(ClientId, Option<Channel>, Vec<u8>)>);
+
+    impl Sink for Told {
+        fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
+            self.0.push((client, Some(channel), packet.to_vec()));
+        }
+
+        fn close(&mut self, client: ClientId, reason: CloseReason) {
+            self.0.push((client, None, vec![reason.number()]));
+        }
+    }
+
+    /// A client's line: how many messages of both channels, of how many bytes, and whether it is the last.
+    type Line = (u32, [usize; 2], usize, bool);
+
+    fn batch(tick: u64, parts: &[Vec<Line>], ascending: usize) -> Batch {
+        let mut batch = Batch {
+            tick,
+            ..Batch::default()
+        };
+        let shared = batch.share(|bytes| bytes.extend([20; 30]));
+        let mut before = 0;
+        for (nth, lines) in parts.iter().enumerate() {
+            for &(more, [reliable, unreliable], bytes, closes) in lines {
+                let client = if nth < ascending { before + more } else { more };
+                before = client;
+                let part = batch.part(nth);
+                part.begin(ClientId(client), 1, 0);
+                (0..reliable).for_each(|_| part.reliable(shared));
+                part.write_reliable(|own| own.resize(own.len() + bytes, 21));
+                (0..unreliable).for_each(|_| part.unreliable(shared));
+                if closes {
+                    part.close(CloseReason::Ended);
+                }
+            }
+        }
+        batch.finish();
+        batch
+    }
+
+    fn lines() -> impl Strategy<Value = Vec<Line>> {
+        let line = (
+            1u32..4,
+            [0usize..60, 0usize..60],
+            0usize..2_000,
+            prop::bool::weighted(0.1),
+        );
+        prop::collection::vec(line, 0..9)
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        /// The model is the same done line by line, on one thread.
+        #[test]
+        fn any_number_of_threads_hands_over_what_one_does(
+            ticks in prop::collection::vec((prop::collection::vec(lines(), 0..5), 0usize..9), 1..5),
+            workers in 2usize..5,
+        ) {
+            let [mut alone, mut together] = [Assembler::new(500), Assembler::new(500)];
+            for (tick, (parts, ascending)) in (1..).zip(ticks) {
+                let batch = batch(tick, &parts, ascending);
+                let [mut expected, mut found] = [Told::default(), Told::default()];
+                let written = alone.batch(&batch, Inline, &mut expected);
+                let found_written = together.batch(&batch, Threads::new(workers), &mut found);
+                prop_assert_eq!(found, expected);
+                prop_assert_eq!(found_written, written);
+                prop_assert_eq!(together.clients(), alone.clients());
+            }
+        }
+    }
+
+    #[test]
+    fn no_more_is_held_than_may_be() {
+        let mut assembler = Assembler::default();
+        let batch = batch(1, &[vec![(1, [1, 0], 1_000, false); 40]], 1);
+        let mut told = Told::default();
+        let written = assembler.batch(&batch, Threads::new(2), &mut told);
+        assert_eq!((written.packets, told.0.len()), (40, 40));
+        let room = assembler.others[0].packets.bytes.capacity();
+        assert!(room as u64 <= HELD_BYTES_MAX * 5 / 4 + 1_200, "{room}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Packets as UDP datagrams.
+//!
+//! A datagram is one packet, sent once. What a network loses of the reliable channel is lost: acknowledgements and resending are
+//! a transport's, which this is not. So this sink serves lines that lose nothing, tests, and as a pattern.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use throng_protocol::wire::CloseReason;
+use throng_protocol::wire::{Channel, ClientId};
+use tracing::warn;
+
+use super::sink::Sink;
+
+/// Where clients are reached. Clones share one table.
+#[derive(Clone, Debug, Default)]
+pub struct ClientAddresses(Arc<RwLock<BTreeMap<ClientId, SocketAddr>>>);
+
+impl ClientAddresses {
+    /// Sets a client's address, and gives the one before.
+    pub fn set(&self, client: ClientId, address: SocketAddr) -> Option<SocketAddr> {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        table.insert(client, address)
+    }
+
+    /// Forgets a client, as the sink does when it is closed.
+    pub fn remove(&self, client: ClientId) -> Option<SocketAddr> {
+        let mut table = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        table.remove(&client)
+    }
+
+    /// A client's address.
+    #[must_use]
+    pub fn of(&self, client: ClientId) -> Option<SocketAddr> {
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        table.get(&client).copied()
+    }
+}
+
+/// Sends packets from a socket. Never blocks: what the system does not take at once is dropped and counted.
+#[derive(Debug)]
+pub struct UdpSink {
+    socket: UdpSocket,
+    addresses: ClientAddresses,
+    errors: u64,
+}
+
+impl UdpSink {
+    /// From this socket, which becomes non-blocking, to the clients in the table.
+    ///
+    /// # Errors
+    /// When the socket cannot be made non-blocking.
+    pub fn new(socket: UdpSocket, addresses: ClientAddresses) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self {
+            socket,
+            addresses,
+            errors: 0,
+        })
+    }
+
+    /// Another one on the same socket and table, for another shard.
+    ///
+    /// # Errors
+    /// When the system has no more handles.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Self::new(self.socket.try_clone()?, self.addresses.clone())
+    }
+
+    fn failed(&mut self, client: ClientId, error: &dyn std::fmt::Display) {
+        self.errors += 1;
+        if self.errors.is_power_of_two() {
+            warn!(client = client.0, %error, errors = self.errors, "sending a packet failed");
+        }
+    }
+}
+
+impl Sink for UdpSink {
+    fn deliver(&mut self, client: ClientId, _channel: Channel, packet: &[u8]) {
+        match self.addresses.of(client) {
+            None => self.failed(client, &"no address is known"),
+            Some(address) => {
+                if let Err(error) = self.socket.send_to(packet, address) {
+                    self.failed(client, &error);
+                }
+            }
+        }
+    }
+
+    fn close(&mut self, client: ClientId, _reason: CloseReason) {
+        self.addresses.remove(client);
+    }
+
+    fn errors(&self) -> u64 {
+        self.errors
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_arrives_and_what_cannot_be_sent_is_counted() {
+        let (server, client) = ["127.0.0.1:0"; 2]
+            .map(|any| UdpSocket::bind(any).unwrap())
+            .into();
+        let addresses = ClientAddresses::default();
+        let mut sink = UdpSink::new(server, addresses.clone()).unwrap();
+        sink.deliver(ClientId(1), Channel::Reliable, b"nowhere");
+        assert_eq!(sink.errors(), 1);
+        addresses.set(ClientId(1), client.local_addr().unwrap());
+        sink.try_clone()
+            .unwrap()
+            .deliver(ClientId(1), Channel::Reliable, b"packet");
+        let mut buffer = [0; 20];
+        let (length, _) = client.recv_from(&mut buffer).unwrap();
+        assert_eq!(buffer[..length], b"packet"[..]);
+        sink.deliver(ClientId(1), Channel::Reliable, &[0; 70_000]);
+        assert_eq!(sink.errors(), 2);
+        sink.close(ClientId(1), CloseReason::Ended);
+        assert_eq!(addresses.of(ClientId(1)), None);
+    }
+}

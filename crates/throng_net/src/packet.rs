@@ -1,0 +1,333 @@
+//! Packets as bytes: a head, pieces of streams, and unreliable messages. The [module's page](super) has the bytes.
+//!
+//! Invariant: a packet is read as a whole before anything of it counts, so that a broken one changes nothing.
+
+use throng_protocol::wire::{Reader, WireError, write_varint};
+
+/// Bytes that every packet begins with.
+pub(super) const HEAD_BYTES: usize = 8;
+
+/// The longest head: with the bitmap and the number of an input.
+pub(super) const HEAD_BYTES_MAX: usize = HEAD_BYTES + 4 + 2;
+
+/// Bytes before the bytes of a piece.
+pub(super) const PIECE_HEAD_BYTES: usize = 2 + 3;
+
+/// The most pieces in a packet.
+pub(super) const PIECES_MAX: usize = 3;
+
+/// The longest packet and the longest piece, in bytes: what eleven bits count.
+pub const PACKET_BYTES_MAX: usize = 2_047;
+
+/// How many streams there are.
+pub(super) const STREAMS: usize = 4;
+
+/// The bits of the first byte.
+const PIECES: u8 = 0b11;
+const HAS_BITMAP: u8 = 1 << 2;
+const HAS_INPUT: u8 = 1 << 3;
+const WANTS_ACK: u8 = 1 << 4;
+const LONG_BITMAP: u8 = 1 << 5;
+
+/// Which of the four ordered byte streams of a direction. Each is in order by itself; where there is not room for all, the
+/// lower number goes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum StreamId {
+    /// What a client has to know of its world.
+    #[default]
+    World,
+    /// What is announced.
+    Announcements,
+    /// What the game says to its own client.
+    Game,
+    /// What is long and may wait for all else.
+    Bulk,
+}
+
+impl StreamId {
+    /// All of them, by number.
+    pub const ALL: [Self; STREAMS] = [Self::World, Self::Announcements, Self::Game, Self::Bulk];
+
+    /// Its number in a piece.
+    #[must_use]
+    pub const fn number(self) -> usize {
+        self as usize
+    }
+}
+
+/// What whoever sends a packet says with it, and whoever receives it is told; this module does nothing with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketStamp {
+    /// The sender's tick, modulo 65,536.
+    pub tick: u16,
+    /// The epoch of the unreliable messages.
+    pub epoch: u8,
+    /// The last input that was handled; none takes no bytes.
+    pub input: Option<u16>,
+}
+
+/// What a packet says beside its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PacketHead {
+    pub pieces: usize,
+    pub wants_ack: bool,
+    pub stamp: PacketStamp,
+    /// Counts the packets of a direction, modulo 65,536.
+    pub number: u16,
+    /// The newest packet that was received.
+    pub newest: u16,
+    /// Which of the 32 before that were: bit 0 is the one just before it. Of those whose bit is 0 nothing is said.
+    pub before: u32,
+    /// Whether something is said of the older half of them, unless all came.
+    pub tells_all: bool,
+}
+
+/// A piece of a stream, in a packet that is being read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct StreamPiece<'p> {
+    pub stream: usize,
+    /// The lowest 24 bits of the offset of its first byte.
+    pub offset: u32,
+    pub bytes: &'p [u8],
+}
+
+/// A packet that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ReadPacket<'p> {
+    pub head: PacketHead,
+    pieces: [StreamPiece<'p>; PIECES_MAX],
+    tail: &'p [u8],
+}
+
+impl PacketHead {
+    /// Appends the head to an empty packet. How many pieces follow may be said later: [`set_pieces`].
+    pub fn write(&self, packet: &mut Vec<u8>) {
+        debug_assert!(packet.is_empty(), "a packet begins with its head");
+        let has = |bit: u8, is: bool| if is { bit } else { 0 };
+        let is_told = self.before != u32::MAX;
+        let flags = self.pieces as u8
+            | has(HAS_BITMAP, is_told)
+            | has(LONG_BITMAP, is_told && self.tells_all)
+            | has(HAS_INPUT, self.stamp.input.is_some())
+            | has(WANTS_ACK, self.wants_ack);
+        let [n0, n1] = self.number.to_le_bytes();
+        let [t0, t1] = self.stamp.tick.to_le_bytes();
+        let [a0, a1] = self.newest.to_le_bytes();
+        packet.extend_from_slice(&[flags, self.stamp.epoch, n0, n1, t0, t1, a0, a1]);
+        if is_told {
+            let bytes = if self.tells_all { 4 } else { 2 };
+            packet.extend_from_slice(&self.before.to_le_bytes()[..bytes]);
+        }
+        if let Some(input) = self.stamp.input {
+            packet.extend_from_slice(&input.to_le_bytes());
+        }
+    }
+
+    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+        let [flags, epoch, n0, n1, t0, t1, a0, a1] = reader.array()?;
+        let is_known = flags & !(PIECES | HAS_BITMAP | HAS_INPUT | WANTS_ACK | LONG_BITMAP) == 0;
+        let before = match flags & (HAS_BITMAP | LONG_BITMAP) {
+            _ if !is_known => return Err(WireError::Flags { found: flags }),
+            0 => u32::MAX,
+            HAS_BITMAP => u32::from(u16::from_le_bytes(reader.array()?)),
+            LONG_BITMAP => return Err(WireError::Flags { found: flags }),
+            _ => u32::from_le_bytes(reader.array()?),
+        };
+        let input = if flags & HAS_INPUT == 0 {
+            None
+        } else {
+            Some(u16::from_le_bytes(reader.array()?))
+        };
+        Ok(Self {
+            pieces: usize::from(flags & PIECES),
+            wants_ack: flags & WANTS_ACK != 0,
+            stamp: PacketStamp {
+                tick: u16::from_le_bytes([t0, t1]),
+                epoch,
+                input,
+            },
+            number: u16::from_le_bytes([n0, n1]),
+            newest: u16::from_le_bytes([a0, a1]),
+            before,
+            tells_all: flags & LONG_BITMAP != 0,
+        })
+    }
+}
+
+/// Says in a packet's head how many pieces it has, and that they want to be acknowledged.
+pub(super) fn set_pieces(packet: &mut [u8], pieces: usize) {
+    debug_assert!(pieces <= PIECES_MAX, "two bits count the pieces");
+    if let Some(flags) = packet.first_mut()
+        && pieces > 0
+    {
+        *flags = *flags & !PIECES | pieces as u8 | WANTS_ACK;
+    }
+}
+
+/// Appends what stands before the bytes of a piece.
+pub(super) fn write_piece_head(packet: &mut Vec<u8>, stream: usize, offset: u32, length: usize) {
+    debug_assert!(length <= PACKET_BYTES_MAX && stream < STREAMS);
+    let [l0, l1] = (length as u16 | (stream as u16) << 11).to_le_bytes();
+    let [o0, o1, o2, _] = offset.to_le_bytes();
+    packet.extend_from_slice(&[l0, l1, o0, o1, o2]);
+}
+
+impl<'p> ReadPacket<'p> {
+    /// Reads a packet. O(messages of its tail).
+    ///
+    /// # Errors
+    /// Where it ends too early, and at a bit that this version does not know.
+    pub fn read(packet: &'p [u8]) -> Result<Self, WireError> {
+        let mut reader = Reader::new(packet);
+        let head = PacketHead::read(&mut reader)?;
+        let mut pieces = [StreamPiece::default(); PIECES_MAX];
+        for piece in &mut pieces[..head.pieces] {
+            let [l0, l1, o0, o1, o2] = reader.array()?;
+            let word = u16::from_le_bytes([l0, l1]);
+            if word >> 13 != 0 {
+                return Err(WireError::Flags { found: l1 });
+            }
+            *piece = StreamPiece {
+                stream: usize::from(word >> 11),
+                offset: u32::from_le_bytes([o0, o1, o2, 0]),
+                bytes: reader.take(usize::from(word & 0x7ff))?,
+            };
+        }
+        let tail = reader.rest();
+        let mut rest = Reader::new(tail);
+        while next_message(&mut rest)?.is_some() {}
+        Ok(Self { head, pieces, tail })
+    }
+
+    /// Its pieces, in their order.
+    pub fn pieces(&self) -> &[StreamPiece<'p>] {
+        &self.pieces[..self.head.pieces]
+    }
+
+    /// Its unreliable messages, in their order.
+    pub fn unreliable(&self) -> impl Iterator<Item = &'p [u8]> + use<'p> {
+        let mut rest = Reader::new(self.tail);
+        // It was read before, and had no error.
+        std::iter::from_fn(move || next_message(&mut rest).ok().flatten())
+    }
+}
+
+/// The next message behind its length; none at the end, and where a length of 0 says that the rest is filling.
+fn next_message<'p>(tail: &mut Reader<'p>) -> Result<Option<&'p [u8]>, WireError> {
+    if tail.is_empty() {
+        return Ok(None);
+    }
+    match tail.varint_u32()? as usize {
+        0 => Ok(None),
+        length => tail.take(length).map(Some),
+    }
+}
+
+/// Appends an unreliable message behind its length.
+pub(super) fn write_message(packet: &mut Vec<u8>, message: &[u8]) {
+    debug_assert!(!message.is_empty(), "a length of 0 says filling");
+    write_varint(packet, message.len() as u64);
+    packet.extend_from_slice(message);
+}
+
+/// Bytes of a message with the length before it.
+pub(super) const fn framed_bytes(length: usize) -> usize {
+    length + length_bytes(length)
+}
+
+/// Bytes of a varint.
+pub(super) const fn length_bytes(length: usize) -> usize {
+    match length {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        0x4000..0x20_0000 => 3,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn head() -> impl Strategy<Value = PacketHead> {
+        let stamp = (any::<u16>(), any::<u8>(), any::<Option<u16>>());
+        let before = prop_oneof![Just(u32::MAX), any::<u32>()];
+        let told = (any::<u16>(), before, any::<bool>());
+        (any::<bool>(), stamp, any::<u16>(), told).prop_map(
+            |(wants_ack, (tick, epoch, input), number, (newest, before, tells_all))| PacketHead {
+                pieces: 0,
+                wants_ack,
+                stamp: PacketStamp { tick, epoch, input },
+                number,
+                newest,
+                before,
+                tells_all,
+            },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn a_packet_reads_back(
+            head in head(),
+            pieces in vec((0..STREAMS, 0_u32..1 << 24, vec(any::<u8>(), 0..50)), 0..=PIECES_MAX),
+            messages in vec(vec(any::<u8>(), 1..200), 0..5),
+            filling in vec(any::<u8>(), 0..5),
+        ) {
+            let mut packet = Vec::new();
+            head.write(&mut packet);
+            prop_assert!(packet.len() <= HEAD_BYTES_MAX);
+            for (stream, offset, bytes) in &pieces {
+                write_piece_head(&mut packet, *stream, *offset, bytes.len());
+                packet.extend_from_slice(bytes);
+            }
+            set_pieces(&mut packet, pieces.len());
+            for message in &messages {
+                let before = packet.len();
+                write_message(&mut packet, message);
+                prop_assert_eq!(packet.len() - before, framed_bytes(message.len()));
+            }
+            packet.push(0);
+            packet.extend(&filling);
+            let read = ReadPacket::read(&packet).unwrap();
+            let wants_ack = head.wants_ack || !pieces.is_empty();
+            let is_told = head.before != u32::MAX;
+            let before = head.before & if is_told && !head.tells_all { 0xffff } else { u32::MAX };
+            let tells_all = is_told && head.tells_all;
+            let expected = PacketHead { pieces: pieces.len(), wants_ack, before, tells_all, ..head };
+            prop_assert_eq!(read.head, expected);
+            let found: Vec<_> = read.pieces().iter().map(|p| (p.stream, p.offset, p.bytes.to_vec())).collect();
+            prop_assert_eq!(found, pieces);
+            prop_assert_eq!(read.unreliable().collect::<Vec<_>>(), messages);
+        }
+
+        #[test]
+        fn any_bytes_are_a_packet_or_an_error(bytes in vec(any::<u8>(), 0..100)) {
+            if let Ok(read) = ReadPacket::read(&bytes) {
+                prop_assert!(read.unreliable().map(<[u8]>::len).sum::<usize>() < bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn bits_that_mean_nothing_yet_are_an_error() {
+        assert_eq!(
+            ReadPacket::read(&[0x40; 8]),
+            Err(WireError::Flags { found: 0x40 })
+        );
+        assert_eq!(
+            ReadPacket::read(&[0x20; 8]),
+            Err(WireError::Flags { found: 0x20 })
+        );
+        let mut packet = vec![1, 0, 0, 0, 0, 0, 0, 0];
+        packet.extend([0, 0x20, 0, 0, 0]);
+        assert_eq!(
+            ReadPacket::read(&packet),
+            Err(WireError::Flags { found: 0x20 })
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! A synthetic player at the far end of a connection: logs in, walks about, and holds a mirror.
+
+use glam::Vec2;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use throng_protocol::movement::{PlayerStep, step_m};
+use throng_protocol::wire::{ClientInput, ClientMessage, InputMotion, SessionNotice};
+
+use throng_protocol::mirror::Mirror;
+use throng_protocol::predictor::Predictor;
+
+/// What a correction is at least, in metres; less is a matter of rounding.
+const CORRECTION_M: f32 = 0.01;
+
+/// How often it takes another way without having to, in its own ticks.
+const TURN_TICKS: u32 = 100;
+
+/// A player's program. No sockets, no clock.
+#[derive(Debug)]
+pub struct Rambler {
+    player: u64,
+    speed_m_s: f32,
+    mirror: Mirror,
+    predictor: Predictor,
+    direction: u8,
+    random: Pcg64Mcg,
+    /// Of the scene that it is to say it has loaded.
+    loaded: Option<u32>,
+    is_greeted: bool,
+    is_resting: bool,
+    closed: Option<u8>,
+    fault: Option<String>,
+    corrections: u64,
+}
+
+impl Rambler {
+    /// Who walks so fast, in metres a second, and takes the same turns for the same seed.
+    #[must_use]
+    pub fn new(player: u64, speed_m_s: f32, seed: u64) -> Self {
+        let mut random = Pcg64Mcg::seed_from_u64(seed ^ player.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        Self {
+            player,
+            speed_m_s,
+            mirror: Mirror::default(),
+            predictor: Predictor::default(),
+            direction: random.random(),
+            random,
+            loaded: None,
+            is_greeted: false,
+            is_resting: false,
+            closed: None,
+            fault: None,
+            corrections: 0,
+        }
+    }
+
+    /// Who it is.
+    #[must_use]
+    pub const fn player(&self) -> u64 {
+        self.player
+    }
+
+    /// What it knows.
+    #[must_use]
+    pub const fn mirror(&self) -> &Mirror {
+        &self.mirror
+    }
+
+    /// How often the server had it elsewhere than it was walked.
+    #[must_use]
+    pub const fn corrections(&self) -> u64 {
+        self.corrections
+    }
+
+    /// How many of its inputs the server is not known to have handled.
+    #[must_use]
+    pub fn unanswered(&self) -> usize {
+        self.predictor.unhandled().len()
+    }
+
+    /// What was wrong with the first packet that its mirror could not take.
+    #[must_use]
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
+    /// Why the server ended its session, if it did.
+    #[must_use]
+    pub const fn closed(&self) -> Option<u8> {
+        self.closed
+    }
+
+    /// From now on it stands.
+    pub const fn rest(&mut self) {
+        self.is_resting = true;
+    }
+
+    fn step(&self) -> PlayerStep<'static> {
+        PlayerStep {
+            ground: None,
+            size_m: self.mirror.size_m(),
+            step_m: step_m(self.speed_m_s, self.mirror.tick_s()),
+        }
+    }
+
+    /// Takes a packet of the server.
+    pub fn take(&mut self, packet: &[u8]) {
+        if self.fault.is_some() {
+            return;
+        }
+        self.fault = self.mirror.receive(packet).err().map(|e| e.to_string());
+        for notice in self.mirror.take_notices() {
+            match notice {
+                SessionNotice::Loading { scene, .. } => self.loaded = Some(scene),
+                SessionNotice::Closed { reason } => self.closed = Some(reason),
+                _ => {}
+            }
+        }
+        let step = self.step();
+        let corrected = self.predictor.follow(&step, &self.mirror);
+        if corrected.is_some_and(|correction| correction.off_m > CORRECTION_M) {
+            // It does not know the map, so it was a wall.
+            self.corrections += 1;
+            self.direction = self.random.random();
+        }
+    }
+
+    /// Says what it does in a tick of its own.
+    pub fn act(&mut self, mut say: impl FnMut(&[u8])) {
+        if !std::mem::replace(&mut self.is_greeted, true) {
+            say(&ClientMessage::login(self.player).to_bytes());
+        }
+        if let Some(scene) = self.loaded.take() {
+            say(&ClientMessage::Ready { scene }.to_bytes());
+        }
+        if self.is_resting || self.predictor.position().is_none() {
+            return;
+        }
+        if self.random.random_ratio(1, TURN_TICKS) {
+            self.direction = self.random.random();
+        }
+        let input = ClientInput {
+            client_tick: self.mirror.tick() as u16,
+            motion: InputMotion::Towards(self.direction),
+            heading: self.direction,
+            ..ClientInput::default()
+        };
+        let step = self.step();
+        if let Some(input) = self.predictor.act(&step, input) {
+            say(&ClientMessage::Input(input).to_bytes());
+        }
+    }
+
+    /// Where it believes to be, in metres.
+    #[must_use]
+    pub fn position(&self) -> Option<Vec2> {
+        self.predictor.position()
+    }
+}

@@ -1,0 +1,503 @@
+//! Sealed packets, by netcode 1.02's standard: ChaCha20-Poly1305 (RFC 8439) over the body, with a number that is never used twice
+//! on a key, and a window that drops what comes twice.
+//!
+//! | bytes | a sealed packet |
+//! |---|---|
+//! | 0 | bits 0–3: its kind, 4–7: how many bytes its number takes, 1 to 8 |
+//! | | the number, little endian, without the highest bytes that are 0 |
+//! | | the sealed body, and a tag of 16 bytes |
+//!
+//! The nonce is four zero bytes and the number; with the body are bound `NETCODE 1.02\0`, the protocol's id (8 bytes) and
+//! byte 0. A packet is opened before it may move the window, so that a forged one moves nothing.
+//!
+//! Cost: about 0.5 µs for 500 bytes each way; no allocation.
+
+use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use ring::rand::{SecureRandom, SystemRandom};
+use thiserror::Error;
+
+/// Bytes of a key.
+pub const KEY_BYTES: usize = 32;
+
+/// Bytes of a tag.
+pub const TAG_BYTES: usize = 16;
+
+/// The most that sealing adds to a packet, in bytes.
+pub const SEALING_BYTES: usize = 1 + 8 + TAG_BYTES;
+
+/// What every packet is bound to.
+pub(super) const VERSION: &[u8; 13] = b"NETCODE 1.02\0";
+
+/// Numbers of packets that are sealed before there is a connection: apart from those of any connection on the same key.
+pub(super) const NUMBERS_BEFORE_CONNECTION: u64 = 1 << 63;
+
+/// How many numbers behind the newest are told apart.
+const WINDOW: u64 = 256;
+
+/// A key that shows itself to nobody.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SecretKey(pub [u8; KEY_BYTES]);
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretKey(…)")
+    }
+}
+
+/// The system has no randomness to give.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[error("the system gave no random bytes")]
+pub struct NoRandomness;
+
+/// Bytes that nobody can guess.
+pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
+    let mut bytes = [0; N];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map(|()| bytes).map_err(|_| NoRandomness)
+}
+
+impl SecretKey {
+    /// The key that everybody knows, for servers that only this machine can reach.
+    pub const INSECURE: Self = Self([0; KEY_BYTES]);
+
+    /// A new key.
+    ///
+    /// # Errors
+    /// Where the system has no randomness.
+    pub fn random() -> Result<Self, NoRandomness> {
+        random_bytes().map(Self)
+    }
+}
+
+/// What a sealed packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SealedKind {
+    /// There is no room for the client.
+    Denied = 1,
+    /// To be sent back, as a proof of the address.
+    Challenge = 2,
+    /// What came with the challenge.
+    Response = 3,
+    /// The client's index and how many there may be: 4 bytes each.
+    KeepAlive = 4,
+    /// A packet of the connection.
+    Payload = 5,
+    /// The connection is over.
+    Disconnect = 6,
+    /// To be sent back from the address that it came to. This and the next are ours, beyond the standard.
+    PathChallenge = 7,
+    /// What came with the challenge of a path.
+    PathAnswer = 8,
+}
+
+impl SealedKind {
+    const fn of(number: u8) -> Option<Self> {
+        Some(match number {
+            1 => Self::Denied,
+            2 => Self::Challenge,
+            3 => Self::Response,
+            4 => Self::KeepAlive,
+            5 => Self::Payload,
+            6 => Self::Disconnect,
+            7 => Self::PathChallenge,
+            8 => Self::PathAnswer,
+            _ => return None,
+        })
+    }
+
+    /// Whether one that comes twice is dropped.
+    const fn is_once(self) -> bool {
+        !matches!(self, Self::Denied | Self::Challenge | Self::Response)
+    }
+}
+
+/// Why a packet is not opened. It changed nothing.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SealRefused {
+    /// It is shorter than any sealed packet, or of no kind that is known.
+    #[error("{found} bytes are no sealed packet")]
+    Malformed {
+        /// Its length.
+        found: usize,
+    },
+    /// It came before, or is too old to tell.
+    #[error("packet {number} came before or is too old")]
+    Replayed {
+        /// Its number.
+        number: u64,
+    },
+    /// It was not sealed with the key, or changed on its way.
+    #[error("the tag does not fit the packet")]
+    Forged,
+}
+
+/// A key, ready for use.
+pub(super) struct SealingKey(LessSafeKey);
+
+impl std::fmt::Debug for SealingKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SealingKey(…)")
+    }
+}
+
+/// The nonce of a number.
+fn nonce_of(number: u64) -> [u8; NONCE_LEN] {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[4..].copy_from_slice(&number.to_le_bytes());
+    nonce
+}
+
+impl SealingKey {
+    pub fn new(key: &SecretKey) -> Self {
+        let unbound = UnboundKey::new(&CHACHA20_POLY1305, &key.0);
+        Self(LessSafeKey::new(unbound.expect("a key has 32 bytes")))
+    }
+
+    /// Seals what lies behind `start`, and appends the tag.
+    fn seal_with(&self, nonce: [u8; NONCE_LEN], bound: &[u8], bytes: &mut Vec<u8>, start: usize) {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let sealed =
+            self.0
+                .seal_in_place_separate_tag(nonce, Aad::from(bound), &mut bytes[start..]);
+        let tag = sealed.expect("a packet is shorter than 256 GB");
+        bytes.extend_from_slice(tag.as_ref());
+    }
+
+    fn open_with<'p>(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        bound: &[u8],
+        sealed: &'p mut [u8],
+    ) -> Result<&'p mut [u8], SealRefused> {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let opened = self.0.open_in_place(nonce, Aad::from(bound), sealed);
+        opened.map_err(|_| SealRefused::Forged)
+    }
+
+    /// Seals what lies behind `start` under a number, and appends the tag.
+    pub fn seal(&self, number: u64, bound: &[u8], bytes: &mut Vec<u8>, start: usize) {
+        self.seal_with(nonce_of(number), bound, bytes, start);
+    }
+
+    /// Opens what was sealed under a number, the tag at its end.
+    pub fn open<'p>(
+        &self,
+        number: u64,
+        bound: &[u8],
+        sealed: &'p mut [u8],
+    ) -> Result<&'p mut [u8], SealRefused> {
+        self.open_with(nonce_of(number), bound, sealed)
+    }
+}
+
+/// What a packet of this kind is bound to.
+fn bound(protocol: u64, first: u8) -> [u8; 22] {
+    let mut bound = [0; 22];
+    bound[..13].copy_from_slice(VERSION);
+    bound[13..21].copy_from_slice(&protocol.to_le_bytes());
+    bound[21] = first;
+    bound
+}
+
+/// Writes a sealed packet over what `packet` holds.
+pub(super) fn seal_packet(
+    key: &SealingKey,
+    protocol: u64,
+    (kind, number): (SealedKind, u64),
+    body: &[u8],
+    packet: &mut Vec<u8>,
+) {
+    let number_bytes = (8 - number.leading_zeros() as usize / 8).max(1);
+    let first = kind as u8 | (number_bytes as u8) << 4;
+    packet.clear();
+    packet.push(first);
+    packet.extend_from_slice(&number.to_le_bytes()[..number_bytes]);
+    let start = packet.len();
+    packet.extend_from_slice(body);
+    key.seal(number, &bound(protocol, first), packet, start);
+}
+
+/// Opens a sealed packet where it lies: its kind, number and body. `admits` says from kind and number whether it may be opened at all.
+pub(super) fn open_packet<'p>(
+    key: &SealingKey,
+    protocol: u64,
+    packet: &'p mut [u8],
+    admits: impl FnOnce(SealedKind, u64) -> bool,
+) -> Result<(SealedKind, u64, &'p mut [u8]), SealRefused> {
+    let malformed = SealRefused::Malformed {
+        found: packet.len(),
+    };
+    let (&mut first, rest) = packet.split_first_mut().ok_or(malformed)?;
+    let kind = SealedKind::of(first & 0xf).ok_or(malformed)?;
+    let number_bytes = usize::from(first >> 4);
+    // Some write the number 0 with no bytes at all.
+    if number_bytes > 8 || rest.len() < number_bytes + TAG_BYTES {
+        return Err(malformed);
+    }
+    let (number, sealed) = rest.split_at_mut(number_bytes);
+    let mut whole = [0; 8];
+    whole[..number_bytes].copy_from_slice(number);
+    let number = u64::from_le_bytes(whole);
+    if !admits(kind, number) {
+        return Err(SealRefused::Replayed { number });
+    }
+    let body = key.open(number, &bound(protocol, first), sealed)?;
+    Ok((kind, number, body))
+}
+
+/// Which numbers came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplayWindow {
+    /// One more than the newest.
+    end: u64,
+    /// Bit *i* modulo 256 is the number *i*.
+    came: [u64; (WINDOW / 64) as usize],
+}
+
+impl ReplayWindow {
+    /// Whether a number did not come and is not too old to tell.
+    #[must_use]
+    pub const fn expects(&self, number: u64) -> bool {
+        if number >= self.end {
+            return true;
+        }
+        let at = (number % WINDOW) as usize;
+        self.end - number <= WINDOW && self.came[at / 64] >> (at % 64) & 1 == 0
+    }
+
+    /// Takes note of a number.
+    pub fn record(&mut self, number: u64) {
+        if number >= self.end {
+            let skipped = number - self.end;
+            if skipped >= WINDOW {
+                self.came = [0; (WINDOW / 64) as usize];
+            } else {
+                for between in self.end..number {
+                    let at = (between % WINDOW) as usize;
+                    self.came[at / 64] &= !(1 << (at % 64));
+                }
+            }
+            self.end = number.saturating_add(1);
+        }
+        let at = (number % WINDOW) as usize;
+        self.came[at / 64] |= 1 << (at % 64);
+    }
+}
+
+/// The sealing of one connection, at one end.
+#[derive(Debug)]
+pub struct SealedLine {
+    protocol: u64,
+    sending: SealingKey,
+    receiving: SealingKey,
+    /// The number of the next packet. No key has two lines, so none is used twice.
+    next: u64,
+    window: ReplayWindow,
+}
+
+impl SealedLine {
+    pub(super) fn new(protocol: u64, sending: &SecretKey, receiving: &SecretKey) -> Self {
+        Self {
+            protocol,
+            sending: SealingKey::new(sending),
+            receiving: SealingKey::new(receiving),
+            next: 0,
+            window: ReplayWindow::default(),
+        }
+    }
+
+    /// Writes a sealed packet over what `packet` holds.
+    pub fn seal(&mut self, kind: SealedKind, body: &[u8], packet: &mut Vec<u8>) {
+        let numbered = (kind, self.next);
+        self.next += 1;
+        seal_packet(&self.sending, self.protocol, numbered, body, packet);
+    }
+
+    /// One more than the number of the newest packet that was opened, of those that are once.
+    pub(super) const fn newest(&self) -> u64 {
+        self.window.end
+    }
+
+    /// Opens a packet where it lies.
+    ///
+    /// # Errors
+    /// [`SealRefused`]; it changed nothing then.
+    pub fn open<'p>(
+        &mut self,
+        packet: &'p mut [u8],
+    ) -> Result<(SealedKind, &'p mut [u8]), SealRefused> {
+        let window = self.window;
+        let admits = |kind: SealedKind, number| !kind.is_once() || window.expects(number);
+        let (kind, number, body) = open_packet(&self.receiving, self.protocol, packet, admits)?;
+        if kind.is_once() {
+            self.window.record(number);
+        }
+        Ok((kind, body))
+    }
+}
+
+/// HChaCha20 (draft-irtf-cfrg-xchacha, section 2.2): the key for the rest of a long nonce.
+fn key_for(key: &SecretKey, nonce: &[u8; 16]) -> SecretKey {
+    let word = |bytes: &[u8], nth: usize| {
+        bytes[4 * nth..]
+            .first_chunk()
+            .map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    };
+    let mut state: [u32; 16] = std::array::from_fn(|nth| match nth {
+        0..4 => word(b"expand 32-byte k", nth),
+        4..12 => word(&key.0, nth - 4),
+        _ => word(nonce, nth - 12),
+    });
+    let mut quarter = |a: usize, b: usize, c: usize, d: usize| {
+        for (to, from, by, turn) in [(a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)] {
+            state[to] = state[to].wrapping_add(state[from]);
+            state[by] = (state[by] ^ state[to]).rotate_left(turn);
+        }
+    };
+    for _ in 0..10 {
+        for nth in 0..4 {
+            quarter(nth, nth + 4, nth + 8, nth + 12);
+        }
+        for nth in 0..4 {
+            quarter(
+                nth,
+                4 + (nth + 1) % 4,
+                8 + (nth + 2) % 4,
+                12 + (nth + 3) % 4,
+            );
+        }
+    }
+    let mut out = [0; KEY_BYTES];
+    for (nth, bytes) in out.chunks_exact_mut(4).enumerate() {
+        let from = if nth < 4 { nth } else { nth + 8 };
+        bytes.copy_from_slice(&state[from].to_le_bytes());
+    }
+    SecretKey(out)
+}
+
+/// The key and the short nonce that XChaCha20-Poly1305 has for a long one.
+fn shortened(key: &SecretKey, nonce: &[u8; 24]) -> (SealingKey, [u8; NONCE_LEN]) {
+    let (mut head, mut tail) = ([0; 16], [0; NONCE_LEN]);
+    head.copy_from_slice(&nonce[..16]);
+    tail[4..].copy_from_slice(&nonce[16..]);
+    (SealingKey::new(&key_for(key, &head)), tail)
+}
+
+/// Seals by XChaCha20-Poly1305, whose nonces are long enough to be drawn, and appends the tag.
+pub(super) fn seal_extended(key: &SecretKey, nonce: &[u8; 24], bound: &[u8], bytes: &mut Vec<u8>) {
+    let (key, nonce) = shortened(key, nonce);
+    key.seal_with(nonce, bound, bytes, 0);
+}
+
+/// Opens what was sealed by [`seal_extended`].
+pub(super) fn open_extended<'p>(
+    key: &SecretKey,
+    nonce: &[u8; 24],
+    bound: &[u8],
+    sealed: &'p mut [u8],
+) -> Result<&'p mut [u8], SealRefused> {
+    let (key, nonce) = shortened(key, nonce);
+    key.open_with(nonce, bound, sealed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let byte = |pair: &[u8]| {
+            let text = std::str::from_utf8(pair).unwrap();
+            u8::from_str_radix(text, 16).unwrap()
+        };
+        digits.chunks(2).map(byte).collect()
+    }
+
+    #[test]
+    fn hchacha20_is_that_of_its_draft() {
+        let key = SecretKey(std::array::from_fn(|nth| nth as u8));
+        let nonce = hex("000000090000004a0000000031415927");
+        let found = key_for(&key, nonce.first_chunk().unwrap());
+        let expected = hex("82413b4227b27bfed30e42508a877d73a0f9e4d58a74a853c12ec41326d3ecdc");
+        assert_eq!(found.0.to_vec(), expected);
+    }
+
+    #[test]
+    fn xchacha20_poly1305_is_that_of_its_draft() {
+        let key = SecretKey(std::array::from_fn(|nth| 0x80 + nth as u8));
+        let nonce: [u8; 24] = std::array::from_fn(|nth| 0x40 + nth as u8);
+        let bound = hex("50515253c0c1c2c3c4c5c6c7");
+        let text =
+            b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for \
+                     the future, sunscreen would be it.";
+        let mut bytes = text.to_vec();
+        seal_extended(&key, &nonce, &bound, &mut bytes);
+        assert_eq!(bytes[..8], hex("bd6d179d3e83d43b"));
+        assert_eq!(bytes[text.len()..], hex("c0875924c1c7987947deafd8780acf49"));
+        let opened = open_extended(&key, &nonce, &bound, &mut bytes).unwrap();
+        assert_eq!(opened, text);
+    }
+
+    fn lines() -> (SealedLine, SealedLine) {
+        let keys = [SecretKey([1; KEY_BYTES]), SecretKey([2; KEY_BYTES])];
+        (
+            SealedLine::new(7, &keys[0], &keys[1]),
+            SealedLine::new(7, &keys[1], &keys[0]),
+        )
+    }
+
+    proptest! {
+        #![proptest_config(draws!(64))]
+
+        #[test]
+        fn what_is_sealed_opens_once_and_nothing_else_does(
+            body in vec(any::<u8>(), 0..300),
+            (at, bit) in (0.0..1.0, 0_u32..8),
+            next in prop_oneof![Just(0_u64), any::<u32>().prop_map(u64::from), Just(u64::MAX / 2)],
+        ) {
+            let (mut here, mut there) = lines();
+            here.next = next;
+            let mut packet = Vec::new();
+            here.seal(SealedKind::Payload, &body, &mut packet);
+            prop_assert!(packet.len() <= body.len() + SEALING_BYTES);
+            let mut changed = packet.clone();
+            changed[(packet.len() as f64 * at) as usize] ^= 1_u8 << bit;
+            prop_assert!(there.open(&mut changed).is_err());
+            prop_assert!(there.open(&mut packet.clone()[..packet.len() - 1]).is_err());
+            prop_assert!(here.open(&mut packet.clone()).is_err(), "keys have a direction");
+            prop_assert_eq!(
+                there.open(&mut packet.clone()).map(|(kind, body)| (kind, body.to_vec())),
+                Ok((SealedKind::Payload, body))
+            );
+            prop_assert_eq!(there.open(&mut packet), Err(SealRefused::Replayed { number: next }));
+        }
+
+        #[test]
+        fn any_bytes_are_refused(mut bytes in vec(any::<u8>(), 0..80)) {
+            prop_assert!(lines().0.open(&mut bytes).is_err());
+        }
+
+        #[test]
+        fn the_window_knows_what_came(steps in vec(-300_i64..300, 1..200)) {
+            let (mut window, mut came) = (ReplayWindow::default(), BTreeSet::new());
+            let mut newest = 0_u64;
+            for step in steps {
+                let number = newest.saturating_add_signed(step);
+                let is_old = number + 256 <= newest;
+                let is_expected = !is_old && !came.contains(&number);
+                prop_assert_eq!(window.expects(number), is_expected);
+                if is_expected {
+                    window.record(number);
+                    came.insert(number);
+                    newest = newest.max(number);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The server's endpoint of a client, and how long anything of it is waited for. No seal, no sockets, no clock.
+//!
+//! ```text
+//! packet ─▶ endpoint ─▶ messages of the client          packets of the server ─▶ endpoint ─▶ packets of the transport
+//! ```
+
+use throng_core::memory::MemoryUse;
+use throng_protocol::wire::{Channel, PACKET_HEADER_BYTES};
+
+use super::endpoint::{Endpoint, EndpointSettings, EndpointStats, PacketRefused, PushRefused};
+use super::packet::{PacketStamp, StreamId, framed_bytes};
+use crate::inbox::DisconnectReason;
+
+/// What a connection may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ConnectionLimits {
+    pub endpoint: EndpointSettings,
+    /// How long at most after [`close`](ServerEndpoint::close) what is left is sent.
+    pub linger_us: u64,
+    /// How long a client that is heard may leave what was pushed unacknowledged, before the connection counts as lost.
+    pub unacknowledged_us_max: u64,
+}
+
+/// After so long without a packet a client counts as silent: it may be in a tunnel, and acknowledges nothing meanwhile.
+const SILENCE_US: u64 = 1_000_000;
+
+/// Sees to it that nothing waits for an acknowledgement for too long, with one mark that moves behind what was acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+struct AckWatch {
+    /// Bytes that were pushed in all.
+    pushed: u64,
+    /// So many of those were pushed at this time, and are not all acknowledged.
+    mark: Option<(u64, u64)>,
+}
+
+impl AckWatch {
+    /// How long something has waited at least, when so many bytes wait. What is older than this is younger than twice as much.
+    fn age_us(&mut self, now_us: u64, waiting: usize) -> u64 {
+        let arrived = self.pushed.saturating_sub(waiting as u64);
+        if self.mark.is_some_and(|(pushed, _)| arrived >= pushed) {
+            self.mark = None;
+        }
+        if waiting == 0 {
+            return 0;
+        }
+        let (_, since_us) = *self.mark.get_or_insert((self.pushed, now_us));
+        now_us.saturating_sub(since_us)
+    }
+}
+
+/// An endpoint with its deadlines.
+#[derive(Debug)]
+pub(super) struct ServerEndpoint {
+    /// Something was pushed since it was flushed.
+    pub is_touched: bool,
+    /// When it was flushed last.
+    pub flushed_us: u64,
+    endpoint: Endpoint,
+    stamp: PacketStamp,
+    timeout_us: Option<u64>,
+    heard_us: u64,
+    /// How long it was heard in all: every silence counts for [`SILENCE_US`] at most.
+    heard_for_us: u64,
+    /// It is being closed, and is gone then at the latest.
+    closes_us: Option<u64>,
+    watch: AckWatch,
+    limits: ConnectionLimits,
+}
+
+impl ServerEndpoint {
+    /// Of a client that is over after so many seconds without a sign of life; below 0 never.
+    pub fn new(timeout_s: i32, limits: ConnectionLimits, now_us: u64) -> Self {
+        let timeout_s = u64::try_from(timeout_s).ok();
+        Self {
+            is_touched: false,
+            flushed_us: now_us,
+            endpoint: Endpoint::new(limits.endpoint),
+            stamp: PacketStamp::default(),
+            timeout_us: timeout_s.map(|timeout_s| timeout_s.saturating_mul(1_000_000)),
+            heard_us: now_us,
+            heard_for_us: 0,
+            closes_us: None,
+            watch: AckWatch::default(),
+            limits,
+        }
+    }
+
+    /// The client is there.
+    pub fn hear(&mut self, now_us: u64) {
+        self.heard_for_us = self.heard_for_us(now_us);
+        self.heard_us = self.heard_us.max(now_us);
+    }
+
+    fn heard_for_us(&self, now_us: u64) -> u64 {
+        self.heard_for_us + now_us.saturating_sub(self.heard_us).min(SILENCE_US)
+    }
+
+    /// Takes a packet of the client, and hands over the messages that are whole with it; none once it is being closed.
+    pub fn receive(
+        &mut self,
+        now_us: u64,
+        packet: &[u8],
+        mut deliver: impl FnMut(&[u8]),
+    ) -> Result<(), PacketRefused> {
+        let is_open = self.closes_us.is_none();
+        self.endpoint.receive(now_us, packet, |delivery| {
+            if is_open {
+                deliver(delivery.bytes);
+            }
+        })
+    }
+
+    /// Takes a packet for the client. Whether it can still be told everything: if not, it is behind, and to be given up.
+    pub fn push(&mut self, channel: Channel, packet: &[u8]) -> bool {
+        if self.closes_us.is_some() {
+            return true;
+        }
+        self.is_touched = true;
+        if let Some(&[_, epoch, _, _, low, high, ..]) = packet.first_chunk::<PACKET_HEADER_BYTES>()
+        {
+            self.stamp.tick = u16::from_le_bytes([low, high]);
+            self.stamp.epoch = epoch;
+        }
+        let stream = match channel {
+            Channel::Reliable => StreamId::World,
+            // One that this path takes in pieces only comes late, which it may, and does not hold up the others.
+            Channel::Unreliable => match self.endpoint.push_unreliable(packet) {
+                Err(PushRefused::TooLong { .. }) => StreamId::Bulk,
+                Ok(()) | Err(_) => return true,
+            },
+        };
+        match self.endpoint.push(stream, packet) {
+            Ok(()) => {
+                self.watch.pushed += framed_bytes(packet.len()) as u64;
+                true
+            }
+            Err(PushRefused::Behind { .. }) => false,
+            // No packet is empty, nor longer than a datagram.
+            Err(_) => true,
+        }
+    }
+
+    /// It is told nothing more than what it was given.
+    pub fn close(&mut self, now_us: u64) {
+        let until_us = now_us.saturating_add(self.limits.linger_us);
+        self.closes_us.get_or_insert(until_us);
+    }
+
+    /// Makes the packets of now in `packet`, and hands each to `send`.
+    pub fn flush(&mut self, now_us: u64, packet: &mut Vec<u8>, send: impl FnMut(&[u8])) {
+        self.mark_flushed(now_us);
+        self.endpoint
+            .flush(now_us, self.stamp, usize::MAX, packet, send);
+    }
+
+    /// Takes note that it was its turn.
+    pub const fn mark_flushed(&mut self, now_us: u64) {
+        self.is_touched = false;
+        self.flushed_us = now_us;
+    }
+
+    /// Whether the connection is over: because it was closed and everything is through, or there was no more time for it
+    /// (`Closed`); or because nothing comes any more, or the client is heard and acknowledges nothing (`Lost`). A client that is
+    /// silent for less than its timeout is not lost, whatever is in flight.
+    pub fn end(&mut self, now_us: u64) -> Option<DisconnectReason> {
+        let waiting = self.endpoint.waiting_bytes();
+        if let Some(closes_us) = self.closes_us
+            && (waiting == 0 || now_us >= closes_us)
+        {
+            return Some(DisconnectReason::Closed);
+        }
+        let silent_us = now_us.saturating_sub(self.heard_us);
+        let is_silent = self.timeout_us.is_some_and(|most_us| silent_us >= most_us);
+        let age_us = self.watch.age_us(self.heard_for_us(now_us), waiting);
+        (is_silent || age_us.saturating_mul(2) >= self.limits.unacknowledged_us_max)
+            .then_some(DisconnectReason::Lost)
+    }
+
+    /// What happened at its end.
+    pub const fn stats(&self) -> &EndpointStats {
+        self.endpoint.stats()
+    }
+}
+
+impl MemoryUse for ServerEndpoint {
+    fn heap_bytes(&self) -> usize {
+        self.endpoint.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK_US: u64 = 50_000;
+
+    fn limits() -> ConnectionLimits {
+        ConnectionLimits {
+            endpoint: EndpointSettings::default(),
+            linger_us: 1_000_000,
+            unacknowledged_us_max: 5_000_000,
+        }
+    }
+
+    /// When a connection of 10 s without a sign of life ends that has something to say in each tick, in milliseconds. The client speaks in
+    /// the ticks of which `speaks` says so, and acknowledges if `acknowledges` does.
+    fn ends_at_ms(
+        speaks: impl Fn(u64) -> bool,
+        acknowledges: bool,
+    ) -> Option<(u64, DisconnectReason)> {
+        let limits = limits();
+        let mut server = ServerEndpoint::new(10, limits, 0);
+        let mut client = Endpoint::new(limits.endpoint.client());
+        let mut buffer = Vec::new();
+        for tick in 0..600 {
+            let now_us = tick * TICK_US;
+            server.push(Channel::Reliable, &[1; 20]);
+            let mut packets = Vec::new();
+            server.flush(now_us, &mut buffer, |packet| packets.push(packet.to_vec()));
+            if speaks(tick) {
+                for packet in packets.iter().filter(|_| acknowledges) {
+                    client.receive(now_us, packet, |_| ()).unwrap();
+                }
+                client.push(StreamId::World, &[2]).ok();
+                let mut answers = Vec::new();
+                let stamp = PacketStamp::default();
+                client.flush(now_us, stamp, usize::MAX, &mut buffer, |packet| {
+                    answers.push(packet.to_vec());
+                });
+                for answer in answers {
+                    server.hear(now_us);
+                    server.receive(now_us, &answer, |_| ()).unwrap();
+                }
+            }
+            if let Some(reason) = server.end(now_us) {
+                return Some((now_us / 1_000, reason));
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_gap_shorter_than_the_timeout_ends_no_connection() {
+        for gap_ticks in [40, 60, 120, 190] {
+            let speaks = |tick| !(100..100 + gap_ticks).contains(&tick);
+            assert_eq!(ends_at_ms(speaks, true), None, "a gap of {gap_ticks} ticks");
+        }
+        let (ms, reason) = ends_at_ms(|tick| tick < 100, true).unwrap();
+        assert_eq!(reason, DisconnectReason::Lost);
+        assert!((14_900..15_100).contains(&ms), "{ms}");
+    }
+
+    #[test]
+    fn a_client_that_speaks_and_acknowledges_nothing_is_lost() {
+        let (ms, reason) = ends_at_ms(|_| true, false).unwrap();
+        assert_eq!(reason, DisconnectReason::Lost);
+        assert!((2_400..5_100).contains(&ms), "{ms}");
+    }
+}

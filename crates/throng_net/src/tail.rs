@@ -1,0 +1,158 @@
+//! Unreliable messages until the next packets are made: the newest go first, and what has no room is dropped.
+
+use throng_core::memory::MemoryUse;
+
+use super::packet::{framed_bytes, write_message};
+
+/// Unreliable messages that were pushed since the last time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UnreliableTail {
+    bytes: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<u32>,
+}
+
+impl UnreliableTail {
+    /// Appends a message; where there would be more bytes than `most`, the oldest go, half of all at a time. How many did.
+    pub fn push(&mut self, message: &[u8], most: usize) -> u64 {
+        let mut dropped = 0;
+        if self.bytes.len() + message.len() > most {
+            let half = most.saturating_sub(message.len()) / 2;
+            let excess = self.bytes.len().saturating_sub(half);
+            dropped = self
+                .ends
+                .partition_point(|&end| (end as usize) < excess)
+                .min(self.ends.len().saturating_sub(1))
+                + 1;
+            dropped = dropped.min(self.ends.len());
+            let start = self.start(dropped);
+            self.bytes.drain(..start);
+            self.ends.drain(..dropped);
+            self.ends.iter_mut().for_each(|end| *end -= start as u32);
+        }
+        self.bytes.extend_from_slice(message);
+        self.ends.push(self.bytes.len() as u32);
+        dropped as u64
+    }
+
+    fn start(&self, nth: usize) -> usize {
+        nth.checked_sub(1)
+            .map_or(0, |before| self.ends[before] as usize)
+    }
+
+    /// A message's bytes in a packet.
+    fn framed(&self, nth: usize) -> usize {
+        framed_bytes(self.ends[nth] as usize - self.start(nth))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// What all of them take in packets, or a little more.
+    pub fn framed_bytes(&self) -> usize {
+        self.bytes.len() + 2 * self.ends.len()
+    }
+
+    /// Writes the newest for which there is room, in the order in which they were pushed, and forgets them. What fits no
+    /// packet, with `room_max`, is dropped if it is next; how many were.
+    pub fn write(&mut self, packet: &mut Vec<u8>, room: usize, room_max: usize) -> u64 {
+        let count = self.ends.len();
+        while let Some(last) = self.ends.len().checked_sub(1)
+            && self.framed(last) > room_max
+        {
+            self.keep(last);
+        }
+        let dropped = count - self.ends.len();
+        let (mut first, mut left) = (self.ends.len(), room);
+        while first > 0 && self.framed(first - 1) <= left {
+            first -= 1;
+            left -= self.framed(first);
+        }
+        for nth in first..self.ends.len() {
+            write_message(
+                packet,
+                &self.bytes[self.start(nth)..self.ends[nth] as usize],
+            );
+        }
+        self.keep(first);
+        dropped as u64
+    }
+
+    /// Forgets all but the oldest so many.
+    fn keep(&mut self, count: usize) {
+        self.bytes.truncate(self.start(count));
+        self.ends.truncate(count);
+    }
+
+    /// Forgets all; how many that were.
+    pub fn clear(&mut self) -> u64 {
+        let count = self.ends.len();
+        self.keep(0);
+        count as u64
+    }
+}
+
+impl MemoryUse for UnreliableTail {
+    fn heap_bytes(&self) -> usize {
+        self.bytes.heap_bytes() + self.ends.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use crate::packet::{PacketHead, PacketStamp, ReadPacket};
+
+    fn written(tail: &mut UnreliableTail, room: usize) -> Vec<Vec<u8>> {
+        let mut packet = Vec::new();
+        let head = PacketHead {
+            pieces: 0,
+            wants_ack: false,
+            stamp: PacketStamp::default(),
+            number: 0,
+            newest: 0,
+            before: u32::MAX,
+            tells_all: false,
+        };
+        head.write(&mut packet);
+        let head_bytes = packet.len();
+        tail.write(&mut packet, room, 1_000);
+        assert!(packet.len() <= head_bytes + room);
+        let read = ReadPacket::read(&packet).unwrap();
+        read.unreliable().map(<[u8]>::to_vec).collect()
+    }
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        #[test]
+        fn the_newest_go_first_and_each_goes_once(
+            messages in vec(vec(any::<u8>(), 1..60), 0..40),
+            most in 60_usize..2_000,
+            rooms in vec(0_usize..200, 1..10),
+        ) {
+            let (mut tail, mut dropped) = (UnreliableTail::default(), 0);
+            for message in &messages {
+                dropped += tail.push(message, most);
+                prop_assert!(tail.bytes.len() <= most);
+            }
+            let mut left = &messages[dropped as usize..];
+            for room in rooms {
+                let found = written(&mut tail, room);
+                let (rest, newest) = left.split_at(left.len() - found.len());
+                prop_assert_eq!(&found, newest);
+                let next = rest.last().map_or(usize::MAX, |next| framed_bytes(next.len()));
+                let used: usize = found.iter().map(|found| framed_bytes(found.len())).sum();
+                prop_assert!(next > room - used, "there was room for another");
+                left = rest;
+            }
+            prop_assert_eq!(tail.clear() as usize, left.len());
+            prop_assert!(tail.is_empty());
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! What is bounded, and what happens at each bound.
+
+use throng_core::memory::MemoryUse;
+use throng_protocol::wire::CLIENT_MESSAGE_BYTES_MAX;
+
+use super::{Talk, content};
+use crate::link::{LinkLoss, LinkModel};
+use crate::{CountersStart, Endpoint, EndpointSettings, PacketStamp, PushRefused, StreamId};
+
+const TICK_US: u64 = 33_000;
+
+/// Flushes once, and gives the packets.
+fn flushed(end: &mut Endpoint, now_us: u64, budget_bytes: usize) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    let stamp = PacketStamp::default();
+    end.flush(now_us, stamp, budget_bytes, &mut Vec::new(), |packet| {
+        packets.push(packet.to_vec());
+    });
+    packets
+}
+
+#[test]
+fn memory_is_bounded_when_acknowledgements_stop_and_the_connection_is_behind() {
+    let settings = EndpointSettings {
+        backlog_bytes_max: 100_000,
+        ..EndpointSettings::default()
+    };
+    let mut end = Endpoint::new(settings);
+    let (mut most, mut behind_at) = (0, None);
+    for tick in 0..1_000_u64 {
+        for (nth, stream) in StreamId::ALL.into_iter().enumerate() {
+            let pushed = end.push(stream, &content(tick, 1 + nth * 50));
+            if let Err(PushRefused::Behind { .. }) = pushed {
+                behind_at.get_or_insert(tick);
+            }
+        }
+        for _ in 0..20 {
+            end.push_unreliable(&[1; 100]).unwrap();
+        }
+        let longest = end.packet_bytes_max();
+        for packet in flushed(&mut end, tick * TICK_US, usize::MAX) {
+            assert!(packet.len() <= longest);
+        }
+        most = most.max(end.heap_bytes());
+    }
+    assert!(behind_at.is_some() && end.is_behind());
+    assert!(most < 400_000, "{most} bytes");
+    assert!(end.waiting_bytes() <= 100_000);
+}
+
+/// A client that sends a message of this many bytes on each stream: the most memory that it makes the server's end hold, and whether the
+/// connection ended.
+fn held_for_client_messages(message_bytes: usize) -> (usize, bool) {
+    let mut server = Endpoint::new(EndpointSettings::default());
+    let mut hostile = Endpoint::new(EndpointSettings {
+        send_message_bytes_max: 1 << 20,
+        backlog_bytes_max: usize::MAX,
+        ..EndpointSettings::default().client()
+    });
+    for stream in StreamId::ALL {
+        hostile.push(stream, &vec![1; message_bytes]).unwrap();
+    }
+    let (mut most, mut is_over) = (0, false);
+    for tick in 0..500_u64 {
+        let now_us = tick * TICK_US;
+        for packet in flushed(&mut hostile, now_us, usize::MAX) {
+            let taken = server.receive(now_us, &packet, |_| ());
+            is_over |= taken.is_err_and(|refused| refused.is_final());
+            most = most.max(server.heap_bytes());
+        }
+        for packet in flushed(&mut server, now_us, usize::MAX) {
+            let _ = hostile.receive(now_us, &packet, |_| ());
+        }
+    }
+    (most, is_over)
+}
+
+#[test]
+fn client_messages_pin_little_memory_at_the_server() {
+    // The longest that a client may send.
+    let (most, is_over) = held_for_client_messages(CLIENT_MESSAGE_BYTES_MAX);
+    assert!(most < 64_000 && !is_over, "{most} bytes");
+    // A longer one ends the connection as soon as its length is read.
+    for message_bytes in [CLIENT_MESSAGE_BYTES_MAX + 1, 1 << 20] {
+        let (most, is_over) = held_for_client_messages(message_bytes);
+        assert!(most < 64_000 && is_over, "{message_bytes}: {most} bytes");
+    }
+}
+
+#[test]
+fn a_client_message_over_the_limit_is_refused_where_it_is_sent() {
+    let mut client = Endpoint::new(EndpointSettings::default().client());
+    let most = CLIENT_MESSAGE_BYTES_MAX;
+    let message = vec![1; most + 1];
+    let refused = PushRefused::TooLong {
+        found: most + 1,
+        most,
+    };
+    assert_eq!(client.push(StreamId::World, &message), Err(refused));
+    assert_eq!(client.push(StreamId::World, &message[1..]), Ok(()));
+}
+
+#[test]
+fn to_who_does_not_answer_little_is_sent() {
+    let mut end = Endpoint::new(EndpointSettings::default());
+    for _ in 0..50 {
+        end.push(StreamId::World, &[1; 400]).unwrap();
+    }
+    let bytes = |end: &mut Endpoint, from_s: u64, to_s: u64| -> usize {
+        let ticks = (from_s * 30)..(to_s * 30);
+        let packets = ticks.flat_map(|tick| flushed(end, tick * TICK_US, usize::MAX));
+        packets.map(|packet| packet.len()).sum()
+    };
+    let first = bytes(&mut end, 0, 5);
+    let later = bytes(&mut end, 5, 10);
+    assert!(later <= first, "{first} bytes, then {later}");
+    assert!(
+        later <= 6 * 20_400,
+        "all of it more often than once a second"
+    );
+}
+
+#[test]
+fn what_is_lost_with_nothing_after_it_is_sent_again_after_a_probe_timeout() {
+    let model = LinkModel::losing(LinkLoss::Each(0.0));
+    let mut talk = Talk::new(
+        EndpointSettings::default(),
+        CountersStart::default(),
+        model,
+        2,
+    );
+    // Until the link counts as one that loses nothing, on which there are no copies.
+    for _ in 0..1_500 {
+        talk.down.push(&mut talk.duplex.server, StreamId::World, 9);
+        talk.tick().unwrap();
+    }
+    talk.settle(30).unwrap();
+    talk.duplex.server.link.set_model(LinkModel {
+        bytes_max: 0,
+        ..model
+    });
+    talk.down.push(&mut talk.duplex.server, StreamId::World, 9);
+    talk.tick().unwrap();
+    talk.duplex.server.link.set_model(model);
+    // The round trip is 128 ms, with the wait for the client's tick; a packet to keep the link alive would be a second later.
+    talk.settle(13).unwrap();
+    assert!(talk.duplex.server.endpoint.stats().timeouts > 0);
+}
+
+#[test]
+fn no_more_is_sent_than_the_budget_of_the_call_and_of_the_connection() {
+    let settings = EndpointSettings {
+        bytes_per_s: 10_000,
+        burst_bytes: 5_000,
+        ..EndpointSettings::default()
+    };
+    let mut end = Endpoint::new(settings);
+    end.push(StreamId::Bulk, &vec![3; 60_000]).unwrap();
+    let size = |packets: &[Vec<u8>]| -> usize {
+        let overhead = 28 + usize::from(settings.sealing_bytes);
+        packets.iter().map(|packet| packet.len() + overhead).sum()
+    };
+    assert!(size(&flushed(&mut end, 0, 700)) <= 700);
+    assert!(size(&flushed(&mut end, 1, 20)) == 0);
+    let mut sent = 0;
+    for tick in 0..100 {
+        sent += size(&flushed(&mut end, tick * TICK_US, usize::MAX));
+    }
+    assert!(sent <= 5_000 + 33_000, "{sent} bytes in 3.3 s");
+    assert!(sent >= 30_000, "{sent} bytes in 3.3 s");
+}
+
+/// What 30 s of more than a link of 30,000 bytes a second takes come to: the shares of the budget that went into bytes of streams
+/// that were sent again, and into unreliable messages.
+fn shares_of_a_narrow_budget(message_bytes: usize) -> (f64, f64) {
+    const TICKS: usize = 900;
+    let settings = EndpointSettings {
+        bytes_per_s: 30_000,
+        burst_bytes: 2_000,
+        backlog_bytes_max: usize::MAX,
+        ..EndpointSettings::default()
+    };
+    let model = LinkModel {
+        delay_us: 200_000,
+        ..LinkModel::losing(LinkLoss::Each(0.1))
+    };
+    let mut talk = Talk::new(settings, CountersStart::default(), model, 11);
+    let mut most = 0;
+    for _ in 0..TICKS {
+        talk.down
+            .push(&mut talk.duplex.server, StreamId::World, message_bytes);
+        for _ in 0..10 {
+            talk.down.push_unreliable(&mut talk.duplex.server, 100);
+            most += 108;
+        }
+        talk.tick().unwrap();
+    }
+    let stats = talk.duplex.server.endpoint.stats();
+    let spent = 30_000.0 * TICKS as f64 * 0.033;
+    let unreliable = most - 108 * stats.unreliable_dropped;
+    (
+        stats.stream_bytes_again as f64 / spent,
+        unreliable as f64 / spent,
+    )
+}
+
+#[test]
+fn copies_take_a_quarter_of_the_budget() {
+    // Three copies of everything would take half of it.
+    let (again, _) = shares_of_a_narrow_budget(200);
+    assert!((0.15..0.32).contains(&again), "{again}");
+}
+
+#[test]
+fn unreliable_messages_keep_a_quarter_of_the_budget() {
+    let (_, unreliable) = shares_of_a_narrow_budget(1_500);
+    assert!((0.15..0.3).contains(&unreliable), "{unreliable}");
+}
+
+#[test]
+fn the_newest_unreliable_messages_go_and_the_rest_is_counted() {
+    let mut end = Endpoint::new(EndpointSettings {
+        packets_per_flush_max: 1,
+        ..EndpointSettings::default()
+    });
+    for nth in 0..30_u8 {
+        end.push_unreliable(&[nth; 100]).unwrap();
+    }
+    let packets = flushed(&mut end, 0, usize::MAX);
+    assert_eq!(packets.len(), 1);
+    let read = crate::packet::ReadPacket::read(&packets[0]).unwrap();
+    let came: Vec<u8> = read.unreliable().map(|message| message[0]).collect();
+    assert_eq!(came, Vec::from_iter(30 - came.len() as u8..30));
+    assert_eq!(end.stats().unreliable_dropped, 30 - came.len() as u64);
+    assert_eq!(flushed(&mut end, TICK_US, usize::MAX).len(), 0);
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_with_the_reason() {
+    let mut end = Endpoint::new(EndpointSettings::default());
+    assert_eq!(end.push(StreamId::World, &[]), Err(PushRefused::Empty));
+    let long = vec![0; (1 << 20) + 1];
+    assert!(matches!(
+        end.push(StreamId::World, &long),
+        Err(PushRefused::TooLong {
+            most: 1_048_576,
+            ..
+        })
+    ));
+    let most = end.unreliable_bytes_max();
+    assert!(end.push_unreliable(&long[..=most]).is_err());
+    assert_eq!(end.push_unreliable(&long[..most]), Ok(()));
+    let packets = flushed(&mut end, 0, usize::MAX);
+    assert!(packets[0].len() <= end.packet_bytes_max());
+    assert_eq!(packets.len(), 1);
+}
+
+#[test]
+fn an_assured_end_sends_everything_once_and_at_once_whatever_the_time() {
+    let settings = EndpointSettings::default().assured();
+    let said = |times: [u64; 3]| {
+        let mut end = Endpoint::new(settings);
+        let mut packets = Vec::new();
+        for (nth, now_us) in times.into_iter().enumerate() {
+            end.push(StreamId::World, &content(nth as u64, 5_000))
+                .unwrap();
+            end.push_unreliable(&[nth as u8; 50]).unwrap();
+            packets.extend(flushed(&mut end, now_us, usize::MAX));
+            assert_eq!(end.waiting_bytes(), 0);
+        }
+        packets
+    };
+    let packets = said([0, 1, 2]);
+    assert_eq!(packets, said([9_000_000, 5, u64::MAX]));
+    let mut client = Endpoint::new(settings.client());
+    let mut came = (0, 0);
+    for packet in &packets {
+        let taken = client.receive(0, packet, |delivery| match delivery.stream {
+            Some(_) => {
+                assert_eq!(delivery.bytes, content(came.0, 5_000));
+                came.0 += 1;
+            }
+            None => came.1 += 1,
+        });
+        assert_eq!(taken, Ok(()));
+    }
+    assert_eq!(came, (3, 3));
+}
+
+#[test]
+fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
+    let model = LinkModel::losing(LinkLoss::Each(0.1));
+    let mut talk = Talk::new(
+        EndpointSettings::default(),
+        CountersStart::default(),
+        model,
+        9,
+    );
+    let some_ticks = |talk: &mut Talk| {
+        for _ in 0..60 {
+            talk.down.push(&mut talk.duplex.server, StreamId::World, 32);
+            talk.down.push_unreliable(&mut talk.duplex.server, 150);
+            talk.up.push_unreliable(&mut talk.duplex.client, 12);
+            talk.tick().unwrap();
+        }
+        talk.settle(300).unwrap();
+        let server = &talk.duplex.server.endpoint;
+        let client = &talk.duplex.client.endpoint;
+        [server, client].map(|end| end.heap_bytes() + size_of::<Endpoint>())
+    };
+    let [server, client] = some_ticks(&mut talk);
+    assert!(
+        server <= 12_000 && client <= 12_000,
+        "{server} and {client} bytes"
+    );
+    talk.down
+        .push(&mut talk.duplex.server, StreamId::Bulk, 300_000);
+    talk.settle(3_000).unwrap();
+    let [server, client] = some_ticks(&mut talk);
+    assert!(
+        server <= 24_000 && client <= 24_000,
+        "{server} and {client} bytes"
+    );
+}
+
+#[test]
+fn time_that_stands_still_or_runs_backwards_is_no_panic() {
+    let mut end = Endpoint::new(EndpointSettings::default());
+    let mut other = Endpoint::new(EndpointSettings::default().client());
+    for now_us in [u64::MAX, 0, u64::MAX / 2, 5, 5, u64::MAX] {
+        let _ = end.push(StreamId::World, &[1; 100]);
+        for packet in flushed(&mut end, now_us, usize::MAX) {
+            let _ = other.receive(now_us, &packet, |_| ());
+        }
+        for packet in flushed(&mut other, now_us, usize::MAX) {
+            let _ = end.receive(now_us, &packet, |_| ());
+        }
+    }
+}

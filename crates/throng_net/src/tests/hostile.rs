@@ -1,0 +1,214 @@
+//! Bytes that no honest end sends.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use throng_protocol::wire::WireError;
+
+use super::Talk;
+use crate::link::{LinkLoss, LinkModel};
+use crate::packet::{PacketHead, set_pieces, write_piece_head};
+use crate::{CountersStart, Endpoint, EndpointSettings, PacketRefused, PacketStamp, StreamId};
+
+/// A head with this number that acknowledges nothing.
+fn head(number: u16) -> PacketHead {
+    PacketHead {
+        pieces: 0,
+        wants_ack: false,
+        stamp: PacketStamp::default(),
+        number,
+        newest: u16::MAX,
+        before: u32::MAX,
+        tells_all: false,
+    }
+}
+
+/// A packet with one piece.
+fn with_piece(number: u16, stream: usize, offset: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut packet = Vec::new();
+    head(number).write(&mut packet);
+    write_piece_head(&mut packet, stream, offset, bytes.len());
+    packet.extend_from_slice(bytes);
+    set_pieces(&mut packet, 1);
+    packet
+}
+
+/// Two ends that have talked for a while over a link that loses a fifth.
+fn talked(ticks: usize) -> Talk {
+    let model = LinkModel::losing(LinkLoss::Each(0.2));
+    let mut talk = Talk::new(
+        EndpointSettings::default(),
+        CountersStart::default(),
+        model,
+        4,
+    );
+    for nth in 0..ticks {
+        talk.down
+            .push(&mut talk.duplex.server, StreamId::World, 1 + nth % 90);
+        talk.up
+            .push(&mut talk.duplex.client, StreamId::Game, 1 + nth % 30);
+        talk.down.push_unreliable(&mut talk.duplex.server, 40);
+        talk.tick().unwrap();
+    }
+    talk
+}
+
+proptest! {
+    #![proptest_config(draws!())]
+
+    /// What random packets do to one end never reaches beyond what they may say: nothing panics, and memory stays bounded.
+    #[test]
+    fn packets_of_random_content_are_taken_or_refused(
+        packets in vec((any::<u16>(), any::<[u8; 6]>(), vec(any::<u8>(), 0..60)), 1..60),
+    ) {
+        let mut end = Endpoint::new(EndpointSettings::default());
+        let mut out = Vec::new();
+        for (nth, (flags, rest, body)) in packets.into_iter().enumerate() {
+            // Mostly the right bits and numbers, so that it gets beyond the first checks.
+            let mut packet = vec![(flags & 0x1f) as u8, rest[0]];
+            packet.extend_from_slice(&(nth as u16).to_le_bytes());
+            packet.extend([rest[1], rest[2], if flags & 0x100 == 0 { 255 } else { rest[3] }, 255]);
+            packet.extend(body);
+            let _ = end.receive(nth as u64 * 1_000, &packet, |_| ());
+            end.flush(nth as u64 * 1_000, PacketStamp::default(), usize::MAX, &mut out, |_| ());
+        }
+        prop_assert!(throng_core::memory::MemoryUse::heap_bytes(&end) < 100_000);
+    }
+
+    /// A packet that is cut anywhere, or of which a byte is another, does no more harm than to the connection that it is of.
+    #[test]
+    fn a_packet_that_is_cut_or_changed_is_no_panic(
+        ticks in 1_usize..40,
+        cut in 0.0..1.0,
+        changes in vec((0.0..1.0, any::<u8>()), 0..4),
+    ) {
+        let mut talk = talked(ticks);
+        let now_us = talk.duplex.now_us();
+        let _ = talk.duplex.server.endpoint.push_unreliable(&[1; 30]);
+        let mut sent = Vec::new();
+        let stamp = PacketStamp::default();
+        talk.duplex.server.endpoint.flush(now_us, stamp, usize::MAX, &mut Vec::new(), |packet| {
+            sent.push(packet.to_vec());
+        });
+        for mut packet in sent {
+            for &(at, byte) in &changes {
+                let at = (packet.len() as f64 * at) as usize;
+                packet[at] = byte;
+            }
+            packet.truncate((packet.len() as f64 * cut) as usize);
+            let _ = talk.duplex.client.endpoint.receive(now_us, &packet, |_| ());
+        }
+    }
+}
+
+#[test]
+fn what_was_never_sent_is_not_acknowledged_and_nothing_of_the_packet_counts() {
+    let mut talk = talked(20);
+    let end = &mut talk.duplex.server.endpoint;
+    let before = *end.stats();
+    let mut packet = Vec::new();
+    let forged = PacketHead {
+        newest: 30_000,
+        ..head(500)
+    };
+    forged.write(&mut packet);
+    packet.extend([1, 7]);
+    let refused = end.receive(0, &packet, |_| panic!("nothing is handed over"));
+    assert!(matches!(
+        refused,
+        Err(PacketRefused::NeverSent { found: 30_000, .. })
+    ));
+    assert_eq!(end.stats().packets_arrived, before.packets_arrived);
+    assert_eq!(end.stats().packets_refused, before.packets_refused + 1);
+    // The number is still free.
+    packet[6..8].copy_from_slice(&[0, 0]);
+    assert_eq!(end.receive(0, &packet, |_| ()), Ok(()));
+}
+
+#[test]
+fn what_is_played_again_is_handed_over_once() {
+    let mut end = Endpoint::new(EndpointSettings::default());
+    let mut came = Vec::new();
+    let packets: Vec<Vec<u8>> = (0..40_u16)
+        .map(|nth| {
+            let mut packet = with_piece(nth, 0, u32::from(nth) * 3, &[2, nth as u8, 9]);
+            packet.extend([1, nth as u8]);
+            packet
+        })
+        .collect();
+    for _ in 0..3 {
+        for packet in &packets {
+            let _ = end.receive(0, packet, |delivery| {
+                came.push((delivery.stream.is_some(), delivery.bytes[0]));
+            });
+        }
+    }
+    let expected: Vec<_> = (0..40)
+        .flat_map(|nth| [(true, nth), (false, nth)])
+        .collect();
+    assert_eq!(came, expected);
+    let refused = end.receive(0, &packets[3], |_| ());
+    assert_eq!(
+        refused,
+        Err(PacketRefused::NotNew {
+            number: 3,
+            newest: 39
+        })
+    );
+}
+
+#[test]
+fn a_length_that_cannot_be_ends_the_connection() {
+    for (bytes, found) in [
+        (&[0_u8, 1, 2][..], 0),
+        (&[0x81, 0x80, 0x40, 1], 1 << 20 | 1),
+        (&[0x80, 0x80, 0x80, 0x80, 0x80], 0),
+    ] {
+        let mut end = Endpoint::new(EndpointSettings::default().client());
+        let broken = PacketRefused::Broken {
+            stream: StreamId::Game,
+            found,
+            most: 1 << 20,
+        };
+        let refused = end.receive(0, &with_piece(0, 2, 0, bytes), |_| ());
+        assert_eq!(refused, Err(broken));
+        let refused = end.receive(0, &with_piece(1, 1, 0, &[1, 1]), |_| ());
+        assert!(refused.is_err_and(PacketRefused::is_final));
+    }
+}
+
+#[test]
+fn what_comes_too_far_ahead_is_not_acknowledged_and_what_is_in_order_goes_on() {
+    let settings = EndpointSettings::default();
+    let mut end = Endpoint::new(settings);
+    let far = settings.receive_window_bytes as u32;
+    let full = PacketRefused::Full {
+        stream: StreamId::World,
+    };
+    assert_eq!(
+        end.receive(0, &with_piece(0, 0, far, &[1]), |_| ()),
+        Err(full)
+    );
+    // Every second byte, until no more spans are kept.
+    let mut refused = 0;
+    for nth in 0..200 {
+        let packet = with_piece(nth + 1, 0, u32::from(nth) * 2 + 2, &[1]);
+        refused += usize::from(end.receive(0, &packet, |_| ()) == Err(full));
+    }
+    assert!(refused > 100);
+    let mut came = 0;
+    for nth in 0..400 {
+        let packet = with_piece(nth + 1_000, 0, u32::from(nth), &[1]);
+        let _ = end.receive(0, &packet, |_| came += 1);
+    }
+    // All bytes are a 1: a length, a message, a length and so on.
+    assert_eq!(came, 200);
+}
+
+#[test]
+fn errors_say_where_and_what() {
+    let mut end = Endpoint::new(EndpointSettings::default());
+    let refused = end.receive(0, &[1, 0, 0], |_| ());
+    let truncated = WireError::Truncated { at: 3, wanted: 5 };
+    assert_eq!(refused, Err(PacketRefused::Malformed(truncated)));
+    assert_eq!(end.stats().packets_refused, 1);
+}

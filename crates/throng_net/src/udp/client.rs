@@ -1,0 +1,269 @@
+//! A client with a socket of its own.
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use throng_core::clock::Stopwatch;
+
+use super::fragments::forbid_fragments;
+use crate::client::{ClientConnection, ConnectionEnd};
+use crate::endpoint::{EndpointSettings, PushRefused};
+#[cfg(any(test, feature = "bench"))]
+use crate::link::{LinkModel, SimulatedLink};
+use crate::packet::PACKET_BYTES_MAX;
+use crate::seal::SEALING_BYTES;
+use crate::token::ConnectToken;
+
+/// What went through a client's socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketTotals {
+    /// Datagrams that came.
+    pub datagrams_in: u64,
+    /// Their bytes.
+    pub bytes_in: u64,
+    /// Datagrams that were sent.
+    pub datagrams_out: u64,
+    /// Their bytes.
+    pub bytes_out: u64,
+}
+
+/// A client over UDP: a [`ClientConnection`], a socket and a clock.
+#[derive(Debug)]
+pub struct UdpClient {
+    connection: ClientConnection,
+    sockets: ClientSockets,
+    clock: Stopwatch,
+    totals: SocketTotals,
+    /// Up and down, in front of the socket.
+    #[cfg(any(test, feature = "bench"))]
+    links: Option<Box<[SimulatedLink; 2]>>,
+}
+
+impl UdpClient {
+    /// Begins to connect by a token that was not used before; [`update`](Self::update) goes on with it.
+    ///
+    /// # Errors
+    /// Where the system has no socket for any address of the token.
+    pub fn connect(token: ConnectToken, settings: EndpointSettings) -> io::Result<Self> {
+        let sockets = ClientSockets::open(&token.servers)?;
+        Ok(Self {
+            connection: ClientConnection::new(token, settings),
+            sockets,
+            clock: Stopwatch::start(),
+            totals: SocketTotals::default(),
+            #[cfg(any(test, feature = "bench"))]
+            links: None,
+        })
+    }
+
+    /// From now on it is behind a simulated link, which is as good in both directions.
+    #[cfg(any(test, feature = "bench"))]
+    #[must_use]
+    pub fn behind(mut self, model: LinkModel, seed: u64) -> Self {
+        let link = |nth| SimulatedLink::new(model, seed.wrapping_mul(2).wrapping_add(nth));
+        self.links = Some(Box::new([link(0), link(1)]));
+        self
+    }
+
+    /// The connection: how it is, and how good the link.
+    #[must_use]
+    pub const fn connection(&self) -> &ClientConnection {
+        &self.connection
+    }
+
+    /// Goes on from another port, as a phone does that changes its network.
+    ///
+    /// # Errors
+    /// Where the system has no socket; it goes on from the one that it has then.
+    pub fn rebind(&mut self) -> io::Result<()> {
+        self.sockets = ClientSockets::open(self.connection.server().as_slice())?;
+        self.connection.rebind();
+        Ok(())
+    }
+
+    /// What went through its socket.
+    #[must_use]
+    pub const fn totals(&self) -> SocketTotals {
+        self.totals
+    }
+
+    /// Sends a message that arrives once and in order; see [`ClientConnection::send`].
+    ///
+    /// # Errors
+    /// [`PushRefused`].
+    pub fn send(&mut self, message: &[u8]) -> Result<(), PushRefused> {
+        self.connection.send(message)
+    }
+
+    /// Microseconds since it was made.
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// Takes what came, and hands its packets over.
+    ///
+    /// # Errors
+    /// Why there is no connection any more.
+    pub fn receive(&mut self, mut deliver: impl FnMut(&[u8])) -> Result<(), ConnectionEnd> {
+        let now_us = self.now_us();
+        let mut buffer = [0; PACKET_BYTES_MAX + SEALING_BYTES + 1];
+        while let Some((length, from)) = self.sockets.receive(&mut buffer) {
+            if self.connection.server() != Some(from) {
+                continue;
+            }
+            self.totals.datagrams_in += 1;
+            self.totals.bytes_in += length as u64;
+            let datagram = &mut buffer[..length];
+            #[cfg(any(test, feature = "bench"))]
+            if let Some([_, down]) = self.links.as_deref_mut() {
+                down.send(now_us, datagram);
+                continue;
+            }
+            // What is refused anybody may have sent.
+            let _ = self.connection.receive(now_us, datagram, &mut deliver);
+        }
+        #[cfg(any(test, feature = "bench"))]
+        if let Some([up, down]) = self.links.as_deref_mut() {
+            let connection = &mut self.connection;
+            while down.take(now_us, |_, arrived| {
+                let datagram = &mut buffer[..arrived.len()];
+                datagram.copy_from_slice(arrived);
+                let _ = connection.receive(now_us, datagram, &mut deliver);
+            }) {}
+            let server = self.connection.server();
+            let (sockets, totals) = (&self.sockets, &mut self.totals);
+            while up.take(now_us, |_, datagram| sockets.send(totals, server, datagram)) {}
+        }
+        self.connection.is_open().map(drop)
+    }
+
+    /// Takes what came, hands its packets over, and sends what is due. To be called about every tick.
+    ///
+    /// # Errors
+    /// Why there is no connection any more.
+    pub fn update(&mut self, deliver: impl FnMut(&[u8])) -> Result<(), ConnectionEnd> {
+        self.receive(deliver)?;
+        let now_us = self.now_us();
+        let (sockets, totals) = (&self.sockets, &mut self.totals);
+        #[cfg(any(test, feature = "bench"))]
+        let links = &mut self.links;
+        self.connection.update(now_us, |to, datagram| {
+            #[cfg(any(test, feature = "bench"))]
+            if let Some([up, _]) = links.as_deref_mut() {
+                up.send(now_us, datagram);
+                return;
+            }
+            sockets.send(totals, Some(to), datagram);
+        });
+        self.connection.is_open().map(drop)
+    }
+
+    /// Says that it leaves.
+    pub fn leave(&mut self) {
+        let (sockets, totals) = (&self.sockets, &mut self.totals);
+        self.connection
+            .leave(|to, datagram| sockets.send(totals, Some(to), datagram));
+    }
+}
+
+/// A socket for each family of addresses that a token names: a server may be reachable over one of them alone.
+#[derive(Debug)]
+struct ClientSockets {
+    v4: Option<UdpSocket>,
+    v6: Option<UdpSocket>,
+}
+
+impl ClientSockets {
+    fn open(servers: &[SocketAddr]) -> io::Result<Self> {
+        let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the token names no server");
+        let mut open = |is_used: bool, any: SocketAddr| {
+            let socket = is_used.then(|| open_socket(any))?;
+            socket.map_err(|error| failed = error).ok()
+        };
+        let (v4, v6) = (Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
+        let sockets = Self {
+            v4: open(servers.iter().any(SocketAddr::is_ipv4), (v4, 0).into()),
+            v6: open(servers.iter().any(SocketAddr::is_ipv6), (v6, 0).into()),
+        };
+        match sockets {
+            Self { v4: None, v6: None } => Err(failed),
+            sockets => Ok(sockets),
+        }
+    }
+
+    /// A datagram that arrived, if any did.
+    fn receive(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
+        let both = [&self.v4, &self.v6].into_iter().flatten();
+        both.into_iter()
+            .find_map(|socket| socket.recv_from(buffer).ok())
+    }
+
+    /// What the system does not take is lost like anything else.
+    fn send(&self, totals: &mut SocketTotals, to: Option<SocketAddr>, datagram: &[u8]) {
+        let Some(to) = to else { return };
+        let socket = if to.is_ipv4() { &self.v4 } else { &self.v6 };
+        if let Some(socket) = socket {
+            totals.datagrams_out += 1;
+            totals.bytes_out += datagram.len() as u64;
+            let _ = socket.send_to(datagram, to);
+        }
+    }
+}
+
+fn open_socket(any: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(any)?;
+    socket.set_nonblocking(true)?;
+    forbid_fragments(&socket);
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seal::SecretKey;
+    use crate::token::TokenClaims;
+
+    /// The addresses to which a client sends requests until it gives up on each server, for at most so many seconds.
+    fn asked(servers: &[&str], seconds: u64) -> Vec<SocketAddr> {
+        let servers: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
+        let claims = TokenClaims::new(1, servers, 1_000);
+        let token = ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap();
+        let mut connection = ClientConnection::new(token, EndpointSettings::default());
+        let mut asked = Vec::new();
+        for ms in (0..seconds * 1_000).step_by(100) {
+            connection.update(ms * 1_000, |to, _| asked.push(to));
+        }
+        asked.dedup();
+        asked
+    }
+
+    #[test]
+    fn all_servers_of_a_token_are_asked_whatever_their_family() {
+        let servers = ["[::1]:7", "10.0.0.1:7", "[::2]:7", "10.0.0.2:7"];
+        let expected: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
+        assert_eq!(asked(&servers, 25), expected);
+    }
+
+    #[test]
+    fn a_client_has_a_socket_for_each_family_of_its_token() {
+        let [v4, v6] = ["127.0.0.1:7", "[::1]:7"].map(|it| it.parse::<SocketAddr>().unwrap());
+        let both = ClientSockets::open(&[v6, v4]).unwrap();
+        assert!(both.v4.is_some(), "there is IPv4 everywhere");
+        let one = ClientSockets::open(&[v4]).unwrap();
+        assert!(one.v4.is_some() && one.v6.is_none());
+        assert!(ClientSockets::open(&[]).is_err());
+        // A datagram goes out of the socket of its family, and comes in at it.
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (mut totals, to) = (SocketTotals::default(), server.local_addr().unwrap());
+        both.send(&mut totals, Some(to), b"hello");
+        let mut buffer = [0; 16];
+        let (length, from) = server.recv_from(&mut buffer).unwrap();
+        assert_eq!(
+            (&buffer[..length], totals.datagrams_out),
+            (&b"hello"[..], 1)
+        );
+        server.send_to(b"back", from).unwrap();
+        let received = std::iter::repeat_with(|| both.receive(&mut buffer)).flatten();
+        assert_eq!(received.take(1).next(), Some((4, to)));
+    }
+}

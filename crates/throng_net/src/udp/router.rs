@@ -1,0 +1,288 @@
+//! The receiver: datagrams of who is connected go to their shard, all others to the gate.
+//!
+//! A datagram of a connection costs a look at its address and a copy; it is opened by the shard. Who is connected has a
+//! bucket of datagrams, so that one who sends without end, or in whose name somebody does, takes no more than that of a shard.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use foldhash::quality::RandomState;
+use throng_core::clock::unix_ms;
+use throng_protocol::wire::ClientId;
+
+use super::batch::{DATAGRAM_BYTES_MAX, ReceiveBatch};
+use super::intake::SharedIntake;
+use super::settings::UdpCounters;
+use super::shared::{RouteNews, UdpShared};
+use super::socket::RECEIVE_PATIENCE;
+use crate::handshake::{Admitted, Gate, network_of};
+use crate::inbox::Connected;
+use crate::path::read_numbered;
+use crate::seal::SealedKind;
+
+/// How many buckets the addresses share that are not those of the connections whose numbers they say.
+const ELSEWHERE_BUCKETS: usize = 1_024;
+
+/// After so many errors of the socket in a row there is a pause between them.
+const ERRORS_IN_A_ROW_MAX: u32 = 100;
+
+/// Where datagrams of an address go.
+#[derive(Clone, Copy, Debug)]
+struct ClientRoute {
+    client: ClientId,
+    allowance: DatagramAllowance,
+}
+
+/// How much may come from somewhere.
+#[derive(Clone, Copy, Debug, Default)]
+struct DatagramAllowance {
+    /// Thousandths of datagrams that may come, and when they were counted.
+    allowed: u32,
+    counted_us: u64,
+}
+
+/// The receiver's thread.
+pub(super) struct DatagramRouter {
+    shared: Arc<UdpShared>,
+    gate: Gate,
+    transport: SharedIntake,
+    routes: HashMap<SocketAddr, ClientRoute, RandomState>,
+    news: Vec<RouteNews>,
+    /// Of packets with numbers that come from elsewhere, by their address.
+    elsewhere: Vec<DatagramAllowance>,
+    hasher: RandomState,
+    answer: Vec<u8>,
+    now_us: u64,
+}
+
+impl DatagramRouter {
+    pub fn new(shared: Arc<UdpShared>, gate: Gate, transport: SharedIntake) -> Self {
+        Self {
+            shared,
+            gate,
+            transport,
+            routes: HashMap::default(),
+            news: Vec::new(),
+            elsewhere: vec![DatagramAllowance::default(); ELSEWHERE_BUCKETS],
+            hasher: RandomState::default(),
+            answer: Vec::new(),
+            now_us: 0,
+        }
+    }
+
+    /// Receives until the socket is closed.
+    pub fn run(mut self) {
+        let mut batch = ReceiveBatch::new();
+        let mut errors_in_a_row = 0;
+        let shared = self.shared.clone();
+        while !shared.is_over.load(Ordering::Acquire) {
+            let received = batch.receive(&shared.socket);
+            self.now_us = shared.now_us();
+            self.follow_news();
+            match received {
+                Ok(()) => {
+                    errors_in_a_row = 0;
+                    for (datagram, from) in batch.datagrams() {
+                        self.take(datagram, from);
+                    }
+                    for mailbox in &shared.mailboxes {
+                        mailbox.wake_if_filled();
+                    }
+                }
+                Err(error) if is_patience(error.kind()) => {}
+                Err(error) => {
+                    tracing::debug!(%error, "receiving from the UDP socket failed");
+                    errors_in_a_row += 1;
+                    if errors_in_a_row > ERRORS_IN_A_ROW_MAX {
+                        std::thread::sleep(RECEIVE_PATIENCE);
+                    }
+                }
+            }
+        }
+    }
+
+    fn follow_news(&mut self) {
+        self.shared.take_news(&mut self.news);
+        for news in self.news.drain(..) {
+            let (RouteNews::Gone(at, client) | RouteNews::Moved(at, _, client)) = news;
+            let route = self.routes.get(&at).copied();
+            let route = route.filter(|route| route.client == client);
+            if route.is_some() {
+                self.routes.remove(&at);
+            }
+            if let (RouteNews::Moved(_, to, _), Some(route)) = (news, route) {
+                // Whoever was there before is not any more.
+                if let Some(before) = self.routes.insert(to, route) {
+                    give_up(&self.shared, before.client);
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, datagram: &mut [u8], from: SocketAddr) {
+        let counters = &self.shared.counters;
+        UdpCounters::one(&counters.datagrams_in);
+        UdpCounters::add(&counters.bytes_in, datagram.len() as u64);
+        let kind = datagram.first().map(|first| first & 0xf);
+        // Who begins anew is heard by the gate, whatever its address had before.
+        if matches!(kind, Some(0)) || kind == Some(SealedKind::Response as u8) {
+            return self.take_of_stranger(datagram, from);
+        }
+        let numbered = read_numbered(datagram);
+        let is_numbered = numbered.is_some();
+        let rate = self.shared.settings.datagrams_per_s;
+        let (client, sealed) = match (self.routes.get_mut(&from), numbered) {
+            (Some(route), numbered) => {
+                if !route.allowance.takes(self.now_us, rate) {
+                    return UdpCounters::one(&counters.throttled);
+                }
+                match numbered {
+                    Some((client, sealed)) if client == route.client => (client, sealed),
+                    Some(_) => return UdpCounters::one(&counters.refused),
+                    None => (route.client, datagram),
+                }
+            }
+            (None, Some((client, sealed))) if self.shared.roster().contains(&client) => {
+                let at = self.hasher.hash_one(network_of(from.ip())) as usize % ELSEWHERE_BUCKETS;
+                if !self.elsewhere[at].takes(self.now_us, rate) {
+                    return UdpCounters::one(&counters.throttled);
+                }
+                (client, sealed)
+            }
+            (None, _) if is_numbered => {
+                UdpCounters::one(&counters.strangers);
+                return UdpCounters::add(&counters.stranger_bytes_in, datagram.len() as u64);
+            }
+            (None, _) => return self.take_of_stranger(datagram, from),
+        };
+        if sealed.len() > DATAGRAM_BYTES_MAX {
+            return UdpCounters::one(&counters.refused);
+        }
+        let max = self.shared.settings.inbound_bytes_max;
+        let is_put = self.shared.mailbox_of(client).put_quietly(|work| {
+            let fits = work.inbound.bytes.len() + sealed.len() <= max;
+            if fits {
+                work.inbound.push((client, from), sealed);
+            }
+            fits
+        });
+        if !is_put {
+            UdpCounters::one(&counters.inbound_dropped);
+        }
+    }
+
+    fn take_of_stranger(&mut self, datagram: &mut [u8], from: SocketAddr) {
+        let shared = self.shared.clone();
+        let counters = &shared.counters;
+        UdpCounters::add(&counters.stranger_bytes_in, datagram.len() as u64);
+        let is_full = self.routes.len() >= shared.settings.clients_max;
+        let times = (self.now_us, unix_ms() / 1_000);
+        let received = self
+            .gate
+            .receive(times, from, datagram, is_full, &mut self.answer);
+        match received {
+            // What tells the client that it is in comes from its shard.
+            Ok(Some(admitted)) => self.admit(admitted),
+            Ok(None) if self.answer.is_empty() => {}
+            Ok(None) => {
+                UdpCounters::one(&counters.answers_out);
+                UdpCounters::add(&counters.answer_bytes_out, self.answer.len() as u64);
+                shared.send(&self.answer, from);
+            }
+            Err(refused) => {
+                tracing::trace!(address = %from, error = %refused, "datagram of an unknown address refused");
+                UdpCounters::one(&counters.strangers);
+            }
+        }
+    }
+
+    /// Lets a client in. The server may have packets for it before this is over; they wait for the roster.
+    fn admit(&mut self, mut admitted: Admitted) {
+        let shared = self.shared.clone();
+        let counters = &shared.counters;
+        let address = admitted.address;
+        let mut roster = shared.roster_mut();
+        let connected = Connected {
+            loads: shared.settings.loads,
+            ..Connected::player(admitted.client).from(address)
+        };
+        let Some(client) = self.transport.connect(connected) else {
+            drop(roster);
+            UdpCounters::one(&counters.crowded);
+            admitted
+                .line
+                .seal(SealedKind::Disconnect, &[], &mut self.answer);
+            shared.send(&self.answer, address);
+            return;
+        };
+        UdpCounters::one(&counters.admitted);
+        roster.insert(client);
+        shared.mailbox_of(client).put(|work| {
+            work.admitted.push((client, Box::new(admitted)));
+        });
+        drop(roster);
+        let route = ClientRoute {
+            client,
+            allowance: DatagramAllowance::default(),
+        };
+        if let Some(before) = self.routes.insert(address, route) {
+            give_up(&shared, before.client);
+        }
+    }
+}
+
+/// Has a connection end whose address another one has now.
+fn give_up(shared: &UdpShared, client: ClientId) {
+    shared
+        .mailbox_of(client)
+        .put(|work| work.replaced.push(client));
+}
+
+impl DatagramAllowance {
+    /// Whether a datagram more may come.
+    fn takes(&mut self, now_us: u64, rate: u32) -> bool {
+        let rate = u64::from(rate.max(1));
+        // Thousandths, so a datagram a second is one a millisecond.
+        let more = now_us.saturating_sub(self.counted_us).saturating_mul(rate) / 1_000;
+        if more > 0 {
+            self.counted_us = now_us;
+            let most = (rate * 500).max(1_000);
+            self.allowed = u64::from(self.allowed).saturating_add(more).min(most) as u32;
+        }
+        let is_allowed = self.allowed >= 1_000;
+        self.allowed -= if is_allowed { 1_000 } else { 0 };
+        is_allowed
+    }
+}
+
+/// Whether nothing came, rather than anything being wrong.
+fn is_patience(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_has_its_datagrams_a_second_and_half_as_many_at_once() {
+        let mut route = DatagramAllowance::default();
+        let mut burst = |now_us| (0..1_000).filter(|_| route.takes(now_us, 100)).count();
+        assert_eq!(burst(10_000_000), 50);
+        assert_eq!(burst(10_000_000), 0);
+        assert_eq!(burst(10_100_000), 10);
+        assert_eq!(
+            (0..10_000)
+                .filter(|ms| route.takes(11_000_000 + ms * 1_000, 100))
+                .count(),
+            1_049
+        );
+    }
+}

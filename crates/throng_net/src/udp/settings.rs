@@ -1,0 +1,115 @@
+//! Limits of a server's sockets, and what is counted there.
+
+use crate::counters::counters;
+use crate::endpoint::EndpointSettings;
+use crate::server_endpoint::ConnectionLimits;
+
+/// Limits of the connections over one socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpSettings {
+    /// Threads that seal and send, each for a share of the clients; 1 to 64.
+    pub shards: usize,
+    /// Clients that are connected at a time; more are denied.
+    pub clients_max: usize,
+    /// Whether clients have anything to load before they can be told of a scene, and say *Ready*.
+    pub loads: bool,
+    /// Limits of each connection.
+    pub endpoint: EndpointSettings,
+    /// A client to which the server says nothing is sent what is due otherwise so often, in microseconds.
+    pub flush_us: u64,
+    /// How long at most after the server is done with a client what is left is sent, in microseconds.
+    pub linger_us: u64,
+    /// How long a client that is heard may leave what was sent on the reliable channel unacknowledged, in microseconds; then the
+    /// connection is lost. Silence does not count: how long a client may be silent says its token. At most
+    /// `throng::sync::SyncSettings::in_flight_s_max`.
+    pub unacknowledged_us_max: u64,
+    /// Datagrams a second that are taken from a client, and half as many at once; what is more is dropped unread.
+    pub datagrams_per_s: u32,
+    /// Bytes of datagrams that wait for a thread; what is more is dropped, as a network would.
+    pub inbound_bytes_max: usize,
+    /// Bytes of packets from the server that wait for a thread. With more, unreliable packets are dropped, and who would have been told a
+    /// reliable one is given up as behind.
+    pub outbound_bytes_max: usize,
+}
+
+impl Default for UdpSettings {
+    fn default() -> Self {
+        Self {
+            shards: 1,
+            clients_max: 10_000,
+            loads: true,
+            endpoint: EndpointSettings::default(),
+            flush_us: 50_000,
+            linger_us: 1_000_000,
+            unacknowledged_us_max: 10_000_000,
+            datagrams_per_s: 512,
+            inbound_bytes_max: 8 << 20,
+            outbound_bytes_max: 64 << 20,
+        }
+    }
+}
+
+impl UdpSettings {
+    pub(super) const fn limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            endpoint: self.endpoint,
+            linger_us: self.linger_us,
+            unacknowledged_us_max: self.unacknowledged_us_max,
+        }
+    }
+}
+
+counters! {
+    /// What happened at a socket so far.
+    UdpStats,
+    /// The same, as its threads count it.
+    UdpCounters:
+    /// Clients that are connected.
+    clients,
+    /// Datagrams that came, from anybody.
+    datagrams_in,
+    /// Their bytes.
+    bytes_in,
+    /// Datagrams that were sent, to anybody.
+    datagrams_out,
+    /// Their bytes.
+    bytes_out,
+    /// Datagrams that the system did not take.
+    send_errors,
+    /// Datagrams to who is not connected: answers to requests.
+    answers_out,
+    /// Their bytes.
+    answer_bytes_out,
+    /// Datagrams of addresses that are not connected, and were not answered.
+    strangers,
+    /// Bytes of those, and of those that were answered.
+    stranger_bytes_in,
+    /// Clients that proved their token and address.
+    admitted,
+    /// Of those who were not let in: more waited for the server's next tick than may.
+    crowded,
+    /// Datagrams of clients that were not sealed by them, came before, or make no sense.
+    refused,
+    /// Datagrams of clients that sent more than they may.
+    throttled,
+    /// Datagrams that were dropped since a thread had too much to do.
+    inbound_dropped,
+    /// Packets to clients that were dropped since a thread had too much to do.
+    outbound_dropped,
+    /// Connections that ended since nothing came, nothing arrived or what came made no sense.
+    lost,
+    /// Connections that ended since their client said so.
+    left,
+    /// Connections that the server was done with.
+    closed,
+    /// Connections that were given up since more waited for their client than may.
+    behind,
+    /// Clients that went on from another address.
+    moved,
+    /// Connections whose client connected anew from the same address.
+    replaced,
+    /// Packets that seemed to be lost on their way to clients, of connections that are over.
+    packets_lost,
+    /// Packets that were sent to clients, of connections that are over.
+    packets_sent,
+}

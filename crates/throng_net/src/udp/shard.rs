@@ -1,0 +1,265 @@
+//! A shard's thread: it owns the connections of its clients, and seals and sends what is for them.
+//!
+//! Each round: what begins and ends, datagrams that came, the server's packets, then who is due anyway; at the end everything that was
+//! sealed is sent. A client of whom the server's tick said anything is flushed once for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use foldhash::fast::FixedState;
+use indexmap::IndexMap;
+use throng_protocol::wire::ClientId;
+
+use super::intake::SharedIntake;
+use super::mailbox::{OutboundKind, PackedItems, ShardWork};
+use super::settings::UdpCounters;
+use super::shared::UdpShared;
+use crate::connection::{ServerConnection, Taken};
+use crate::inbox::DisconnectReason;
+
+/// How often it is looked who is due, while there is anybody.
+const LOOK_EVERY_US: u64 = 10_000;
+
+/// After a pause of so long between two looks, as of a machine that stood still, it was not the clients who said nothing: none of them is
+/// given up for as long again, in which what waits at the socket comes in.
+const STALL_US: u64 = 500_000;
+
+/// How long a shard without clients sleeps.
+const IDLE: Duration = Duration::from_millis(200);
+
+/// As what the end of a connection counts.
+type CounterOf = fn(&UdpCounters) -> &AtomicU64;
+
+/// The thread.
+pub(super) struct ShardWorker {
+    nth: usize,
+    shared: Arc<UdpShared>,
+    transport: SharedIntake,
+    connections: IndexMap<ClientId, ServerConnection, FixedState>,
+    work: ShardWork,
+    sending: Sending,
+    touched: Vec<ClientId>,
+    over: Vec<(ClientId, DisconnectReason)>,
+    looked_us: u64,
+    /// Before then nobody is given up.
+    spares_until_us: u64,
+}
+
+/// Datagrams that were sealed, and buffers for that.
+#[derive(Default)]
+struct Sending {
+    datagrams: PackedItems<std::net::SocketAddr>,
+    packet: Vec<u8>,
+    sealed: Vec<u8>,
+}
+
+impl Sending {
+    fn flush(&mut self, connection: &mut ServerConnection, now_us: u64) {
+        let Self {
+            datagrams,
+            packet,
+            sealed,
+        } = self;
+        let address = connection.address;
+        connection.flush(now_us, (packet, sealed), |sealed| {
+            datagrams.push(address, sealed);
+        });
+    }
+}
+
+impl ShardWorker {
+    pub fn new(nth: usize, shared: Arc<UdpShared>, transport: SharedIntake) -> Self {
+        Self {
+            nth,
+            shared,
+            transport,
+            connections: IndexMap::default(),
+            work: ShardWork::default(),
+            sending: Sending::default(),
+            touched: Vec::new(),
+            over: Vec::new(),
+            looked_us: 0,
+            spares_until_us: 0,
+        }
+    }
+
+    /// Works until it is to stop and no connection is left.
+    pub fn run(mut self) {
+        let shared = self.shared.clone();
+        loop {
+            let patience = if self.connections.is_empty() {
+                IDLE
+            } else {
+                let until_us = (self.looked_us + LOOK_EVERY_US).saturating_sub(shared.now_us());
+                Duration::from_micros(until_us)
+            };
+            shared.mailboxes[self.nth].take(&mut self.work, patience);
+            let now_us = shared.now_us();
+            self.admit(now_us);
+            self.take_inbound(now_us);
+            self.take_outbound(now_us);
+            if now_us >= self.looked_us + LOOK_EVERY_US {
+                if now_us - self.looked_us >= STALL_US {
+                    self.spares_until_us = now_us + STALL_US;
+                }
+                self.looked_us = now_us;
+                self.look(now_us);
+            }
+            self.send_all();
+            self.work.clear();
+            if self.work.is_stopping {
+                if self.connections.is_empty() {
+                    return;
+                }
+                for connection in self.connections.values_mut() {
+                    connection.endpoint.close(now_us);
+                }
+            }
+        }
+    }
+
+    fn admit(&mut self, now_us: u64) {
+        let limits = self.shared.settings.limits();
+        for (client, admitted) in self.work.admitted.drain(..) {
+            let mut connection = ServerConnection::new(client, *admitted, limits, now_us);
+            self.sending.flush(&mut connection, now_us);
+            self.connections.insert(client, connection);
+            UdpCounters::one(&self.shared.counters.clients);
+        }
+        // Whoever is at that address now has other keys, and cannot read the goodbye.
+        for client in std::mem::take(&mut self.work.replaced) {
+            self.end(client, DisconnectReason::Lost, |counters| {
+                &counters.replaced
+            });
+        }
+    }
+
+    fn take_inbound(&mut self, now_us: u64) {
+        let mut inbound = std::mem::take(&mut self.work.inbound);
+        let counters = &self.shared.counters;
+        let mut datagrams = std::mem::take(&mut inbound.bytes);
+        for ((client, from), place) in inbound.places() {
+            let Some(connection) = self.connections.get_mut(&client) else {
+                continue;
+            };
+            let transport = &self.transport;
+            let datagram = (from, &mut datagrams[place]);
+            let before = connection.address;
+            let taken = connection.receive(now_us, datagram, |message| {
+                // A refusal is counted where it happens, and nothing is to be done about it.
+                transport.receive(client, message);
+            });
+            match taken {
+                Taken::Whole if from == before => {}
+                Taken::Whole => {
+                    let sealed = &mut self.sending.sealed;
+                    if connection.challenge(from, sealed) {
+                        self.sending.datagrams.push(from, sealed);
+                    }
+                }
+                Taken::Moved => {
+                    UdpCounters::one(&counters.moved);
+                    self.shared.tell_moved(before, from, client);
+                    // So that it hears at once that it is known there.
+                    self.sending.flush(connection, now_us);
+                }
+                Taken::Refused => UdpCounters::one(&counters.refused),
+                Taken::Over(reason) => self.over.push((client, reason)),
+            }
+        }
+        inbound.bytes = datagrams;
+        self.work.inbound = inbound;
+        self.end_those_over(|counters| &counters.left);
+    }
+
+    fn take_outbound(&mut self, now_us: u64) {
+        let outbound = std::mem::take(&mut self.work.outbound);
+        let mut behind = std::mem::take(&mut self.work.behind);
+        for ((client, kind), place) in outbound.places() {
+            let Some(connection) = self.connections.get_mut(&client) else {
+                continue;
+            };
+            match kind {
+                OutboundKind::Packet(channel) => {
+                    let was_touched = connection.endpoint.is_touched;
+                    if !connection.endpoint.push(channel, &outbound.bytes[place]) {
+                        behind.insert(client);
+                    }
+                    if connection.endpoint.is_touched && !was_touched {
+                        self.touched.push(client);
+                    }
+                }
+                OutboundKind::Close(_) => connection.endpoint.close(now_us),
+            }
+        }
+        for client in self.touched.drain(..) {
+            if let Some(connection) = self.connections.get_mut(&client) {
+                self.sending.flush(connection, now_us);
+            }
+        }
+        for client in behind.drain(..) {
+            self.end(client, DisconnectReason::Lost, |counters| &counters.behind);
+        }
+        self.work.outbound = outbound;
+        self.work.behind = behind;
+    }
+
+    /// Flushes who was not for a while, and ends what is over.
+    fn look(&mut self, now_us: u64) {
+        let flush_us = self.shared.settings.flush_us;
+        let mut over = std::mem::take(&mut self.over);
+        for (&client, connection) in &mut self.connections {
+            let end = connection.endpoint.end(now_us);
+            let is_spared = |reason: &DisconnectReason| {
+                *reason == DisconnectReason::Lost && now_us < self.spares_until_us
+            };
+            if let Some(reason) = end.filter(|reason| !is_spared(reason)) {
+                over.push((client, reason));
+            } else if now_us.saturating_sub(connection.endpoint.flushed_us) >= flush_us {
+                self.sending.flush(connection, now_us);
+            }
+        }
+        self.over = over;
+        self.end_those_over(|counters| &counters.closed);
+    }
+
+    /// Ends the connections that were found to be over; those that were not lost count as this.
+    fn end_those_over(&mut self, not_lost: CounterOf) {
+        let mut over = std::mem::take(&mut self.over);
+        for (client, reason) in over.drain(..) {
+            match reason {
+                DisconnectReason::Closed => self.end(client, reason, not_lost),
+                DisconnectReason::Lost => self.end(client, reason, |counters| &counters.lost),
+            }
+        }
+        self.over = over;
+    }
+
+    /// Ends a connection and says so at both ends; where it is over already nothing happens.
+    fn end(&mut self, client: ClientId, reason: DisconnectReason, counter: CounterOf) {
+        let Some(mut connection) = self.connections.swap_remove(&client) else {
+            return;
+        };
+        let (address, stats) = (connection.address, *connection.endpoint.stats());
+        let Sending {
+            datagrams, sealed, ..
+        } = &mut self.sending;
+        connection.say_goodbye(sealed, |sealed| datagrams.push(address, sealed));
+        let counters = &self.shared.counters;
+        UdpCounters::one(counter(counters));
+        counters.clients.fetch_sub(1, Ordering::Relaxed);
+        UdpCounters::add(&counters.packets_lost, stats.packets_lost);
+        UdpCounters::add(&counters.packets_sent, stats.packets_sent);
+        self.transport.disconnect(client, reason);
+        self.shared.tell_gone(address, client);
+    }
+
+    fn send_all(&mut self) {
+        let datagrams = &mut self.sending.datagrams;
+        let sealed = datagrams.places();
+        self.shared
+            .send_all(sealed.map(|(to, place)| (to, &datagrams.bytes[place])));
+        datagrams.clear();
+    }
+}

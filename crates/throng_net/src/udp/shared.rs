@@ -1,0 +1,131 @@
+//! What the threads of a socket have in common.
+
+use std::collections::HashSet;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use foldhash::fast::FixedState;
+use throng_core::clock::Stopwatch;
+use throng_protocol::wire::ClientId;
+
+use super::batch::send_all;
+use super::mailbox::Mailbox;
+use super::settings::{UdpCounters, UdpSettings};
+
+/// The clients that are connected.
+pub(super) type Roster = HashSet<ClientId, FixedState>;
+
+/// What shards tell the receiver.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RouteNews {
+    /// The connection of a client at this address is over.
+    Gone(SocketAddr, ClientId),
+    /// A client that was at the first address is at the second.
+    Moved(SocketAddr, SocketAddr, ClientId),
+}
+
+/// What all threads of a socket see.
+#[derive(Debug)]
+pub(super) struct UdpShared {
+    pub socket: UdpSocket,
+    pub settings: UdpSettings,
+    pub counters: UdpCounters,
+    pub mailboxes: Vec<Mailbox>,
+    /// The receiver is to end.
+    pub is_over: AtomicBool,
+    clock: Stopwatch,
+    roster: RwLock<Roster>,
+    news: Mutex<Vec<RouteNews>>,
+    news_len: AtomicU32,
+}
+
+impl UdpShared {
+    pub fn new(socket: UdpSocket, settings: UdpSettings) -> Self {
+        let shards = settings.shards.clamp(1, 64);
+        Self {
+            socket,
+            settings,
+            counters: UdpCounters::default(),
+            mailboxes: (0..shards).map(|_| Mailbox::default()).collect(),
+            is_over: AtomicBool::new(false),
+            clock: Stopwatch::start(),
+            roster: RwLock::default(),
+            news: Mutex::default(),
+            news_len: AtomicU32::new(0),
+        }
+    }
+
+    /// Microseconds since the socket was opened.
+    pub fn now_us(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// The shard that has a client.
+    pub fn shard_of(&self, client: ClientId) -> usize {
+        client.0 as usize % self.mailboxes.len()
+    }
+
+    pub fn mailbox_of(&self, client: ClientId) -> &Mailbox {
+        &self.mailboxes[self.shard_of(client)]
+    }
+
+    /// Sends a datagram, and counts it.
+    pub fn send(&self, datagram: &[u8], to: SocketAddr) {
+        self.send_all(std::iter::once((to, datagram)));
+    }
+
+    /// Sends datagrams, and counts them.
+    pub fn send_all<'a>(&self, datagrams: impl Iterator<Item = (SocketAddr, &'a [u8])>) {
+        let counters = &self.counters;
+        send_all(&self.socket, datagrams, |to, datagram, sent| match sent {
+            Ok(()) => {
+                UdpCounters::one(&counters.datagrams_out);
+                UdpCounters::add(&counters.bytes_out, datagram.len() as u64);
+            }
+            Err(error) => {
+                tracing::debug!(%error, address = %to, "sending a datagram failed");
+                UdpCounters::one(&counters.send_errors);
+            }
+        });
+    }
+
+    /// Who is connected. Whoever holds this sees a client either with its connection on its way to the shard, or not at all.
+    pub fn roster(&self) -> RwLockReadGuard<'_, Roster> {
+        self.roster.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn roster_mut(&self) -> RwLockWriteGuard<'_, Roster> {
+        self.roster.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the receiver of a connection that is over.
+    pub fn tell_gone(&self, address: SocketAddr, client: ClientId) {
+        self.roster_mut().remove(&client);
+        self.tell(RouteNews::Gone(address, client));
+    }
+
+    /// Tells the receiver of a client that is at another address now.
+    pub fn tell_moved(&self, from: SocketAddr, to: SocketAddr, client: ClientId) {
+        self.tell(RouteNews::Moved(from, to, client));
+    }
+
+    fn tell(&self, what: RouteNews) {
+        let mut news = self.news();
+        news.push(what);
+        self.news_len.store(news.len() as u32, Ordering::Release);
+    }
+
+    /// Takes what was told since the last time.
+    pub fn take_news(&self, into: &mut Vec<RouteNews>) {
+        if self.news_len.load(Ordering::Acquire) > 0 {
+            let mut news = self.news();
+            std::mem::swap(&mut *news, into);
+            self.news_len.store(0, Ordering::Release);
+        }
+    }
+
+    fn news(&self) -> MutexGuard<'_, Vec<RouteNews>> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,81 @@
+//! The server's way out: packets of a tick, gathered for each shard and handed over when the tick is through.
+
+use std::sync::Arc;
+
+use throng_protocol::wire::CloseReason;
+use throng_protocol::wire::{Channel, ClientId};
+
+use super::mailbox::{Outbound, OutboundKind};
+use super::settings::UdpCounters;
+use super::shared::UdpShared;
+use crate::outbox::Sink;
+
+/// Takes the packets of clients over a socket; those of all others go to another sink.
+pub struct UdpServerSink {
+    shared: Arc<UdpShared>,
+    gathered: Vec<Outbound>,
+    others: Option<Box<dyn Sink>>,
+}
+
+impl UdpServerSink {
+    pub(super) fn new(shared: Arc<UdpShared>) -> Self {
+        let shards = shared.mailboxes.len();
+        Self {
+            shared,
+            gathered: (0..shards).map(|_| Outbound::default()).collect(),
+            others: None,
+        }
+    }
+
+    /// The same, with a sink for clients that come another way.
+    #[must_use]
+    pub fn or(self, others: Box<dyn Sink>) -> Self {
+        Self {
+            others: Some(others),
+            ..self
+        }
+    }
+
+    fn is_here(&self, client: ClientId) -> bool {
+        self.shared.roster().contains(&client)
+    }
+}
+
+impl Sink for UdpServerSink {
+    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
+        if self.is_here(client) {
+            let shard = self.shared.shard_of(client);
+            self.gathered[shard].push((client, OutboundKind::Packet(channel)), packet);
+        } else if let Some(others) = &mut self.others {
+            others.deliver(client, channel, packet);
+        }
+    }
+
+    fn close(&mut self, client: ClientId, reason: CloseReason) {
+        if self.is_here(client) {
+            let shard = self.shared.shard_of(client);
+            self.gathered[shard].push((client, OutboundKind::Close(reason)), &[]);
+        } else if let Some(others) = &mut self.others {
+            others.close(client, reason);
+        }
+    }
+
+    fn flush(&mut self) {
+        let bytes_max = self.shared.settings.outbound_bytes_max;
+        for (mailbox, gathered) in self.shared.mailboxes.iter().zip(&mut self.gathered) {
+            if gathered.is_empty() {
+                continue;
+            }
+            let dropped = mailbox.put(|work| work.take_outbound(gathered, bytes_max));
+            UdpCounters::add(&self.shared.counters.outbound_dropped, dropped);
+        }
+        if let Some(others) = &mut self.others {
+            others.flush();
+        }
+    }
+
+    fn errors(&self) -> u64 {
+        let dropped = self.shared.counters.read().outbound_dropped;
+        dropped + self.others.as_ref().map_or(0, |others| others.errors())
+    }
+}

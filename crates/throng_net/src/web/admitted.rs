@@ -1,0 +1,109 @@
+//! A client from its token to its end, whichever way it came.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use throng_core::clock::unix_ms;
+use throng_protocol::wire::ClientId;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+
+use super::line::WebLine;
+use super::settings::WebCounters;
+use super::shared::WebShared;
+use crate::inbox::{Connected, DisconnectReason};
+
+/// How a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlayEnd {
+    /// Its client said so.
+    Left,
+    /// It was not answered in time, or without a word.
+    Lost,
+    /// What came is no message.
+    Broken,
+    /// The server is done with it.
+    Closed,
+    /// Too much waited for it.
+    Behind,
+}
+
+impl PlayEnd {
+    /// What the client is told of it, where it can be told anything.
+    pub const fn code(self) -> Option<CloseCode> {
+        match self {
+            Self::Broken => Some(CloseCode::Policy),
+            Self::Closed => Some(CloseCode::Normal),
+            Self::Left | Self::Lost | Self::Behind => None,
+        }
+    }
+}
+
+/// A client that was let in.
+#[derive(Debug)]
+pub(super) struct AdmittedClient {
+    pub id: ClientId,
+    pub line: Arc<WebLine>,
+    /// After so long without a sign of life its connection is over, in seconds; below 0 never.
+    pub timeout_s: i32,
+}
+
+impl AdmittedClient {
+    /// Tells everybody that it is gone.
+    pub fn leave(&self, end: PlayEnd, shared: &WebShared) {
+        let counters = &shared.counters;
+        let (counter, reason) = match end {
+            PlayEnd::Left => (&counters.left, DisconnectReason::Closed),
+            PlayEnd::Lost => (&counters.lost, DisconnectReason::Lost),
+            PlayEnd::Broken => (&counters.broken, DisconnectReason::Lost),
+            PlayEnd::Closed => (&counters.closed, DisconnectReason::Closed),
+            PlayEnd::Behind => (&counters.behind, DisconnectReason::Lost),
+        };
+        self.line.end(&shared.waiting_bytes);
+        shared.lines_mut().remove(&self.id);
+        shared.transport.disconnect(self.id, reason);
+        counters.clients.fetch_sub(1, Ordering::Relaxed);
+        WebCounters::one(counter);
+    }
+}
+
+/// Lets a client in by its request. The server may have packets for it before this is over; they wait for its line.
+pub(super) fn admit(
+    shared: &WebShared,
+    from: SocketAddr,
+    request: &[u8],
+) -> Result<AdmittedClient, CloseCode> {
+    let (settings, counters) = (&shared.settings, &shared.counters);
+    if shared.lines().len() >= settings.clients_max {
+        WebCounters::one(&counters.full);
+        return Err(CloseCode::Again);
+    }
+    let times = (shared.now_us(), unix_ms() / 1_000);
+    let bearer = shared
+        .gate()
+        .admit_at_once(times, from, &mut request.to_vec());
+    let bearer = bearer.map_err(|refused| {
+        tracing::debug!(address = %from, error = %refused, "connect token refused");
+        WebCounters::one(&counters.denied);
+        CloseCode::Policy
+    })?;
+    let connected = Connected {
+        loads: settings.loads,
+        ..Connected::player(bearer.client).from(from)
+    };
+    let mut lines = shared.lines_mut();
+    let Some(client) = shared.transport.connect(connected) else {
+        WebCounters::one(&counters.full);
+        return Err(CloseCode::Again);
+    };
+    let line = Arc::<WebLine>::default();
+    lines.insert(client, line.clone());
+    drop(lines);
+    WebCounters::one(&counters.admitted);
+    WebCounters::one(&counters.clients);
+    Ok(AdmittedClient {
+        id: client,
+        line,
+        timeout_s: bearer.timeout_s,
+    })
+}

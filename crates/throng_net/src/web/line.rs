@@ -1,0 +1,167 @@
+//! What waits for a client: put in by the server's tick or its sender threads, taken by the task that writes.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hyper::body::Bytes;
+use throng_protocol::wire::Channel;
+use tokio::sync::Notify;
+
+use super::settings::WebSettings;
+
+/// Packets side by side.
+#[derive(Debug, Default)]
+pub(super) struct WaitingPackets {
+    pub bytes: Vec<u8>,
+    ends: Vec<(Channel, usize)>,
+}
+
+impl WaitingPackets {
+    fn push(&mut self, channel: Channel, packet: &[u8]) {
+        self.bytes.extend_from_slice(packet);
+        self.ends.push((channel, self.bytes.len()));
+    }
+
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The packets, in their order; none are left.
+    pub fn drain(&mut self) -> impl Iterator<Item = (Channel, Bytes)> + use<> {
+        let bytes = Bytes::from(std::mem::take(&mut self.bytes));
+        let mut start = 0;
+        let ends = std::mem::take(&mut self.ends).into_iter();
+        ends.map(move |(channel, end)| {
+            let packet = bytes.slice(start..end);
+            start = end;
+            (channel, packet)
+        })
+    }
+}
+
+/// How a client stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LineState {
+    /// It was not told everything that it has to be told.
+    pub is_behind: bool,
+    /// Nothing more comes for it.
+    pub is_closed: bool,
+}
+
+/// A client's line.
+#[derive(Debug, Default)]
+pub(super) struct WebLine {
+    waiting: Mutex<(WaitingPackets, LineState)>,
+    /// There is something to write, or to end.
+    pub filled: Notify,
+}
+
+impl WebLine {
+    /// Takes a packet; `of_all` are the bytes that wait for all clients. `false` where it is dropped, with no harm done but that.
+    pub fn push(
+        &self,
+        channel: Channel,
+        packet: &[u8],
+        of_all: &AtomicUsize,
+        limits: &WebSettings,
+    ) -> bool {
+        let mut waiting = self.lock();
+        let (packets, state) = &mut *waiting;
+        if state.is_closed || state.is_behind {
+            return true;
+        }
+        let of_client = packets.bytes.len() + packet.len();
+        let most = match channel {
+            Channel::Reliable => limits.client_bytes_max,
+            Channel::Unreliable => limits.unreliable_bytes_max,
+        };
+        // What several threads add at once may be a packet each too many.
+        let is_room = of_all.load(Ordering::Relaxed) + packet.len() <= limits.outbound_bytes_max;
+        if of_client > most || !is_room {
+            state.is_behind = channel == Channel::Reliable;
+            return state.is_behind;
+        }
+        of_all.fetch_add(packet.len(), Ordering::Relaxed);
+        packets.push(channel, packet);
+        true
+    }
+
+    /// Nothing more comes.
+    pub fn close(&self) {
+        self.lock().1.is_closed = true;
+    }
+
+    /// Swaps what waits with `empty`.
+    pub fn take(&self, empty: &mut WaitingPackets, of_all: &AtomicUsize) -> LineState {
+        debug_assert!(empty.is_empty());
+        let mut waiting = self.lock();
+        let (packets, state) = &mut *waiting;
+        std::mem::swap(packets, empty);
+        of_all.fetch_sub(empty.bytes.len(), Ordering::Relaxed);
+        *state
+    }
+
+    /// Forgets what waits, and takes nothing more.
+    pub fn end(&self, of_all: &AtomicUsize) {
+        self.close();
+        self.take(&mut WaitingPackets::default(), of_all);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (WaitingPackets, LineState)> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> WebSettings {
+        WebSettings {
+            client_bytes_max: 100,
+            unreliable_bytes_max: 50,
+            outbound_bytes_max: 150,
+            ..WebSettings::default()
+        }
+    }
+
+    #[test]
+    fn without_room_unreliable_packets_are_dropped_and_a_reliable_one_leaves_its_client_behind() {
+        let (line, of_all, limits) = (WebLine::default(), AtomicUsize::new(0), limits());
+        let push = |channel, length| line.push(channel, &vec![7; length], &of_all, &limits);
+        assert!(push(Channel::Reliable, 40));
+        assert!(!push(Channel::Unreliable, 20), "it is dropped");
+        assert!(push(Channel::Reliable, 50));
+        assert_eq!(of_all.load(Ordering::Relaxed), 90);
+        let mut taken = WaitingPackets::default();
+        assert_eq!(line.take(&mut taken, &of_all), LineState::default());
+        let lengths = taken
+            .drain()
+            .map(|(channel, packet)| (channel, packet.len()));
+        let reliable = [40, 50].map(|length| (Channel::Reliable, length));
+        assert_eq!(Vec::from_iter(lengths), reliable);
+        assert_eq!(of_all.load(Ordering::Relaxed), 0);
+        // The same where others have all the room.
+        of_all.store(140, Ordering::Relaxed);
+        assert!(!push(Channel::Unreliable, 20));
+        assert!(push(Channel::Reliable, 20));
+        let state = line.take(&mut taken, &of_all);
+        assert!(state.is_behind && taken.is_empty());
+        assert_eq!(of_all.load(Ordering::Relaxed), 140);
+    }
+
+    #[test]
+    fn behind_its_end_nothing_is_kept() {
+        let (line, of_all) = (WebLine::default(), AtomicUsize::new(0));
+        assert!(line.push(Channel::Reliable, &[1, 2], &of_all, &limits()));
+        line.end(&of_all);
+        assert!(line.push(Channel::Reliable, &[1], &of_all, &limits()));
+        let mut taken = WaitingPackets::default();
+        assert!(line.take(&mut taken, &of_all).is_closed && taken.is_empty());
+        assert_eq!(of_all.load(Ordering::Relaxed), 0);
+    }
+}

@@ -1,0 +1,263 @@
+//! A client's WebSocket: its token, then messages and packets until it is over.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use throng_protocol::wire::ClientId;
+use tokio::time::{sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
+
+use super::admitted::{AdmittedClient, PlayEnd, admit};
+use super::line::{WaitingPackets, WebLine};
+use super::settings::{WebCounters, WebSettings};
+use super::shared::{StrangerPlace, WebShared};
+use crate::handshake::REQUEST_BYTES;
+
+/// Between two pings to a client that is told anything, and to one that is not, in microseconds.
+const PING_US: u64 = 250_000;
+const IDLE_PING_US: u64 = 1_000_000;
+
+/// Who is awake only so long after it should be stood still itself: it was not the client who said nothing.
+const STALL_US: u64 = 500_000;
+
+/// The longest frame of a client, in bytes: a request. Messages are shorter.
+const FRAME_BYTES_MAX: usize = REQUEST_BYTES;
+
+/// Bytes of a connection's buffers that it has from the beginning; it writes when so many are there.
+const BUFFER_BYTES: usize = 4 << 10;
+
+type PlaySocket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// Whether the last ping was answered.
+#[derive(Debug, Default)]
+struct Pulse {
+    asked: AtomicU64,
+    answered: AtomicU64,
+}
+
+impl Pulse {
+    fn is_waited_for(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) != self.answered.load(Ordering::Relaxed)
+    }
+}
+
+/// From the upgrade to the end.
+pub(super) async fn play(
+    upgrade: OnUpgrade,
+    from: SocketAddr,
+    place: Arc<StrangerPlace>,
+    shared: Arc<WebShared>,
+) {
+    let counters = &shared.counters;
+    let patience = Duration::from_micros(shared.settings.patience_us);
+    let Ok(Ok(upgraded)) = timeout(patience, upgrade).await else {
+        return WebCounters::one(&counters.late);
+    };
+    let config = WebSocketConfig::default()
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
+        .max_message_size(Some(FRAME_BYTES_MAX))
+        .max_frame_size(Some(FRAME_BYTES_MAX));
+    let stream = TokioIo::new(upgraded);
+    let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+    let Ok(first) = timeout(patience, socket.next()).await else {
+        return WebCounters::one(&counters.late);
+    };
+    let admitted = match first {
+        Some(Ok(Message::Binary(request))) => admit(&shared, from, &request),
+        _ => {
+            WebCounters::one(&counters.denied);
+            Err(CloseCode::Policy)
+        }
+    };
+    match admitted {
+        Ok(client) => {
+            drop(place);
+            converse(socket, &client, &shared).await;
+        }
+        Err(code) => {
+            let (mut sink, mut stream) = socket.split();
+            take_leave(&mut sink, &mut stream, code, &shared.settings).await;
+        }
+    }
+}
+
+/// Messages and packets until it is over, in both directions at once.
+async fn converse(socket: PlaySocket, client: &AdmittedClient, shared: &WebShared) {
+    let (mut sink, mut stream) = socket.split();
+    // What is said just behind a ping is read by the answer to the next: twice as long after it at most.
+    let unread_us = shared.settings.unread_us_max.saturating_sub(PING_US) / 2;
+    let timeout_s = u64::try_from(client.timeout_s).unwrap_or(u64::MAX);
+    let timeout_us = timeout_s.saturating_mul(1_000_000).min(unread_us);
+    let pulse = Pulse::default();
+    let end = {
+        // An answer that is there counts before it is looked whether it is late.
+        let hearing = pin!(hear(&mut stream, client.id, &pulse, shared));
+        let telling = pin!(tell(&mut sink, &client.line, timeout_us, &pulse, shared));
+        match select(hearing, telling).await {
+            Either::Left((end, _)) | Either::Right((end, _)) => end,
+        }
+    };
+    client.line.end(&shared.waiting_bytes);
+    match end.code() {
+        Some(code) => take_leave(&mut sink, &mut stream, code, &shared.settings).await,
+        // Answers the client's goodbye, where there is one.
+        None => _ = timeout(Duration::from_micros(PING_US), sink.flush()).await,
+    }
+    client.leave(end, shared);
+}
+
+/// Says that it is over, and waits for the answer: who closed while anything is unread here would take what is not read there along.
+async fn take_leave(
+    sink: &mut SplitSink<PlaySocket, Message>,
+    stream: &mut SplitStream<PlaySocket>,
+    code: CloseCode,
+    settings: &WebSettings,
+) {
+    let goodbye = Message::Close(Some(CloseFrame {
+        code,
+        reason: "".into(),
+    }));
+    let parted = async {
+        if sink.send(goodbye).await.is_ok() {
+            while let Some(Ok(_)) = stream.next().await {}
+        }
+    };
+    let _ = timeout(Duration::from_micros(settings.linger_us), parted).await;
+}
+
+/// Hands the client's messages over until there are no more.
+async fn hear(
+    stream: &mut SplitStream<PlaySocket>,
+    client: ClientId,
+    pulse: &Pulse,
+    shared: &WebShared,
+) -> PlayEnd {
+    let counters = &shared.counters;
+    let rate = u64::from(shared.settings.messages_per_s.max(1));
+    // The time up to which messages that came are paid for, one a rate's share of a second, a second ahead at most.
+    let mut paid_us = 0;
+    loop {
+        match stream.next().await {
+            Some(Ok(Message::Binary(message))) => {
+                WebCounters::one(&counters.messages_in);
+                WebCounters::add(&counters.bytes_in, message.len() as u64);
+                shared.transport.receive(client, &message);
+            }
+            Some(Ok(Message::Pong(number))) => {
+                let number = number.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+                if number == Some(pulse.asked.load(Ordering::Relaxed)) {
+                    pulse
+                        .answered
+                        .store(number.unwrap_or_default(), Ordering::Relaxed);
+                }
+            }
+            Some(Ok(Message::Ping(_))) => {}
+            Some(Ok(Message::Close(_))) => return PlayEnd::Left,
+            Some(Ok(Message::Text(_) | Message::Frame(_))) => return PlayEnd::Broken,
+            Some(Err(error)) => return end_by(&error),
+            None => return PlayEnd::Lost,
+        }
+        let now_us = shared.now_us();
+        paid_us = now_us.saturating_sub(1_000_000).max(paid_us) + 1_000_000 / rate;
+        if paid_us > now_us {
+            WebCounters::one(&counters.throttled);
+            sleep(Duration::from_micros(paid_us - now_us)).await;
+        }
+    }
+}
+
+/// What an error says of the connection.
+const fn end_by(error: &Error) -> PlayEnd {
+    match error {
+        Error::ConnectionClosed | Error::AlreadyClosed => PlayEnd::Left,
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) | Error::Io(_) => {
+            PlayEnd::Lost
+        }
+        _ => PlayEnd::Broken,
+    }
+}
+
+/// Writes what waits for the client until there is no more, or it does not read it in time.
+async fn tell(
+    sink: &mut SplitSink<PlaySocket, Message>,
+    line: &WebLine,
+    timeout_us: u64,
+    pulse: &Pulse,
+    shared: &WebShared,
+) -> PlayEnd {
+    let counters = &shared.counters;
+    let mut packets = WaitingPackets::default();
+    // When it was pinged last, and whether it was told anything behind that.
+    let (mut asked_us, mut is_owed) = (shared.now_us(), false);
+    let apart_us = |is_owed| if is_owed { PING_US } else { IDLE_PING_US };
+    loop {
+        let wait_us = match pulse.is_waited_for() {
+            true => timeout_us,
+            false => apart_us(is_owed),
+        };
+        let until_us = asked_us.saturating_add(wait_us);
+        let pause = Duration::from_micros(until_us.saturating_sub(shared.now_us()));
+        let _ = timeout(pause, line.filled.notified()).await;
+        let now_us = shared.now_us();
+        let mut is_waited_for = pulse.is_waited_for();
+        if is_waited_for && now_us.saturating_sub(asked_us) >= timeout_us {
+            if now_us.saturating_sub(until_us) < STALL_US {
+                return PlayEnd::Lost;
+            }
+            asked_us = now_us;
+        }
+        let state = line.take(&mut packets, &shared.waiting_bytes);
+        if state.is_behind {
+            return PlayEnd::Behind;
+        }
+        is_owed |= !packets.is_empty();
+        let mut ping = None;
+        if !is_waited_for && now_us.saturating_sub(asked_us) >= apart_us(is_owed) {
+            let number = pulse.asked.fetch_add(1, Ordering::Relaxed) + 1;
+            ping = Some(Bytes::copy_from_slice(&number.to_le_bytes()));
+            (is_waited_for, is_owed, asked_us) = (true, false, now_us);
+        }
+        let (packets_out, bytes_out) = (packets.len(), packets.bytes.len());
+        let since_us = if is_waited_for { asked_us } else { now_us };
+        let left_us = since_us.saturating_add(timeout_us).saturating_sub(now_us);
+        let written = timeout(
+            Duration::from_micros(left_us),
+            write(sink, &mut packets, ping),
+        );
+        if !matches!(written.await, Ok(Ok(()))) {
+            return PlayEnd::Lost;
+        }
+        WebCounters::add(&counters.packets_out, packets_out as u64);
+        WebCounters::add(&counters.bytes_out, bytes_out as u64);
+        if state.is_closed {
+            return PlayEnd::Closed;
+        }
+    }
+}
+
+async fn write(
+    sink: &mut SplitSink<PlaySocket, Message>,
+    packets: &mut WaitingPackets,
+    ping: Option<Bytes>,
+) -> Result<(), Error> {
+    for (_, packet) in packets.drain() {
+        sink.feed(Message::Binary(packet)).await?;
+    }
+    if let Some(ping) = ping {
+        sink.feed(Message::Ping(ping)).await?;
+    }
+    sink.flush().await
+}

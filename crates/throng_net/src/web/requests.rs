@@ -1,0 +1,173 @@
+//! A connection: a request and its answer.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::service::service_fn;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use throng_core::clock::unix_ms;
+
+use super::page::page_file;
+use super::play::play;
+use super::settings::WebCounters;
+use super::shared::{StrangerPlace, WebShared};
+use crate::http::{
+    Answer, is_foreign, is_loopback, text_answer, typed_answer, websocket_answer, websocket_key,
+};
+use crate::seal::random_bytes;
+
+/// The longest head of a request, in bytes, and the most fields in it.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+const HEAD_FIELDS_MAX: usize = 64;
+
+/// The numbers of guests: far from those that games count their players by, and exact in JavaScript.
+const GUESTS: std::ops::Range<u64> = 1 << 48..(1 << 48) + (1 << 32);
+
+/// A connection, until it is answered; what goes on as a WebSocket goes on by itself.
+pub(super) async fn answer(
+    stream: tokio::net::TcpStream,
+    from: SocketAddr,
+    place: StrangerPlace,
+    shared: Arc<WebShared>,
+) {
+    let place = Arc::new(place);
+    let respond = service_fn(|request| {
+        let answer = respond(request, from, &place, &shared);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let patience = Duration::from_micros(shared.settings.patience_us);
+    let connection = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEAD_FIELDS_MAX)
+        .serve_connection(TokioIo::new(stream), respond)
+        .with_upgrades();
+    match tokio::time::timeout(patience, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) if !error.is_timeout() => WebCounters::one(&shared.counters.refused),
+        Ok(Err(_)) | Err(_) => WebCounters::one(&shared.counters.late),
+    }
+}
+
+fn respond(
+    mut request: Request<Incoming>,
+    from: SocketAddr,
+    place: &Arc<StrangerPlace>,
+    shared: &Arc<WebShared>,
+) -> Answer {
+    let counters = &shared.counters;
+    let refuse = |status, word: &str| {
+        WebCounters::one(&counters.refused);
+        text_answer(status, word.to_owned())
+    };
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    match (request.method(), request.uri().path()) {
+        (&Method::GET, "/play") => {
+            let Some(key) = websocket_key(&request) else {
+                return refuse(
+                    StatusCode::BAD_REQUEST,
+                    "expected a WebSocket, version 13\n",
+                );
+            };
+            let (upgrade, answer) = websocket_answer(&mut request, key);
+            tokio::spawn(play(upgrade, from, place.clone(), shared.clone()));
+            WebCounters::one(&counters.answered);
+            answer
+        }
+        (_, "/play") => refuse(StatusCode::METHOD_NOT_ALLOWED, "expected GET\n"),
+        (&Method::POST, "/token") => match guest_token(&request, shared) {
+            Ok(token) => {
+                WebCounters::one(&counters.answered);
+                typed_answer(StatusCode::OK, "application/json", token.into())
+            }
+            Err(word) => refuse(StatusCode::FORBIDDEN, word),
+        },
+        #[cfg(feature = "webtransport")]
+        (&Method::GET, "/webtransport") => match shared.certificate() {
+            Some(sha256) => {
+                WebCounters::one(&counters.answered);
+                let told = format!("{{\"path\": \"/play\", \"sha256\": \"{}\"}}", hex(&sha256));
+                typed_answer(StatusCode::OK, "application/json", told.into())
+            }
+            None => refuse(StatusCode::NOT_FOUND, "there is no WebTransport\n"),
+        },
+        (&Method::GET, "/map") => match map_of(&request, shared) {
+            Some((bytes, tag)) => {
+                WebCounters::one(&counters.answered);
+                map_answer(&request, bytes, &tag)
+            }
+            None => refuse(StatusCode::NOT_FOUND, "there is no such map\n"),
+        },
+        (method, path) => match page_file(path).filter(|_| shared.settings.has_page) {
+            Some((what, text)) if is_read => {
+                WebCounters::one(&counters.answered);
+                let text = if method == Method::HEAD { "" } else { text };
+                typed_answer(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
+            }
+            Some(_) => refuse(StatusCode::METHOD_NOT_ALLOWED, "expected GET\n"),
+            None => refuse(StatusCode::NOT_FOUND, "there is no such page\n"),
+        },
+    }
+}
+
+/// The walls of the scene that is asked for, and a tag that is another after each edit.
+fn map_of(request: &Request<Incoming>, shared: &WebShared) -> Option<(Bytes, String)> {
+    let scene = request.uri().query()?.strip_prefix("scene=")?;
+    let maps = shared.maps();
+    let map = maps.get(&scene.parse().ok()?)?;
+    Some((map.bytes.clone(), format!("\"{}\"", map.edits)))
+}
+
+/// A map, unless it is the one that who asks has already.
+fn map_answer(request: &Request<Incoming>, bytes: Bytes, tag: &str) -> Answer {
+    let known = request.headers().get(IF_NONE_MATCH);
+    let is_known = known.is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let (status, bytes) = if is_known {
+        (StatusCode::NOT_MODIFIED, Bytes::new())
+    } else {
+        (StatusCode::OK, bytes)
+    };
+    let mut answer = typed_answer(status, "application/octet-stream", bytes);
+    if let Ok(tag) = HeaderValue::from_str(tag) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+    answer
+}
+
+/// A token for a guest, or for the one who had such a number before and says it.
+fn guest_token(request: &Request<Incoming>, shared: &WebShared) -> Result<String, &'static str> {
+    let field = |name: &str| request.headers().get(name)?.to_str().ok();
+    let speed_m_s = shared.settings.guest_speed_m_s;
+    let speed_m_s = speed_m_s.ok_or("guests are let in on loopback alone, without a key\n")?;
+    // A name that somebody made point to this machine is no name of it, and a page from elsewhere has no business here.
+    let host = field("host");
+    if !host.is_some_and(is_loopback) || is_foreign(host, field("origin")) {
+        return Err("expected a page of this server\n");
+    }
+    let said = request.uri().query().unwrap_or_default();
+    let said = said.strip_prefix("player=").map(str::parse::<u64>);
+    let player = match said {
+        Some(Ok(player)) if GUESTS.contains(&player) => player,
+        Some(_) => return Err("expected the number of a guest\n"),
+        None => {
+            let random = random_bytes().map(u32::from_le_bytes);
+            GUESTS.start + u64::from(random.map_err(|_| "there is no randomness\n")?)
+        }
+    };
+    let token = shared.gate().issue(player, unix_ms() / 1_000);
+    let token = token.map_err(|_| "no token could be made\n")?.to_bytes();
+    Ok(format!(
+        "{{\"player\": \"{player}\", \"token\": \"{}\", \"speed_m_s\": {speed_m_s}}}",
+        hex(&token)
+    ))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

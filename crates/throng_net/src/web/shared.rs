@@ -1,0 +1,169 @@
+//! What the tick and the thread of the WebSockets have in common.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use foldhash::fast::FixedState;
+use hyper::body::Bytes;
+use throng_core::clock::Stopwatch;
+use throng_protocol::wire::ClientId;
+use tokio::sync::Notify;
+
+use super::line::WebLine;
+use super::settings::{WebCounters, WebSettings};
+use crate::handshake::Gate;
+use crate::udp::SharedIntake;
+
+/// The lines of the clients that are connected.
+pub(super) type WebLines = HashMap<ClientId, Arc<WebLine>, FixedState>;
+
+/// The walls of a scene, and how often they were edited.
+pub(super) struct PageMap {
+    pub bytes: Bytes,
+    pub edits: u64,
+}
+
+/// What all see.
+pub(super) struct WebShared {
+    pub settings: WebSettings,
+    pub counters: WebCounters,
+    pub transport: SharedIntake,
+    /// Bytes that wait for all clients.
+    pub waiting_bytes: AtomicUsize,
+    /// The thread is to end.
+    pub is_over: AtomicBool,
+    /// Something was put into lines, or it is over.
+    pub wake: Notify,
+    gate: Mutex<Gate>,
+    clock: Stopwatch,
+    lines: RwLock<WebLines>,
+    touched: Mutex<Vec<Arc<WebLine>>>,
+    /// The walls of scenes, for the page.
+    maps: Mutex<BTreeMap<u32, PageMap>>,
+    /// The SHA-256 of the certificate that sessions of WebTransport begin with, for the page.
+    #[cfg(feature = "webtransport")]
+    certificate: Mutex<Option<[u8; 32]>>,
+    /// Connections that have not shown a token: of all, and by the network that they come from.
+    strangers: Mutex<(usize, HashMap<(bool, u64), u32>)>,
+}
+
+impl WebShared {
+    pub fn new(settings: WebSettings, gate: Gate, transport: SharedIntake) -> Self {
+        Self {
+            settings,
+            counters: WebCounters::default(),
+            transport,
+            waiting_bytes: AtomicUsize::new(0),
+            is_over: AtomicBool::new(false),
+            wake: Notify::new(),
+            gate: Mutex::new(gate),
+            clock: Stopwatch::start(),
+            lines: RwLock::default(),
+            touched: Mutex::default(),
+            maps: Mutex::default(),
+            #[cfg(feature = "webtransport")]
+            certificate: Mutex::default(),
+            strangers: Mutex::default(),
+        }
+    }
+
+    /// Microseconds since the server began to listen.
+    pub fn now_us(&self) -> u64 {
+        u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    pub fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who is connected.
+    pub fn lines(&self) -> RwLockReadGuard<'_, WebLines> {
+        self.lines.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn lines_mut(&self) -> RwLockWriteGuard<'_, WebLines> {
+        self.lines.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has these lines looked at, with one call of the system for all of them.
+    pub fn touch(&self, lines: &mut Vec<Arc<WebLine>>) {
+        if !lines.is_empty() {
+            self.touched().append(lines);
+            self.wake.notify_one();
+        }
+    }
+
+    /// The lines that were touched since the last time.
+    pub fn take_touched(&self, into: &mut Vec<Arc<WebLine>>) {
+        std::mem::swap(&mut *self.touched(), into);
+    }
+
+    pub fn maps(&self) -> MutexGuard<'_, BTreeMap<u32, PageMap>> {
+        self.maps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(feature = "webtransport")]
+    pub fn certificate(&self) -> Option<[u8; 32]> {
+        *self.certificate_mut()
+    }
+
+    #[cfg(feature = "webtransport")]
+    pub fn set_certificate(&self, sha256: [u8; 32]) {
+        *self.certificate_mut() = Some(sha256);
+    }
+
+    #[cfg(feature = "webtransport")]
+    fn certificate_mut(&self) -> MutexGuard<'_, Option<[u8; 32]>> {
+        let certificate = self.certificate.lock();
+        certificate.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn touched(&self) -> MutexGuard<'_, Vec<Arc<WebLine>>> {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn strangers(&self) -> MutexGuard<'_, (usize, HashMap<(bool, u64), u32>)> {
+        let strangers = self.strangers.lock();
+        strangers.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of a connection that has not shown a token yet; given back when it is dropped.
+pub(super) struct StrangerPlace {
+    shared: Arc<WebShared>,
+    network: (bool, u64),
+}
+
+impl StrangerPlace {
+    /// A place, if there is one for this network.
+    pub fn take(shared: &Arc<WebShared>, network: (bool, u64)) -> Option<Self> {
+        let settings = &shared.settings;
+        let mut strangers = shared.strangers();
+        let (all, by_network) = &mut *strangers;
+        let here = by_network.get(&network).copied().unwrap_or(0);
+        if *all >= settings.strangers_max || here >= settings.strangers_of_address_max {
+            return None;
+        }
+        *all += 1;
+        by_network.insert(network, here + 1);
+        Some(Self {
+            shared: shared.clone(),
+            network,
+        })
+    }
+}
+
+impl Drop for StrangerPlace {
+    fn drop(&mut self) {
+        let mut strangers = self.shared.strangers();
+        let (all, by_network) = &mut *strangers;
+        *all = all.saturating_sub(1);
+        if let Some(here) = by_network.get_mut(&self.network) {
+            *here = here.saturating_sub(1);
+            if *here == 0 {
+                by_network.remove(&self.network);
+            }
+        }
+    }
+}

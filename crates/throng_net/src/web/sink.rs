@@ -1,0 +1,85 @@
+//! The server's way out: packets go into the lines of their clients, which are looked at when the tick is through.
+
+use std::sync::Arc;
+
+use throng_protocol::wire::CloseReason;
+use throng_protocol::wire::{Channel, ClientId};
+
+use super::line::WebLine;
+use super::settings::WebCounters;
+use super::shared::WebShared;
+use crate::outbox::Sink;
+
+/// Takes the packets of clients over WebSockets; those of all others go to another sink.
+pub struct WebServerSink {
+    shared: Arc<WebShared>,
+    touched: Vec<Arc<WebLine>>,
+    /// Whose line was touched last.
+    last: Option<ClientId>,
+    others: Option<Box<dyn Sink>>,
+}
+
+impl WebServerSink {
+    pub(super) fn new(shared: Arc<WebShared>) -> Self {
+        Self {
+            shared,
+            touched: Vec::new(),
+            last: None,
+            others: None,
+        }
+    }
+
+    /// The same, with a sink for clients that come another way.
+    #[must_use]
+    pub fn or(self, others: Box<dyn Sink>) -> Self {
+        Self {
+            others: Some(others),
+            ..self
+        }
+    }
+
+    /// The line of a client, which is looked at with the next [`flush`](Sink::flush).
+    fn line(&mut self, client: ClientId) -> Option<Arc<WebLine>> {
+        let line = self.shared.lines().get(&client)?.clone();
+        // The packets of a client come one after the other.
+        if self.last != Some(client) {
+            self.last = Some(client);
+            self.touched.push(line.clone());
+        }
+        Some(line)
+    }
+}
+
+impl Sink for WebServerSink {
+    fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
+        if let Some(line) = self.line(client) {
+            let shared = &self.shared;
+            if !line.push(channel, packet, &shared.waiting_bytes, &shared.settings) {
+                WebCounters::one(&shared.counters.dropped);
+            }
+        } else if let Some(others) = &mut self.others {
+            others.deliver(client, channel, packet);
+        }
+    }
+
+    fn close(&mut self, client: ClientId, reason: CloseReason) {
+        if let Some(line) = self.line(client) {
+            line.close();
+        } else if let Some(others) = &mut self.others {
+            others.close(client, reason);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.last = None;
+        self.shared.touch(&mut self.touched);
+        if let Some(others) = &mut self.others {
+            others.flush();
+        }
+    }
+
+    fn errors(&self) -> u64 {
+        let dropped = self.shared.counters.read().dropped;
+        dropped + self.others.as_ref().map_or(0, |others| others.errors())
+    }
+}

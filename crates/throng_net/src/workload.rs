@@ -1,0 +1,345 @@
+//! Two endpoints with links between them, and what a town says to a client: for tests and benches.
+
+use std::collections::VecDeque;
+
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use throng_core::memory::MemoryUse;
+
+use super::endpoint::{CountersStart, Delivery, Endpoint, EndpointSettings, PacketRefused};
+use super::link::{LinkModel, SimulatedLink};
+use super::packet::{PacketStamp, StreamId};
+
+/// The length of a tick of both ends, in microseconds.
+pub const TICK_US: u64 = 33_000;
+
+/// What IP, UDP and sealing with a short number add to a packet, in bytes.
+pub const DATAGRAM_BYTES: u64 = 28 + 20;
+
+/// One end of a connection, and the link away from it.
+#[derive(Clone, Debug)]
+pub struct LinkEnd {
+    /// The end.
+    pub endpoint: Endpoint,
+    /// To the other end.
+    pub link: SimulatedLink,
+    /// Packets that were refused, but for those that came twice or much too late.
+    pub faults: u64,
+    packet: Vec<u8>,
+}
+
+impl LinkEnd {
+    /// Sends what there is to send now.
+    pub fn flush(&mut self, now_us: u64, tick: u16) {
+        let Self {
+            endpoint,
+            link,
+            packet,
+            ..
+        } = self;
+        let stamp = PacketStamp {
+            tick,
+            ..PacketStamp::default()
+        };
+        endpoint.flush(now_us, stamp, usize::MAX, packet, |packet| {
+            link.send(now_us, packet);
+        });
+    }
+
+    /// Takes what arrived of the other end by now, each packet at its time.
+    pub fn receive(
+        &mut self,
+        now_us: u64,
+        from: &mut SimulatedLink,
+        mut deliver: impl FnMut(u64, Delivery<'_>),
+    ) {
+        while from.take(now_us, |at_us, packet| {
+            let taken = self.endpoint.receive(at_us, packet, |delivery| {
+                deliver(at_us, delivery);
+            });
+            let is_fault = taken.is_err_and(|why| !matches!(why, PacketRefused::NotNew { .. }));
+            self.faults += u64::from(is_fault);
+        }) {}
+    }
+}
+
+/// A server's end and a client's.
+#[derive(Clone, Debug)]
+pub struct Duplex {
+    /// The server's end, with the link down.
+    pub server: LinkEnd,
+    /// The client's end, with the link up.
+    pub client: LinkEnd,
+    /// How often both ends spoke.
+    pub ticks: u64,
+}
+
+impl Duplex {
+    /// Two ends of a new connection, over a link that is the same both ways.
+    #[must_use]
+    pub fn new(
+        settings: EndpointSettings,
+        start: CountersStart,
+        model: LinkModel,
+        seed: u64,
+    ) -> Self {
+        let end = |settings, seed| LinkEnd {
+            endpoint: Endpoint::starting_at(settings, start),
+            link: SimulatedLink::new(model, seed),
+            faults: 0,
+            packet: Vec::new(),
+        };
+        Self {
+            server: end(settings, seed),
+            client: end(settings.client(), seed ^ 0x5eed),
+            ticks: 0,
+        }
+    }
+
+    /// When the next tick begins.
+    #[must_use]
+    pub const fn now_us(&self) -> u64 {
+        self.ticks * TICK_US
+    }
+
+    /// One tick: the server speaks at its beginning and the client in its middle; what arrives is handed over with the time at
+    /// which it does.
+    pub fn tick(
+        &mut self,
+        mut to_client: impl FnMut(u64, Delivery<'_>),
+        mut to_server: impl FnMut(u64, Delivery<'_>),
+    ) {
+        let (tick, begin_us) = (self.ticks as u16, self.now_us());
+        let Self { server, client, .. } = self;
+        server.receive(begin_us, &mut client.link, &mut to_server);
+        client.receive(begin_us, &mut server.link, &mut to_client);
+        server.flush(begin_us, tick);
+        let middle_us = begin_us + TICK_US / 2;
+        server.receive(middle_us, &mut client.link, &mut to_server);
+        client.receive(middle_us, &mut server.link, &mut to_client);
+        client.flush(middle_us, tick);
+        self.ticks += 1;
+    }
+}
+
+/// What came of a town's messages.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TownFigures {
+    /// From the push of each message of the ordered stream to its delivery, in microseconds, ascending.
+    pub latencies_us: Vec<u64>,
+    /// Messages of the stream that did not come, or not in their order.
+    pub missing: usize,
+    /// Bytes down a tick, with what IP, UDP and sealing add.
+    pub down_bytes: f64,
+    /// The same up.
+    pub up_bytes: f64,
+}
+
+impl TownFigures {
+    /// The latency below which this share of the messages lies, in milliseconds.
+    #[must_use]
+    pub fn quantile_ms(&self, share: f64) -> f64 {
+        let at = (self.latencies_us.len() as f64 * share) as usize;
+        let last = self.latencies_us.len().saturating_sub(1);
+        let us = self.latencies_us.get(at.min(last)).copied();
+        us.map_or(f64::INFINITY, |us| us as f64 / 1e3)
+    }
+
+    /// The share of all messages that came within so many milliseconds.
+    #[must_use]
+    pub fn share_within(&self, ms: f64) -> f64 {
+        let within = self
+            .latencies_us
+            .partition_point(|us| *us as f64 <= ms * 1e3);
+        within as f64 / (self.latencies_us.len() + self.missing).max(1) as f64
+    }
+}
+
+/// How long what is under way at the end of a town has to arrive, in ticks.
+const SETTLING_TICKS: u64 = 150;
+
+/// A town over so many ticks: in each 150 bytes of unreliable messages, and in about every second a message of 32 bytes on an
+/// ordered stream; the client says 12 bytes a tick.
+#[must_use]
+pub fn town(settings: EndpointSettings, model: LinkModel, ticks: u64, seed: u64) -> TownFigures {
+    let mut duplex = Duplex::new(settings, CountersStart::default(), model, seed);
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let mut pushed_us: Vec<u64> = Vec::new();
+    let mut latencies_us = Vec::new();
+    let mut is_in_order = true;
+    let mut spoken = (0, 0);
+    for tick in 0..ticks + SETTLING_TICKS {
+        if tick == ticks {
+            spoken = (said_bytes(&duplex.server), said_bytes(&duplex.client));
+        }
+        if tick < ticks {
+            let server = &mut duplex.server.endpoint;
+            if random.random_bool(0.5) {
+                let mut message = [7; 32];
+                message[..8].copy_from_slice(&(pushed_us.len() as u64).to_le_bytes());
+                // What is refused is missed below.
+                let _ = server.push(StreamId::World, &message);
+                pushed_us.push(tick * TICK_US);
+            }
+            let _ = server.push_unreliable(&[9; 150]);
+            let _ = duplex.client.endpoint.push_unreliable(&[5; 12]);
+        }
+        let to_client = |at_us: u64, delivery: Delivery<'_>| {
+            if delivery.stream.is_some() {
+                let nth = delivery
+                    .bytes
+                    .first_chunk()
+                    .map(|nth| u64::from_le_bytes(*nth));
+                is_in_order &= nth == Some(latencies_us.len() as u64);
+                let pushed = pushed_us.get(latencies_us.len());
+                latencies_us.extend(pushed.map(|pushed| at_us - pushed));
+            }
+        };
+        duplex.tick(to_client, |_, _| ());
+    }
+    let missing = if is_in_order {
+        pushed_us.len() - latencies_us.len()
+    } else {
+        pushed_us.len()
+    };
+    latencies_us.sort_unstable();
+    TownFigures {
+        latencies_us,
+        missing,
+        down_bytes: spoken.0 as f64 / ticks as f64,
+        up_bytes: spoken.1 as f64 / ticks as f64,
+    }
+}
+
+fn said_bytes(end: &LinkEnd) -> u64 {
+    end.link.bytes + end.link.packets * DATAGRAM_BYTES
+}
+
+/// How many unreliable messages and how many of a stream each client of a [`ConnectedCrowd`] is told a tick, of 12 bytes each.
+pub const CROWD_MESSAGES: (usize, usize) = (20, 2);
+
+/// How many ticks an answer of a [`ConnectedCrowd`] takes.
+const CROWD_ROUND_TRIP_TICKS: usize = 3;
+
+/// Many connections of one server, without links: what a tick costs there. Each step is one that may be timed by itself.
+#[derive(Debug)]
+pub struct ConnectedCrowd {
+    servers: Vec<Endpoint>,
+    clients: Vec<Endpoint>,
+    /// What was sent to each client in this tick; empty where it is lost.
+    down: Vec<Vec<u8>>,
+    /// What each client sent, in the last ticks, the oldest first.
+    up: VecDeque<Vec<Vec<u8>>>,
+    /// One in so many packets is lost, both ways.
+    lost_one_in: Option<usize>,
+    tick: usize,
+    scratch: Vec<u8>,
+    /// Messages that came out at clients.
+    pub came: u64,
+    /// Packets down, and their bytes.
+    pub packets: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+}
+
+impl ConnectedCrowd {
+    /// So many connections that have not spoken yet.
+    #[must_use]
+    pub fn new(count: usize, lost_one_in: Option<usize>) -> Self {
+        let settings = EndpointSettings::default();
+        let ends = |settings| (0..count).map(|_| Endpoint::new(settings)).collect();
+        Self {
+            servers: ends(settings),
+            clients: ends(settings.client()),
+            down: vec![Vec::new(); count],
+            up: VecDeque::new(),
+            lost_one_in,
+            tick: 0,
+            scratch: Vec::new(),
+            came: 0,
+            packets: 0,
+            bytes: 0,
+        }
+    }
+
+    fn is_lost(&self, client: usize, salt: usize) -> bool {
+        let nth = client * 31 + self.tick * 7 + salt;
+        self.lost_one_in
+            .is_some_and(|one_in| nth.is_multiple_of(one_in))
+    }
+
+    /// The server says what there is to say to each client, and makes its packets.
+    pub fn send(&mut self) {
+        let (unreliable, reliable) = CROWD_MESSAGES;
+        let now_us = self.tick as u64 * TICK_US;
+        let stamp = PacketStamp {
+            tick: self.tick as u16,
+            ..PacketStamp::default()
+        };
+        for (server, down) in self.servers.iter_mut().zip(&mut self.down) {
+            // What is refused shows in what comes.
+            for _ in 0..reliable {
+                let _ = server.push(StreamId::World, &[7; 12]);
+            }
+            for _ in 0..unreliable {
+                let _ = server.push_unreliable(&[9; 12]);
+            }
+            down.clear();
+            server.flush(now_us, stamp, usize::MAX, &mut self.scratch, |packet| {
+                self.packets += 1;
+                self.bytes += packet.len() as u64;
+                // Another one in the same tick is a probe, and is lost.
+                if down.is_empty() {
+                    down.extend_from_slice(packet);
+                }
+            });
+        }
+    }
+
+    /// The clients take what came and answer.
+    pub fn answer(&mut self) {
+        let now_us = self.tick as u64 * TICK_US + TICK_US / 2;
+        let is_full = self.up.len() > CROWD_ROUND_TRIP_TICKS;
+        let spare = if is_full { self.up.pop_front() } else { None };
+        let mut ups = spare.unwrap_or_else(|| vec![Vec::new(); self.clients.len()]);
+        for (nth, up) in ups.iter_mut().enumerate() {
+            let is_lost = [self.is_lost(nth, 0), self.is_lost(nth, 3)];
+            let client = &mut self.clients[nth];
+            if !is_lost[0] {
+                let came = &mut self.came;
+                let _ = client.receive(now_us, &self.down[nth], |_| *came += 1);
+            }
+            let _ = client.push_unreliable(&[5; 12]);
+            up.clear();
+            let stamp = PacketStamp::default();
+            client.flush(now_us, stamp, usize::MAX, &mut self.scratch, |packet| {
+                if !is_lost[1] && up.is_empty() {
+                    up.extend_from_slice(packet);
+                }
+            });
+        }
+        self.up.push_back(ups);
+        self.tick += 1;
+    }
+
+    /// The server takes the answers of some ticks ago; how many messages came.
+    pub fn receive(&mut self) -> u64 {
+        let now_us = self.tick as u64 * TICK_US;
+        if self.up.len() <= CROWD_ROUND_TRIP_TICKS {
+            return 0;
+        }
+        let mut came = 0;
+        for (server, up) in self.servers.iter_mut().zip(&self.up[0]) {
+            // Nothing is no packet, and is refused.
+            let _ = server.receive(now_us, up, |_| came += 1);
+        }
+        came
+    }
+
+    /// Bytes of memory that the server has for a client.
+    #[must_use]
+    pub fn client_bytes(&self) -> usize {
+        let heap: usize = self.servers.iter().map(MemoryUse::heap_bytes).sum();
+        size_of::<Endpoint>() + heap / self.servers.len().max(1)
+    }
+}

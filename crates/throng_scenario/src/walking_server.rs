@@ -1,0 +1,183 @@
+//! The load for benchmarks of replication, shared by `cargo bench` and `throng bench sync`.
+//!
+//! All objects walk as in the [workload of views](throng_aoi::workload), in cells of 50 m, and see at most 100 others. The first of them are
+//! clients. There is no map, path or input: only views and replication run.
+
+use std::time::Duration;
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time, TimePlugin};
+use glam::Vec2;
+use throng::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
+use throng::outbox::{Outbox, OutboxStats, Sink};
+use throng::session::{Connected, SessionSettings, connect, control};
+use throng::sim::clock::{Stopwatch, one_tick_an_update};
+use throng::sim::{SimSystems, SimTick, single_threaded};
+use throng::sync::{SyncPlugin, SyncSettings, SyncStats};
+use throng::wire::ClientId;
+use throng::world::{
+    Heading, KindId, Object, Position, SceneSpec, Velocity, WorldError, open_scene, spawn_object,
+};
+use throng_aoi::workload::{CAP, CELL_M, Walkers};
+
+/// Ticks a second.
+pub const TICK_HZ: f64 = 20.0;
+/// How fast everybody walks, in metres a second.
+pub const PACE_M_S: f32 = 3.0;
+
+/// Where everybody is.
+#[derive(Resource)]
+pub struct WorkloadWalk(pub Walkers);
+
+/// What the sets of replication took in the tick in hand.
+#[derive(Resource, Default)]
+struct Spent {
+    watch: Option<Stopwatch>,
+    replicating: Duration,
+}
+
+/// A server in which everybody walks.
+pub struct WalkingServer {
+    app: App,
+    objects: Vec<Entity>,
+    clients: Vec<ClientId>,
+}
+
+impl WalkingServer {
+    /// So many objects in a square of this side in metres, the first of which are clients.
+    ///
+    /// # Errors
+    /// When a scene cannot hold them.
+    pub fn new(
+        objects: u32,
+        clients: u32,
+        side_m: f32,
+        settings: SyncSettings,
+    ) -> Result<Self, WorldError> {
+        let mut app = App::new();
+        app.add_plugins((TimePlugin, SyncPlugin))
+            .insert_resource(Time::<Fixed>::from_hz(TICK_HZ))
+            .insert_resource(settings)
+            .insert_resource(SessionSettings {
+                sessions_max: clients,
+                ..SessionSettings::default()
+            })
+            .insert_resource(AoiSettings {
+                cell_m: CELL_M,
+                margin_m: 0.0,
+                ..AoiSettings::default()
+            })
+            .insert_resource(WorkloadWalk(Walkers::new(
+                objects,
+                side_m,
+                PACE_M_S / TICK_HZ as f32,
+            )))
+            .init_resource::<Spent>()
+            .add_systems(
+                FixedUpdate,
+                (
+                    walk.in_set(SimSystems::Move),
+                    start.after(SimSystems::View).before(SimSystems::Heartbeat),
+                    stop.after(SimSystems::Replicate).before(SimSystems::Send),
+                ),
+            );
+        one_tick_an_update(&mut app);
+        single_threaded(&mut app);
+        let world = app.world_mut();
+        let spec = SceneSpec {
+            size_m: Vec2::splat(side_m),
+            max_objects: objects,
+            ..SceneSpec::default()
+        };
+        let scene = open_scene(world, spec, ())?;
+        let mut server = Self {
+            app,
+            objects: Vec::new(),
+            clients: Vec::new(),
+        };
+        for nth in 0..objects {
+            let world = server.app.world_mut();
+            let at = world.resource::<WorkloadWalk>().0.positions[nth as usize];
+            let sight = (Viewer::new(ViewCaps::all(CAP)), Viewable::default());
+            let object = spawn_object(world, scene, KindId(0), at, sight)?;
+            server.objects.push(object);
+            if nth < clients
+                && let Ok(client) = connect(world, Connected::unknown().ready())
+            {
+                control(world, client, object);
+                server.clients.push(client);
+            }
+        }
+        Ok(server)
+    }
+
+    /// Where packets go from now on.
+    pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
+        self.app.world_mut().resource_mut::<Outbox>().set_sink(sink);
+    }
+
+    /// One tick; how long replication took of it, from the collection of what changed to every client's list of messages.
+    pub fn step(&mut self) -> Duration {
+        self.app.update();
+        self.app.world().resource::<Spent>().replicating
+    }
+
+    /// What was sent so far.
+    #[must_use]
+    pub fn stats(&self) -> (SyncStats, OutboxStats) {
+        let world = self.app.world();
+        (
+            *world.resource::<SyncStats>(),
+            *world.resource::<OutboxStats>(),
+        )
+    }
+
+    /// The tick that was done last.
+    #[must_use]
+    pub fn tick(&self) -> u64 {
+        self.app.world().resource::<SimTick>().0
+    }
+
+    /// The clients, with the objects that they control.
+    pub fn clients(&self) -> impl Iterator<Item = (ClientId, Object)> {
+        let objects = self.objects.iter();
+        let own = self.clients.iter().zip(objects);
+        own.filter_map(|(&client, &object)| Some((client, *self.app.world().get(object)?)))
+    }
+
+    /// Where everybody is, by object id.
+    pub fn positions(&self) -> impl Iterator<Item = (u32, Vec2)> {
+        let world = self.app.world();
+        self.objects.iter().filter_map(|&entity| {
+            let id = world.get::<Object>(entity)?.id().0;
+            Some((id, world.get::<Position>(entity)?.0))
+        })
+    }
+}
+
+/// One tick's step of everybody.
+pub fn walk(
+    mut walk: ResMut<WorkloadWalk>,
+    mut objects: Query<(&Object, &mut Position, &mut Velocity, &mut Heading)>,
+) {
+    let before = walk.0.positions.clone();
+    walk.0.walk();
+    for (object, mut position, mut velocity, mut heading) in &mut objects {
+        let nth = object.id().0 as usize - 1;
+        let at = walk.0.positions[nth];
+        velocity.0 = (at - before[nth]) * TICK_HZ as f32;
+        *heading = Heading::of(velocity.0).unwrap_or(*heading);
+        position.0 = at;
+    }
+}
+
+fn start(mut spent: ResMut<Spent>) {
+    spent.watch = Some(Stopwatch::start());
+}
+
+fn stop(mut spent: ResMut<Spent>) {
+    if let Some(watch) = spent.watch.take() {
+        spent.replicating = watch.elapsed();
+    }
+}
