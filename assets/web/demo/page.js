@@ -6,8 +6,8 @@ const SHOWN_M = 64;
 const PAUSE_MS = 1000;
 const WALLS_MS = 2000;
 const PLAYER_KIND = 0;
-const CLOSED = ["", "it ended", "you came in elsewhere", "this line was too slow", "the server stops", "you were put out", "you are banned",
-    "nothing was heard of you", "too much was said", "nobody knows you", "too late", "it is full", "you came back elsewhere", "you cannot be loaded"];
+const CLOSED = ["", "session ended", "logged in elsewhere", "connection too slow", "server is stopping", "kicked", "banned",
+    "idle", "flooding", "authentication failed", "timed out", "server full", "resumed elsewhere", "player data unavailable"];
 const KEYS = {
     ArrowLeft: { x: -1, y: 0 }, KeyA: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, KeyD: { x: 1, y: 0 },
     ArrowUp: { x: 0, y: -1 }, KeyW: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 }, KeyS: { x: 0, y: 1 },
@@ -83,7 +83,7 @@ async function askForWalls(scene, round, known = null) {
 }
 let wallsRound = 0;
 async function join(guest) {
-    const pass = await askForPass(guest).catch(() => "the server is not there");
+    const pass = await askForPass(guest).catch(() => "server unreachable");
     if (typeof pass === "string") {
         say(pass, "off");
         if (guest !== null) {
@@ -105,7 +105,7 @@ async function join(guest) {
                     applyLine();
                 }
                 else if (message.kind === "queued") {
-                    say(`in line, place ${message.place}`);
+                    say(`login queue: position ${message.place}`);
                 }
             },
             corrected: () => (corrections += 1),
@@ -150,16 +150,16 @@ function over(code, player) {
         say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
     }
     else if (fault != null) {
-        say(`what came was not understood: ${String(fault)}`, "off");
+        say(`protocol error: ${String(fault)}`, "off");
     }
     else if (code === 1008) {
-        say("the token is good for nothing: each lets in once, and for half a minute", "off");
+        say("token rejected: a token is valid once and for 30 seconds", "off");
     }
     else if (new URLSearchParams(location.search).has("token")) {
-        say("the line is lost; a new token is needed", "off");
+        say("connection lost; open the page with a new token", "off");
     }
     else {
-        say(code === 1013 ? "it is full; trying again" : "the line is lost; coming back", "off");
+        say(code === 1013 ? "server full; retrying" : "connection lost; reconnecting", "off");
         setTimeout(() => void join(player), PAUSE_MS);
     }
 }

@@ -18,8 +18,8 @@ const WALLS_MS = 2000;
 /** Kinds of objects that are players, in the scenarios that come with the server. */
 const PLAYER_KIND = 0;
 /** Closed, and nothing is to be done about it: the numbers of *Closed* and what they mean. */
-const CLOSED = ["", "it ended", "you came in elsewhere", "this line was too slow", "the server stops", "you were put out", "you are banned",
-  "nothing was heard of you", "too much was said", "nobody knows you", "too late", "it is full", "you came back elsewhere", "you cannot be loaded"];
+const CLOSED = ["", "session ended", "logged in elsewhere", "connection too slow", "server is stopping", "kicked", "banned",
+  "idle", "flooding", "authentication failed", "timed out", "server full", "resumed elsewhere", "player data unavailable"];
 const KEYS: Record<string, Vec> = {
   ArrowLeft: { x: -1, y: 0 }, KeyA: { x: -1, y: 0 }, ArrowRight: { x: 1, y: 0 }, KeyD: { x: 1, y: 0 },
   ArrowUp: { x: 0, y: -1 }, KeyW: { x: 0, y: -1 }, ArrowDown: { x: 0, y: 1 }, KeyS: { x: 0, y: 1 },
@@ -114,7 +114,7 @@ let wallsRound = 0;
 
 /** Comes in, and again when the line is lost. */
 async function join(guest: bigint | null): Promise<void> {
-  const pass = await askForPass(guest).catch(() => "the server is not there");
+  const pass = await askForPass(guest).catch(() => "server unreachable");
   if (typeof pass === "string") {
     say(pass, "off");
     if (guest !== null) {
@@ -136,7 +136,7 @@ async function join(guest: bigint | null): Promise<void> {
             say(`player ${message.player}, over ${line instanceof DatagramConnection ? "WebTransport" : "a WebSocket"}`, "on");
             applyLine();
           } else if (message.kind === "queued") {
-            say(`in line, place ${message.place}`);
+            say(`login queue: position ${message.place}`);
           }
         },
         corrected: () => (corrections += 1),
@@ -185,13 +185,13 @@ function over(code: number, player: bigint): void {
   if (session?.closed != null) {
     say(`closed: ${CLOSED[session.closed] ?? session.closed}`, "off");
   } else if (fault != null) {
-    say(`what came was not understood: ${String(fault)}`, "off");
+    say(`protocol error: ${String(fault)}`, "off");
   } else if (code === 1008) {
-    say("the token is good for nothing: each lets in once, and for half a minute", "off");
+    say("token rejected: a token is valid once and for 30 seconds", "off");
   } else if (new URLSearchParams(location.search).has("token")) {
-    say("the line is lost; a new token is needed", "off");
+    say("connection lost; open the page with a new token", "off");
   } else {
-    say(code === 1013 ? "it is full; trying again" : "the line is lost; coming back", "off");
+    say(code === 1013 ? "server full; retrying" : "connection lost; reconnecting", "off");
     setTimeout(() => void join(player), PAUSE_MS);
   }
 }
