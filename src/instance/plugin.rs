@@ -5,13 +5,15 @@
 //! | `host` | the interface for games: scenes for matches, positions to move players to and back |
 //! | `instances` | the running instances: seats and missing players |
 //! | `messages` | requests and facts |
-//! | `play` | the steps of a tick |
+//! | `play` | the steps of a tick: parties join, instances end and open |
+//! | `seats` | the players of an instance: how they move in, leave, come home and are replaced |
 //! | this file | the plugin and its place in the tick |
 
 mod host;
 mod instances;
 mod messages;
 mod play;
+mod seats;
 
 use bevy_app::{App, FixedUpdate, PostStartup};
 use bevy_ecs::prelude::*;

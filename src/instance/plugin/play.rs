@@ -1,4 +1,4 @@
-//! A tick of the instances: players join, instances end and open, players leave and return, backfill is requested.
+//! A tick of the instances: parties join, instances end and open; then what `seats` has to do.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use tracing::{debug, warn};
 
-use super::host::{InstanceHost, InstanceModes, PlayerHome};
-use super::instances::{Instance, InstanceSettings, InstanceStats, Instances, Seat, SeatState};
+use super::host::{InstanceHost, InstanceModes};
+use super::instances::{Instance, InstanceSettings, InstanceStats, Instances, SeatState};
 use super::messages::{
-    DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceFault,
-    InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, MemberLeft, PartyJoined,
-    PlayerEntered, PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
+    EndReason, EndRequest, InstanceEnded, InstanceError, InstanceId, InstanceOpened,
+    InstanceRefused, LeaveRequest, Leaver, PartyJoined,
 };
-use crate::instance::lineup::{Lineup, Vacancy};
+use super::seats::{
+    InstanceStage, ask_for_players, go_home, instances, real_players, running, take_out, take_seat,
+    watch_seats,
+};
+use crate::instance::lineup::Lineup;
 use crate::instance::rules::InstanceRules;
 use crate::matchmaking::{
-    BackfillRequest, Match, MatchFilled, MatchFormed, Matchmaker, QueueRequest, Ticket,
-    TicketPlayer, tick_mhz,
+    Match, MatchFilled, MatchFormed, Matchmaker, QueueRequest, Ticket, tick_mhz,
 };
 use crate::sim::SimTick;
-use crate::world::{
-    Object, PlayerId, Players, Position, Scene, WorldError, close_scene, despawn_object,
-};
+use crate::world::{PlayerId, Scene, WorldError, close_scene};
 
 /// What was read of the messages that instances follow.
 #[derive(Default)]
@@ -62,15 +62,6 @@ pub(super) fn run_instances(world: &mut World, mut cursors: Local<Cursors>) {
     let running = instances(world).running.len();
     let mut stats = world.resource_mut::<InstanceStats>();
     stats.peak = stats.peak.max(running);
-}
-
-fn instances(world: &mut World) -> Mut<'_, Instances> {
-    world.resource_mut::<Instances>()
-}
-
-/// An instance that runs.
-fn running(world: &mut World, id: InstanceId) -> Option<Mut<'_, Instance>> {
-    instances(world).filter_map_unchanged(|instances| instances.running.get_mut(&id))
 }
 
 fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> Vec<M> {
@@ -224,69 +215,6 @@ fn close(world: &mut World, id: InstanceId, over: Instance, reason: EndReason) {
     });
 }
 
-/// Where an instance is played, and who moves players there and home.
-struct InstanceStage {
-    id: InstanceId,
-    scene: Entity,
-    host: Arc<dyn InstanceHost>,
-}
-
-impl InstanceStage {
-    fn of(id: InstanceId, instance: &Instance) -> Self {
-        Self {
-            id,
-            scene: instance.scene,
-            host: instance.host.clone(),
-        }
-    }
-}
-
-/// Moves a player home who is in the scene, or counts it as lost.
-fn go_home(
-    world: &mut World,
-    stage: &InstanceStage,
-    player: PlayerId,
-    entity: Entity,
-    home: &PlayerHome,
-) {
-    let &InstanceStage { id, scene, .. } = stage;
-    if !is_in(world, entity, scene) {
-        world.resource_mut::<InstanceStats>().lost += 1;
-        return;
-    }
-    let sent = stage.host.send_home(world, entity, home);
-    let sent = sent.and_then(|()| match is_in(world, entity, scene) {
-        true => Err(WorldError::NotMoved {
-            entity,
-            scene: home.scene,
-        }),
-        false => Ok(()),
-    });
-    match sent {
-        Ok(()) => {
-            world.resource_mut::<InstanceStats>().returned += 1;
-            world.write_message(PlayerReturned {
-                instance: id,
-                player,
-                entity,
-            });
-        }
-        Err(error) => {
-            world.resource_mut::<InstanceStats>().lost += 1;
-            debug!(instance = id.0, player = player.0, %error, "player not returned from instance: object despawned");
-            // It has no seat here any more, and the match may go on.
-            let _ = despawn_object(world, entity);
-            world.write_message(InstanceFault {
-                instance: id,
-                player,
-                entity,
-                homewards: true,
-                error,
-            });
-        }
-    }
-}
-
 /// Matches of hosted modes wait for their scene, unless there are as many instances as may be.
 fn await_scenes(world: &mut World, formed: Vec<MatchFormed>) {
     let max = world.resource::<InstanceSettings>().instances_max;
@@ -387,302 +315,4 @@ fn open_pending(world: &mut World, tick: u64) {
             }
         }
     }
-}
-
-fn real_players(ticket: &Ticket) -> impl Iterator<Item = PlayerId> {
-    ticket.members.iter().filter_map(|member| member.real())
-}
-
-/// A player gets a seat, and is moved in if it has an object.
-fn take_seat(world: &mut World, id: InstanceId, player: PlayerId, side: usize, tick: u64) {
-    let mut instances = instances(world);
-    let seated_in = instances.seated.get(&player).copied();
-    let Some(instance) = instances.running.get_mut(&id) else {
-        return;
-    };
-    if let Some(seated_in) = seated_in {
-        let vacancy = remove_player(world, id, player.into());
-        if let Some(mut instance) = running(world, id) {
-            instance.await_players(vacancy, tick);
-        }
-        world.resource_mut::<InstanceStats>().stayed_out += 1;
-        world.write_message(PlayerSeatedElsewhere {
-            instance: id,
-            player,
-            seated_in,
-        });
-        return;
-    }
-    let held_until = tick.saturating_add(instance.rules.seat_held);
-    let home = None;
-    let state = SeatState::Away { held_until, home };
-    let seat = Seat {
-        player,
-        side,
-        state,
-    };
-    instance.seats.push(seat);
-    instances.seated.insert(player, id);
-    if let Some(entity) = object_of(world, player) {
-        move_in(world, id, seat, entity);
-    }
-}
-
-/// Writes the state of a player's seat, unless it has none any more.
-fn set_seat(world: &mut World, id: InstanceId, player: PlayerId, state: SeatState) {
-    let Some(mut instance) = running(world, id) else {
-        return;
-    };
-    if let Some(seat) = instance.seats.iter_mut().find(|seat| seat.player == player) {
-        seat.state = state;
-    }
-}
-
-/// Takes the seat of a player, which it gives if there was one.
-fn remove_seat(world: &mut World, id: InstanceId, player: PlayerId) -> Option<Seat> {
-    let mut instances = instances(world);
-    let seats = &mut instances.running.get_mut(&id)?.seats;
-    let at = seats.iter().position(|seat| seat.player == player)?;
-    let seat = seats.remove(at);
-    instances.seated.remove(&player);
-    Some(seat)
-}
-
-/// Moves the object of a seat's player in. When it cannot be, the player is out of the match: others would be kept out by the
-/// same.
-fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
-    let Some(instance) = world.resource::<Instances>().get(id) else {
-        return;
-    };
-    let InstanceStage { scene, host, .. } = InstanceStage::of(id, instance);
-    let Seat { player, side, .. } = seat;
-    let kept = match seat.state {
-        SeatState::Away { home, .. } => home,
-        SeatState::Inside { home, .. } => Some(home),
-    };
-    // A player who comes back may be spawned in the match's scene, which is nobody's home.
-    let home = home_of(world, entity).map(|now| match kept {
-        Some(kept) if now.scene == scene => kept,
-        _ => now,
-    });
-    let admitted = home
-        .ok_or(WorldError::NoSuchObject { entity })
-        .and_then(|home| {
-            host.admit(world, scene, side, entity)?;
-            Ok(home)
-        });
-    let mut stats = world.resource_mut::<InstanceStats>();
-    match admitted {
-        Ok(home) => {
-            stats.entered += 1;
-            let again = kept.is_some();
-            world.write_message(PlayerEntered {
-                instance: id,
-                player,
-                entity,
-                side,
-                again,
-            });
-            set_seat(world, id, player, SeatState::Inside { entity, home });
-        }
-        Err(error) => {
-            stats.stayed_out += 1;
-            remove_player(world, id, player.into());
-            remove_seat(world, id, player);
-            debug!(instance = id.0, player = player.0, %error, "player not moved into instance");
-            world.write_message(InstanceFault {
-                instance: id,
-                player,
-                entity,
-                homewards: false,
-                error,
-            });
-        }
-    }
-}
-
-/// Seats whose player's object is gone, was moved away or is there again, and those that are held no longer.
-fn watch_seats(world: &mut World, tick: u64) {
-    let mut changed: Vec<(InstanceId, PlayerId)> = Vec::new();
-    for (id, instance) in world.resource::<Instances>().iter() {
-        for seat in &instance.seats {
-            let same = match seat.state {
-                SeatState::Inside { entity, .. } => is_in(world, entity, instance.scene),
-                SeatState::Away { held_until, .. } => {
-                    held_until > tick && object_of(world, seat.player).is_none()
-                }
-            };
-            if !same {
-                changed.push((id, seat.player));
-            }
-        }
-    }
-    for (id, player) in changed.into_iter().rev() {
-        change_seat(world, id, player, tick);
-    }
-}
-
-/// What becomes of a seat whose player is not where it was.
-fn change_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
-    let Some(instance) = world.resource::<Instances>().get(id) else {
-        return;
-    };
-    let Some(&seat) = instance.seats.iter().find(|seat| seat.player == player) else {
-        return;
-    };
-    let held_until_tick = tick.saturating_add(instance.rules.seat_held);
-    match seat.state {
-        SeatState::Inside { entity, home } => {
-            world.resource_mut::<InstanceStats>().lost += 1;
-            let moved = world.get::<Object>(entity).is_some();
-            let reason = if moved {
-                DepartureReason::Moved
-            } else {
-                DepartureReason::Gone { held_until_tick }
-            };
-            world.write_message(PlayerLeft {
-                instance: id,
-                player,
-                entity,
-                side: seat.side,
-                reason,
-            });
-            if moved || held_until_tick <= tick {
-                return give_up_seat(world, id, player, tick);
-            }
-            let state = SeatState::Away {
-                held_until: held_until_tick,
-                home: Some(home),
-            };
-            set_seat(world, id, player, state);
-        }
-        SeatState::Away { .. } => match object_of(world, player) {
-            Some(entity) => move_in(world, id, seat, entity),
-            None => give_up_seat(world, id, player, tick),
-        },
-    }
-}
-
-/// A player has left the match for good.
-fn give_up_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
-    let vacancy = remove_player(world, id, player.into());
-    vacate(world, id, vacancy, tick);
-    remove_seat(world, id, player);
-}
-
-/// Takes a player out of the lineup, and tells so; what its side lacks by that, if it was in it.
-fn remove_player(world: &mut World, id: InstanceId, player: TicketPlayer) -> Option<Vacancy> {
-    let instance = world.resource::<Instances>().get(id)?;
-    let party = instance.lineup.party_of(player)?;
-    let match_id = instance.match_id;
-    world.write_message(MemberLeft {
-        match_id,
-        party,
-        player,
-    });
-    running(world, id)?.lineup.remove_player(player)
-}
-
-/// Counts who left, and notes what is missing by it.
-fn vacate(world: &mut World, id: InstanceId, vacancy: Option<Vacancy>, tick: u64) {
-    let Some(vacancy) = vacancy else {
-        return;
-    };
-    world.resource_mut::<InstanceStats>().left += u64::from(vacancy.players);
-    if let Some(mut instance) = running(world, id) {
-        instance.await_players(Some(vacancy), tick);
-    }
-}
-
-/// Takes a player or a party out of an instance; whether it was in it.
-fn take_out(world: &mut World, id: InstanceId, leaver: Leaver, tick: u64) -> bool {
-    let Some(mut instance) = running(world, id) else {
-        return false;
-    };
-    let stage = InstanceStage::of(id, &instance);
-    let (players, vacancy) = match leaver {
-        Leaver::Player(player) => {
-            let vacancy = remove_player(world, id, player);
-            (player.real().into_iter().collect::<Vec<_>>(), vacancy)
-        }
-        Leaver::Party(party) => match instance.lineup.remove_party(party) {
-            Some((ticket, vacancy)) => {
-                let match_id = instance.match_id;
-                let left = ticket.members.iter().map(|&player| MemberLeft {
-                    match_id,
-                    party,
-                    player,
-                });
-                world.write_message_batch(left);
-                (real_players(&ticket).collect(), Some(vacancy))
-            }
-            None => return false,
-        },
-    };
-    let was_in = vacancy.is_some();
-    vacate(world, id, vacancy, tick);
-    for player in players {
-        let Some(seat) = remove_seat(world, id, player) else {
-            continue;
-        };
-        if let SeatState::Inside { entity, home } = seat.state {
-            world.write_message(PlayerLeft {
-                instance: id,
-                player,
-                entity,
-                side: seat.side,
-                reason: DepartureReason::Requested,
-            });
-            go_home(world, &stage, player, entity, &home);
-        }
-    }
-    was_in
-}
-
-/// Asks matchmaking about the vacancies whose time has come: of each match about one at a time, so that whoever joins next is
-/// chosen with regard to who joined before.
-fn ask_for_players(world: &mut World, tick: u64) {
-    let mut requests = Vec::new();
-    let Instances {
-        running, questions, ..
-    } = &mut *instances(world);
-    for instance in running.values_mut() {
-        if instance.vacancies.iter().any(|one| one.asked.is_some()) {
-            continue;
-        }
-        let due = instance.vacancies.iter_mut();
-        let due = due.filter(|one| one.next_tick <= tick);
-        // Of equals the first, who left first.
-        let Some(asked) = due.min_by_key(|one| one.tries) else {
-            continue;
-        };
-        *questions += 1;
-        (asked.asked, asked.tries) = (Some(*questions), asked.tries + 1);
-        requests.push(BackfillRequest {
-            id: instance.match_id,
-            mode: instance.lineup.mode(),
-            group: asked.vacancy.side,
-            wanted: instance.lineup.wanted(&asked.vacancy),
-        });
-    }
-    world.resource_mut::<InstanceStats>().backfills_asked += requests.len() as u64;
-    world.write_message_batch(requests);
-}
-
-fn object_of(world: &World, player: PlayerId) -> Option<Entity> {
-    world.get_resource::<Players>()?.entity(player)
-}
-
-fn is_in(world: &World, entity: Entity, scene: Entity) -> bool {
-    let object = world.get::<Object>(entity);
-    object.is_some_and(|object| object.scene_entity() == scene)
-}
-
-fn home_of(world: &World, entity: Entity) -> Option<PlayerHome> {
-    let object = world.get::<Object>(entity)?;
-    Some(PlayerHome {
-        scene_id: object.scene(),
-        scene: object.scene_entity(),
-        position: world.get::<Position>(entity)?.0,
-    })
 }

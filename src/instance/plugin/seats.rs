@@ -1,0 +1,392 @@
+//! The players of an instance: who has a seat, moves in, leaves, comes back home, and is to be replaced.
+
+use std::sync::Arc;
+
+use bevy_ecs::prelude::*;
+use tracing::debug;
+
+use super::host::{InstanceHost, PlayerHome};
+use super::instances::{Instance, InstanceStats, Instances, Seat, SeatState};
+use super::messages::{
+    DepartureReason, InstanceFault, InstanceId, Leaver, MemberLeft, PlayerEntered, PlayerLeft,
+    PlayerReturned, PlayerSeatedElsewhere,
+};
+use crate::instance::lineup::Vacancy;
+use crate::matchmaking::{BackfillRequest, Ticket, TicketPlayer};
+use crate::world::{Object, PlayerId, Players, Position, WorldError, despawn_object};
+
+pub(super) fn instances(world: &mut World) -> Mut<'_, Instances> {
+    world.resource_mut::<Instances>()
+}
+
+/// An instance that runs.
+pub(super) fn running(world: &mut World, id: InstanceId) -> Option<Mut<'_, Instance>> {
+    instances(world).filter_map_unchanged(|instances| instances.running.get_mut(&id))
+}
+
+/// Where an instance is played, and who moves players there and home.
+pub(super) struct InstanceStage {
+    id: InstanceId,
+    scene: Entity,
+    host: Arc<dyn InstanceHost>,
+}
+
+impl InstanceStage {
+    pub fn of(id: InstanceId, instance: &Instance) -> Self {
+        Self {
+            id,
+            scene: instance.scene,
+            host: instance.host.clone(),
+        }
+    }
+}
+
+/// Moves a player home who is in the scene, or counts it as lost.
+pub(super) fn go_home(
+    world: &mut World,
+    stage: &InstanceStage,
+    player: PlayerId,
+    entity: Entity,
+    home: &PlayerHome,
+) {
+    let &InstanceStage { id, scene, .. } = stage;
+    if !is_in(world, entity, scene) {
+        world.resource_mut::<InstanceStats>().lost += 1;
+        return;
+    }
+    let sent = stage.host.send_home(world, entity, home);
+    let sent = sent.and_then(|()| match is_in(world, entity, scene) {
+        true => Err(WorldError::NotMoved {
+            entity,
+            scene: home.scene,
+        }),
+        false => Ok(()),
+    });
+    match sent {
+        Ok(()) => {
+            world.resource_mut::<InstanceStats>().returned += 1;
+            world.write_message(PlayerReturned {
+                instance: id,
+                player,
+                entity,
+            });
+        }
+        Err(error) => {
+            world.resource_mut::<InstanceStats>().lost += 1;
+            debug!(instance = id.0, player = player.0, %error, "player not returned from instance: object despawned");
+            // It has no seat here any more, and the match may go on.
+            let _ = despawn_object(world, entity);
+            world.write_message(InstanceFault {
+                instance: id,
+                player,
+                entity,
+                homewards: true,
+                error,
+            });
+        }
+    }
+}
+
+pub(super) fn real_players(ticket: &Ticket) -> impl Iterator<Item = PlayerId> {
+    ticket.members.iter().filter_map(|member| member.real())
+}
+
+/// A player gets a seat, and is moved in if it has an object.
+pub(super) fn take_seat(
+    world: &mut World,
+    id: InstanceId,
+    player: PlayerId,
+    side: usize,
+    tick: u64,
+) {
+    let mut instances = instances(world);
+    let seated_in = instances.seated.get(&player).copied();
+    let Some(instance) = instances.running.get_mut(&id) else {
+        return;
+    };
+    if let Some(seated_in) = seated_in {
+        let vacancy = remove_player(world, id, player.into());
+        if let Some(mut instance) = running(world, id) {
+            instance.await_players(vacancy, tick);
+        }
+        world.resource_mut::<InstanceStats>().stayed_out += 1;
+        world.write_message(PlayerSeatedElsewhere {
+            instance: id,
+            player,
+            seated_in,
+        });
+        return;
+    }
+    let held_until = tick.saturating_add(instance.rules.seat_held);
+    let home = None;
+    let state = SeatState::Away { held_until, home };
+    let seat = Seat {
+        player,
+        side,
+        state,
+    };
+    instance.seats.push(seat);
+    instances.seated.insert(player, id);
+    if let Some(entity) = object_of(world, player) {
+        move_in(world, id, seat, entity);
+    }
+}
+
+/// Writes the state of a player's seat, unless it has none any more.
+fn set_seat(world: &mut World, id: InstanceId, player: PlayerId, state: SeatState) {
+    let Some(mut instance) = running(world, id) else {
+        return;
+    };
+    if let Some(seat) = instance.seats.iter_mut().find(|seat| seat.player == player) {
+        seat.state = state;
+    }
+}
+
+/// Takes the seat of a player, which it gives if there was one.
+fn remove_seat(world: &mut World, id: InstanceId, player: PlayerId) -> Option<Seat> {
+    let mut instances = instances(world);
+    let seats = &mut instances.running.get_mut(&id)?.seats;
+    let at = seats.iter().position(|seat| seat.player == player)?;
+    let seat = seats.remove(at);
+    instances.seated.remove(&player);
+    Some(seat)
+}
+
+/// Moves the object of a seat's player in. When it cannot be, the player is out of the match: others would be kept out by the
+/// same.
+fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
+    let Some(instance) = world.resource::<Instances>().get(id) else {
+        return;
+    };
+    let InstanceStage { scene, host, .. } = InstanceStage::of(id, instance);
+    let Seat { player, side, .. } = seat;
+    let kept = match seat.state {
+        SeatState::Away { home, .. } => home,
+        SeatState::Inside { home, .. } => Some(home),
+    };
+    // A player who comes back may be spawned in the match's scene, which is nobody's home.
+    let home = home_of(world, entity).map(|now| match kept {
+        Some(kept) if now.scene == scene => kept,
+        _ => now,
+    });
+    let admitted = home
+        .ok_or(WorldError::NoSuchObject { entity })
+        .and_then(|home| {
+            host.admit(world, scene, side, entity)?;
+            Ok(home)
+        });
+    let mut stats = world.resource_mut::<InstanceStats>();
+    match admitted {
+        Ok(home) => {
+            stats.entered += 1;
+            let again = kept.is_some();
+            world.write_message(PlayerEntered {
+                instance: id,
+                player,
+                entity,
+                side,
+                again,
+            });
+            set_seat(world, id, player, SeatState::Inside { entity, home });
+        }
+        Err(error) => {
+            stats.stayed_out += 1;
+            remove_player(world, id, player.into());
+            remove_seat(world, id, player);
+            debug!(instance = id.0, player = player.0, %error, "player not moved into instance");
+            world.write_message(InstanceFault {
+                instance: id,
+                player,
+                entity,
+                homewards: false,
+                error,
+            });
+        }
+    }
+}
+
+/// Seats whose player's object is gone, was moved away or is there again, and those that are held no longer.
+pub(super) fn watch_seats(world: &mut World, tick: u64) {
+    let mut changed: Vec<(InstanceId, PlayerId)> = Vec::new();
+    for (id, instance) in world.resource::<Instances>().iter() {
+        for seat in &instance.seats {
+            let same = match seat.state {
+                SeatState::Inside { entity, .. } => is_in(world, entity, instance.scene),
+                SeatState::Away { held_until, .. } => {
+                    held_until > tick && object_of(world, seat.player).is_none()
+                }
+            };
+            if !same {
+                changed.push((id, seat.player));
+            }
+        }
+    }
+    for (id, player) in changed.into_iter().rev() {
+        change_seat(world, id, player, tick);
+    }
+}
+
+/// What becomes of a seat whose player is not where it was.
+fn change_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
+    let Some(instance) = world.resource::<Instances>().get(id) else {
+        return;
+    };
+    let Some(&seat) = instance.seats.iter().find(|seat| seat.player == player) else {
+        return;
+    };
+    let held_until_tick = tick.saturating_add(instance.rules.seat_held);
+    match seat.state {
+        SeatState::Inside { entity, home } => {
+            world.resource_mut::<InstanceStats>().lost += 1;
+            let moved = world.get::<Object>(entity).is_some();
+            let reason = if moved {
+                DepartureReason::Moved
+            } else {
+                DepartureReason::Gone { held_until_tick }
+            };
+            world.write_message(PlayerLeft {
+                instance: id,
+                player,
+                entity,
+                side: seat.side,
+                reason,
+            });
+            if moved || held_until_tick <= tick {
+                return give_up_seat(world, id, player, tick);
+            }
+            let state = SeatState::Away {
+                held_until: held_until_tick,
+                home: Some(home),
+            };
+            set_seat(world, id, player, state);
+        }
+        SeatState::Away { .. } => match object_of(world, player) {
+            Some(entity) => move_in(world, id, seat, entity),
+            None => give_up_seat(world, id, player, tick),
+        },
+    }
+}
+
+/// A player has left the match for good.
+fn give_up_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
+    let vacancy = remove_player(world, id, player.into());
+    vacate(world, id, vacancy, tick);
+    remove_seat(world, id, player);
+}
+
+/// Takes a player out of the lineup, and tells so; what its side lacks by that, if it was in it.
+fn remove_player(world: &mut World, id: InstanceId, player: TicketPlayer) -> Option<Vacancy> {
+    let instance = world.resource::<Instances>().get(id)?;
+    let party = instance.lineup.party_of(player)?;
+    let match_id = instance.match_id;
+    world.write_message(MemberLeft {
+        match_id,
+        party,
+        player,
+    });
+    running(world, id)?.lineup.remove_player(player)
+}
+
+/// Counts who left, and notes what is missing by it.
+fn vacate(world: &mut World, id: InstanceId, vacancy: Option<Vacancy>, tick: u64) {
+    let Some(vacancy) = vacancy else {
+        return;
+    };
+    world.resource_mut::<InstanceStats>().left += u64::from(vacancy.players);
+    if let Some(mut instance) = running(world, id) {
+        instance.await_players(Some(vacancy), tick);
+    }
+}
+
+/// Takes a player or a party out of an instance; whether it was in it.
+pub(super) fn take_out(world: &mut World, id: InstanceId, leaver: Leaver, tick: u64) -> bool {
+    let Some(mut instance) = running(world, id) else {
+        return false;
+    };
+    let stage = InstanceStage::of(id, &instance);
+    let (players, vacancy) = match leaver {
+        Leaver::Player(player) => {
+            let vacancy = remove_player(world, id, player);
+            (player.real().into_iter().collect::<Vec<_>>(), vacancy)
+        }
+        Leaver::Party(party) => match instance.lineup.remove_party(party) {
+            Some((ticket, vacancy)) => {
+                let match_id = instance.match_id;
+                let left = ticket.members.iter().map(|&player| MemberLeft {
+                    match_id,
+                    party,
+                    player,
+                });
+                world.write_message_batch(left);
+                (real_players(&ticket).collect(), Some(vacancy))
+            }
+            None => return false,
+        },
+    };
+    let was_in = vacancy.is_some();
+    vacate(world, id, vacancy, tick);
+    for player in players {
+        let Some(seat) = remove_seat(world, id, player) else {
+            continue;
+        };
+        if let SeatState::Inside { entity, home } = seat.state {
+            world.write_message(PlayerLeft {
+                instance: id,
+                player,
+                entity,
+                side: seat.side,
+                reason: DepartureReason::Requested,
+            });
+            go_home(world, &stage, player, entity, &home);
+        }
+    }
+    was_in
+}
+
+/// Asks matchmaking about the vacancies whose time has come: of each match about one at a time, so that whoever joins next is
+/// chosen with regard to who joined before.
+pub(super) fn ask_for_players(world: &mut World, tick: u64) {
+    let mut requests = Vec::new();
+    let Instances {
+        running, questions, ..
+    } = &mut *instances(world);
+    for instance in running.values_mut() {
+        if instance.vacancies.iter().any(|one| one.asked.is_some()) {
+            continue;
+        }
+        let due = instance.vacancies.iter_mut();
+        let due = due.filter(|one| one.next_tick <= tick);
+        // Of equals the first, who left first.
+        let Some(asked) = due.min_by_key(|one| one.tries) else {
+            continue;
+        };
+        *questions += 1;
+        (asked.asked, asked.tries) = (Some(*questions), asked.tries + 1);
+        requests.push(BackfillRequest {
+            id: instance.match_id,
+            mode: instance.lineup.mode(),
+            group: asked.vacancy.side,
+            wanted: instance.lineup.wanted(&asked.vacancy),
+        });
+    }
+    world.resource_mut::<InstanceStats>().backfills_asked += requests.len() as u64;
+    world.write_message_batch(requests);
+}
+
+fn object_of(world: &World, player: PlayerId) -> Option<Entity> {
+    world.get_resource::<Players>()?.entity(player)
+}
+
+fn is_in(world: &World, entity: Entity, scene: Entity) -> bool {
+    let object = world.get::<Object>(entity);
+    object.is_some_and(|object| object.scene_entity() == scene)
+}
+
+fn home_of(world: &World, entity: Entity) -> Option<PlayerHome> {
+    let object = world.get::<Object>(entity)?;
+    Some(PlayerHome {
+        scene_id: object.scene(),
+        scene: object.scene_entity(),
+        position: world.get::<Position>(entity)?.0,
+    })
+}
