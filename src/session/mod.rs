@@ -22,6 +22,7 @@
 //! | `sessions`, `life`, `table` | the list of sessions; one session and its states; lookup by client id |
 //! | `rules`, `reasons` | limits in ticks; reasons of refusals and ends |
 //! | `admission` | the login queue |
+//! | `entering` | from a login to the world |
 //! | `returning`, `former` | resumed sessions, and the client ids that they had before |
 //! | `authentication` | the authentication hook |
 //! | `token` | the token that resumes a session |
@@ -30,6 +31,7 @@
 
 mod admission;
 mod authentication;
+mod entering;
 mod former;
 mod life;
 #[cfg(test)]

@@ -33,11 +33,10 @@ use super::life::{Session, SessionState};
 use super::reasons::LogoutReason;
 use super::rules::SessionRules;
 use super::table::SessionTable;
-use super::token::SessionKey;
 use crate::inbox::Connected;
 use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
-use crate::world::{PlayerId, SceneId};
+use crate::world::PlayerId;
 
 /// What a client brings that wants to come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +75,9 @@ pub struct Sessions {
     pub(super) former: FormerNumbers,
     /// Who brought a token when as many had come back in that tick as may, oldest first.
     pub(super) returning: VecDeque<(ClientId, ReturnTicket)>,
-    line: AdmissionQueue,
+    pub(super) line: AdmissionQueue,
     /// Whether somebody in the line was not told its place.
-    has_unplaced: bool,
+    pub(super) has_unplaced: bool,
     /// Who is not known and controls nothing: those that did not say who they are, then those of whom the hook is asked, the
     /// oldest first.
     newcomers: BTreeSet<(bool, ClientId)>,
@@ -86,11 +85,11 @@ pub struct Sessions {
     by_address: BTreeMap<IpAddr, u32>,
     deadlines: BTreeSet<(u64, ClientId)>,
     /// Who controls an object and has to be ready for its scene.
-    loaders: BTreeSet<ClientId>,
+    pub(super) loaders: BTreeSet<ClientId>,
     pub(super) rules: SessionRules,
     pub(super) now: u64,
     /// Who was let in in this tick.
-    admitted: BTreeSet<PlayerId>,
+    pub(super) admitted: BTreeSet<PlayerId>,
     /// How many came back in this tick.
     pub(super) resumed: u32,
     pub(super) is_draining: bool,
@@ -287,127 +286,6 @@ impl Sessions {
         Some(session)
     }
 
-    /// A client says who it is: the hook is to be asked. `false` where that is not for now.
-    pub(super) fn begin_login(&mut self, client: ClientId) -> bool {
-        let state = self.get(client).map(|session| session.state);
-        let is_asked = state == Some(SessionState::Connecting);
-        if is_asked && self.is_draining {
-            self.end(client, LogoutReason::Stopping);
-        } else if is_asked {
-            self.enter(client, SessionState::Authenticating);
-        }
-        is_asked
-    }
-
-    /// The hook says who a client is, or that it is nobody. `false` where nobody waits for that any more.
-    pub(super) fn answer(
-        &mut self,
-        client: ClientId,
-        found: Option<(PlayerId, AdmissionClass)>,
-        key: &mut SessionKey,
-    ) -> bool {
-        let state = self.get(client).map(|session| session.state);
-        if state != Some(SessionState::Authenticating) {
-            return false;
-        }
-        let Some((player, class)) = found else {
-            self.end(client, LogoutReason::Refused);
-            return true;
-        };
-        if self.is_draining {
-            self.end(client, LogoutReason::Stopping);
-            return true;
-        }
-        let mut place = class;
-        let mut takes_over = None;
-        if let Some(&before) = self.by_player.get(&player)
-            && let Some(other) = self.get(before).copied()
-        {
-            let controls = self.get(client).and_then(|session| session.controls);
-            if other.state == SessionState::LinkDead && controls.is_none() {
-                self.take_over(client, before, None, key);
-                return true;
-            }
-            self.end(before, LogoutReason::Replaced);
-            // Who waited for a place waits on in its class, and who had one has it: nobody is let in by that.
-            place = class.max(other.class);
-            takes_over = other.player.map(|_| other.class);
-        }
-        if let Some(class) = takes_over {
-            self.by_player.insert(player, client);
-            self.change(client, |session| {
-                (session.class, session.is_player) = (class, Some(player));
-            });
-            self.let_in(client, player, key);
-            return true;
-        }
-        let is_full = self.line.len() >= self.rules.queue_max;
-        // Where nobody is let in for now, room inside makes none in the line.
-        let goes_on = self.rules.admitted_per_tick_max > 0
-            && self
-                .line
-                .has_room(class, self.rules.players_max, self.rules.kept);
-        if is_full && !goes_on {
-            self.end(client, LogoutReason::Full);
-            return true;
-        }
-        let line = self.line.push(client, place);
-        self.by_player.insert(player, client);
-        self.change(client, |session| {
-            session.class = class;
-            session.is_player = Some(player);
-            session.line = Some(line);
-            session.state = SessionState::Authenticated;
-        });
-        self.has_unplaced = true;
-        self.admit(key);
-        true
-    }
-
-    /// Lets in who stands at the head of the line, as far as there is room and this tick allows.
-    pub(super) fn admit(&mut self, key: &mut SessionKey) {
-        while let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept) {
-            let known = self.get(client).and_then(|session| session.is_player);
-            let Some(player) = known else {
-                debug_assert!(
-                    false,
-                    "who stands in the line has a session, and is somebody"
-                );
-                self.line.remove(line);
-                continue;
-            };
-            // Who was let in in this tick, went and came again takes nobody else's turn.
-            let is_again = self.admitted.contains(&player);
-            if !is_again && self.admitted.len() >= self.rules.admitted_per_tick_max as usize {
-                return;
-            }
-            self.line.remove(line);
-            self.admitted.insert(player);
-            self.let_in(client, player, key);
-        }
-    }
-
-    /// A player is inside.
-    fn let_in(&mut self, client: ClientId, player: PlayerId, key: &mut SessionKey) {
-        let class = self.get(client).map(|session| session.class);
-        self.line.enter(class.unwrap_or_default());
-        let token = key.make(client);
-        let now = self.now;
-        self.change(client, |session| {
-            session.player = Some(player);
-            session.line = None;
-            session.token = token;
-            session.state = match session.controls {
-                Some(_) if session.loads => SessionState::Loading,
-                Some(_) => SessionState::InWorld,
-                None => SessionState::Entering,
-            };
-            session.since = now;
-        });
-        self.welcome(client, player, token);
-        self.effects.push(SessionEffect::LoggedIn(client, player));
-    }
-
     /// What of all sessions together reaches later ticks, as words, for a hash.
     pub(super) fn digest(&self, mut word: impl FnMut(u64)) {
         word(u64::from(self.is_draining) << 1 | u64::from(self.has_unplaced));
@@ -419,77 +297,6 @@ impl Sessions {
             word(ticket.player.0);
         }
         self.former.digest(&mut word);
-    }
-
-    pub(super) fn welcome(&mut self, client: ClientId, player: PlayerId, token: ResumeToken) {
-        let player = player.0;
-        let notice = SessionNotice::Welcome { player, token };
-        self.effects.push(SessionEffect::Promoted(client));
-        self.effects.push(SessionEffect::Told(client, notice));
-    }
-
-    /// Tells those in the line where they stand: who joined it at once, all others now and then.
-    pub(super) fn tell_places(&mut self) {
-        let all = self.now.is_multiple_of(self.rules.place_ticks.max(1)) && self.line.len() > 0;
-        if !all && !std::mem::take(&mut self.has_unplaced) {
-            return;
-        }
-        self.has_unplaced = false;
-        for (client, place) in self.line.iter().zip(1..) {
-            let Some(session) = self.open.get_mut(client) else {
-                continue;
-            };
-            let is_new = session.state == SessionState::Authenticated;
-            if is_new || (all && session.place != place) {
-                // Neither state has a deadline, so no list changes.
-                (session.state, session.place) = (SessionState::Queued, place);
-                let notice = SessionNotice::Queued { place };
-                self.effects.push(SessionEffect::Told(client, notice));
-            }
-        }
-    }
-
-    /// Who controls an object of a scene for which it has to be ready, and was not asked to be.
-    pub(super) fn to_load(
-        &self,
-        scene_of: impl Fn(Entity) -> Option<SceneId>,
-        into: &mut Vec<(ClientId, SceneId)>,
-    ) {
-        into.extend(self.loaders.iter().filter_map(|&client| {
-            let session = self.get(client)?;
-            let scene = scene_of(session.controls?)?;
-            let is_asked = session.loading.is_some_and(|(asked, _)| asked == scene);
-            (!is_asked).then_some((client, scene))
-        }));
-    }
-
-    /// A client is asked to be ready for a scene.
-    pub(super) fn begin_loading(
-        &mut self,
-        client: ClientId,
-        scene: SceneId,
-        notice: SessionNotice,
-    ) {
-        let now = self.now;
-        self.change(client, |session| {
-            session.loading = Some((scene, false));
-            session.state = SessionState::Loading;
-            session.since = now;
-        });
-        self.effects.push(SessionEffect::Told(client, notice));
-    }
-
-    /// A client is ready for a scene; `false` where it was not asked to be.
-    pub(super) fn ready(&mut self, client: ClientId, scene: SceneId) -> bool {
-        let session = self.get(client);
-        let is_asked = session.is_some_and(|session| {
-            session.state == SessionState::Loading && session.loading == Some((scene, false))
-        });
-        if is_asked {
-            self.change(client, |session| session.loading = Some((scene, true)));
-            self.enter(client, SessionState::InWorld);
-        }
-        is_asked
     }
 
     /// A connection is over. Whose player controls something stays for a while, and may come back.
