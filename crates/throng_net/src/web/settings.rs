@@ -1,8 +1,8 @@
 //! Limits of how browsers come, and what is counted there.
 
-#[cfg(feature = "webtransport")]
 use throng_protocol::wire::MESSAGE_BYTES_MAX;
 
+#[cfg(feature = "webtransport")]
 use super::webtransport::WebTransportSettings;
 use crate::counters::counters;
 
