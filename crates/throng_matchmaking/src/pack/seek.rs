@@ -23,9 +23,10 @@ use std::cell::Cell;
 
 use throng_core::memory::MemoryUse;
 
+use super::anchor::Anchor;
 use super::balance::GroupSplit;
+use super::subsets::SubsetSearch;
 use super::terms::{Limits, Terms};
-use crate::mode::OPEN;
 use crate::queue::by_skill::{SkillEntry, SkillPlace};
 use crate::queue::compositions::{CompositionTable, Counts, only, players};
 use crate::ticket::{ROLES, add_roles, roles};
@@ -53,51 +54,6 @@ pub struct Seeker {
 fn wanted(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> [bool; 5] {
     let total = times * 2 * u32::from(table.group_size());
     std::array::from_fn(|at| counts[at] < (total / (at as u32 + 1)).max(least))
-}
-
-/// The anchor of a search and what it asks of a match.
-struct Anchor<'a> {
-    terms: &'a Terms<'a>,
-    entry: SkillEntry,
-    place: SkillPlace,
-    limits: Limits,
-    /// The search ends at this many looks.
-    looks_max: u64,
-    /// Sets refused for their gap alone.
-    uneven: Cell<u64>,
-}
-
-impl Anchor<'_> {
-    fn distance(&self, entry: &SkillEntry) -> u32 {
-        entry.skill().abs_diff(self.entry.skill())
-    }
-
-    fn may_join(&self, entry: &SkillEntry) -> bool {
-        self.terms
-            .together(&self.entry, entry, self.limits.level_band)
-    }
-
-    /// The most even split of a set, if the set and the gap are allowed. Orders the set by size.
-    fn split(
-        &self,
-        table: &mut CompositionTable,
-        set: &mut [SkillEntry],
-        looks: &mut u64,
-    ) -> Option<GroupSplit> {
-        let terms = self.terms;
-        *looks += set.len() as u64;
-        if !terms.all_together(set, self.limits.level_band) {
-            return None;
-        }
-        set.sort_unstable_by_key(|entry| (entry.size, terms.pool.age(entry.slot)));
-        let limit = self.limits.power_gap;
-        let split = terms.split(table, set, looks)?;
-        if limit != OPEN && split.gap() > u64::from(limit) {
-            self.uneven.set(self.uneven.get() + 1);
-            return None;
-        }
-        Some(split)
-    }
 }
 
 impl Seeker {
@@ -417,64 +373,6 @@ impl Seeker {
 /// The counts of both.
 fn sum(one: &Counts, other: &Counts) -> Counts {
     std::array::from_fn(|at| one[at] + other[at])
-}
-
-/// The search of subsets, depth first.
-struct SubsetSearch<'a> {
-    anchor: &'a Anchor<'a>,
-    table: &'a mut CompositionTable,
-    candidates: &'a [SkillEntry],
-    /// The counts of the candidates from each place on, and how many of their players play each role.
-    rest: &'a [(Counts, [u32; ROLES])],
-    chosen: Vec<SkillEntry>,
-    counts: Counts,
-    filled: [u32; ROLES],
-    looks: u64,
-}
-
-impl SubsetSearch<'_> {
-    /// Decides on the candidates from `at` on; `chosen` holds the match when one is found.
-    fn from(&mut self, at: usize, low: i32, high: i32) -> Option<GroupSplit> {
-        let (terms, limits) = (self.anchor.terms, &self.anchor.limits);
-        self.looks += 1 + self.chosen.len() as u64 / 8;
-        let (sizes, filled) = &self.rest[at];
-        let filled = std::array::from_fn(|role| self.filled[role].saturating_add(filled[role]));
-        if self.looks > self.anchor.looks_max
-            || !terms.roles_suffice(&filled)
-            || !self.table.fits(&self.counts, sizes)
-        {
-            return None;
-        }
-        if players(&self.counts) == 2 * u64::from(self.table.group_size()) {
-            let mut set = self.chosen.clone();
-            let split = self.anchor.split(self.table, &mut set, &mut self.looks);
-            if split.is_some() {
-                self.chosen = set;
-            }
-            return split;
-        }
-        let entry = *self.candidates.get(at)?;
-        let (lower, higher) = (low.min(entry.skill()), high.max(entry.skill()));
-        let agrees = |other: &SkillEntry| terms.together(other, &entry, limits.level_band);
-        if higher.abs_diff(lower) <= limits.window && self.chosen.iter().all(agrees) {
-            let size = usize::from(entry.size) - 1;
-            let before = self.filled;
-            if terms.rules.roles != [0; ROLES] {
-                let plays = terms.ticket(entry.slot).map_or([0; ROLES], roles);
-                self.filled = add_roles(before, &plays);
-            }
-            self.counts[size] += 1;
-            self.chosen.push(entry);
-            let found = self.from(at + 1, lower, higher);
-            if found.is_some() {
-                return found;
-            }
-            self.chosen.pop();
-            self.counts[size] -= 1;
-            self.filled = before;
-        }
-        self.from(at + 1, low, high)
-    }
 }
 
 #[cfg(test)]
