@@ -1,14 +1,14 @@
 //! **An ECS-based headless simulation server, for games in which thousands of players and NPCs share a world.**
 //!
 //! Interest management, NPC pathfinding, replication and matchmaking as [Bevy](https://bevy.org) plugins: exact,
-//! deterministic, bounded, and measured under synthetic crowds. Take the whole server ([`ThrongPlugins`], [`server::Server`]), or
-//! one plugin into an app that you have.
+//! deterministic, bounded, and measured with synthetic crowds. Use the whole server ([`ThrongPlugins`], [`server::Server`]), or
+//! single plugins in an existing app.
 //!
 //! # Where to begin
 //!
-//! The [`guide`] has a page a task, from [a first server](guide::first_server) on, and a [glossary](guide::glossary). Each
-//! module's own page says what it promises and costs; [`wire`] is the one for who writes a client. The README has the
-//! program, the scenarios and figures.
+//! The [`guide`] has one page per task, beginning with [a first server](guide::first_server), and a [glossary](guide::glossary).
+//! The page of each module says how to use it, what it guarantees and what it costs. [`wire`] is the specification for clients in
+//! other languages. The README describes the program and has figures.
 //!
 //! | feature | adds |
 //! |---|---|
@@ -42,38 +42,38 @@
 //!                     budget    scripts  parallel    check   cells     leave,                deltas,      a sink
 //!                                                                      caps                  packets
 //! ```
-//! The sets are [`sim::SimSystems`]; each system's module page has its own picture, invariants and cost.
+//! The system sets are [`sim::SimSystems`].
 //!
 //! # The folders, in the order of a tick
 //!
 //! | folder | holds |
 //! |---|---|
-//! | [`sim`] | the tick itself: sets, heartbeat, clocks, workers, randomness, state hash, timings |
+//! | [`sim`] | the tick: system sets, heartbeat, clocks, workers, randomness, state hash, timings |
 //! | [`world`] | scenes, objects and their ids, kinds, positions, players, teams, parties, guilds |
-//! | [`memory`] | what the memory is used for: by module, by set, and what was never freed |
+//! | [`memory`] | memory use by module and by system set; leaks |
 //! | [`map`] | obstacle maps, regions, edits, file formats, the generator |
-//! | [`wire`] | bytes to messages and back, in both directions; the page for who writes a client |
-//! | [`inbox`] | *Ingest*: messages from clients, bounded |
-//! | [`session`] | *Ingest*: who is connected, who plays, and what each controls |
-//! | [`instance`] | *Think*: a match's scene, its players in and home again |
-//! | [`nav`] | *Navigate*: shortest paths, exact also right after an edit |
-//! | [`movement`] | *Move*: walkers on their paths; players' moves checked |
-//! | [`aoi`] | *Locate*, *View*: who sees whom, under caps and rules |
-//! | [`matchmaking`] | *Heartbeat*: parties into matches |
-//! | [`sync`] | *Replicate*: attributes and motion to the clients that may learn them |
+//! | [`wire`] | messages and their bytes, in both directions |
+//! | [`inbox`] | *Ingest*: bounded queues of client messages |
+//! | [`session`] | *Ingest*: connected clients, their players, the objects that they control |
+//! | [`instance`] | *Think*: a scene per match; moves its players in and back |
+//! | [`nav`] | *Navigate*: shortest paths, exact right after every map edit |
+//! | [`movement`] | *Move*: walkers follow their paths; players' moves are validated |
+//! | [`aoi`] | *Locate*, *View*: which objects each viewer sees, under caps and rules |
+//! | [`matchmaking`] | *Heartbeat*: matches from waiting parties |
+//! | [`sync`] | *Replicate*: attributes and motion to the clients that may see them |
 //! | [`outbox`] | *Send*: packets, sender threads, sinks |
 //! | [`net`] | clients over UDP, WebSockets and WebTransport: tokens, encryption, reliable streams |
-//! | [`directory`] | players that persist: stores, leases, saves |
-//! | `diagnostics` | what the plugins count, for whatever shows Bevy diagnostics |
+//! | [`directory`] | persistent players: stores, leases, saves |
+//! | `diagnostics` | the plugins' counters as Bevy diagnostics |
 //! | [`server`] | a server ready to run |
-//! | [`prelude`] | what an embedder imports |
-//! | [`guide`] | how to, a page a task |
+//! | [`prelude`] | the names that most games import |
+//! | [`guide`] | one page per task |
 #![warn(missing_docs)]
 
 // Derived code names this crate from outside and from inside alike.
 extern crate self as throng;
 
-/// What the README shows compiles.
+/// Compiles the code of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
@@ -127,13 +127,12 @@ pub mod world;
 /// | [`SyncPlugin`](sync::SyncPlugin) | attributes and motion to clients | views, registered attributes | outbox |
 /// | [`OutboxPlugin`](outbox::OutboxPlugin) | frames to a sink | – | [`Outbox`](outbox::Outbox) |
 ///
-/// Each works alone too, in any order with others, and adds those of this table that it cannot do without; what is missing of
-/// Bevy is named when the app starts ([`sim::finish`]). So
-/// `ThrongPlugins.build().disable::<…>()` leaves out what no other member needs: [`SyncPlugin`](sync::SyncPlugin) (and with it
-/// sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin), [`InstancePlugin`](instance::InstancePlugin) (and
-/// with it [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin));
-/// for less than that, add the plugins that you want one by one. The app brings Bevy's `TaskPoolPlugin` and `TimePlugin`;
-/// [`sim::single_threaded`] makes its ticks faster where it has nothing else to do beside them.
+/// Each plugin also works alone and in any order, and adds the plugins of this table that it needs. If a plugin of Bevy is missing, the
+/// app panics at startup with its name ([`sim::finish`]). Use `ThrongPlugins.build().disable::<…>()` to leave out plugins that no other
+/// one needs: [`SyncPlugin`](sync::SyncPlugin) (with sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin),
+/// [`InstancePlugin`](instance::InstancePlugin) (with [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin)). For fewer than that, add
+/// single plugins. The app adds Bevy's `TaskPoolPlugin` and `TimePlugin`; [`sim::single_threaded`] makes the ticks of an app faster that
+/// runs nothing else beside them.
 pub struct ThrongPlugins;
 
 impl PluginGroup for ThrongPlugins {
