@@ -3,16 +3,17 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
-use tokio::runtime::Runtime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement, Transaction};
 use tracing::warn;
 
-use super::connection::PostgresConnection;
+use super::connection::{CallLimit, PostgresConnection};
 use super::errors::NamedDatabase;
 use super::schema::{self, SchemaKind};
 use super::shown::shown;
@@ -28,6 +29,7 @@ use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSourc
 pub struct PostgresSource {
     pub(super) url: String,
     pub(super) schema: String,
+    pub(super) limit: Arc<CallLimit>,
 }
 
 impl fmt::Debug for PostgresSource {
@@ -48,7 +50,17 @@ impl PostgresSource {
         Self {
             url: url.into(),
             schema: schema::SCHEMA.to_owned(),
+            limit: Arc::default(),
         }
+    }
+
+    /// How long a call may take before its connection is closed and another one opened: 5 s if this is not set. Each call that
+    /// times out doubles the limit of the next ones, up to 30 s, until one succeeds. A connection to a host has the same limit,
+    /// unless the address has a `connect_timeout`.
+    #[must_use]
+    pub fn call_within(mut self, limit: Duration) -> Self {
+        self.limit = Arc::new(CallLimit::new(limit));
+        self
     }
 
     /// In another schema, so that one database can have several stores. The name is of lower-case letters, digits and `_`.
@@ -61,15 +73,15 @@ impl PostgresSource {
 
 impl StoreSource for PostgresSource {
     fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
-        Ok(Box::new(PostgresStore::open(&self.url, &self.schema)?))
+        let limit = self.limit.clone();
+        let store = PostgresStore::open_with(&self.url, &self.schema, limit)?;
+        Ok(Box::new(store))
     }
 }
 
 /// A store on a Postgres server: one connection, used by the thread that has the store.
 pub struct PostgresStore {
-    named: NamedDatabase,
-    runtime: Runtime,
-    client: Client,
+    connection: PostgresConnection,
     encodings: HashMap<u16, Encoding, FixedState>,
     statements: Statements,
 }
@@ -80,16 +92,14 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError`], with the database's name and without its password.
     pub fn open(url: &str, schema: &str) -> Result<Self, StoreError> {
-        let PostgresConnection {
-            named,
-            runtime,
-            mut client,
-        } = PostgresConnection::open(url, schema)?;
-        runtime.block_on(prepare(&mut client, schema, &named))?;
+        Self::open_with(url, schema, Arc::default())
+    }
+
+    fn open_with(url: &str, schema: &str, limit: Arc<CallLimit>) -> Result<Self, StoreError> {
+        let mut connection = PostgresConnection::open(url, schema, limit)?;
+        connection.call_at_length(async |client, named| prepare(client, schema, named).await)?;
         Ok(Self {
-            named,
-            runtime,
-            client,
+            connection,
             encodings: HashMap::default(),
             statements: Statements::default(),
         })
@@ -101,13 +111,11 @@ impl PostgresStore {
         work: impl AsyncFnOnce(&mut PostgresTables) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let Self {
-            named,
-            runtime,
-            client,
+            connection,
             encodings,
             statements,
         } = self;
-        runtime.block_on(async {
+        connection.call(async |client, named| {
             let begun = client.transaction().await;
             let mut tables = PostgresTables {
                 transaction: begun.map_err(|error| named.error(error))?,
