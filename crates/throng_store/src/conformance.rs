@@ -14,7 +14,7 @@ use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, Store, StoreSource};
 
 /// Attributes of all encodings.
 const ENCODINGS: [Encoding; 7] = [
@@ -375,7 +375,7 @@ fn batches_done_twice(bench: &mut StoreTrial) -> Conformed {
     expect("the second time", bench.save(0, &batch)?, vec![8])?;
     expect("what is kept", bench.look(7)?, kept)?;
     let lost = bench.store.renew(&[(PlayerId(7), epoch)], 900);
-    expect("the new lease", lost.map_err(failed)?, Vec::new())
+    expect("the new lease", lost.map_err(failed)?, Renewal::default())
 }
 
 fn batches_of_two_processes(bench: &mut StoreTrial) -> Conformed {
@@ -444,7 +444,7 @@ fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
     expect(
         "leases that are others'",
         lost,
-        vec![PlayerId(9), PlayerId(10)],
+        Renewal::lost(vec![PlayerId(9), PlayerId(10)]),
     )?;
     if let granted @ Claimed::Granted { .. } = bench.claim(1, 7, 805)? {
         return Err(format!("expected the lease to last, found {granted:?}"));
@@ -458,7 +458,7 @@ fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
     expect(
         "leases that were given back",
         lost,
-        vec![PlayerId(7), PlayerId(8)],
+        Renewal::lost(vec![PlayerId(7), PlayerId(8)]),
     )?;
     expect("who is next", bench.take(1, 7, 1)?, 2)?;
     expect("who is next of the other", bench.take(1, 8, 1)?, 2)
@@ -519,7 +519,7 @@ fn random_calls(bench: &mut StoreTrial) -> Conformed {
                 let lost = bench
                     .store
                     .renew(&[(PlayerId(player), known.epoch)], until_ms);
-                let is_lost = !lost.map_err(failed)?.is_empty();
+                let is_lost = lost.map_err(failed)? != Renewal::default();
                 if known.holder.is_some() {
                     known.expires_ms = known.expires_ms.max(until_ms);
                 }

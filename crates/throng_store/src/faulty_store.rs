@@ -11,7 +11,7 @@ use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
 use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 
 /// How often each fault strikes; shares of all calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -156,11 +156,7 @@ impl Store for FaultyStore {
         self.call(true, |store| store.save(by, batch, now_ms))
     }
 
-    fn renew(
-        &mut self,
-        leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
+    fn renew(&mut self, leases: &[(PlayerId, u64)], until_ms: u64) -> Result<Renewal, StoreError> {
         self.call(false, |store| store.renew(leases, until_ms))
     }
 

@@ -28,7 +28,7 @@ use tracing::error;
 use super::error::{DirectoryError, StoreError, StoreFault};
 use super::record::PlayerRecord;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, SaveOutcome};
+use super::store::{ClaimTerms, Claimed, Renewal, SaveOutcome};
 use super::supervisor::{StoreOrder, StoreReport};
 
 /// Players in one claim, at most.
@@ -358,7 +358,7 @@ impl Ledger {
                 tell(LedgerEvent::Trouble(error));
             }
             StoreReport::Saved(outcome) => self.take_saved(outcome, &mut tell),
-            StoreReport::Renewed(Ok(lost)) => self.take_renewed(&lost, &mut tell),
+            StoreReport::Renewed(Ok(renewal)) => self.take_renewed(&renewal, now_ms, &mut tell),
             StoreReport::Renewed(Err(error)) => {
                 self.renewing = None;
                 self.renew_at_ms = now_ms.saturating_add(RENEW_AGAIN_MS);
@@ -448,7 +448,10 @@ impl Ledger {
         });
     }
 
-    fn take_renewed(&mut self, lost: &[PlayerId], tell: &mut impl FnMut(LedgerEvent)) {
+    fn take_renewed(&mut self, renewal: &Renewal, now_ms: u64, tell: &mut impl FnMut(LedgerEvent)) {
+        if !renewal.skipped.is_empty() {
+            self.renew_at_ms = now_ms.saturating_add(RENEW_AGAIN_MS);
+        }
         let Some((leases, until_ms)) = self.renewing.take() else {
             return;
         };
@@ -460,9 +463,9 @@ impl Ledger {
             if hold.epoch != epoch {
                 continue;
             }
-            if lost.binary_search(&player).is_ok() {
+            if renewal.lost.binary_search(&player).is_ok() {
                 self.lose(player, tell);
-            } else {
+            } else if renewal.skipped.binary_search(&player).is_err() {
                 hold.until_ms = hold.until_ms.max(until_ms);
             }
         }

@@ -85,6 +85,6 @@ pub use save_batch::{PlayerSave, SaveBatch};
 pub use spoilt_records::check_spoilt_records;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSource, SqliteStore, dump_store, inspect_store, migrate_store};
-pub use store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+pub use store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 pub use store_thread::StoreThread;
 pub use supervisor::{StoreOrder, StoreReport, StoreSupervisor};

@@ -9,7 +9,7 @@ use super::error::{StoreError, StoreFault};
 use super::lease::{LeaseState, ServerId};
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::{PlayerSave, SaveBatch};
-use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 
 /// What a [`MemoryStore`] keeps: lives as long as anybody holds it, and is shared by all stores that it opens.
 #[derive(Clone, Debug, Default)]
@@ -189,11 +189,7 @@ impl Store for MemoryStore {
         Ok(outcome)
     }
 
-    fn renew(
-        &mut self,
-        leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
+    fn renew(&mut self, leases: &[(PlayerId, u64)], until_ms: u64) -> Result<Renewal, StoreError> {
         let mut tables = self.0.tables();
         let mut lost = Vec::new();
         for &(player, epoch) in leases {
@@ -203,7 +199,7 @@ impl Store for MemoryStore {
             }
         }
         lost.sort_unstable();
-        Ok(lost)
+        Ok(Renewal::lost(lost))
     }
 
     fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {

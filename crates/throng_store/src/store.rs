@@ -49,7 +49,8 @@ pub enum Claimed {
         /// Whose it is.
         refusal: LeaseRefused,
     },
-    /// The player is nobody's, and what is kept of it cannot be read: its lease stays free.
+    /// What is kept of the player cannot be read, or its row is locked ([`StoreFault::Locked`](super::StoreFault::Locked)):
+    /// nothing changes.
     Unreadable {
         /// Who was asked for.
         player: PlayerId,
@@ -77,6 +78,24 @@ impl LookedUp {
             Self::Found(record) => Some(record),
             Self::Missing | Self::Unreadable(_) => None,
         }
+    }
+}
+
+/// The result of a renewal: the leases that were not extended. Both lists are ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// Players whose lease is another server's, or nobody's.
+    pub lost: Vec<PlayerId>,
+    /// Players whose row somebody else has locked: the lease is this server's still, and lasts as long as before.
+    pub skipped: Vec<PlayerId>,
+}
+
+impl Renewal {
+    /// All are extended but these, which are lost.
+    #[must_use]
+    pub const fn lost(lost: Vec<PlayerId>) -> Self {
+        let skipped = Vec::new();
+        Self { lost, skipped }
     }
 }
 
@@ -160,15 +179,11 @@ pub trait Store: Send {
         now_ms: u64,
     ) -> Result<SaveOutcome, StoreError>;
 
-    /// Lets leases last longer, and gives the players whose lease is another's by now, ascending.
+    /// Extends leases.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn renew(
-        &mut self,
-        leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError>;
+    fn renew(&mut self, leases: &[(PlayerId, u64)], until_ms: u64) -> Result<Renewal, StoreError>;
 
     /// Reads what is kept of players, whoever has their leases. Answers in the order of `players`, each of which is there once.
     /// A record that cannot be read keeps no other from being read.

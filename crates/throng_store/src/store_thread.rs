@@ -21,6 +21,9 @@ const ORDERS_MAX: usize = 8;
 /// Answers that can wait: one an order, and news of trouble.
 const REPORTS_MAX: usize = 64;
 
+/// How long a save that failed waits at least before it is tried again, in milliseconds.
+const RETRY_MS: u64 = 50;
+
 /// How long the end of the thread is waited for: a store that hangs must not hold up the end of the server for ever.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
@@ -160,7 +163,8 @@ impl StoreWorker {
                 warn!("pending save abandoned: the server stops before the store recovers");
                 return None;
             }
-            let pause = Duration::from_millis(self.supervisor.pause_ms(self.now_ms()).max(1));
+            let pause_ms = self.supervisor.pause_ms(self.now_ms());
+            let pause = Duration::from_millis(pause_ms.max(RETRY_MS));
             match self.orders.recv_timeout(pause) {
                 Ok(later @ StoreOrder::Renew { .. }) => renewal = Some(later),
                 Ok(other) => {

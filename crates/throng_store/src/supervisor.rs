@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! StoreOrder ──▶ [`StoreSupervisor::work`] ──▶ StoreReport
-//!                     └─ on an error: the store is closed, and opened again after a pause that doubles
+//!                     └─ on an error: the store is closed, and opened again after a pause that doubles; not for a lock
 //! ```
 //! One attempt a call, without waiting; who waits between attempts is the thread around it, or a test that winds the clock.
 
@@ -16,7 +16,7 @@ use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
 use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 
 /// The pauses between attempts to open a store that failed, in milliseconds: the first, and the longest.
 const PAUSE_MS: (u64, u64) = (100, 5_000);
@@ -59,8 +59,8 @@ pub enum StoreReport {
     Claimed(Vec<PlayerId>, Result<Vec<Claimed>, StoreError>),
     /// What became of a batch: never an error, since saves are tried until they are done.
     Saved(SaveOutcome),
-    /// Whose leases are others' by now.
-    Renewed(Result<Vec<PlayerId>, StoreError>),
+    /// The leases that were not extended.
+    Renewed(Result<Renewal, StoreError>),
     /// Of each player what is kept of it.
     LookedUp(Vec<PlayerId>, Result<Vec<LookedUp>, StoreError>),
     /// A save failed, and is tried again.
@@ -139,10 +139,14 @@ impl StoreSupervisor {
                 if self.last_error.as_ref() != Some(&error) {
                     error!(store = ?self.source, %error, "store failed: saves wait and logins are refused until it recovers");
                 }
+                self.last_error = Some(error.clone());
+                if error.fault == StoreFault::Locked && self.store.is_some() {
+                    // Others hold a lock: nothing is wrong with the connection, and other orders may succeed.
+                    return Err(error);
+                }
                 self.store = None;
                 self.not_before_ms = now_ms.saturating_add(self.pause_ms);
                 self.pause_ms = (2 * self.pause_ms).min(PAUSE_MS.1);
-                self.last_error = Some(error.clone());
                 Err(error)
             }
         }

@@ -28,8 +28,11 @@ const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVES_RETRIES: u32 = 3;
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 
-/// How connections are set up: what is acknowledged is on disk, and no wait is without a limit.
-const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '1s'";
+/// How connections are set up: what is acknowledged is on disk, no wait is without a limit, and of a process that died or was
+/// stopped in a transaction the server releases the locks in seconds.
+const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '1s';
+    SET idle_in_transaction_session_timeout = '10s'; SET tcp_user_timeout = '10s';
+    SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3";
 
 /// How long a call may take. Each call that times out doubles the limit of the next ones; a call that succeeds resets it.
 #[derive(Debug)]

@@ -22,7 +22,14 @@ use crate::error::{StoreError, StoreFault};
 use crate::lease::{LeaseState, ServerId};
 use crate::record::{PlayerRecord, StoredAttribute};
 use crate::save_batch::{PlayerSave, SaveBatch};
-use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use crate::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+
+/// How long a claim waits for the rows that others add, and how long everything else waits.
+const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '50ms'";
+const LONG_WAIT: &str = "SET LOCAL lock_timeout = '1s'";
+
+/// How often a claim halves a part with a locked row, so that it ends within the limit of a call.
+const SPLITS_MAX: u32 = 24;
 
 /// Opens a store on a Postgres server.
 #[derive(Clone)]
@@ -222,6 +229,33 @@ impl PostgresTables<'_> {
         let statement =
             "SELECT player, revision, tick, epoch, server, incarnation, expires_ms FROM player
             WHERE player = ANY($1) ORDER BY player FOR UPDATE";
+        self.rows(statement, players).await
+    }
+
+    /// As [`lock`](Self::lock), without the rows that somebody else has locked.
+    async fn lock_free(
+        &self,
+        players: &[i64],
+    ) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
+        let statement =
+            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms FROM player
+            WHERE player = ANY($1) ORDER BY player FOR UPDATE SKIP LOCKED";
+        self.rows(statement, players).await
+    }
+
+    /// Players' rows as they are committed, locked or not.
+    async fn read(&self, players: &[i64]) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
+        let statement =
+            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms FROM player
+            WHERE player = ANY($1)";
+        self.rows(statement, players).await
+    }
+
+    async fn rows(
+        &self,
+        statement: &'static str,
+        players: &[i64],
+    ) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
         let rows = self.query(statement, &[&players]).await?;
         let rows = rows.iter().map(|row| {
             let number = |column| row.get::<_, i64>(column) as u64;
@@ -394,6 +428,52 @@ impl PostgresTables<'_> {
         Ok(())
     }
 
+    /// Adds rows of players who have none. A row that somebody else is adding stays away: a part with one is halved until it
+    /// is found.
+    async fn add_rows(&mut self, players: Vec<i64>) -> Result<(), StoreError> {
+        if players.is_empty() {
+            return Ok(());
+        }
+        self.say(SHORT_WAIT).await?;
+        let (mut parts, mut splits) = (vec![players], 0);
+        while let Some(part) = parts.pop() {
+            let error = match self.add_or_undo(&part).await? {
+                Ok(()) => continue,
+                Err(error) => error,
+            };
+            if part.len() == 1 || splits == SPLITS_MAX {
+                warn!(%error, count = part.len(), "rows of new players not added: the claims are refused");
+                continue;
+            }
+            splits += 1;
+            let (one, other) = part.split_at(part.len() / 2);
+            parts.extend([one.to_vec(), other.to_vec()]);
+        }
+        self.say(LONG_WAIT).await
+    }
+
+    /// Adds rows, or none of them where one is locked: gives why.
+    async fn add_or_undo(&mut self, players: &[i64]) -> Result<Result<(), StoreError>, StoreError> {
+        let named = self.named;
+        let fault = |error| named.error(error);
+        let inner = PostgresTables {
+            transaction: self.transaction.transaction().await.map_err(fault)?,
+            named,
+            encodings: self.encodings,
+            statements: self.statements,
+        };
+        let statement =
+            "INSERT INTO player (player) SELECT unnest($1::BIGINT[]) ON CONFLICT DO NOTHING";
+        match inner.execute(statement, &[&players]).await {
+            Ok(()) => Ok(Ok(inner.transaction.commit().await.map_err(fault)?)),
+            Err(error) if error.fault == StoreFault::Locked => {
+                inner.transaction.rollback().await.map_err(fault)?;
+                Ok(Err(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Gives leases back that have these epochs still.
     async fn release(&self, releases: &[(PlayerId, u64)]) -> Result<(), StoreError> {
         if releases.is_empty() {
@@ -449,9 +529,11 @@ impl Store for PostgresStore {
 
     fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
         self.transact(async |tables| {
-            let lock = "LOCK TABLE server IN SHARE ROW EXCLUSIVE MODE";
-            tables.say(lock).await?;
-            let statement = "WITH held AS (SELECT player FROM player WHERE server = $1 ORDER BY player FOR UPDATE)
+            // Processes of one name that start at the same time do so one after the other.
+            let lock = "SELECT pg_advisory_xact_lock(1953002087, hashtext(current_schema() || ' ' || $1))";
+            tables.execute(lock, &[&name]).await?;
+            // A row that a dead process keeps locked is left to the claims, which this name has at once.
+            let statement = "WITH held AS (SELECT player FROM player WHERE server = $1 ORDER BY player FOR UPDATE SKIP LOCKED)
                 UPDATE player SET server = NULL, incarnation = NULL FROM held WHERE player.player = held.player";
             tables.execute(statement, &[&name]).await?;
             let statement = "INSERT INTO server (name, incarnation)
@@ -475,15 +557,20 @@ impl Store for PostgresStore {
         self.transact(async |tables| {
             let mut all = ids(players);
             all.sort_unstable();
-            let statement =
-                "INSERT INTO player (player) SELECT unnest($1::BIGINT[]) ON CONFLICT DO NOTHING";
-            tables.execute(statement, &[&all]).await?;
-            let mut rows = tables.lock(&all).await?;
+            let known = tables.read(&all).await?;
+            let new = all.iter().copied().filter(|id| !known.contains_key(id));
+            tables.add_rows(new.collect()).await?;
+            let mut rows = tables.lock_free(&all).await?;
             let (mut granted, mut epochs) = (Vec::new(), Vec::new());
             let mut claimed = Vec::with_capacity(players.len());
             for &player in players {
                 let id = player.0 as i64;
-                let (lease, revision, tick) = rows.entry(id).or_default();
+                let Some((lease, revision, tick)) = rows.get_mut(&id) else {
+                    let cause = format!("the row of player {} is locked by another connection", player.0);
+                    let error = tables.named.fault(StoreFault::Locked, cause);
+                    claimed.push(Claimed::Unreadable { player, error });
+                    continue;
+                };
                 claimed.push(match lease.claim(claim) {
                     Ok(epoch) => {
                         granted.push(id);
@@ -558,15 +645,25 @@ impl Store for PostgresStore {
         })
     }
 
-    fn renew(
-        &mut self,
-        leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
+    fn renew(&mut self, leases: &[(PlayerId, u64)], until_ms: u64) -> Result<Renewal, StoreError> {
         self.transact(async |tables| {
-            let players: Vec<i64> = leases.iter().map(|lease| lease.0.0 as i64).collect();
-            let epochs: Vec<i64> = leases.iter().map(|lease| lease.1 as i64).collect();
-            tables.lock(&players).await?;
+            let mut players: Vec<i64> = leases.iter().map(|lease| lease.0.0 as i64).collect();
+            let mut epochs: Vec<i64> = leases.iter().map(|lease| lease.1 as i64).collect();
+            let free = tables.lock_free(&players).await?;
+            let mut renewal = Renewal::default();
+            if free.len() < players.len() {
+                let all = tables.read(&players).await?;
+                let is_skipped = |&&(player, epoch): &&(PlayerId, u64)| {
+                    let id = player.0 as i64;
+                    let row = all.get(&id).filter(|_| !free.contains_key(&id));
+                    row.is_some_and(|(lease, ..)| lease.admits(epoch) && lease.holder.is_some())
+                };
+                let skipped = leases.iter().filter(is_skipped);
+                renewal.skipped = skipped.map(|lease| lease.0).collect();
+                renewal.skipped.sort_unstable();
+                let held = leases.iter().filter(|(player, _)| free.contains_key(&(player.0 as i64)));
+                (players, epochs) = held.map(|(player, epoch)| (player.0 as i64, *epoch as i64)).unzip();
+            }
             let statement = "UPDATE player SET expires_ms = greatest(expires_ms, $3)
                 FROM unnest($1::BIGINT[], $2::BIGINT[]) AS held (player, epoch)
                 WHERE player.player = held.player AND player.epoch = held.epoch AND server IS NOT NULL
@@ -574,12 +671,13 @@ impl Store for PostgresStore {
             let until_ms = until_ms as i64;
             let kept = tables.query(statement, &[&players, &epochs, &until_ms]).await?;
             let kept: BTreeSet<i64> = kept.iter().map(|row| row.get(0)).collect();
-            let lost = leases.iter().map(|lease| lease.0);
-            let mut lost: Vec<PlayerId> = lost
-                .filter(|player| !kept.contains(&(player.0 as i64)))
-                .collect();
-            lost.sort_unstable();
-            Ok(lost)
+            let lost = leases.iter().map(|lease| lease.0).filter(|player| {
+                let is_skipped = renewal.skipped.binary_search(player).is_ok();
+                !is_skipped && !kept.contains(&(player.0 as i64))
+            });
+            renewal.lost = lost.collect();
+            renewal.lost.sort_unstable();
+            Ok(renewal)
         })
     }
 

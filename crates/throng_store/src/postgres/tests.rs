@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
-use tokio_postgres::types::FromSqlOwned;
 use tokio_postgres::{Client, NoTls};
 
 use super::PostgresSource;
-use crate::error::StoreFault;
+use super::connection::PostgresConnection;
+use crate::error::{StoreError, StoreFault};
 use crate::record::StoredAttribute;
-use crate::store::{Store, StoreSource};
+use crate::save_batch::SaveBatch;
+use crate::store::{ClaimTerms, Claimed, Renewal, Store, StoreSource};
 use crate::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
 
 /// How long a test waits for what must happen.
@@ -94,12 +95,6 @@ impl Operator {
     fn say(&self, statement: &str) {
         let said = self.client.batch_execute(statement);
         self.runtime.block_on(said).unwrap();
-    }
-
-    /// The first column of all rows.
-    fn ask<T: FromSqlOwned>(&self, statement: &str) -> Vec<T> {
-        let rows = self.runtime.block_on(self.client.query(statement, &[]));
-        rows.unwrap().iter().map(|row| row.get(0)).collect()
     }
 }
 
@@ -197,4 +192,163 @@ fn stalled_network_fails_the_call_and_is_survived() {
     proxy.stall(false);
     let works = supervisor.work(&look, 100_000);
     assert!(matches!(works, Ok(StoreReport::LookedUp(..))), "{works:?}");
+}
+
+const TERMS: ClaimTerms = ClaimTerms {
+    now_ms: 1_000,
+    until_ms: 61_000,
+    grace_ms: 0,
+};
+
+/// The epochs of players whose leases were granted, and the faults of the others.
+fn results(claimed: Vec<Claimed>) -> Vec<Result<u64, StoreFault>> {
+    let results = claimed.into_iter().map(|claimed| match claimed {
+        Claimed::Granted { epoch, .. } => Ok(epoch),
+        Claimed::Unreadable { error, .. } => Err(error.fault),
+        refused @ Claimed::Refused { .. } => panic!("{refused:?}"),
+    });
+    results.collect()
+}
+
+#[test]
+fn locked_row_refuses_no_other_claim() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let mut store = schema.open();
+    let a = store.enroll("a").unwrap();
+    let known: Vec<PlayerId> = (1..=10).map(PlayerId).collect();
+    let granted = results(store.claim(&a, &known, TERMS).unwrap());
+    assert_eq!(granted, [Ok(1); 10]);
+    let other = schema.operator();
+    // One that is there, and one whose first claim is not committed.
+    other.say("BEGIN; SELECT 1 FROM player WHERE player = 7 FOR UPDATE; INSERT INTO player (player) VALUES (15)");
+    let all: Vec<PlayerId> = (1..=20).map(PlayerId).collect();
+    let found = results(store.claim(&a, &all, TERMS).unwrap());
+    for (player, found) in (1..).zip(found) {
+        let expected = match player {
+            7 | 15 => Err(StoreFault::Locked),
+            1..=10 => Ok(2),
+            _ => Ok(1),
+        };
+        assert_eq!(found, expected, "player {player}");
+    }
+    other.say("ROLLBACK");
+    let found = results(
+        store
+            .claim(&a, &[PlayerId(7), PlayerId(15)], TERMS)
+            .unwrap(),
+    );
+    assert_eq!(found, [Ok(2), Ok(1)]);
+}
+
+#[test]
+fn locked_row_keeps_no_server_from_starting() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let mut store = schema.open();
+    let before = store.enroll("a").unwrap();
+    let players = [PlayerId(1), PlayerId(2)];
+    results(store.claim(&before, &players, TERMS).unwrap());
+    let other = schema.operator();
+    // As a process that was stopped in the middle of a save.
+    other.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE; UPDATE server SET batch = 1 WHERE name = 'a'");
+    let after = store.enroll("a").unwrap();
+    assert_eq!(after.incarnation, before.incarnation + 1);
+    other.say("ROLLBACK");
+    let found = results(store.claim(&after, &players, TERMS).unwrap());
+    assert_eq!(found, [Ok(2), Ok(2)]);
+}
+
+#[test]
+fn locked_row_is_neither_lost_nor_renewed() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let mut store = schema.open();
+    let a = store.enroll("a").unwrap();
+    let players = [1, 2, 3].map(PlayerId);
+    results(store.claim(&a, &players, TERMS).unwrap());
+    let other = schema.operator();
+    other.say("BEGIN; SELECT 1 FROM player WHERE player <= 2 FOR UPDATE");
+    // The lease of the second was another one, whoever has its row.
+    let leases = [
+        (PlayerId(1), 1),
+        (PlayerId(2), 9),
+        (PlayerId(3), 1),
+        (PlayerId(4), 1),
+    ];
+    let renewal = store.renew(&leases, 99_000).unwrap();
+    assert_eq!(renewal.skipped, [PlayerId(1)]);
+    assert_eq!(renewal.lost, [PlayerId(2), PlayerId(4)]);
+    other.say("ROLLBACK");
+    assert_eq!(
+        store.renew(&leases[..1], 99_000).unwrap(),
+        Renewal::default()
+    );
+}
+
+/// Counts how often a store is opened.
+#[derive(Debug)]
+struct CountedSource(PostgresSource, Arc<AtomicU32>);
+
+impl StoreSource for CountedSource {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.open()
+    }
+}
+
+#[test]
+fn locked_row_delays_a_save_and_keeps_the_store_open() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let opened = Arc::new(AtomicU32::new(0));
+    let source = CountedSource(schema.source(), opened.clone());
+    let mut supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), attributes());
+    let claim = StoreOrder::Claim {
+        players: vec![PlayerId(1)],
+        terms: TERMS,
+    };
+    assert!(supervisor.work(&claim, 0).is_ok());
+    let other = schema.operator();
+    other.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE");
+    let mut batch = SaveBatch::new(1, 9);
+    batch.add((PlayerId(1), 1, 9), std::iter::once((2, Some(&[9, 0][..]))));
+    let save = StoreOrder::Save {
+        batch: Arc::new(batch),
+        now_ms: 5,
+    };
+    let error = supervisor.work(&save, 0).unwrap_err();
+    assert_eq!(error.fault, StoreFault::Locked, "{error}");
+    // Others are served meanwhile, at once.
+    let look = StoreOrder::LookUp {
+        players: vec![PlayerId(2)],
+    };
+    assert!(supervisor.work(&look, 0).is_ok());
+    other.say("ROLLBACK");
+    assert!(supervisor.work(&save, 0).is_ok());
+    assert_eq!(opened.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn sessions_of_dead_servers_end_in_seconds() {
+    let Some(url) = url() else { return };
+    let mut connection = PostgresConnection::open(&url, "throng", Arc::default()).unwrap();
+    let settings = connection.call(async |client, named| {
+        let names =
+            "SELECT name || ' ' || setting FROM pg_settings WHERE name = ANY($1) ORDER BY name";
+        let names_of = [
+            "idle_in_transaction_session_timeout",
+            "tcp_keepalives_idle",
+            "tcp_user_timeout",
+        ];
+        let rows = client.query(names, &[&&names_of[..]]).await;
+        rows.map_err(|error| named.error(error))
+    });
+    let settings: Vec<String> = settings.unwrap().iter().map(|row| row.get(0)).collect();
+    let expected = [
+        "idle_in_transaction_session_timeout 10000",
+        "tcp_keepalives_idle 10",
+        "tcp_user_timeout 10000",
+    ];
+    assert_eq!(settings, expected);
 }

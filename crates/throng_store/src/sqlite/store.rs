@@ -22,7 +22,7 @@ use crate::error::{StoreError, StoreFault};
 use crate::lease::{LeaseState, ServerId};
 use crate::record::{PlayerRecord, StoredAttribute};
 use crate::save_batch::{PlayerSave, SaveBatch};
-use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use crate::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 
 /// How long another process may hold the file before that is an error.
 const BUSY: Duration = Duration::from_secs(1);
@@ -558,11 +558,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn renew(
-        &mut self,
-        leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
+    fn renew(&mut self, leases: &[(PlayerId, u64)], until_ms: u64) -> Result<Renewal, StoreError> {
         self.transact(|transaction, tables| {
             let mut lost = Vec::new();
             for &(player, epoch) in leases {
@@ -574,7 +570,7 @@ impl Store for SqliteStore {
                 }
             }
             lost.sort_unstable();
-            Ok(lost)
+            Ok(Renewal::lost(lost))
         })
     }
 

@@ -10,7 +10,7 @@ use crate::lease::ServerId;
 use crate::memory_store::MemoryDisk;
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
-use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use crate::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 
 /// What a store in memory makes of a save, once it is called.
 pub type Saving<'a> = &'a mut dyn FnMut() -> Result<SaveOutcome, StoreError>;
@@ -74,11 +74,7 @@ impl Store for HookedStore {
         (self.1)(&mut || self.0.save(by, batch, now_ms))
     }
 
-    fn renew(
-        &mut self,
-        leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
+    fn renew(&mut self, leases: &[(PlayerId, u64)], until_ms: u64) -> Result<Renewal, StoreError> {
         self.0.renew(leases, until_ms)
     }
 
