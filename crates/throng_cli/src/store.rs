@@ -36,8 +36,8 @@ pub(super) struct RunStore {
     store: Option<String>,
     /// With --store: the server's name, by which it holds its players
     ///
-    /// A server that comes back under its name has them at once. Of two that run at the same time under one name the newer
-    /// takes all from the older.
+    /// Of two servers that run at the same time under one name the second one refuses logins, unless it is to --take-over. A
+    /// server that stopped in order is followed at once, one that crashed after 60 s.
     #[arg(
         long,
         value_name = "NAME",
@@ -45,6 +45,9 @@ pub(super) struct RunStore {
         default_value_if("store", clap::builder::ArgPredicate::IsPresent, "throng")
     )]
     server: Option<String>,
+    /// With --store: take the server's name and its players from a server that is alive
+    #[arg(long, requires = "store")]
+    take_over: bool,
     /// With --store: write what is on disk, a line a transaction
     ///
     /// `TICK PLAYER=REVISION …`, each line before the next tick begins: what this file says is in the store, whatever happens
@@ -81,6 +84,7 @@ impl RunStore {
             .map_err(|error| Failure::new(error.to_string()))?;
         let settings = DirectorySettings {
             server: self.server.clone().unwrap_or_default(),
+            take_over: self.take_over,
             answers: if in_real_time {
                 StoreAnswers::WhenReady
             } else {

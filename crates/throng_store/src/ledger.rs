@@ -51,7 +51,8 @@ pub struct LedgerSettings {
     pub lease_ms: u64,
     /// After how long leases are renewed, in milliseconds; well below [`lease_ms`](Self::lease_ms).
     pub renew_after_ms: u64,
-    /// By how much the clocks of two servers may differ, in milliseconds.
+    /// How long a lease of another server has to be expired, by the clock of the store, before it is taken over, in
+    /// milliseconds: for clocks that run at different speeds or are set forward.
     pub clock_grace_ms: u64,
 }
 
@@ -120,7 +121,7 @@ pub fn thread_ended() -> StoreError {
 #[derive(Clone, Copy, Debug)]
 struct LeaseHold {
     epoch: u64,
-    /// When it expires, by this server's clock.
+    /// When it expires, by this server's monotonic clock.
     until_ms: u64,
     state: HoldState,
 }
@@ -281,7 +282,7 @@ impl Ledger {
     }
 
     /// All that is to be saved, unless a transaction is under way. At the end of a tick.
-    pub fn save_order(&mut self, now_ms: u64) -> Option<StoreOrder> {
+    pub fn save_order(&mut self) -> Option<StoreOrder> {
         if self.saving.is_some() || self.unsaved.is_empty() {
             return None;
         }
@@ -292,7 +293,7 @@ impl Ledger {
         (batch.number, batch.tick) = (self.batches, self.saved_tick);
         let batch = Arc::new(batch);
         self.saving = Some(batch.clone());
-        Some(StoreOrder::Save { batch, now_ms })
+        Some(StoreOrder::Save { batch })
     }
 
     /// Everybody leaves, also who is on its way in.
@@ -311,7 +312,13 @@ impl Ledger {
 
     /// What else the store is to be asked now, an order of each kind at most. At any time.
     pub fn orders(&mut self, now_ms: u64, mut order: impl FnMut(StoreOrder)) {
+        // Counted from before the store is asked: the store counts from later on.
         let until_ms = now_ms.saturating_add(self.settings.lease_ms);
+        let terms = ClaimTerms {
+            at_ms: None,
+            lease_ms: self.settings.lease_ms,
+            grace_ms: self.settings.clock_grace_ms,
+        };
         if self.asked.is_empty() && !self.waiting.is_empty() {
             let is_free = |player: &&PlayerId| {
                 !self.holds.contains_key(player) && !self.unsaved.contains(**player)
@@ -322,22 +329,18 @@ impl Ledger {
                 self.asked.insert(*player, self.waiting.remove(player));
             }
             self.asked_until_ms = until_ms;
-            let terms = ClaimTerms {
-                now_ms,
-                until_ms,
-                grace_ms: self.settings.clock_grace_ms,
-            };
             if !players.is_empty() {
                 order(StoreOrder::Claim { players, terms });
             }
         }
-        if self.renewing.is_none() && now_ms >= self.renew_at_ms && !self.holds.is_empty() {
+        // Also without players: it says that the server is alive, and keeps its name.
+        if self.renewing.is_none() && now_ms >= self.renew_at_ms {
             let held = self.holds.iter();
             let held = held.filter(|(_, hold)| hold.state != HoldState::Void);
             let leases: Vec<_> = held.map(|(&player, hold)| (player, hold.epoch)).collect();
             self.renew_at_ms = now_ms.saturating_add(self.settings.renew_after_ms);
             self.renewing = Some((leases.clone(), until_ms));
-            order(StoreOrder::Renew { leases, until_ms });
+            order(StoreOrder::Renew { leases, terms });
         }
     }
 

@@ -143,6 +143,7 @@ impl StoreWorker {
                 self.tell(report);
             }
         }
+        self.supervisor.sign_off();
     }
 
     fn work(&mut self, order: &StoreOrder) -> Result<StoreReport, super::error::StoreError> {
@@ -217,6 +218,7 @@ mod tests {
     use crate::error::{StoreError, StoreFault};
     use crate::memory_store::MemoryDisk;
     use crate::save_batch::SaveBatch;
+    use crate::store::ClaimTerms;
     use crate::testing::HookedSource;
     use throng_core::ids::PlayerId;
 
@@ -228,7 +230,6 @@ mod tests {
     fn save() -> StoreOrder {
         StoreOrder::Save {
             batch: Arc::new(SaveBatch::new(1, 1)),
-            now_ms: 0,
         }
     }
 
@@ -248,10 +249,12 @@ mod tests {
         }));
         thread.order(save()).unwrap();
         let leases = vec![(PlayerId(7), 1)];
-        let until_ms = 1;
-        thread
-            .order(StoreOrder::Renew { leases, until_ms })
-            .unwrap();
+        let terms = ClaimTerms {
+            at_ms: None,
+            lease_ms: 1,
+            grace_ms: 0,
+        };
+        thread.order(StoreOrder::Renew { leases, terms }).unwrap();
         let mut renewed = None;
         loop {
             match thread.report_within(Duration::from_secs(30)).unwrap() {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use throng_store::{
-    CacheStats, DirectoryError, Followers, Ledger, LedgerEvent, PeerStats, Peers, StoreOrder,
-    StoreReport, StoreSource, StoreSupervisor, StoreThread, StoredAttribute, thread_ended,
+    CacheStats, DirectoryError, EnrollTerms, Followers, Ledger, LedgerEvent, PeerStats, Peers,
+    StoreOrder, StoreReport, StoreSource, StoreSupervisor, StoreThread, StoredAttribute,
+    thread_ended,
 };
 use tracing::error;
 
@@ -118,7 +119,12 @@ impl Directory {
         let store = format!("{source:?}");
         let attributes = attributes();
         let kept = attributes.iter().map(|kept| kept.id).collect();
-        let supervisor = StoreSupervisor::new(source, settings.server.clone(), attributes);
+        let supervisor = StoreSupervisor::new(source, settings.server.clone(), attributes)
+            .enrolling(EnrollTerms {
+                at_ms: None,
+                lease_ms: settings.ledger.lease_ms,
+                take_over: settings.take_over,
+            });
         match StoreThread::start(supervisor) {
             Ok(thread) => {
                 self.open = Some(OpenDirectory {
@@ -171,7 +177,8 @@ impl OpenDirectory {
         is_kept
     }
 
-    /// The time by which leases are held, in Unix milliseconds: in a deterministic run that of the simulation.
+    /// The time by which this server counts its own leases and waits, in milliseconds: it runs as the monotonic clock does, or in a
+    /// deterministic run as the simulation. What other servers go by is the clock of the store.
     pub fn now_ms(&self, simulated: Duration) -> u64 {
         let elapsed = match self.answers {
             StoreAnswers::WhenReady => self.clock.elapsed(),
@@ -278,7 +285,7 @@ impl OpenDirectory {
 
     /// Asks the store to save all that is not saved.
     pub fn order_save(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
-        if let Some(order) = self.ledger.save_order(now_ms) {
+        if let Some(order) = self.ledger.save_order() {
             self.hand_over(order, now_ms, events);
         }
     }

@@ -18,6 +18,7 @@ use super::errors::NamedDatabase;
 use super::schema::{self, SchemaKind};
 use super::shown::shown;
 use crate::encodings::{check_known, encoding_name};
+use crate::enrollment::{EnrollTerms, LastProcess};
 use crate::error::{StoreError, StoreFault};
 use crate::lease::{LeaseState, ServerId};
 use crate::record::{PlayerRecord, StoredAttribute};
@@ -227,7 +228,7 @@ impl PostgresTables<'_> {
     /// Players' rows, locked until the end of the transaction. By ascending id, so that nobody waits in a circle.
     async fn lock(&self, players: &[i64]) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
         let statement =
-            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms FROM player
+            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms, lease_ms FROM player
             WHERE player = ANY($1) ORDER BY player FOR UPDATE";
         self.rows(statement, players).await
     }
@@ -238,7 +239,7 @@ impl PostgresTables<'_> {
         players: &[i64],
     ) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
         let statement =
-            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms FROM player
+            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms, lease_ms FROM player
             WHERE player = ANY($1) ORDER BY player FOR UPDATE SKIP LOCKED";
         self.rows(statement, players).await
     }
@@ -246,7 +247,7 @@ impl PostgresTables<'_> {
     /// Players' rows as they are committed, locked or not.
     async fn read(&self, players: &[i64]) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
         let statement =
-            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms FROM player
+            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms, lease_ms FROM player
             WHERE player = ANY($1)";
         self.rows(statement, players).await
     }
@@ -268,6 +269,7 @@ impl PostgresTables<'_> {
                 epoch: number(3),
                 holder,
                 expires_ms: number(6),
+                lease_ms: number(7),
             };
             (row.get(0), (lease, number(1), number(2)))
         });
@@ -289,6 +291,40 @@ impl PostgresTables<'_> {
             }
         }
         Ok(values)
+    }
+
+    /// The time by the clock of the server, which all processes share; of tests another one.
+    async fn now_ms(&self, at_ms: Option<u64>) -> Result<u64, StoreError> {
+        if let Some(at_ms) = at_ms {
+            return Ok(at_ms);
+        }
+        let statement = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT";
+        let rows = self.query(statement, &[]).await?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64))
+    }
+
+    /// The last process of a name; none has the number 0.
+    async fn last_process(&self, name: &str) -> Result<LastProcess, StoreError> {
+        let statement = "SELECT incarnation, seen_ms, lease_ms FROM server WHERE name = $1
+            ORDER BY incarnation DESC LIMIT 1";
+        let rows = self.query(statement, &[&name]).await?;
+        let read = |row: &Row| {
+            let number = |column| row.get::<_, i64>(column) as u64;
+            LastProcess {
+                incarnation: number(0),
+                seen_ms: number(1),
+                lease_ms: number(2),
+            }
+        };
+        Ok(rows.first().map(read).unwrap_or_default())
+    }
+
+    /// A process was seen, or signed off: at 0.
+    async fn see(&self, server: &ServerId, now_ms: u64) -> Result<(), StoreError> {
+        let statement = "UPDATE server SET seen_ms = $3 WHERE name = $1 AND incarnation = $2";
+        let (incarnation, now_ms) = (server.incarnation as i64, now_ms as i64);
+        self.execute(statement, &[&server.name, &incarnation, &now_ms])
+            .await
     }
 
     /// The number of a server's last batch, and who was refused in it.
@@ -527,24 +563,33 @@ impl Store for PostgresStore {
         Ok(())
     }
 
-    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
         self.transact(async |tables| {
             // Processes of one name that start at the same time do so one after the other.
             let lock = "SELECT pg_advisory_xact_lock(1953002087, hashtext(current_schema() || ' ' || $1))";
             tables.execute(lock, &[&name]).await?;
+            let now_ms = tables.now_ms(terms.at_ms).await?;
+            let last = tables.last_process(name).await?;
+            last.admit((&tables.named.0, name), terms, now_ms)?;
             // A row that a dead process keeps locked is left to the claims, which this name has at once.
             let statement = "WITH held AS (SELECT player FROM player WHERE server = $1 ORDER BY player FOR UPDATE SKIP LOCKED)
                 UPDATE player SET server = NULL, incarnation = NULL FROM held WHERE player.player = held.player";
             tables.execute(statement, &[&name]).await?;
-            let statement = "INSERT INTO server (name, incarnation)
-                SELECT $1, coalesce(max(incarnation), 0) + 1 FROM server WHERE name = $1 RETURNING incarnation";
-            let rows = tables.query(statement, &[&name]).await?;
-            let incarnation = rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
+            let statement =
+                "INSERT INTO server (name, incarnation, seen_ms, lease_ms) VALUES ($1, $2, $3, $4)";
+            let incarnation = last.incarnation + 1;
+            let [number, seen_ms, lease_ms] =
+                [incarnation, now_ms, terms.lease_ms].map(|number| number as i64);
+            tables.execute(statement, &[&name, &number, &seen_ms, &lease_ms]).await?;
             Ok(ServerId {
                 name: name.to_owned(),
                 incarnation,
             })
         })
+    }
+
+    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.transact(async |tables| tables.see(by, 0).await)
     }
 
     fn claim(
@@ -553,8 +598,10 @@ impl Store for PostgresStore {
         players: &[PlayerId],
         terms: ClaimTerms,
     ) -> Result<Vec<Claimed>, StoreError> {
-        let claim = terms.claim_by(by);
         self.transact(async |tables| {
+            let claim = terms.claim_by(by, tables.now_ms(terms.at_ms).await?);
+            let last = tables.last_process(&by.name).await?;
+            last.refuse_former((&tables.named.0, &by.name), by.incarnation)?;
             let mut all = ids(players);
             all.sort_unstable();
             let known = tables.read(&all).await?;
@@ -562,6 +609,7 @@ impl Store for PostgresStore {
             tables.add_rows(new.collect()).await?;
             let mut rows = tables.lock_free(&all).await?;
             let (mut granted, mut epochs) = (Vec::new(), Vec::new());
+            let mut bounded = Vec::new();
             let mut claimed = Vec::with_capacity(players.len());
             for &player in players {
                 let id = player.0 as i64;
@@ -571,6 +619,9 @@ impl Store for PostgresStore {
                     claimed.push(Claimed::Unreadable { player, error });
                     continue;
                 };
+                if lease.bound(claim.now_ms) {
+                    bounded.push(id);
+                }
                 claimed.push(match lease.claim(claim) {
                     Ok(epoch) => {
                         granted.push(id);
@@ -585,10 +636,19 @@ impl Store for PostgresStore {
                     Err(refusal) => Claimed::Refused { player, refusal },
                 });
             }
-            let statement = "UPDATE player SET epoch = new.epoch, server = $3, incarnation = $4, expires_ms = $5
+            let now_ms = claim.now_ms as i64;
+            if !bounded.is_empty() {
+                let statement = "UPDATE player SET expires_ms = $2 + lease_ms WHERE player = ANY($1)";
+                tables.execute(statement, &[&bounded, &now_ms]).await?;
+            }
+            let statement = "UPDATE player SET epoch = new.epoch, server = $3, incarnation = $4, expires_ms = $5, lease_ms = $6
                 FROM unnest($1::BIGINT[], $2::BIGINT[]) AS new (player, epoch) WHERE player.player = new.player";
-            let (incarnation, until_ms) = (by.incarnation as i64, terms.until_ms as i64);
-            tables.execute(statement, &[&granted, &epochs, &by.name, &incarnation, &until_ms]).await?;
+            let until_ms = claim.now_ms.saturating_add(terms.lease_ms);
+            let [incarnation, until_ms, lease_ms] =
+                [by.incarnation, until_ms, terms.lease_ms].map(|number| number as i64);
+            tables
+                .execute(statement, &[&granted, &epochs, &by.name, &incarnation, &until_ms, &lease_ms])
+                .await?;
             let mut values = tables.values(&granted).await?;
             for claimed in &mut claimed {
                 if let Claimed::Granted { record, .. } = claimed {
@@ -605,10 +665,11 @@ impl Store for PostgresStore {
         &mut self,
         by: &ServerId,
         batch: &SaveBatch,
-        now_ms: u64,
+        at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError> {
         self.transact(async |tables| {
             let (last, refused_then) = tables.last_batch(by).await?;
+            let now_ms = tables.now_ms(at_ms).await?;
             let is_done = last == batch.number;
             let saves = batch.saves().iter();
             let all: Vec<i64> = saves.map(|save| save.player.0 as i64).collect();
@@ -634,9 +695,10 @@ impl Store for PostgresStore {
             faults.extend(more);
             let outcome = SaveOutcome::of(batch, &is_refused, |player| revision(player) + 1, faults);
             tables.release(batch.releases()).await?;
-            let statement = "INSERT INTO server (name, incarnation, batch, tick, saved_ms, refused) VALUES ($1, $2, $3, $4, $5, $6)
+            let statement = "INSERT INTO server (name, incarnation, batch, tick, saved_ms, refused, seen_ms)
+                VALUES ($1, $2, $3, $4, $5, $6, $5)
                 ON CONFLICT (name, incarnation) DO UPDATE SET batch = excluded.batch, tick = excluded.tick,
-                saved_ms = excluded.saved_ms, refused = excluded.refused";
+                saved_ms = excluded.saved_ms, refused = excluded.refused, seen_ms = excluded.seen_ms";
             let refused = ids(&outcome.refused);
             let [incarnation, number, tick, saved_ms] =
                 [by.incarnation, batch.number, batch.tick, now_ms].map(|number| number as i64);
@@ -645,10 +707,17 @@ impl Store for PostgresStore {
         })
     }
 
-    fn renew(&mut self, leases: &[(PlayerId, u64)], until_ms: u64) -> Result<Renewal, StoreError> {
+    fn renew(
+        &mut self,
+        by: &ServerId,
+        leases: &[(PlayerId, u64)],
+        terms: ClaimTerms,
+    ) -> Result<Renewal, StoreError> {
         self.transact(async |tables| {
             let mut players: Vec<i64> = leases.iter().map(|lease| lease.0.0 as i64).collect();
             let mut epochs: Vec<i64> = leases.iter().map(|lease| lease.1 as i64).collect();
+            let now_ms = tables.now_ms(terms.at_ms).await?;
+            tables.see(by, now_ms).await?;
             let free = tables.lock_free(&players).await?;
             let mut renewal = Renewal::default();
             if free.len() < players.len() {
@@ -664,12 +733,15 @@ impl Store for PostgresStore {
                 let held = leases.iter().filter(|(player, _)| free.contains_key(&(player.0 as i64)));
                 (players, epochs) = held.map(|(player, epoch)| (player.0 as i64, *epoch as i64)).unzip();
             }
-            let statement = "UPDATE player SET expires_ms = greatest(expires_ms, $3)
+            let statement = "UPDATE player SET expires_ms = $3, lease_ms = $4
                 FROM unnest($1::BIGINT[], $2::BIGINT[]) AS held (player, epoch)
                 WHERE player.player = held.player AND player.epoch = held.epoch AND server IS NOT NULL
                 RETURNING player.player";
-            let until_ms = until_ms as i64;
-            let kept = tables.query(statement, &[&players, &epochs, &until_ms]).await?;
+            let until_ms = now_ms.saturating_add(terms.lease_ms);
+            let [until_ms, lease_ms] = [until_ms, terms.lease_ms].map(|number| number as i64);
+            let kept = tables
+                .query(statement, &[&players, &epochs, &until_ms, &lease_ms])
+                .await?;
             let kept: BTreeSet<i64> = kept.iter().map(|row| row.get(0)).collect();
             let lost = leases.iter().map(|lease| lease.0).filter(|player| {
                 let is_skipped = renewal.skipped.binary_search(player).is_ok();

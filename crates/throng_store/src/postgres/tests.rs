@@ -17,6 +17,8 @@ use tokio_postgres::{Client, NoTls};
 
 use super::PostgresSource;
 use super::connection::PostgresConnection;
+use crate::conformance::check_store;
+use crate::enrollment::EnrollTerms;
 use crate::error::{StoreError, StoreFault};
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
@@ -178,10 +180,18 @@ fn stalled_network_fails_the_call_and_is_survived() {
     let look = StoreOrder::LookUp {
         players: vec![PlayerId(1)],
     };
-    assert!(supervisor.work(&look, 0).is_ok());
+    // On a busy machine a call may take longer than the limit, too: the next ones have more time.
+    let works = |supervisor: &mut StoreSupervisor, from_ms: u64| {
+        let mut attempts = (0..20).map(|nth| supervisor.work(&look, from_ms + nth * 10_000));
+        attempts.any(|done| matches!(done, Ok(StoreReport::LookedUp(..))))
+    };
+    assert!(works(&mut supervisor, 0));
     proxy.stall(true);
     // The call that is under way, and a connection that is opened then.
-    for (now_ms, what) in [(1, "no reply within"), (1_000, "no connection within")] {
+    for (now_ms, what) in [
+        (1_000_000, "no reply within"),
+        (1_010_000, "no connection within"),
+    ] {
         let asked = look.clone();
         let (failed, back) = in_time(move || (supervisor.work(&asked, now_ms), supervisor));
         supervisor = back;
@@ -190,13 +200,19 @@ fn stalled_network_fails_the_call_and_is_survived() {
         assert!(error.to_string().contains(what), "{error}");
     }
     proxy.stall(false);
-    let works = supervisor.work(&look, 100_000);
-    assert!(matches!(works, Ok(StoreReport::LookedUp(..))), "{works:?}");
+    assert!(works(&mut supervisor, 2_000_000));
 }
 
+/// A process that starts whoever has its name.
+const ENROLL: EnrollTerms = EnrollTerms {
+    at_ms: Some(1_000),
+    lease_ms: 60_000,
+    take_over: true,
+};
+
 const TERMS: ClaimTerms = ClaimTerms {
-    now_ms: 1_000,
-    until_ms: 61_000,
+    at_ms: Some(1_000),
+    lease_ms: 60_000,
     grace_ms: 0,
 };
 
@@ -215,7 +231,7 @@ fn locked_row_refuses_no_other_claim() {
     let Some(url) = url() else { return };
     let schema = TestSchema::new(&url);
     let mut store = schema.open();
-    let a = store.enroll("a").unwrap();
+    let a = store.enroll("a", ENROLL).unwrap();
     let known: Vec<PlayerId> = (1..=10).map(PlayerId).collect();
     let granted = results(store.claim(&a, &known, TERMS).unwrap());
     assert_eq!(granted, [Ok(1); 10]);
@@ -246,13 +262,13 @@ fn locked_row_keeps_no_server_from_starting() {
     let Some(url) = url() else { return };
     let schema = TestSchema::new(&url);
     let mut store = schema.open();
-    let before = store.enroll("a").unwrap();
+    let before = store.enroll("a", ENROLL).unwrap();
     let players = [PlayerId(1), PlayerId(2)];
     results(store.claim(&before, &players, TERMS).unwrap());
     let other = schema.operator();
     // As a process that was stopped in the middle of a save.
     other.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE; UPDATE server SET batch = 1 WHERE name = 'a'");
-    let after = store.enroll("a").unwrap();
+    let after = store.enroll("a", ENROLL).unwrap();
     assert_eq!(after.incarnation, before.incarnation + 1);
     other.say("ROLLBACK");
     let found = results(store.claim(&after, &players, TERMS).unwrap());
@@ -264,7 +280,7 @@ fn locked_row_is_neither_lost_nor_renewed() {
     let Some(url) = url() else { return };
     let schema = TestSchema::new(&url);
     let mut store = schema.open();
-    let a = store.enroll("a").unwrap();
+    let a = store.enroll("a", ENROLL).unwrap();
     let players = [1, 2, 3].map(PlayerId);
     results(store.claim(&a, &players, TERMS).unwrap());
     let other = schema.operator();
@@ -276,12 +292,12 @@ fn locked_row_is_neither_lost_nor_renewed() {
         (PlayerId(3), 1),
         (PlayerId(4), 1),
     ];
-    let renewal = store.renew(&leases, 99_000).unwrap();
+    let renewal = store.renew(&a, &leases, TERMS).unwrap();
     assert_eq!(renewal.skipped, [PlayerId(1)]);
     assert_eq!(renewal.lost, [PlayerId(2), PlayerId(4)]);
     other.say("ROLLBACK");
     assert_eq!(
-        store.renew(&leases[..1], 99_000).unwrap(),
+        store.renew(&a, &leases[..1], TERMS).unwrap(),
         Renewal::default()
     );
 }
@@ -315,7 +331,6 @@ fn locked_row_delays_a_save_and_keeps_the_store_open() {
     batch.add((PlayerId(1), 1, 9), std::iter::once((2, Some(&[9, 0][..]))));
     let save = StoreOrder::Save {
         batch: Arc::new(batch),
-        now_ms: 5,
     };
     let error = supervisor.work(&save, 0).unwrap_err();
     assert_eq!(error.fault, StoreFault::Locked, "{error}");
@@ -351,4 +366,10 @@ fn sessions_of_dead_servers_end_in_seconds() {
         "tcp_user_timeout 10000",
     ];
     assert_eq!(settings, expected);
+}
+
+#[test]
+fn server_is_a_store() {
+    let Some(url) = url() else { return };
+    check_store(|| TestSchema::new(&url).source()).unwrap();
 }
