@@ -122,6 +122,13 @@ impl StoreSupervisor {
         self
     }
 
+    /// Closes the store, which is opened again for the next order. For after a panic.
+    pub fn close(&mut self) {
+        // What panicked may do so again when it is dropped.
+        let store = self.store.take();
+        drop(catch_unwind(AssertUnwindSafe(|| drop(store))));
+    }
+
     /// The process ends: the next one of its name need not wait. Nothing is opened for that.
     pub fn sign_off(&mut self) {
         let (Some(store), Some(id)) = (&mut self.store, &self.id) else {

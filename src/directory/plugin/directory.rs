@@ -296,10 +296,12 @@ impl OpenDirectory {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Err(order) = thread.order(order) {
-            error!("store thread ended: players will not be saved");
-            if let Some(report) = order.failed(thread_ended()) {
-                self.take(report, now_ms, events);
-            }
+            // It outlives panics, so that this is a fault of this program. What is to be saved waits until the players are logged
+            // out, since no lease is renewed.
+            error!("store thread ended: players will not be saved and are logged out");
+            let failed = order.failed(thread_ended());
+            let report = failed.unwrap_or_else(|| StoreReport::Trouble(thread_ended()));
+            self.take(report, now_ms, events);
         }
     }
 }
