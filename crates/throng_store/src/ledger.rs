@@ -267,6 +267,16 @@ impl Ledger {
         both
     }
 
+    /// A deal was refused: nothing more is saved of those of the two who are here, since what they have may be what the other one
+    /// does not have any more.
+    pub fn void_deal(&mut self, players: [PlayerId; 2], mut tell: impl FnMut(LedgerEvent)) {
+        for player in players {
+            if self.is_live(player) {
+                self.lose(player, &mut tell);
+            }
+        }
+    }
+
     /// A player leaves: its lease is given back with what is saved next, and a claim that was not answered is forgotten.
     pub fn release(&mut self, player: PlayerId) {
         self.waiting.remove(&player);

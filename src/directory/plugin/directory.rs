@@ -130,6 +130,7 @@ impl Directory {
                 self.open = Some(OpenDirectory {
                     store,
                     ledger: Ledger::new(settings.ledger.clone()),
+                    refused: Vec::new(),
                     kept,
                     late: BTreeSet::new(),
                     thread: Mutex::new(thread),
@@ -150,6 +151,8 @@ pub(super) struct OpenDirectory {
     /// Which it is, for who reads the log.
     pub store: String,
     pub ledger: Ledger,
+    /// What came of deals that were refused, and is emitted at the end of the tick.
+    pub refused: Vec<LedgerEvent>,
     /// The attributes that the store was told of.
     kept: BTreeSet<u16>,
     /// Those that were registered too late for that.

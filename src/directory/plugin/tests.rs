@@ -479,6 +479,32 @@ fn a_store_that_stalls_delays_no_tick_and_what_waits_for_it_does_not_grow() {
 }
 
 #[test]
+fn refused_transfer_saves_neither_side() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in_up_to(&mut app, 3);
+    ticks(&mut app, 2);
+    deal(&mut app, 2, 3, 1);
+    ticks(&mut app, 2);
+    let before = kept(&disk, 2);
+    assert_eq!(before.map(|(coins, _)| coins), Some(99));
+    // The giver is not here: its coins are not taken from what is kept of it.
+    purse(&mut app, 2).unwrap().0 += 50;
+    let players = [PlayerId(9), PlayerId(2)];
+    app.world_mut().write_message(Transfer { players });
+    ticks(&mut app, 3);
+    assert_eq!(kept(&disk, 2), before);
+    assert_eq!(
+        app.world().resource::<DirectoryStats>().transfers_refused,
+        1
+    );
+    // Nor is it saved when it goes, or at the end.
+    assert!(purse(&mut app, 2).is_none() && purse(&mut app, 3).is_some());
+    assert!(close_directory(app.world_mut(), MINUTE));
+    assert_eq!(kept(&disk, 2), before);
+}
+
+#[test]
 fn server_whose_name_is_in_use_refuses_logins_until_it_takes_over() {
     let disk = MemoryDisk::default();
     let mut first = game(disk.clone());
