@@ -31,12 +31,12 @@ pub use plugin::{
     close_directory,
 };
 pub use throng_store::{
-    CacheSettings, CacheStats, ClaimTerms, Claimed, DirectoryError, FaultShares, FaultySource,
-    KnownPlayer, LeaseClaim, LeaseRefused, LeaseState, Ledger, LedgerEvent, LedgerSettings,
-    LocalPeers, LookedUp, MemoryDisk, MemoryStore, PeerFaults, PeerHub, PeerMessage, PeerSettings,
-    PeerStats, Peers, PlayerCache, PlayerRecord, PlayerSave, SaveBatch, SaveOutcome, ServerId,
-    Store, StoreError, StoreFault, StoreOrder, StoreReport, StoreSource, StoreSupervisor,
-    StoreThread, StoredAttribute, check_spoilt_records, conformance,
+    CacheSettings, CacheStats, ClaimTerms, Claimed, DirectoryError, EnrollTerms, FaultShares,
+    FaultySource, KnownPlayer, LeaseClaim, LeaseRefused, LeaseState, Ledger, LedgerEvent,
+    LedgerSettings, LocalPeers, LookedUp, MemoryDisk, MemoryStore, PeerFaults, PeerHub,
+    PeerMessage, PeerSettings, PeerStats, Peers, PlayerCache, PlayerRecord, PlayerSave, Renewal,
+    SaveBatch, SaveOutcome, ServerId, Store, StoreError, StoreFault, StoreOrder, StoreReport,
+    StoreSource, StoreSupervisor, StoreThread, StoredAttribute, check_spoilt_records, conformance,
 };
 #[cfg(feature = "postgres")]
 pub use throng_store::{PostgresSource, PostgresStore};

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use throng::directory::{ClaimTerms, Claimed, SqliteStore, Store};
+use throng::directory::{ClaimTerms, Claimed, EnrollTerms, SqliteStore, Store};
 use throng::world::PlayerId;
 use throng_scenario::crowd::{COINS, WARES};
 
@@ -105,10 +105,14 @@ fn leases_recover(file: &Path, folder: &Folder) -> usize {
         let _ = fs::remove_file(&copy);
         source.execute("VACUUM INTO ?1", [&copy]).unwrap();
         let mut store = SqliteStore::open(Path::new(&copy)).unwrap();
-        let server = store.enroll(name).unwrap();
+        let take_over = EnrollTerms {
+            take_over: true,
+            ..EnrollTerms::default()
+        };
+        let server = store.enroll(name, take_over).unwrap();
         let terms = ClaimTerms {
-            now_ms,
-            until_ms: now_ms + 1_000,
+            at_ms: Some(now_ms),
+            lease_ms: 1_000,
             grace_ms: 5_000,
         };
         let claimed = store.claim(&server, &players, terms).unwrap();

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use throng::directory::conformance::check_store;
 use throng::directory::{
-    ClaimTerms, Claimed, PostgresSource, PostgresStore, SaveBatch, SqliteStore, Store, StoreFault,
-    StoreOrder, StoreReport, StoreSupervisor, StoredAttribute,
+    ClaimTerms, Claimed, EnrollTerms, PostgresSource, PostgresStore, SaveBatch, SqliteStore, Store,
+    StoreFault, StoreOrder, StoreReport, StoreSupervisor, StoredAttribute,
 };
 use throng::wire::Encoding;
 use throng::world::PlayerId;
@@ -18,9 +18,16 @@ use tokio_postgres::{Client, NoTls};
 
 use crate::rig::{Folder, throng};
 
+/// A process that starts whoever has its name.
+const ENROLL: EnrollTerms = EnrollTerms {
+    at_ms: Some(1_000),
+    lease_ms: 60_000,
+    take_over: true,
+};
+
 const TERMS: ClaimTerms = ClaimTerms {
-    now_ms: 1_000,
-    until_ms: 61_000,
+    at_ms: Some(1_000),
+    lease_ms: 60_000,
     grace_ms: 0,
 };
 
@@ -116,7 +123,7 @@ fn gold() -> [StoredAttribute; 2] {
 fn filled(schema: &TestSchema, count: u64) -> PostgresStore {
     let mut store = schema.open();
     store.learn(&gold()).unwrap();
-    let server = store.enroll("a").unwrap();
+    let server = store.enroll("a", ENROLL).unwrap();
     let players: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 7);
     for claimed in store.claim(&server, &players, TERMS).unwrap() {
@@ -127,7 +134,7 @@ fn filled(schema: &TestSchema, count: u64) -> PostgresStore {
         let values = [(2, Some(&gold[..])), (3, Some(&b"carpe diem\0"[..]))];
         batch.add((record.player, epoch, 7), values.into_iter());
     }
-    let outcome = store.save(&server, &batch, 2_000).unwrap();
+    let outcome = store.save(&server, &batch, Some(2_000)).unwrap();
     assert_eq!(outcome.revisions.len() as u64, count);
     store
 }
@@ -171,7 +178,7 @@ fn one_record_that_cannot_be_kept_keeps_nobody_else_from_being_saved() {
     let mut store = filled(&schema, 20);
     let operator = schema.operator();
     operator.say("UPDATE player SET revision = 9223372036854775807 WHERE player = 7");
-    let server = store.enroll("a").unwrap();
+    let server = store.enroll("a", ENROLL).unwrap();
     let players: Vec<PlayerId> = (1..=20).map(PlayerId).collect();
     let claimed = store.claim(&server, &players, TERMS).unwrap();
     let is_next = |claimed: &Claimed| matches!(claimed, Claimed::Granted { epoch: 2, .. });
@@ -186,14 +193,14 @@ fn one_record_that_cannot_be_kept_keeps_nobody_else_from_being_saved() {
         batch.tie(PlayerId(7), PlayerId(8));
         batch
     };
-    let outcome = store.save(&server, &batch(1, 1..=20), 3_000).unwrap();
+    let outcome = store.save(&server, &batch(1, 1..=20), Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(7), PlayerId(8)]);
     let faults: Vec<StoreFault> = outcome.faults.iter().map(|fault| fault.1.fault).collect();
     assert_eq!(faults, [StoreFault::Value]);
     assert_eq!(outcome.revisions.len(), 18);
     // An attribute that somebody took out spoils those who have it, and them alone.
     operator.say("DELETE FROM value WHERE attribute = 3; DELETE FROM attribute WHERE id = 3");
-    let outcome = store.save(&server, &batch(2, 9..=20), 3_000).unwrap();
+    let outcome = store.save(&server, &batch(2, 9..=20), Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(9)]);
     assert_eq!(outcome.revisions.len(), 11);
 }
@@ -245,7 +252,6 @@ fn a_connection_that_is_cut_in_a_save_is_opened_again_and_the_save_is_done_once(
     batch.add((PlayerId(1), epoch, 9), value);
     let save = StoreOrder::Save {
         batch: Arc::new(batch),
-        now_ms: 5,
     };
     // The save waits for the row until it is cut off.
     let holder = schema.operator();
@@ -276,7 +282,7 @@ fn servers_that_ask_at_the_same_time_never_have_a_player_both() {
     let players: Vec<PlayerId> = (1..=200).map(PlayerId).collect();
     let claim_all = |nth: usize| {
         let mut store = schema.open();
-        let server = store.enroll(&format!("server {nth}")).unwrap();
+        let server = store.enroll(&format!("server {nth}"), ENROLL).unwrap();
         let mut players = players.clone();
         if nth % 2 == 1 {
             players.reverse();
@@ -342,7 +348,7 @@ fn save_all_kinds(store: &mut dyn Store) {
         });
     let attributes: Vec<StoredAttribute> = attributes.collect();
     store.learn(&attributes).unwrap();
-    let server = store.enroll("a").unwrap();
+    let server = store.enroll("a", ENROLL).unwrap();
     let players = [1, 2, 3, 1 << 40, u64::MAX].map(PlayerId);
     let mut batch = SaveBatch::new(1, 7);
     for (nth, claimed) in store
@@ -361,7 +367,7 @@ fn save_all_kinds(store: &mut dyn Store) {
             batch.release(record.player, *epoch);
         }
     }
-    let outcome = store.save(&server, &batch, 2_000).unwrap();
+    let outcome = store.save(&server, &batch, Some(2_000)).unwrap();
     assert_eq!(outcome.revisions.len(), players.len());
 }
 
@@ -370,7 +376,7 @@ fn the_commands_of_an_operator_say_of_a_server_what_they_say_of_a_file() {
     let Some(server) = url() else { return };
     let (folder, url) = (Folder::new(), database(&server));
     let file = folder.path("players.db");
-    for (store, from_0) in [(&file, "schema 0 → 2\n"), (&url, "schema 0 → 1\n")] {
+    for (store, from_0) in [(&file, "schema 0 → 3\n"), (&url, "schema 0 → 2\n")] {
         let made = throng(&["db", "migrate", store]);
         assert!(made.code == 0 && made.out.ends_with(from_0), "{}", made.out);
         let known = throng(&["db", "migrate", store]);
@@ -384,8 +390,8 @@ fn the_commands_of_an_operator_say_of_a_server_what_they_say_of_a_file() {
     assert_eq!((of_server.code, of_server.out), (0, dumped.out));
     // Of the versions of their tables each has its own.
     let without_schema = |out: String| {
-        out.replace("schema\":1", "schema\":2")
-            .replace("schema      1", "schema      2")
+        out.replace("schema\":2", "schema\":3")
+            .replace("schema      2", "schema      3")
     };
     for arguments in [&["db", "check"][..], &["db", "check", "--json"]] {
         let [of_file, of_server] = [&file, &url].map(|store| {

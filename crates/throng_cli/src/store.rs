@@ -35,8 +35,8 @@ pub(super) struct RunStore {
     store: Option<String>,
     /// With --store: name of this server, under which it leases players
     ///
-    /// A server that restarts under its name gets its players back at once. If two run under one name, the newer one takes
-    /// all players from the older one.
+    /// While a server of this name is alive, a second one refuses logins, unless it is started with --take-over. The name is free
+    /// at once after an orderly stop, and 60 s after a crash.
     #[arg(
         long,
         value_name = "NAME",
@@ -44,6 +44,9 @@ pub(super) struct RunStore {
         default_value_if("store", clap::builder::ArgPredicate::IsPresent, "throng")
     )]
     server: Option<String>,
+    /// With --store: take the server's name and its players from a server that is alive
+    #[arg(long, requires = "store")]
+    take_over: bool,
     /// With --store: log each transaction once it is durable, one line each
     ///
     /// The lines are `TICK PLAYER=REVISION …`, each written before the next tick starts.
@@ -79,6 +82,7 @@ impl RunStore {
             .map_err(|error| Failure::new(error.to_string()))?;
         let settings = DirectorySettings {
             server: self.server.clone().unwrap_or_default(),
+            take_over: self.take_over,
             answers: if in_real_time {
                 StoreAnswers::WhenReady
             } else {

@@ -10,11 +10,12 @@ use rand_pcg::Pcg64Mcg;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::{Encoding, Value};
 
+use super::enrollment::EnrollTerms;
 use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, Store, StoreSource};
 
 /// Attributes of all encodings.
 const ENCODINGS: [Encoding; 7] = [
@@ -27,11 +28,29 @@ const ENCODINGS: [Encoding; 7] = [
     Encoding::Bytes { max: 40 },
 ];
 
-/// By how much clocks may differ here, in milliseconds.
+/// How long a lease has to be expired here, in milliseconds.
 const GRACE_MS: u64 = 10;
 
 /// How long leases last here, in milliseconds.
 const LEASE_MS: u64 = 100;
+
+/// The terms of a lease that is claimed or renewed at a time.
+const fn terms(now_ms: u64) -> ClaimTerms {
+    ClaimTerms {
+        at_ms: Some(now_ms),
+        lease_ms: LEASE_MS,
+        grace_ms: GRACE_MS,
+    }
+}
+
+/// The terms of a process that starts at a time.
+const fn enroll_at(now_ms: u64, take_over: bool) -> EnrollTerms {
+    EnrollTerms {
+        at_ms: Some(now_ms),
+        lease_ms: LEASE_MS,
+        take_over,
+    }
+}
 
 /// What a check found: nothing, or a sentence on what is wrong.
 type Conformed = Result<(), String>;
@@ -42,11 +61,13 @@ type Conformed = Result<(), String>;
 /// # Errors
 /// What was done, what was expected, and what was found.
 pub fn check_store<S: StoreSource>(mut make: impl FnMut() -> S) -> Conformed {
-    let checks: [(&str, fn(&mut StoreTrial) -> Conformed); 12] = [
+    let checks: [(&str, fn(&mut StoreTrial) -> Conformed); 14] = [
         ("a new player", new_player),
         ("values", values_of_all_encodings),
         ("leases", leases),
+        ("leases of a clock that was ahead", leases_from_the_future),
         ("processes of one name", incarnations),
+        ("names that are in use", names_in_use),
         ("fenced writers", fenced_writers),
         ("ties", ties),
         ("batches done twice", batches_done_twice),
@@ -97,7 +118,7 @@ impl<'s> StoreTrial<'s> {
     fn new(source: &'s mut dyn StoreSource) -> Result<Self, String> {
         let mut store = source.open().map_err(failed)?;
         store.learn(&dictionary()).map_err(failed)?;
-        let mut enroll = |name| store.enroll(name).map_err(failed);
+        let mut enroll = |name| store.enroll(name, enroll_at(0, false)).map_err(failed);
         let servers = [enroll("a")?, enroll("b")?];
         Ok(Self {
             source,
@@ -119,12 +140,7 @@ impl<'s> StoreTrial<'s> {
     }
 
     fn claim_as(&mut self, by: &ServerId, player: u64, now_ms: u64) -> Result<Claimed, String> {
-        let terms = ClaimTerms {
-            now_ms,
-            until_ms: now_ms + LEASE_MS,
-            grace_ms: GRACE_MS,
-        };
-        let mut claimed = self.store.claim(by, &[PlayerId(player)], terms);
+        let mut claimed = self.store.claim(by, &[PlayerId(player)], terms(now_ms));
         let claimed = claimed.as_mut().map_err(|error| failed(error.clone()))?;
         claimed.pop().ok_or_else(|| "no answer".to_owned())
     }
@@ -145,7 +161,7 @@ impl<'s> StoreTrial<'s> {
     /// Saves, and gives who was refused.
     fn save(&mut self, by: usize, batch: &SaveBatch) -> Result<Vec<u64>, String> {
         let by = self.servers[by].clone();
-        let outcome = self.store.save(&by, batch, 0).map_err(failed)?;
+        let outcome = self.store.save(&by, batch, Some(0)).map_err(failed)?;
         Ok(outcome.refused.iter().map(|player| player.0).collect())
     }
 
@@ -257,7 +273,7 @@ fn leases(bench: &mut StoreTrial) -> Conformed {
     let epoch = bench.take(0, 7, 1_000)?;
     expect("the first epoch", epoch, 1)?;
     bench.reopen()?;
-    for now_ms in [0, 1_000, 1_000 + LEASE_MS + GRACE_MS] {
+    for now_ms in [1_000, 1_050, 1_000 + LEASE_MS + GRACE_MS] {
         match bench.claim(1, 7, now_ms)? {
             Claimed::Refused { player, refusal } => {
                 expect("who was asked for", player, PlayerId(7))?;
@@ -276,12 +292,93 @@ fn leases(bench: &mut StoreTrial) -> Conformed {
     expect("the epoch of who takes what expired", epoch, 2)
 }
 
+fn leases_from_the_future(bench: &mut StoreTrial) -> Conformed {
+    bench.take(0, 7, 1 << 50)?;
+    let whole_ms = LEASE_MS + GRACE_MS;
+    for (now_ms, left_ms) in [(500, whole_ms), (560, whole_ms - 60)] {
+        match bench.claim(1, 7, now_ms)? {
+            Claimed::Refused { refusal, .. } => {
+                expect("how long it lasts", refusal.left_ms, left_ms)?;
+            }
+            other => return Err(format!("expected it to be held, found {other:?}")),
+        }
+        bench.reopen()?;
+    }
+    let epoch = bench.take(1, 7, 500 + whole_ms + 1)?;
+    expect("the epoch of who takes it", epoch, 2)?;
+    // The holder's renewal sets it right, too.
+    let ahead = bench.take(0, 8, 1 << 50)?;
+    let by = bench.servers[0].clone();
+    let renewed = bench.store.renew(&by, &[(PlayerId(8), ahead)], terms(500));
+    expect("the renewal", renewed.map_err(failed)?, Renewal::default())?;
+    let epoch = bench.take(1, 8, 500 + whole_ms + 1)?;
+    expect("the epoch of who takes what expired", epoch, 2)
+}
+
+/// A process of the third name, with the number it got; `None` when the name is in use.
+fn enroll_c(
+    bench: &mut StoreTrial,
+    now_ms: u64,
+    take_over: bool,
+) -> Result<Option<ServerId>, String> {
+    bench.reopen()?;
+    match bench.store.enroll("c", enroll_at(now_ms, take_over)) {
+        Ok(id) => Ok(Some(id)),
+        Err(error) if error.fault == StoreFault::NameInUse => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+fn names_in_use(bench: &mut StoreTrial) -> Conformed {
+    let number = |id: &Option<ServerId>| id.as_ref().map(|id| id.incarnation);
+    let Some(first) = enroll_c(bench, 1_000, false)? else {
+        return Err("expected a new name to be free, found it in use".to_owned());
+    };
+    let in_use = enroll_c(bench, 1_000 + LEASE_MS, false)?;
+    expect("within the lease", in_use, None)?;
+    let renewed = bench.store.renew(&first, &[], terms(1_050));
+    renewed.map_err(failed)?;
+    let in_use = enroll_c(bench, 1_050 + LEASE_MS, false)?;
+    expect("after a renewal", in_use, None)?;
+    let saved = bench.store.save(&first, &SaveBatch::new(1, 1), Some(1_080));
+    saved.map_err(failed)?;
+    let in_use = enroll_c(bench, 1_080 + LEASE_MS, false)?;
+    expect("after a save", in_use, None)?;
+    let second = enroll_c(bench, 1_080 + LEASE_MS + 1, false)?;
+    expect(
+        "after a crash",
+        number(&second),
+        Some(first.incarnation + 1),
+    )?;
+    let third = enroll_c(bench, 1_200, true)?;
+    expect("taken over", number(&third), Some(first.incarnation + 2))?;
+    let (Some(second), Some(third)) = (second, third) else {
+        return Err("expected two processes".to_owned());
+    };
+    // Neither does a former process keep the name in use, nor does its end make it free.
+    let renewed = bench.store.renew(&second, &[], terms(9_000));
+    renewed.map_err(failed)?;
+    bench.store.sign_off(&second).map_err(failed)?;
+    let in_use = enroll_c(bench, 1_201, false)?;
+    expect("after the end of a former process", in_use, None)?;
+    bench.store.sign_off(&third).map_err(failed)?;
+    let fourth = enroll_c(bench, 1_202, false)?;
+    expect(
+        "after the end",
+        number(&fourth),
+        Some(third.incarnation + 1),
+    )
+}
+
 fn incarnations(bench: &mut StoreTrial) -> Conformed {
     let older = bench.servers[0].clone();
     bench.take(0, 7, 0)?;
     bench.take(0, 8, 0)?;
     bench.reopen()?;
-    let newer = bench.store.enroll("a").map_err(failed)?;
+    let newer = bench
+        .store
+        .enroll("a", enroll_at(0, true))
+        .map_err(failed)?;
     expect("the name", newer.name.as_str(), "a")?;
     if newer.incarnation <= older.incarnation {
         return Err(format!(
@@ -294,9 +391,12 @@ fn incarnations(bench: &mut StoreTrial) -> Conformed {
     }
     let epoch = bench.take(1, 8, 2)?;
     expect("another server gets what the dead one had", epoch, 2)?;
-    match bench.claim_as(&older, 7, 2)? {
-        Claimed::Refused { refusal, .. } => expect("the holder", refusal.holder, newer),
-        other => Err(format!("expected the dead to get nothing, found {other:?}")),
+    // One that was taken over and is alive gets nobody.
+    match bench.store.claim(&older, &[PlayerId(9)], terms(2)) {
+        Err(error) => expect("why it gets nobody", error.fault, StoreFault::NameInUse),
+        other => Err(format!(
+            "expected the older process to get nobody, found {other:?}"
+        )),
     }
 }
 
@@ -374,8 +474,9 @@ fn batches_done_twice(bench: &mut StoreTrial) -> Conformed {
     bench.reopen()?;
     expect("the second time", bench.save(0, &batch)?, vec![8])?;
     expect("what is kept", bench.look(7)?, kept)?;
-    let lost = bench.store.renew(&[(PlayerId(7), epoch)], 900);
-    expect("the new lease", lost.map_err(failed)?, Vec::new())
+    let by = bench.servers[1].clone();
+    let lost = bench.store.renew(&by, &[(PlayerId(7), epoch)], terms(800));
+    expect("the new lease", lost.map_err(failed)?, Renewal::default())
 }
 
 fn batches_of_two_processes(bench: &mut StoreTrial) -> Conformed {
@@ -383,7 +484,10 @@ fn batches_of_two_processes(bench: &mut StoreTrial) -> Conformed {
     let mut batch = SaveBatch::new(1, 1);
     put(&mut batch, 7, older, &[(1, Some(&[1]))]);
     expect("the older process", bench.save(0, &batch)?, Vec::new())?;
-    bench.servers[0] = bench.store.enroll("a").map_err(failed)?;
+    bench.servers[0] = bench
+        .store
+        .enroll("a", enroll_at(0, true))
+        .map_err(failed)?;
     let newer = bench.take(0, 7, 1)?;
     // Each process counts from one.
     let mut batch = SaveBatch::new(1, 2);
@@ -410,7 +514,7 @@ fn what_cannot_be_kept(bench: &mut StoreTrial) -> Conformed {
     batch.tie(PlayerId(2), PlayerId(3));
     let by = bench.servers[0].clone();
     for round in 0..2 {
-        let outcome = bench.store.save(&by, &batch, 0).map_err(failed)?;
+        let outcome = bench.store.save(&by, &batch, Some(0)).map_err(failed)?;
         let refused: Vec<u64> = outcome.refused.iter().map(|player| player.0).collect();
         expect("who cannot be kept, and is tied to it", refused, vec![2, 3])?;
         let faults = outcome.faults.iter();
@@ -440,11 +544,13 @@ fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
     let other = bench.take(1, 9, 0)?;
     let all =
         [7, 8, 9, 10].map(|player| (PlayerId(player), if player == 9 { other + 1 } else { 1 }));
-    let lost = bench.store.renew(&all, 800).map_err(failed)?;
+    let by = bench.servers[0].clone();
+    let lost = bench.store.renew(&by, &all, terms(700));
+    let lost = lost.map_err(failed)?;
     expect(
         "leases that are others'",
         lost,
-        vec![PlayerId(9), PlayerId(10)],
+        Renewal::lost(vec![PlayerId(9), PlayerId(10)]),
     )?;
     if let granted @ Claimed::Granted { .. } = bench.claim(1, 7, 805)? {
         return Err(format!("expected the lease to last, found {granted:?}"));
@@ -454,11 +560,14 @@ fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
     batch.release(PlayerId(7), seven);
     batch.release(PlayerId(8), eight);
     bench.save(0, &batch)?;
-    let lost = bench.store.renew(&all[..2], 900).map_err(failed)?;
+    let lost = bench
+        .store
+        .renew(&by, &all[..2], terms(800))
+        .map_err(failed)?;
     expect(
         "leases that were given back",
         lost,
-        vec![PlayerId(7), PlayerId(8)],
+        Renewal::lost(vec![PlayerId(7), PlayerId(8)]),
     )?;
     expect("who is next", bench.take(1, 7, 1)?, 2)?;
     expect("who is next of the other", bench.take(1, 8, 1)?, 2)
@@ -515,13 +624,12 @@ fn random_calls(bench: &mut StoreTrial) -> Conformed {
             3..9 => random_save(bench, &mut model, by, call, &mut random),
             _ => {
                 let known = model.entry(player).or_default();
-                let until_ms = now_ms + LEASE_MS;
-                let lost = bench
-                    .store
-                    .renew(&[(PlayerId(player), known.epoch)], until_ms);
-                let is_lost = !lost.map_err(failed)?.is_empty();
+                let by = bench.servers[0].clone();
+                let leases = [(PlayerId(player), known.epoch)];
+                let lost = bench.store.renew(&by, &leases, terms(now_ms));
+                let is_lost = lost.map_err(failed)? != Renewal::default();
                 if known.holder.is_some() {
-                    known.expires_ms = known.expires_ms.max(until_ms);
+                    known.expires_ms = now_ms + LEASE_MS;
                 }
                 expect("whether a lease is lost", is_lost, known.holder.is_none())
             }

@@ -35,6 +35,9 @@ pub enum StoreFault {
     /// It does not take a value, whoever's it is; what else it was to save it takes.
     #[error("value rejected")]
     Value,
+    /// Another process has the server's name, and is alive.
+    #[error("server name in use")]
+    NameInUse,
     /// It cannot be reached, or broke off in the middle.
     #[error("unreachable")]
     Unreachable,

@@ -7,11 +7,12 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_core::ids::PlayerId;
 
+use super::enrollment::EnrollTerms;
 use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
 use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 
 /// How often each fault strikes; shares of all calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -134,8 +135,12 @@ impl Store for FaultyStore {
         self.call(false, |store| store.learn(attributes))
     }
 
-    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
-        self.call(false, |store| store.enroll(name))
+    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
+        self.call(false, |store| store.enroll(name, terms))
+    }
+
+    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.call(false, |store| store.sign_off(by))
     }
 
     fn claim(
@@ -151,17 +156,18 @@ impl Store for FaultyStore {
         &mut self,
         by: &ServerId,
         batch: &SaveBatch,
-        now_ms: u64,
+        at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError> {
-        self.call(true, |store| store.save(by, batch, now_ms))
+        self.call(true, |store| store.save(by, batch, at_ms))
     }
 
     fn renew(
         &mut self,
+        by: &ServerId,
         leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
-        self.call(false, |store| store.renew(leases, until_ms))
+        terms: ClaimTerms,
+    ) -> Result<Renewal, StoreError> {
+        self.call(false, |store| store.renew(by, leases, terms))
     }
 
     fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {

@@ -28,7 +28,7 @@ use tracing::error;
 use super::error::{DirectoryError, StoreError, StoreFault};
 use super::record::PlayerRecord;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, SaveOutcome};
+use super::store::{ClaimTerms, Claimed, Renewal, SaveOutcome};
 use super::supervisor::{StoreOrder, StoreReport};
 
 /// Players in one claim, at most.
@@ -51,7 +51,8 @@ pub struct LedgerSettings {
     pub lease_ms: u64,
     /// After how long leases are renewed, in milliseconds; well below [`lease_ms`](Self::lease_ms).
     pub renew_after_ms: u64,
-    /// By how much the clocks of two servers may differ, in milliseconds.
+    /// How long a lease of another server has to be expired, by the clock of the store, before it is taken over, in
+    /// milliseconds: for clocks that run at different speeds or are set forward.
     pub clock_grace_ms: u64,
 }
 
@@ -120,7 +121,7 @@ pub fn thread_ended() -> StoreError {
 #[derive(Clone, Copy, Debug)]
 struct LeaseHold {
     epoch: u64,
-    /// When it expires, by this server's clock.
+    /// When it expires, by this server's monotonic clock.
     until_ms: u64,
     state: HoldState,
 }
@@ -268,6 +269,16 @@ impl Ledger {
         both
     }
 
+    /// A deal was refused: nothing more is saved of those of the two who are here, since what they have may be what the other one
+    /// does not have any more.
+    pub fn void_deal(&mut self, players: [PlayerId; 2], mut tell: impl FnMut(LedgerEvent)) {
+        for player in players {
+            if self.is_live(player) {
+                self.lose(player, &mut tell);
+            }
+        }
+    }
+
     /// A player leaves: its lease is given back with what is saved next, and a claim that was not answered is forgotten.
     pub fn release(&mut self, player: PlayerId) {
         self.waiting.remove(&player);
@@ -283,7 +294,7 @@ impl Ledger {
     }
 
     /// All that is to be saved, unless a transaction is under way. At the end of a tick.
-    pub fn save_order(&mut self, now_ms: u64) -> Option<StoreOrder> {
+    pub fn save_order(&mut self) -> Option<StoreOrder> {
         if self.saving.is_some() || self.unsaved.is_empty() {
             return None;
         }
@@ -294,7 +305,7 @@ impl Ledger {
         (batch.number, batch.tick) = (self.batches, self.saved_tick);
         let batch = Arc::new(batch);
         self.saving = Some(batch.clone());
-        Some(StoreOrder::Save { batch, now_ms })
+        Some(StoreOrder::Save { batch })
     }
 
     /// Everybody leaves, also who is on its way in.
@@ -313,7 +324,13 @@ impl Ledger {
 
     /// What else the store is to be asked now, an order of each kind at most. At any time.
     pub fn orders(&mut self, now_ms: u64, mut order: impl FnMut(StoreOrder)) {
+        // Counted from before the store is asked: the store counts from later on.
         let until_ms = now_ms.saturating_add(self.settings.lease_ms);
+        let terms = ClaimTerms {
+            at_ms: None,
+            lease_ms: self.settings.lease_ms,
+            grace_ms: self.settings.clock_grace_ms,
+        };
         if self.asked.is_empty() && !self.waiting.is_empty() {
             let is_free = |player: &&PlayerId| {
                 !self.holds.contains_key(player) && !self.unsaved.contains(**player)
@@ -324,22 +341,18 @@ impl Ledger {
                 self.asked.insert(*player, self.waiting.remove(player));
             }
             self.asked_until_ms = until_ms;
-            let terms = ClaimTerms {
-                now_ms,
-                until_ms,
-                grace_ms: self.settings.clock_grace_ms,
-            };
             if !players.is_empty() {
                 order(StoreOrder::Claim { players, terms });
             }
         }
-        if self.renewing.is_none() && now_ms >= self.renew_at_ms && !self.holds.is_empty() {
+        // Also without players: it says that the server is alive, and keeps its name.
+        if self.renewing.is_none() && now_ms >= self.renew_at_ms {
             let held = self.holds.iter();
             let held = held.filter(|(_, hold)| hold.state != HoldState::Void);
             let leases: Vec<_> = held.map(|(&player, hold)| (player, hold.epoch)).collect();
             self.renew_at_ms = now_ms.saturating_add(self.settings.renew_after_ms);
             self.renewing = Some((leases.clone(), until_ms));
-            order(StoreOrder::Renew { leases, until_ms });
+            order(StoreOrder::Renew { leases, terms });
         }
     }
 
@@ -360,7 +373,7 @@ impl Ledger {
                 tell(LedgerEvent::Trouble(error));
             }
             StoreReport::Saved(outcome) => self.take_saved(outcome, &mut tell),
-            StoreReport::Renewed(Ok(lost)) => self.take_renewed(&lost, &mut tell),
+            StoreReport::Renewed(Ok(renewal)) => self.take_renewed(&renewal, now_ms, &mut tell),
             StoreReport::Renewed(Err(error)) => {
                 self.renewing = None;
                 self.renew_at_ms = now_ms.saturating_add(RENEW_AGAIN_MS);
@@ -450,7 +463,10 @@ impl Ledger {
         });
     }
 
-    fn take_renewed(&mut self, lost: &[PlayerId], tell: &mut impl FnMut(LedgerEvent)) {
+    fn take_renewed(&mut self, renewal: &Renewal, now_ms: u64, tell: &mut impl FnMut(LedgerEvent)) {
+        if !renewal.skipped.is_empty() {
+            self.renew_at_ms = now_ms.saturating_add(RENEW_AGAIN_MS);
+        }
         let Some((leases, until_ms)) = self.renewing.take() else {
             return;
         };
@@ -462,9 +478,9 @@ impl Ledger {
             if hold.epoch != epoch {
                 continue;
             }
-            if lost.binary_search(&player).is_ok() {
+            if renewal.lost.binary_search(&player).is_ok() {
                 self.lose(player, tell);
-            } else {
+            } else if renewal.skipped.binary_search(&player).is_err() {
                 hold.until_ms = hold.until_ms.max(until_ms);
             }
         }

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `store` | what a store must do; the door for a game's own |
 //! | `conformance`, `spoilt_records` | checks that hold any store to it |
-//! | `lease` | who has a player, and until when |
+//! | `lease`, `enrollment` | who has a player, and until when; the names of servers |
 //! | `record`, `save_batch` | what is kept of a player; what is to be saved in one transaction |
 //! | `ledger` | who is here, what waits for the store, and what happens when it does not keep up |
 //! | `supervisor`, `store_thread` | opens the store and works orders off; the thread that waits for it |
@@ -39,6 +39,7 @@ mod cache_model;
 pub mod conformance;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod encodings;
+mod enrollment;
 mod error;
 mod faulty_store;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
@@ -65,6 +66,7 @@ mod supervisor;
 pub mod testing;
 
 pub use cache::{CacheSettings, CacheStats, KnownPlayer, PlayerCache};
+pub use enrollment::EnrollTerms;
 pub use error::{DirectoryError, StoreError, StoreFault};
 pub use faulty_store::{FaultShares, FaultySource};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
@@ -85,6 +87,6 @@ pub use save_batch::{PlayerSave, SaveBatch};
 pub use spoilt_records::check_spoilt_records;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSource, SqliteStore, dump_store, inspect_store, migrate_store};
-pub use store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+pub use store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 pub use store_thread::StoreThread;
 pub use supervisor::{StoreOrder, StoreReport, StoreSupervisor};

@@ -3,13 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use throng_core::clock::unix_ms;
 use throng_core::ids::PlayerId;
 
+use super::enrollment::{EnrollTerms, LastProcess};
 use super::error::{StoreError, StoreFault};
 use super::lease::{LeaseState, ServerId};
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::{PlayerSave, SaveBatch};
-use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+
+/// How errors name it.
+const IN_MEMORY: &str = "in memory";
 
 /// What a [`MemoryStore`] keeps: lives as long as anybody holds it, and is shared by all stores that it opens.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +25,7 @@ struct MemoryTables {
     attributes: BTreeMap<u16, StoredAttribute>,
     players: BTreeMap<PlayerId, (PlayerRecord, LeaseState)>,
     /// The newest process of each name.
-    servers: BTreeMap<String, u64>,
+    servers: BTreeMap<String, LastProcess>,
     /// Players whose records cannot be read.
     spoilt: BTreeSet<PlayerId>,
     /// The last batch of each process, and who was refused in it.
@@ -42,10 +47,19 @@ impl MemoryDisk {
 }
 
 impl MemoryTables {
+    /// A process was seen, or signed off: at 0.
+    fn see(&mut self, server: &ServerId, now_ms: u64) {
+        if let Some(last) = self.servers.get_mut(&server.name)
+            && last.incarnation == server.incarnation
+        {
+            last.seen_ms = now_ms;
+        }
+    }
+
     /// Why the record of a player cannot be read, if it cannot.
     fn spoilt(&self, player: PlayerId) -> Option<StoreError> {
         self.spoilt.contains(&player).then(|| StoreError {
-            store: "in memory".to_owned(),
+            store: IN_MEMORY.to_owned(),
             fault: StoreFault::Value,
             cause: format!("player {}: expected a record, found a spoilt one", player.0),
         })
@@ -70,7 +84,7 @@ impl Store for MemoryStore {
             let other = known.find(|known| known.id == new.id || known.name == new.name);
             if let Some(other) = other.filter(|&other| other != new) {
                 return Err(StoreError {
-                    store: "in memory".to_owned(),
+                    store: IN_MEMORY.to_owned(),
                     fault: StoreFault::Attributes,
                     cause: format!("expected {new:?}, found {other:?}"),
                 });
@@ -81,18 +95,29 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
         let mut tables = self.0.tables();
-        let incarnation = tables.servers.entry(name.to_owned()).or_default();
-        *incarnation += 1;
+        let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
+        let last = tables.servers.entry(name.to_owned()).or_default();
+        last.admit((IN_MEMORY, name), terms, now_ms)?;
+        *last = LastProcess {
+            incarnation: last.incarnation + 1,
+            seen_ms: now_ms,
+            lease_ms: terms.lease_ms,
+        };
         let id = ServerId {
             name: name.to_owned(),
-            incarnation: *incarnation,
+            incarnation: last.incarnation,
         };
         for (_, lease) in tables.players.values_mut() {
             lease.holder.take_if(|holder| holder.name == name);
         }
         Ok(id)
+    }
+
+    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.0.tables().see(by, 0);
+        Ok(())
     }
 
     fn claim(
@@ -102,19 +127,26 @@ impl Store for MemoryStore {
         terms: ClaimTerms,
     ) -> Result<Vec<Claimed>, StoreError> {
         let mut tables = self.0.tables();
+        let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
+        if let Some(last) = tables.servers.get(&by.name) {
+            last.refuse_former((IN_MEMORY, &by.name), by.incarnation)?;
+        }
         let claimed = players.iter().map(|&player| {
             let spoilt = tables.spoilt(player);
             let fresh = || (PlayerRecord::new(player), LeaseState::default());
             let (record, lease) = tables.players.entry(player).or_insert_with(fresh);
             let mut claimed = lease.clone();
-            match (claimed.claim(terms.claim_by(by)), spoilt) {
+            match (claimed.claim(terms.claim_by(by, now_ms)), spoilt) {
                 (Ok(_), Some(error)) => Claimed::Unreadable { player, error },
                 (Ok(epoch), None) => {
                     *lease = claimed;
                     let record = record.clone();
                     Claimed::Granted { epoch, record }
                 }
-                (Err(refusal), _) => Claimed::Refused { player, refusal },
+                (Err(refusal), _) => {
+                    *lease = claimed;
+                    Claimed::Refused { player, refusal }
+                }
             }
         });
         Ok(claimed.collect())
@@ -124,9 +156,10 @@ impl Store for MemoryStore {
         &mut self,
         by: &ServerId,
         batch: &SaveBatch,
-        _now_ms: u64,
+        at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError> {
         let mut tables = self.0.tables();
+        tables.see(by, at_ms.unwrap_or_else(unix_ms));
         let mut outcome = SaveOutcome::default();
         let is_done = match tables.batches.get(by) {
             Some((number, refused)) if *number == batch.number => {
@@ -143,7 +176,7 @@ impl Store for MemoryStore {
             let mut ids = batch.values(save).filter(|(_, value)| value.is_some());
             let unknown = ids.find(|(id, _)| !tables.attributes.contains_key(id))?;
             Some(StoreError {
-                store: "in memory".to_owned(),
+                store: IN_MEMORY.to_owned(),
                 fault: StoreFault::Attributes,
                 cause: format!("attribute {} is not registered in this store", unknown.0),
             })
@@ -191,19 +224,22 @@ impl Store for MemoryStore {
 
     fn renew(
         &mut self,
+        by: &ServerId,
         leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
+        terms: ClaimTerms,
+    ) -> Result<Renewal, StoreError> {
         let mut tables = self.0.tables();
+        let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
+        tables.see(by, now_ms);
         let mut lost = Vec::new();
         for &(player, epoch) in leases {
             let held = tables.players.get_mut(&player);
-            if !held.is_some_and(|(_, lease)| lease.renew(epoch, until_ms)) {
+            if !held.is_some_and(|(_, lease)| lease.renew(epoch, now_ms, terms.lease_ms)) {
                 lost.push(player);
             }
         }
         lost.sort_unstable();
-        Ok(lost)
+        Ok(Renewal::lost(lost))
     }
 
     fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {

@@ -3,14 +3,15 @@
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 
+use super::enrollment::EnrollTerms;
 use super::error::StoreError;
 use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
 use super::store::{ClaimTerms, Claimed, LookedUp, StoreSource};
 
 const TERMS: ClaimTerms = ClaimTerms {
-    now_ms: 0,
-    until_ms: 100,
+    at_ms: Some(0),
+    lease_ms: 100,
     grace_ms: 0,
 };
 
@@ -33,7 +34,9 @@ pub fn check_spoilt_records(
         encoding: Encoding::U8,
     };
     store.learn(&[level]).map_err(failed)?;
-    let (one, other) = (store.enroll("a"), store.enroll("b"));
+    let (one, other): (_, _) = ["a", "b"]
+        .map(|name| store.enroll(name, EnrollTerms::default()))
+        .into();
     let (one, other) = (one.map_err(failed)?, other.map_err(failed)?);
     store.claim(&one, &players, TERMS).map_err(failed)?;
     let mut batch = SaveBatch::new(1, 1);
@@ -42,7 +45,7 @@ pub fn check_spoilt_records(
         batch.add((player, 1, 1), std::iter::once((1, Some(&level[..]))));
         batch.release(player, 1);
     }
-    store.save(&one, &batch, 0).map_err(failed)?;
+    store.save(&one, &batch, Some(0)).map_err(failed)?;
     spoil(PlayerId(2));
     let looked = store.look_up(&players).map_err(failed)?;
     match &looked[..] {

@@ -4,29 +4,30 @@ use std::fmt;
 
 use throng_core::ids::PlayerId;
 
+use super::enrollment::EnrollTerms;
 use super::error::StoreError;
 use super::lease::{LeaseClaim, LeaseRefused, ServerId};
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::SaveBatch;
 
-/// Who asks for leases: the store fills in who of that name asks.
+/// The terms of leases. Their times are those of the clock of the store, which all servers share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimTerms {
-    /// The time, in milliseconds of the Unix clock of whoever asks.
-    pub now_ms: u64,
-    /// When the leases are to expire, by the same clock.
-    pub until_ms: u64,
-    /// By how much the clocks of two servers may differ, in milliseconds.
+    /// The time, for tests; `None`: by the clock of the store.
+    pub at_ms: Option<u64>,
+    /// How long the leases are to last, in milliseconds.
+    pub lease_ms: u64,
+    /// How long a lease has to be expired before another server gets it, in milliseconds.
     pub grace_ms: u64,
 }
 
 impl ClaimTerms {
-    /// A process claims a lease on these terms.
-    pub(super) const fn claim_by(self, by: &ServerId) -> LeaseClaim<'_> {
+    /// A process claims a lease on these terms; `now_ms` is the time by the clock of the store.
+    pub(super) const fn claim_by(self, by: &ServerId, now_ms: u64) -> LeaseClaim<'_> {
         LeaseClaim {
             by,
-            now_ms: self.now_ms,
-            until_ms: self.until_ms,
+            now_ms,
+            lease_ms: self.lease_ms,
             grace_ms: self.grace_ms,
         }
     }
@@ -49,7 +50,8 @@ pub enum Claimed {
         /// Whose it is.
         refusal: LeaseRefused,
     },
-    /// The player is nobody's, and what is kept of it cannot be read: its lease stays free.
+    /// What is kept of the player cannot be read, or its row is locked ([`StoreFault::Locked`](super::StoreFault::Locked)):
+    /// nothing changes.
     Unreadable {
         /// Who was asked for.
         player: PlayerId,
@@ -77,6 +79,24 @@ impl LookedUp {
             Self::Found(record) => Some(record),
             Self::Missing | Self::Unreadable(_) => None,
         }
+    }
+}
+
+/// The result of a renewal: the leases that were not extended. Both lists are ascending.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// Players whose lease is another server's, or nobody's.
+    pub lost: Vec<PlayerId>,
+    /// Players whose row somebody else has locked: the lease is this server's still, and lasts as long as before.
+    pub skipped: Vec<PlayerId>,
+}
+
+impl Renewal {
+    /// All are extended but these, which are lost.
+    #[must_use]
+    pub const fn lost(lost: Vec<PlayerId>) -> Self {
+        let skipped = Vec::new();
+        Self { lost, skipped }
     }
 }
 
@@ -129,16 +149,25 @@ pub trait Store: Send {
     fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError>;
 
     /// Enters a process on the list: gives a number that no other process of that name has or had, higher than theirs. What
-    /// leases those have are given back, since they are dead.
+    /// leases those have are given back.
     ///
     /// # Errors
+    /// [`StoreFault::NameInUse`](super::StoreFault::NameInUse) when the last process of that name was seen within the time of
+    /// its leases (it enrolled, saved or renewed), did not [sign off](Self::sign_off), and is not to be taken over. Otherwise
     /// [`StoreError`], as of all that follows: nothing is known of what was done then.
-    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError>;
+    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError>;
+
+    /// A process ends: the next one of its name is not refused. Its leases stay as they are.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError>;
 
     /// Claims the leases of players, and reads what is kept of those whose it gets. Answers in the order of `players`, each
     /// of which is there once.
     ///
     /// # Errors
+    /// [`StoreFault::NameInUse`](super::StoreFault::NameInUse) when a later process has taken the name over, or another
     /// [`StoreError`].
     fn claim(
         &mut self,
@@ -150,6 +179,7 @@ pub trait Store: Send {
     /// Saves what a batch says of every player whose lease has the epoch that it says, those who are tied all or none; then
     /// gives leases back. Whoever's values cannot be kept is refused like one without a lease, and keeps nobody else from being saved. A batch whose number is that of the server's last one was done before: nothing changes, and the
     /// outcome is the same as then, but for faults, which are not told again, and revisions, which are those of now.
+    /// `at_ms` is the time, for tests; `None`: by the clock of the store.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -157,18 +187,19 @@ pub trait Store: Send {
         &mut self,
         by: &ServerId,
         batch: &SaveBatch,
-        now_ms: u64,
+        at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError>;
 
-    /// Lets leases last longer, and gives the players whose lease is another's by now, ascending.
+    /// Extends leases, and says that the process is alive: also without any leases.
     ///
     /// # Errors
     /// [`StoreError`].
     fn renew(
         &mut self,
+        by: &ServerId,
         leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError>;
+        terms: ClaimTerms,
+    ) -> Result<Renewal, StoreError>;
 
     /// Reads what is kept of players, whoever has their leases. Answers in the order of `players`, each of which is there once.
     /// A record that cannot be read keeps no other from being read.

@@ -4,6 +4,7 @@
 //! full. While a save is tried again and again, whatever else is asked is answered with the store's error.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -13,6 +14,7 @@ use std::time::Duration;
 use throng_core::clock::Stopwatch;
 use tracing::{error, warn};
 
+use super::error::{StoreError, StoreFault};
 use super::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
 
 /// Orders that can be under way: one of each kind, and some to spare.
@@ -20,6 +22,9 @@ const ORDERS_MAX: usize = 8;
 
 /// Answers that can wait: one an order, and news of trouble.
 const REPORTS_MAX: usize = 64;
+
+/// How long a save that failed waits at least before it is tried again, in milliseconds.
+const RETRY_MS: u64 = 50;
 
 /// How long the end of the thread is waited for: a store that hangs must not hold up the end of the server for ever.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -49,6 +54,7 @@ impl StoreThread {
         let worker = StoreWorker {
             supervisor,
             orders: taken,
+            under_way: Vec::new(),
             reports: told,
             gives_up: gives_up.clone(),
             clock: Stopwatch::start(),
@@ -116,33 +122,87 @@ impl Drop for StoreThread {
     }
 }
 
+fn thread_panicked() -> StoreError {
+    StoreError {
+        store: "of this server".to_owned(),
+        fault: StoreFault::Unreachable,
+        cause: "its thread panicked".to_owned(),
+    }
+}
+
 /// What the thread works with.
 struct StoreWorker {
     supervisor: StoreSupervisor,
     orders: Receiver<StoreOrder>,
+    /// Orders without an answer: the save, and what is worked off while that waits.
+    under_way: Vec<StoreOrder>,
     reports: SyncSender<StoreReport>,
     gives_up: Arc<AtomicBool>,
     clock: Stopwatch,
 }
 
 impl StoreWorker {
+    /// Works until nobody has orders any more. A panic ends neither the thread nor a save.
     fn run(mut self) {
+        while catch_unwind(AssertUnwindSafe(|| self.work_off())).is_err() {
+            error!(
+                "store thread panicked: the store is opened again, and a save that was under way is repeated"
+            );
+            self.supervisor.close();
+        }
+        self.supervisor.sign_off();
+    }
+
+    fn work_off(&mut self) {
+        // What a panic cut off.
+        let (saves, others) = std::mem::take(&mut self.under_way)
+            .into_iter()
+            .partition(|order| matches!(order, StoreOrder::Save { .. }));
+        self.under_way = saves;
+        for order in others {
+            self.answer_failed(order, thread_panicked());
+        }
+        if let Some(save) = self.under_way.first().cloned() {
+            self.tell(StoreReport::Trouble(thread_panicked()));
+            self.finish_save(&save);
+        }
         while let Ok(order) = self.orders.recv() {
-            let report = match self.work(&order) {
-                Ok(report) => Some(report),
+            self.under_way.push(order.clone());
+            match self.work(&order) {
+                Ok(report) => self.finish(report),
                 Err(error) if matches!(order, StoreOrder::Save { .. }) => {
                     self.tell(StoreReport::Trouble(error));
-                    self.save_at_last(&order)
+                    self.finish_save(&order);
                 }
-                Err(error) => order.failed(error),
-            };
-            if let Some(report) = report {
-                self.tell(report);
+                Err(error) => {
+                    self.under_way.pop();
+                    self.answer_failed(order, error);
+                }
             }
         }
     }
 
-    fn work(&mut self, order: &StoreOrder) -> Result<StoreReport, super::error::StoreError> {
+    /// The last order that is under way is done.
+    fn finish(&mut self, report: StoreReport) {
+        self.under_way.pop();
+        self.tell(report);
+    }
+
+    fn finish_save(&mut self, order: &StoreOrder) {
+        let saved = self.save_at_last(order);
+        self.under_way.pop();
+        if let Some(saved) = saved {
+            self.tell(saved);
+        }
+    }
+
+    fn answer_failed(&self, order: StoreOrder, error: StoreError) {
+        if let Some(report) = order.failed(error) {
+            self.tell(report);
+        }
+    }
+
+    fn work(&mut self, order: &StoreOrder) -> Result<StoreReport, StoreError> {
         let now_ms = self.now_ms();
         self.supervisor.work(order, now_ms)
     }
@@ -160,7 +220,8 @@ impl StoreWorker {
                 warn!("pending save abandoned: the server stops before the store recovers");
                 return None;
             }
-            let pause = Duration::from_millis(self.supervisor.pause_ms(self.now_ms()).max(1));
+            let pause_ms = self.supervisor.pause_ms(self.now_ms());
+            let pause = Duration::from_millis(pause_ms.max(RETRY_MS));
             match self.orders.recv_timeout(pause) {
                 Ok(later @ StoreOrder::Renew { .. }) => renewal = Some(later),
                 Ok(other) => {
@@ -183,12 +244,13 @@ impl StoreWorker {
 
     /// Works off what is no save.
     fn answer(&mut self, order: StoreOrder) {
-        let answer = match self.work(&order) {
-            Ok(report) => Some(report),
-            Err(error) => order.failed(error),
-        };
-        if let Some(report) = answer {
-            self.tell(report);
+        self.under_way.push(order.clone());
+        match self.work(&order) {
+            Ok(report) => self.finish(report),
+            Err(error) => {
+                self.under_way.pop();
+                self.answer_failed(order, error);
+            }
         }
     }
 
@@ -206,13 +268,14 @@ impl StoreWorker {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt;
     use std::sync::Mutex;
     use std::sync::atomic::AtomicU32;
 
     use super::*;
-    use crate::error::{StoreError, StoreFault};
     use crate::memory_store::MemoryDisk;
     use crate::save_batch::SaveBatch;
+    use crate::store::{ClaimTerms, Store, StoreSource};
     use crate::testing::HookedSource;
     use throng_core::ids::PlayerId;
 
@@ -224,7 +287,6 @@ mod tests {
     fn save() -> StoreOrder {
         StoreOrder::Save {
             batch: Arc::new(SaveBatch::new(1, 1)),
-            now_ms: 0,
         }
     }
 
@@ -244,10 +306,12 @@ mod tests {
         }));
         thread.order(save()).unwrap();
         let leases = vec![(PlayerId(7), 1)];
-        let until_ms = 1;
-        thread
-            .order(StoreOrder::Renew { leases, until_ms })
-            .unwrap();
+        let terms = ClaimTerms {
+            at_ms: None,
+            lease_ms: 1,
+            grace_ms: 0,
+        };
+        thread.order(StoreOrder::Renew { leases, terms }).unwrap();
         let mut renewed = None;
         loop {
             match thread.report_within(Duration::from_secs(30)).unwrap() {
@@ -273,5 +337,59 @@ mod tests {
         thread.order(save()).unwrap();
         drop(thread);
         drop(held);
+    }
+
+    /// A source that panics while its name is asked for, so often.
+    struct PanickingSource(HookedSource, AtomicU32);
+
+    impl fmt::Debug for PanickingSource {
+        fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+            let less = |left: u32| left.checked_sub(1);
+            let left = self
+                .1
+                .try_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            assert!(
+                left.is_err(),
+                "a panic that no call of the store is to blame for"
+            );
+            formatter.write_str("it")
+        }
+    }
+
+    impl StoreSource for PanickingSource {
+        fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+            self.0.open()
+        }
+    }
+
+    #[test]
+    fn panic_does_not_end_the_thread_and_the_save_is_done() {
+        let panics_left = AtomicU32::new(2);
+        let hooked = HookedSource::new(MemoryDisk::default(), move |saving| {
+            let less = |left: u32| left.checked_sub(1);
+            let left = panics_left.try_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            assert!(left.is_err(), "a panic of the store");
+            saving()
+        });
+        let source = PanickingSource(hooked, AtomicU32::new(2));
+        let supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), Vec::new());
+        let thread = StoreThread::start(supervisor).unwrap();
+        thread.order(save()).unwrap();
+        let players = vec![PlayerId(7)];
+        thread.order(StoreOrder::LookUp { players }).unwrap();
+        let (mut looked_up, mut is_saved) = (0, false);
+        while looked_up == 0 || !is_saved {
+            match thread
+                .report_within(Duration::from_secs(30))
+                .expect("an answer")
+            {
+                StoreReport::Trouble(_) => {}
+                StoreReport::LookedUp(..) => looked_up += 1,
+                StoreReport::Saved(_) => is_saved = true,
+                other => panic!("{other:?}"),
+            }
+        }
+        let players = vec![PlayerId(8)];
+        assert!(thread.order(StoreOrder::LookUp { players }).is_ok());
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! StoreOrder ──▶ [`StoreSupervisor::work`] ──▶ StoreReport
-//!                     └─ on an error: the store is closed, and opened again after a pause that doubles
+//!                     └─ on an error: the store is closed, and opened again after a pause that doubles; not for a lock
 //! ```
 //! One attempt a call, without waiting; who waits between attempts is the thread around it, or a test that winds the clock.
 
@@ -10,13 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use throng_core::ids::PlayerId;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
+use super::enrollment::EnrollTerms;
 use super::error::{StoreError, StoreFault};
 use super::lease::ServerId;
 use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 
 /// The pauses between attempts to open a store that failed, in milliseconds: the first, and the longest.
 const PAUSE_MS: (u64, u64) = (100, 5_000);
@@ -35,15 +36,13 @@ pub enum StoreOrder {
     Save {
         /// What.
         batch: Arc<SaveBatch>,
-        /// The time.
-        now_ms: u64,
     },
     /// To let leases last longer.
     Renew {
         /// Which, with their epochs.
         leases: Vec<(PlayerId, u64)>,
-        /// Until when.
-        until_ms: u64,
+        /// Under which terms.
+        terms: ClaimTerms,
     },
     /// The records of players, whoever has their leases.
     LookUp {
@@ -59,8 +58,8 @@ pub enum StoreReport {
     Claimed(Vec<PlayerId>, Result<Vec<Claimed>, StoreError>),
     /// What became of a batch: never an error, since saves are tried until they are done.
     Saved(SaveOutcome),
-    /// Whose leases are others' by now.
-    Renewed(Result<Vec<PlayerId>, StoreError>),
+    /// The leases that were not extended.
+    Renewed(Result<Renewal, StoreError>),
     /// Of each player what is kept of it.
     LookedUp(Vec<PlayerId>, Result<Vec<LookedUp>, StoreError>),
     /// A save failed, and is tried again.
@@ -85,6 +84,7 @@ pub struct StoreSupervisor {
     source: Box<dyn StoreSource>,
     attributes: Vec<StoredAttribute>,
     server: String,
+    enroll: EnrollTerms,
     /// Which process of that name this is, once a store has said so.
     id: Option<ServerId>,
     store: Option<Box<dyn Store>>,
@@ -106,11 +106,37 @@ impl StoreSupervisor {
             source,
             attributes,
             server,
+            enroll: EnrollTerms::default(),
             id: None,
             store: None,
             pause_ms: PAUSE_MS.0,
             not_before_ms: 0,
             last_error: None,
+        }
+    }
+
+    /// With other terms than the usual ones.
+    #[must_use]
+    pub const fn enrolling(mut self, terms: EnrollTerms) -> Self {
+        self.enroll = terms;
+        self
+    }
+
+    /// Closes the store, which is opened again for the next order. For after a panic.
+    pub fn close(&mut self) {
+        // What panicked may do so again when it is dropped.
+        let store = self.store.take();
+        drop(catch_unwind(AssertUnwindSafe(|| drop(store))));
+    }
+
+    /// The process ends: the next one of its name need not wait. Nothing is opened for that.
+    pub fn sign_off(&mut self) {
+        let (Some(store), Some(id)) = (&mut self.store, &self.id) else {
+            return;
+        };
+        let signed_off = catch_unwind(AssertUnwindSafe(|| store.sign_off(id)));
+        if let Ok(Err(error)) = signed_off {
+            warn!(server = self.server, %error, "server name not released: it is free after the lease time");
         }
     }
 
@@ -137,12 +163,22 @@ impl StoreSupervisor {
             Err(error) => {
                 // Told once for each thing that goes wrong, and not at every attempt.
                 if self.last_error.as_ref() != Some(&error) {
-                    error!(store = ?self.source, %error, "store failed: saves wait and logins are refused until it recovers");
+                    if error.fault == StoreFault::NameInUse {
+                        error!(server = self.server, %error, "server name in use: logins are refused");
+                    } else {
+                        error!(store = ?self.source, %error, "store failed: saves wait and logins are refused until it recovers");
+                    }
+                }
+                self.last_error = Some(error.clone());
+                let is_of_others =
+                    matches!(error.fault, StoreFault::Locked | StoreFault::NameInUse);
+                if is_of_others && self.id.is_some() && self.store.is_some() {
+                    // Nothing is wrong with the connection, and other orders may succeed.
+                    return Err(error);
                 }
                 self.store = None;
                 self.not_before_ms = now_ms.saturating_add(self.pause_ms);
                 self.pause_ms = (2 * self.pause_ms).min(PAUSE_MS.1);
-                self.last_error = Some(error.clone());
                 Err(error)
             }
         }
@@ -173,21 +209,66 @@ impl StoreSupervisor {
         };
         let id = match &self.id {
             Some(id) => id,
-            None => self.id.insert(store.enroll(&self.server)?),
+            None => self.id.insert(store.enroll(&self.server, self.enroll)?),
         };
         Ok(match order {
             StoreOrder::Claim { players, terms } => {
                 StoreReport::Claimed(players.clone(), Ok(store.claim(id, players, *terms)?))
             }
-            StoreOrder::Save { batch, now_ms } => {
-                StoreReport::Saved(store.save(id, batch, *now_ms)?)
-            }
-            StoreOrder::Renew { leases, until_ms } => {
-                StoreReport::Renewed(Ok(store.renew(leases, *until_ms)?))
+            StoreOrder::Save { batch } => StoreReport::Saved(store.save(id, batch, None)?),
+            StoreOrder::Renew { leases, terms } => {
+                StoreReport::Renewed(Ok(store.renew(id, leases, *terms)?))
             }
             StoreOrder::LookUp { players } => {
                 StoreReport::LookedUp(players.clone(), Ok(store.look_up(players)?))
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory_store::MemoryDisk;
+
+    const LOOK: StoreOrder = StoreOrder::LookUp {
+        players: Vec::new(),
+    };
+
+    /// A process of the name `a` that starts at a time.
+    fn process(disk: &MemoryDisk, at_ms: u64) -> StoreSupervisor {
+        let source = Box::new(disk.clone());
+        StoreSupervisor::new(source, "a".to_owned(), Vec::new()).enrolling(at(at_ms))
+    }
+
+    fn at(at_ms: u64) -> EnrollTerms {
+        EnrollTerms {
+            at_ms: Some(at_ms),
+            lease_ms: 60_000,
+            take_over: false,
+        }
+    }
+
+    #[test]
+    fn restart_after_a_crash_waits_for_the_lease_time_alone() {
+        let disk = MemoryDisk::default();
+        assert!(process(&disk, 1_000).work(&LOOK, 0).is_ok());
+        let mut next = process(&disk, 5_000);
+        for now_ms in [0, 30_000] {
+            let error = next.work(&LOOK, now_ms).unwrap_err();
+            assert_eq!(error.fault, StoreFault::NameInUse, "{error}");
+        }
+        assert!(next.pause_ms(30_000) <= PAUSE_MS.1, "it tries again soon");
+        let mut next = next.enrolling(at(61_001));
+        assert!(next.work(&LOOK, 90_000).is_ok(), "without an operator");
+    }
+
+    #[test]
+    fn restart_after_a_stop_does_not_wait() {
+        let disk = MemoryDisk::default();
+        let mut first = process(&disk, 1_000);
+        assert!(first.work(&LOOK, 0).is_ok());
+        first.sign_off();
+        assert!(process(&disk, 1_001).work(&LOOK, 0).is_ok());
     }
 }

@@ -52,6 +52,7 @@ fn attend_to(world: &World, directory: &mut Directory) -> Vec<LedgerEvent> {
     let Some(open) = open else {
         return events;
     };
+    events.append(&mut open.refused);
     let now_ms = open.now_ms(world.resource::<Time<Fixed>>().elapsed());
     // All who left first: who logs in anew leaves before it comes.
     for gone in logouts.read(world.resource::<Messages<LoggedOut>>()) {

@@ -7,8 +7,9 @@ use std::time::Duration;
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use throng_store::{
-    CacheStats, DirectoryError, Followers, Ledger, LedgerEvent, PeerStats, Peers, StoreOrder,
-    StoreReport, StoreSource, StoreSupervisor, StoreThread, StoredAttribute, thread_ended,
+    CacheStats, DirectoryError, EnrollTerms, Followers, Ledger, LedgerEvent, PeerStats, Peers,
+    StoreOrder, StoreReport, StoreSource, StoreSupervisor, StoreThread, StoredAttribute,
+    thread_ended,
 };
 use tracing::error;
 
@@ -120,12 +121,18 @@ impl Directory {
         let store = format!("{source:?}");
         let attributes = attributes();
         let kept = attributes.iter().map(|kept| kept.id).collect();
-        let supervisor = StoreSupervisor::new(source, settings.server.clone(), attributes);
+        let supervisor = StoreSupervisor::new(source, settings.server.clone(), attributes)
+            .enrolling(EnrollTerms {
+                at_ms: None,
+                lease_ms: settings.ledger.lease_ms,
+                take_over: settings.take_over,
+            });
         match StoreThread::start(supervisor) {
             Ok(thread) => {
                 self.open = Some(OpenDirectory {
                     store,
                     ledger: Ledger::new(settings.ledger.clone()),
+                    refused: Vec::new(),
                     kept,
                     late: BTreeSet::new(),
                     thread: Mutex::new(thread),
@@ -147,6 +154,8 @@ pub(super) struct OpenDirectory {
     /// Which it is, for who reads the log.
     pub store: String,
     pub ledger: Ledger,
+    /// What came of deals that were refused, and is emitted at the end of the tick.
+    pub refused: Vec<LedgerEvent>,
     /// The attributes that the store was told of.
     kept: BTreeSet<u16>,
     /// Those that were registered too late for that.
@@ -175,7 +184,8 @@ impl OpenDirectory {
         is_kept
     }
 
-    /// The time by which leases are held, in Unix milliseconds: in a deterministic run that of the simulation.
+    /// The time by which this server counts its own leases and waits, in milliseconds: it runs as the monotonic clock does, or in a
+    /// deterministic run as the simulation. What other servers go by is the clock of the store.
     pub fn now_ms(&self, simulated: Duration) -> u64 {
         let elapsed = match self.answers {
             StoreAnswers::WhenReady => self.clock.elapsed(),
@@ -282,7 +292,7 @@ impl OpenDirectory {
 
     /// Asks the store to save all that is not saved.
     pub fn order_save(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
-        if let Some(order) = self.ledger.save_order(now_ms) {
+        if let Some(order) = self.ledger.save_order() {
             self.hand_over(order, now_ms, events);
         }
     }
@@ -293,10 +303,12 @@ impl OpenDirectory {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if let Err(order) = thread.order(order) {
-            error!("store thread ended: players will not be saved");
-            if let Some(report) = order.failed(thread_ended()) {
-                self.take(report, now_ms, events);
-            }
+            // It outlives panics, so that this is a fault of this program. What is to be saved waits until the players are logged
+            // out, since no lease is renewed.
+            error!("store thread ended: players will not be saved and are logged out");
+            let failed = order.failed(thread_ended());
+            let report = failed.unwrap_or_else(|| StoreReport::Trouble(thread_ended()));
+            self.take(report, now_ms, events);
         }
     }
 }

@@ -5,7 +5,7 @@ use bevy_time::{Fixed, Time};
 use throng_store::LedgerEvent;
 use tracing::error;
 
-use super::directory::Directory;
+use super::directory::{Directory, OpenDirectory};
 use super::events::{emit, with_directory};
 use super::messages::Transfer;
 use super::stats::DirectoryStats;
@@ -35,9 +35,14 @@ pub(super) fn tie(world: &mut World, directory: &mut Directory) {
             error!(
                 player = one.0,
                 other = other.0,
-                "transfer refused: this server does not hold the lease of both players"
+                "transfer refused: this server does not hold the lease of both players; neither is saved"
             );
             world.resource_mut::<DirectoryStats>().transfers_refused += 1;
+            let OpenDirectory {
+                ledger, refused, ..
+            } = open;
+            ledger.void_deal(players, |event| refused.push(event));
+            continue;
         }
         for player in players {
             let entity = world.resource::<Players>().entity(player);
@@ -64,6 +69,7 @@ fn order_saves(world: &mut World, directory: &mut Directory) -> Vec<LedgerEvent>
         requests.for_each(drop);
         return events;
     };
+    events.append(&mut open.refused);
     let mut not_ours = 0;
     let mut changes = Vec::new();
     for request in requests {

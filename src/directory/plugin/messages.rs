@@ -51,7 +51,8 @@ pub struct PlayersSaved {
 /// components, before [`SyncSystems::Mark`](crate::sync::SyncSystems::Mark). Both are saved in this tick's transaction, or
 /// neither is; [`PlayersSaved`] of this tick says that they are.
 ///
-/// Both must be here ([`Directory::is_live`](super::Directory::is_live)). All that is exchanged has to be in attributes that
+/// Both must be here: check [`Directory::is_live`](super::Directory::is_live) before components change. If one is not, the deal is
+/// refused: neither is saved, and the other one, whose components have changed, is logged out ([`LeaseLost`]). All that is exchanged has to be in attributes that
 /// are persistent.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {

@@ -12,9 +12,8 @@ pub enum StoreAnswers {
     #[default]
     WhenReady,
     /// In the tick after the one that asked, which waits for them before it begins: so what happens does not depend on how
-    /// fast the store is. For deterministic runs; a store that fails is not waited for. Leases last by the time of the
-    /// simulation then, which may run far ahead of the clock: a run that is killed may keep its players from servers of other
-    /// names for longer than [`lease_ms`](LedgerSettings::lease_ms).
+    /// fast the store is. For deterministic runs; a store that fails is not waited for. The server then counts its leases in
+    /// the time of the simulation: one that is slower than the clock may lose them to other servers.
     NextTick,
 }
 
@@ -22,9 +21,12 @@ pub enum StoreAnswers {
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DirectorySettings {
-    /// The server's name, by which it holds leases. Of the processes of one name the newest has the players; so a server that
-    /// crashed has them back at once, and two that run at the same time need two names.
+    /// The server's name, by which it holds leases. Two servers that run at the same time need two names: the second one refuses
+    /// logins and waits until the first one stops, or crashed [`lease_ms`](LedgerSettings::lease_ms) ago. A server that stopped
+    /// in order is followed at once.
     pub server: String,
+    /// Whether the name and all its players are taken from a server that is alive.
+    pub take_over: bool,
     /// When answers of the store are taken.
     pub answers: StoreAnswers,
     /// Limits and times.
@@ -35,10 +37,20 @@ pub struct DirectorySettings {
     pub peers: PeerSettings,
 }
 
+impl DirectorySettings {
+    /// Takes the server's name and all its players from a server that is alive: that one logs them out and gets no others.
+    #[must_use]
+    pub const fn take_over(mut self) -> Self {
+        self.take_over = true;
+        self
+    }
+}
+
 impl Default for DirectorySettings {
     fn default() -> Self {
         Self {
             server: "throng".to_owned(),
+            take_over: false,
             answers: StoreAnswers::default(),
             ledger: LedgerSettings::default(),
             cache: CacheSettings::default(),

@@ -16,7 +16,7 @@ use rand_pcg::Pcg64Mcg;
 use super::Failure;
 use super::rows::BenchRow;
 use throng::directory::{
-    CacheSettings, ClaimTerms, Claimed, Ledger, LedgerSettings, LookedUp, PlayerCache,
+    CacheSettings, ClaimTerms, Claimed, EnrollTerms, Ledger, LedgerSettings, LookedUp, PlayerCache,
     PlayerRecord, ServerId, SqliteStore, Store, StoreError, StoreOrder, StoreReport,
     StoredAttribute,
 };
@@ -33,8 +33,8 @@ const SAVED: u64 = 2_000;
 const BURST: usize = 1_000;
 
 const TERMS: ClaimTerms = ClaimTerms {
-    now_ms: 0,
-    until_ms: 60_000,
+    at_ms: Some(0),
+    lease_ms: 60_000,
     grace_ms: 0,
 };
 
@@ -89,7 +89,7 @@ impl BenchStore {
         })?;
         let mut store = SqliteStore::open(&folder.join("players.db"))?;
         store.learn(&attributes())?;
-        let server = store.enroll("bench")?;
+        let server = store.enroll("bench", EnrollTerms::default())?;
         Ok(Self {
             folder,
             store,
@@ -104,11 +104,11 @@ impl BenchStore {
                 let claimed = self.store.claim(&self.server, &players, terms)?;
                 StoreReport::Claimed(players, Ok(claimed))
             }
-            StoreOrder::Save { batch, now_ms } => {
-                StoreReport::Saved(self.store.save(&self.server, &batch, now_ms)?)
+            StoreOrder::Save { batch } => {
+                StoreReport::Saved(self.store.save(&self.server, &batch, None)?)
             }
-            StoreOrder::Renew { leases, until_ms } => {
-                StoreReport::Renewed(Ok(self.store.renew(&leases, until_ms)?))
+            StoreOrder::Renew { leases, terms } => {
+                StoreReport::Renewed(Ok(self.store.renew(&self.server, &leases, terms)?))
             }
             StoreOrder::LookUp { players } => {
                 let found = self.store.look_up(&players)?;
@@ -153,7 +153,7 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
             let values = values.iter().map(|(id, value)| (*id, Some(&value[..])));
             is_whole &= ledger.save(player, tick, values);
         }
-        let order = ledger.save_order(tick);
+        let order = ledger.save_order();
         let handed_over = watch.lap_ns();
         let Some(order) = order else {
             return Err(Failure::new("no save was pending"));

@@ -1,51 +1,194 @@
 //! A connection to a server, whatever it is for.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
 
 use super::errors::NamedDatabase;
 use crate::error::{StoreError, StoreFault};
 
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(5);
+/// How long a call, or a connection to one host, may take at first.
+const CALL: Duration = Duration::from_secs(5);
 
-/// How connections are set up: what is acknowledged is on disk, and nothing is waited for without end.
-const SETTINGS: &str =
-    "SET synchronous_commit = on; SET lock_timeout = '1s'; SET statement_timeout = '30s'";
+/// The limit of calls after several that timed out in a row: a large save on a slow server gets through in the end.
+const CALL_MAX: Duration = Duration::from_secs(30);
 
-/// A connection, and what drives it.
+/// How long a migration or a look at the whole store may take.
+const AT_LENGTH: Duration = Duration::from_secs(3_600);
+
+/// After how long without data the system probes whether the other end is there, and how often. Data that is not acknowledged
+/// for [`UNACKNOWLEDGED`] ends the connection.
+const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
+const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(2);
+const KEEPALIVES_RETRIES: u32 = 3;
+const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
+
+/// How connections are set up: what is acknowledged is on disk, no wait is without a limit, and of a process that died or was
+/// stopped in a transaction the server releases the locks in seconds.
+const SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '1s';
+    SET idle_in_transaction_session_timeout = '10s'; SET tcp_user_timeout = '10s';
+    SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3";
+
+/// How long a call may take. Each call that times out doubles the limit of the next ones; a call that succeeds resets it.
+#[derive(Debug)]
+pub(super) struct CallLimit {
+    first: Duration,
+    doublings: AtomicU32,
+}
+
+impl Default for CallLimit {
+    fn default() -> Self {
+        Self::new(CALL)
+    }
+}
+
+impl CallLimit {
+    pub const fn new(first: Duration) -> Self {
+        let doublings = AtomicU32::new(0);
+        Self { first, doublings }
+    }
+
+    fn now(&self) -> Duration {
+        let doublings = self.doublings.load(Ordering::Relaxed).min(8);
+        let doubled = self.first.saturating_mul(1 << doublings);
+        doubled.min(CALL_MAX.max(self.first))
+    }
+
+    fn note(&self, is_late: bool) {
+        let doublings = self.doublings.load(Ordering::Relaxed).min(8);
+        let doublings = if is_late { doublings + 1 } else { 0 };
+        self.doublings.store(doublings, Ordering::Relaxed);
+    }
+}
+
+/// A connection, and the runtime that drives it.
 pub(super) struct PostgresConnection {
     pub named: NamedDatabase,
-    pub runtime: Runtime,
-    pub client: Client,
+    /// `None` after a call that timed out: nothing is known of the server's state then.
+    live: Option<(Runtime, Client)>,
+    limit: Arc<CallLimit>,
 }
 
 impl PostgresConnection {
-    /// Connects, and looks at nothing yet.
-    pub fn open(url: &str, schema: &str) -> Result<Self, StoreError> {
+    /// Connects, and reads nothing yet.
+    pub fn open(url: &str, schema: &str, limit: Arc<CallLimit>) -> Result<Self, StoreError> {
         let unnamed = NamedDatabase(format!("Postgres, schema `{schema}`"));
         let is_letter = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '_');
         if schema.is_empty() || schema.len() > 63 || !schema.chars().all(is_letter) {
             let cause = "expected a name of lower-case letters, digits and `_`";
             return Err(unnamed.fault(StoreFault::Unreachable, cause));
         }
-        let config: Config = url
+        let mut config: Config = url
             .parse()
             .map_err(|error: tokio_postgres::Error| unnamed.error(error))?;
         let named = NamedDatabase(name_of(&config, schema));
+        complete(&mut config, url, limit.first);
+        let per_host = config.get_connect_timeout().map_or(CALL, |limit| *limit);
+        let within = per_host.saturating_mul(config.get_hosts().len().max(1) as u32);
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| named.fault(StoreFault::Unreachable, error))?;
-        let client = runtime.block_on(connect(config, &named))?;
-        Ok(Self {
-            named,
-            runtime,
-            client,
+        match runtime
+            .block_on(async { timeout(within, connect(&config, &named, limit.now())).await })
+        {
+            Ok(Ok(client)) => Ok(Self {
+                named,
+                live: Some((runtime, client)),
+                limit,
+            }),
+            failed => {
+                // The look-up of a name may hang still, and is not waited for.
+                runtime.shutdown_background();
+                Err(match failed {
+                    Ok(Err(error)) => error,
+                    _ => late(&named, "no connection", within),
+                })
+            }
+        }
+    }
+
+    /// Does something on the connection, within the limit of a call. After a timeout the connection is closed, and every
+    /// further call fails.
+    pub fn call<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Client, &NamedDatabase) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let within = self.limit.now();
+        let done = self.call_within(within, work);
+        self.limit.note(self.live.is_none());
+        done
+    }
+
+    /// As [`call`](Self::call), for work that may take long: a migration, or a read of all that there is.
+    pub fn call_at_length<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Client, &NamedDatabase) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let shorter_ms = statement_ms_of(self.limit.now());
+        self.call_within(AT_LENGTH, async |client, named| {
+            let statement_ms = AT_LENGTH.as_millis();
+            let longer = format!("SET statement_timeout = {statement_ms}");
+            let set = client.batch_execute(&longer).await;
+            set.map_err(|error| named.error(error))?;
+            let done = work(client, named).await?;
+            let shorter = format!("SET statement_timeout = {shorter_ms}");
+            let set = client.batch_execute(&shorter).await;
+            set.map_err(|error| named.error(error))?;
+            Ok(done)
         })
+    }
+
+    fn call_within<T>(
+        &mut self,
+        within: Duration,
+        work: impl AsyncFnOnce(&mut Client, &NamedDatabase) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let Some((runtime, client)) = &mut self.live else {
+            let cause = "the connection was closed after a call that timed out";
+            return Err(self.named.fault(StoreFault::Unreachable, cause));
+        };
+        let worked = runtime.block_on(async { timeout(within, work(client, &self.named)).await });
+        worked.unwrap_or_else(|_| {
+            if let Some((runtime, client)) = self.live.take() {
+                drop(client);
+                runtime.shutdown_background();
+            }
+            Err(late(&self.named, "no reply", within))
+        })
+    }
+}
+
+fn late(named: &NamedDatabase, what: &str, within: Duration) -> StoreError {
+    let cause = format!("{what} within {within:?}; the connection is closed");
+    named.fault(StoreFault::Unreachable, cause)
+}
+
+/// Sets what the address does not.
+fn complete(config: &mut Config, url: &str, connect_within: Duration) {
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(connect_within);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("throng");
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(UNACKNOWLEDGED);
+    }
+    // This one has a value in any case.
+    if !url.contains("keepalives_idle") {
+        config.keepalives_idle(KEEPALIVES_IDLE);
+    }
+    if config.get_keepalives_interval().is_none() {
+        config.keepalives_interval(KEEPALIVES_INTERVAL);
+    }
+    if config.get_keepalives_retries().is_none() {
+        config.keepalives_retries(KEEPALIVES_RETRIES);
     }
 }
 
@@ -66,14 +209,23 @@ fn name_of(config: &Config, schema: &str) -> String {
     )
 }
 
-async fn connect(mut config: Config, named: &NamedDatabase) -> Result<Client, StoreError> {
-    config.connect_timeout(CONNECT);
-    config.application_name("throng");
+/// The server's own limit for a statement: longer than the client's, which closes the connection.
+fn statement_ms_of(call: Duration) -> u128 {
+    2 * call.as_millis()
+}
+
+async fn connect(
+    config: &Config,
+    named: &NamedDatabase,
+    call_within: Duration,
+) -> Result<Client, StoreError> {
     let connected = config.connect(NoTls).await;
     let (client, connection) = connected.map_err(|error| named.error(error))?;
     // It is driven by every later call, and its errors come out of those.
     tokio::spawn(connection);
-    let set = client.batch_execute(SETTINGS).await;
+    let statement_ms = statement_ms_of(call_within);
+    let settings = format!("{SETTINGS}; SET statement_timeout = {statement_ms}");
+    let set = client.batch_execute(&settings).await;
     set.map_err(|error| named.error(error))?;
     Ok(client)
 }

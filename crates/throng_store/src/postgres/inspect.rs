@@ -26,13 +26,10 @@ impl PostgresSource {
     /// # Errors
     /// [`StoreError`] when the schema is another program's, or the server does not let it be written.
     pub fn migrate(&self) -> Result<(String, i64, i64), StoreError> {
-        let PostgresConnection {
-            named,
-            runtime,
-            mut client,
-        } = PostgresConnection::open(&self.url, &self.schema)?;
-        let before = runtime.block_on(prepare(&mut client, &self.schema, &named))?;
-        Ok((named.0, before, schema::VERSION))
+        let mut connection = self.connect()?;
+        let before = connection
+            .call_at_length(async |client, named| prepare(client, &self.schema, named).await)?;
+        Ok((connection.named.0, before, schema::VERSION))
     }
 
     /// Reads all of a store, and says what it holds and what is wrong with it. O(store).
@@ -51,23 +48,22 @@ impl PostgresSource {
         self.read(async |tables| dump_all(tables, &mut show).await)
     }
 
+    fn connect(&self) -> Result<PostgresConnection, StoreError> {
+        PostgresConnection::open(&self.url, &self.schema, self.limit.clone())
+    }
+
     /// Does something in a transaction that reads the store as it is at one moment, and writes nothing.
     fn read<T>(
         &self,
         work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, StoreError> {
-        let PostgresConnection {
-            named,
-            runtime,
-            mut client,
-        } = PostgresConnection::open(&self.url, &self.schema)?;
-        let fault = |error| named.error(error);
-        runtime.block_on(async {
+        self.connect()?.call_at_length(async |client, named| {
+            let fault = |error| named.error(error);
             let reading = client.build_transaction().read_only(true);
             let reading = reading.isolation_level(IsolationLevel::RepeatableRead);
             let tables = reading.start().await.map_err(fault)?;
             let kind = schema::kind_of(&tables, &self.schema);
-            let found = version(kind.await.map_err(fault)?, &named)?;
+            let found = version(kind.await.map_err(fault)?, named)?;
             let known = schema::VERSION;
             let cause = match found {
                 Some(found) if found == known => {

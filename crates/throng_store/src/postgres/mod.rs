@@ -20,5 +20,7 @@ mod inspect;
 mod schema;
 mod shown;
 mod store;
+#[cfg(test)]
+mod tests;
 
 pub use store::{PostgresSource, PostgresStore};

@@ -13,7 +13,7 @@ use tokio_postgres::{Client, Error, Transaction};
 pub(super) const SCHEMA: &str = "throng";
 
 /// Each brings a schema from one version to the next. Never changed once released: what is new is added at the end.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = ["
 CREATE TABLE attribute (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -66,6 +66,14 @@ CREATE VIEW player_value AS
 CREATE VIEW held_lease AS
     SELECT player, server, incarnation, epoch, expires_ms, to_timestamp(expires_ms / 1000.0) AS expires
     FROM player WHERE server IS NOT NULL;
+", "
+ALTER TABLE player ADD COLUMN lease_ms BIGINT NOT NULL DEFAULT 60000;
+COMMENT ON COLUMN player.lease_ms IS 'for how long the lease was granted';
+COMMENT ON COLUMN player.saved_ms IS 'the Unix time of the last save';
+ALTER TABLE server ADD COLUMN seen_ms BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE server ADD COLUMN lease_ms BIGINT NOT NULL DEFAULT 0;
+COMMENT ON COLUMN server.seen_ms IS 'when it enrolled, saved or renewed last; 0: it ended';
+COMMENT ON COLUMN server.lease_ms IS 'for how long its name is in use after that';
 "];
 
 /// The version of a schema that went through all migrations.

@@ -3,31 +3,41 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
-use tokio::runtime::Runtime;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement, Transaction};
 use tracing::warn;
 
-use super::connection::PostgresConnection;
+use super::connection::{CallLimit, PostgresConnection};
 use super::errors::NamedDatabase;
 use super::schema::{self, SchemaKind};
 use super::shown::shown;
 use crate::encodings::{check_known, encoding_name};
+use crate::enrollment::{EnrollTerms, LastProcess};
 use crate::error::{StoreError, StoreFault};
 use crate::lease::{LeaseState, ServerId};
 use crate::record::{PlayerRecord, StoredAttribute};
 use crate::save_batch::{PlayerSave, SaveBatch};
-use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use crate::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+
+/// How long a claim waits for the rows that others add, and how long everything else waits.
+const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '50ms'";
+const LONG_WAIT: &str = "SET LOCAL lock_timeout = '1s'";
+
+/// How often a claim halves a part with a locked row, so that it ends within the limit of a call.
+const SPLITS_MAX: u32 = 24;
 
 /// Opens a store on a Postgres server.
 #[derive(Clone)]
 pub struct PostgresSource {
     pub(super) url: String,
     pub(super) schema: String,
+    pub(super) limit: Arc<CallLimit>,
 }
 
 impl fmt::Debug for PostgresSource {
@@ -48,7 +58,17 @@ impl PostgresSource {
         Self {
             url: url.into(),
             schema: schema::SCHEMA.to_owned(),
+            limit: Arc::default(),
         }
+    }
+
+    /// How long a call may take before its connection is closed and another one opened: 5 s if this is not set. Each call that
+    /// times out doubles the limit of the next ones, up to 30 s, until one succeeds. A connection to a host has the same limit,
+    /// unless the address has a `connect_timeout`.
+    #[must_use]
+    pub fn call_within(mut self, limit: Duration) -> Self {
+        self.limit = Arc::new(CallLimit::new(limit));
+        self
     }
 
     /// In another schema, so that one database can have several stores. The name is of lower-case letters, digits and `_`.
@@ -61,15 +81,15 @@ impl PostgresSource {
 
 impl StoreSource for PostgresSource {
     fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
-        Ok(Box::new(PostgresStore::open(&self.url, &self.schema)?))
+        let limit = self.limit.clone();
+        let store = PostgresStore::open_with(&self.url, &self.schema, limit)?;
+        Ok(Box::new(store))
     }
 }
 
 /// A store on a Postgres server: one connection, used by the thread that has the store.
 pub struct PostgresStore {
-    named: NamedDatabase,
-    runtime: Runtime,
-    client: Client,
+    connection: PostgresConnection,
     encodings: HashMap<u16, Encoding, FixedState>,
     statements: Statements,
 }
@@ -80,16 +100,14 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError`], with the database's name and without its password.
     pub fn open(url: &str, schema: &str) -> Result<Self, StoreError> {
-        let PostgresConnection {
-            named,
-            runtime,
-            mut client,
-        } = PostgresConnection::open(url, schema)?;
-        runtime.block_on(prepare(&mut client, schema, &named))?;
+        Self::open_with(url, schema, Arc::default())
+    }
+
+    fn open_with(url: &str, schema: &str, limit: Arc<CallLimit>) -> Result<Self, StoreError> {
+        let mut connection = PostgresConnection::open(url, schema, limit)?;
+        connection.call_at_length(async |client, named| prepare(client, schema, named).await)?;
         Ok(Self {
-            named,
-            runtime,
-            client,
+            connection,
             encodings: HashMap::default(),
             statements: Statements::default(),
         })
@@ -101,13 +119,11 @@ impl PostgresStore {
         work: impl AsyncFnOnce(&mut PostgresTables) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let Self {
-            named,
-            runtime,
-            client,
+            connection,
             encodings,
             statements,
         } = self;
-        runtime.block_on(async {
+        connection.call(async |client, named| {
             let begun = client.transaction().await;
             let mut tables = PostgresTables {
                 transaction: begun.map_err(|error| named.error(error))?,
@@ -212,8 +228,35 @@ impl PostgresTables<'_> {
     /// Players' rows, locked until the end of the transaction. By ascending id, so that nobody waits in a circle.
     async fn lock(&self, players: &[i64]) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
         let statement =
-            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms FROM player
+            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms, lease_ms FROM player
             WHERE player = ANY($1) ORDER BY player FOR UPDATE";
+        self.rows(statement, players).await
+    }
+
+    /// As [`lock`](Self::lock), without the rows that somebody else has locked.
+    async fn lock_free(
+        &self,
+        players: &[i64],
+    ) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
+        let statement =
+            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms, lease_ms FROM player
+            WHERE player = ANY($1) ORDER BY player FOR UPDATE SKIP LOCKED";
+        self.rows(statement, players).await
+    }
+
+    /// Players' rows as they are committed, locked or not.
+    async fn read(&self, players: &[i64]) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
+        let statement =
+            "SELECT player, revision, tick, epoch, server, incarnation, expires_ms, lease_ms FROM player
+            WHERE player = ANY($1)";
+        self.rows(statement, players).await
+    }
+
+    async fn rows(
+        &self,
+        statement: &'static str,
+        players: &[i64],
+    ) -> Result<BTreeMap<i64, PostgresPlayer>, StoreError> {
         let rows = self.query(statement, &[&players]).await?;
         let rows = rows.iter().map(|row| {
             let number = |column| row.get::<_, i64>(column) as u64;
@@ -226,6 +269,7 @@ impl PostgresTables<'_> {
                 epoch: number(3),
                 holder,
                 expires_ms: number(6),
+                lease_ms: number(7),
             };
             (row.get(0), (lease, number(1), number(2)))
         });
@@ -247,6 +291,40 @@ impl PostgresTables<'_> {
             }
         }
         Ok(values)
+    }
+
+    /// The time by the clock of the server, which all processes share; of tests another one.
+    async fn now_ms(&self, at_ms: Option<u64>) -> Result<u64, StoreError> {
+        if let Some(at_ms) = at_ms {
+            return Ok(at_ms);
+        }
+        let statement = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT";
+        let rows = self.query(statement, &[]).await?;
+        Ok(rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64))
+    }
+
+    /// The last process of a name; none has the number 0.
+    async fn last_process(&self, name: &str) -> Result<LastProcess, StoreError> {
+        let statement = "SELECT incarnation, seen_ms, lease_ms FROM server WHERE name = $1
+            ORDER BY incarnation DESC LIMIT 1";
+        let rows = self.query(statement, &[&name]).await?;
+        let read = |row: &Row| {
+            let number = |column| row.get::<_, i64>(column) as u64;
+            LastProcess {
+                incarnation: number(0),
+                seen_ms: number(1),
+                lease_ms: number(2),
+            }
+        };
+        Ok(rows.first().map(read).unwrap_or_default())
+    }
+
+    /// A process was seen, or signed off: at 0.
+    async fn see(&self, server: &ServerId, now_ms: u64) -> Result<(), StoreError> {
+        let statement = "UPDATE server SET seen_ms = $3 WHERE name = $1 AND incarnation = $2";
+        let (incarnation, now_ms) = (server.incarnation as i64, now_ms as i64);
+        self.execute(statement, &[&server.name, &incarnation, &now_ms])
+            .await
     }
 
     /// The number of a server's last batch, and who was refused in it.
@@ -386,6 +464,52 @@ impl PostgresTables<'_> {
         Ok(())
     }
 
+    /// Adds rows of players who have none. A row that somebody else is adding stays away: a part with one is halved until it
+    /// is found.
+    async fn add_rows(&mut self, players: Vec<i64>) -> Result<(), StoreError> {
+        if players.is_empty() {
+            return Ok(());
+        }
+        self.say(SHORT_WAIT).await?;
+        let (mut parts, mut splits) = (vec![players], 0);
+        while let Some(part) = parts.pop() {
+            let error = match self.add_or_undo(&part).await? {
+                Ok(()) => continue,
+                Err(error) => error,
+            };
+            if part.len() == 1 || splits == SPLITS_MAX {
+                warn!(%error, count = part.len(), "rows of new players not added: the claims are refused");
+                continue;
+            }
+            splits += 1;
+            let (one, other) = part.split_at(part.len() / 2);
+            parts.extend([one.to_vec(), other.to_vec()]);
+        }
+        self.say(LONG_WAIT).await
+    }
+
+    /// Adds rows, or none of them where one is locked: gives why.
+    async fn add_or_undo(&mut self, players: &[i64]) -> Result<Result<(), StoreError>, StoreError> {
+        let named = self.named;
+        let fault = |error| named.error(error);
+        let inner = PostgresTables {
+            transaction: self.transaction.transaction().await.map_err(fault)?,
+            named,
+            encodings: self.encodings,
+            statements: self.statements,
+        };
+        let statement =
+            "INSERT INTO player (player) SELECT unnest($1::BIGINT[]) ON CONFLICT DO NOTHING";
+        match inner.execute(statement, &[&players]).await {
+            Ok(()) => Ok(Ok(inner.transaction.commit().await.map_err(fault)?)),
+            Err(error) if error.fault == StoreFault::Locked => {
+                inner.transaction.rollback().await.map_err(fault)?;
+                Ok(Err(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Gives leases back that have these epochs still.
     async fn release(&self, releases: &[(PlayerId, u64)]) -> Result<(), StoreError> {
         if releases.is_empty() {
@@ -439,22 +563,33 @@ impl Store for PostgresStore {
         Ok(())
     }
 
-    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
         self.transact(async |tables| {
-            let lock = "LOCK TABLE server IN SHARE ROW EXCLUSIVE MODE";
-            tables.say(lock).await?;
-            let statement = "WITH held AS (SELECT player FROM player WHERE server = $1 ORDER BY player FOR UPDATE)
+            // Processes of one name that start at the same time do so one after the other.
+            let lock = "SELECT pg_advisory_xact_lock(1953002087, hashtext(current_schema() || ' ' || $1))";
+            tables.execute(lock, &[&name]).await?;
+            let now_ms = tables.now_ms(terms.at_ms).await?;
+            let last = tables.last_process(name).await?;
+            last.admit((&tables.named.0, name), terms, now_ms)?;
+            // A row that a dead process keeps locked is left to the claims, which this name has at once.
+            let statement = "WITH held AS (SELECT player FROM player WHERE server = $1 ORDER BY player FOR UPDATE SKIP LOCKED)
                 UPDATE player SET server = NULL, incarnation = NULL FROM held WHERE player.player = held.player";
             tables.execute(statement, &[&name]).await?;
-            let statement = "INSERT INTO server (name, incarnation)
-                SELECT $1, coalesce(max(incarnation), 0) + 1 FROM server WHERE name = $1 RETURNING incarnation";
-            let rows = tables.query(statement, &[&name]).await?;
-            let incarnation = rows.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
+            let statement =
+                "INSERT INTO server (name, incarnation, seen_ms, lease_ms) VALUES ($1, $2, $3, $4)";
+            let incarnation = last.incarnation + 1;
+            let [number, seen_ms, lease_ms] =
+                [incarnation, now_ms, terms.lease_ms].map(|number| number as i64);
+            tables.execute(statement, &[&name, &number, &seen_ms, &lease_ms]).await?;
             Ok(ServerId {
                 name: name.to_owned(),
                 incarnation,
             })
         })
+    }
+
+    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.transact(async |tables| tables.see(by, 0).await)
     }
 
     fn claim(
@@ -463,19 +598,30 @@ impl Store for PostgresStore {
         players: &[PlayerId],
         terms: ClaimTerms,
     ) -> Result<Vec<Claimed>, StoreError> {
-        let claim = terms.claim_by(by);
         self.transact(async |tables| {
+            let claim = terms.claim_by(by, tables.now_ms(terms.at_ms).await?);
+            let last = tables.last_process(&by.name).await?;
+            last.refuse_former((&tables.named.0, &by.name), by.incarnation)?;
             let mut all = ids(players);
             all.sort_unstable();
-            let statement =
-                "INSERT INTO player (player) SELECT unnest($1::BIGINT[]) ON CONFLICT DO NOTHING";
-            tables.execute(statement, &[&all]).await?;
-            let mut rows = tables.lock(&all).await?;
+            let known = tables.read(&all).await?;
+            let new = all.iter().copied().filter(|id| !known.contains_key(id));
+            tables.add_rows(new.collect()).await?;
+            let mut rows = tables.lock_free(&all).await?;
             let (mut granted, mut epochs) = (Vec::new(), Vec::new());
+            let mut bounded = Vec::new();
             let mut claimed = Vec::with_capacity(players.len());
             for &player in players {
                 let id = player.0 as i64;
-                let (lease, revision, tick) = rows.entry(id).or_default();
+                let Some((lease, revision, tick)) = rows.get_mut(&id) else {
+                    let cause = format!("the row of player {} is locked by another connection", player.0);
+                    let error = tables.named.fault(StoreFault::Locked, cause);
+                    claimed.push(Claimed::Unreadable { player, error });
+                    continue;
+                };
+                if lease.bound(claim.now_ms) {
+                    bounded.push(id);
+                }
                 claimed.push(match lease.claim(claim) {
                     Ok(epoch) => {
                         granted.push(id);
@@ -490,10 +636,19 @@ impl Store for PostgresStore {
                     Err(refusal) => Claimed::Refused { player, refusal },
                 });
             }
-            let statement = "UPDATE player SET epoch = new.epoch, server = $3, incarnation = $4, expires_ms = $5
+            let now_ms = claim.now_ms as i64;
+            if !bounded.is_empty() {
+                let statement = "UPDATE player SET expires_ms = $2 + lease_ms WHERE player = ANY($1)";
+                tables.execute(statement, &[&bounded, &now_ms]).await?;
+            }
+            let statement = "UPDATE player SET epoch = new.epoch, server = $3, incarnation = $4, expires_ms = $5, lease_ms = $6
                 FROM unnest($1::BIGINT[], $2::BIGINT[]) AS new (player, epoch) WHERE player.player = new.player";
-            let (incarnation, until_ms) = (by.incarnation as i64, terms.until_ms as i64);
-            tables.execute(statement, &[&granted, &epochs, &by.name, &incarnation, &until_ms]).await?;
+            let until_ms = claim.now_ms.saturating_add(terms.lease_ms);
+            let [incarnation, until_ms, lease_ms] =
+                [by.incarnation, until_ms, terms.lease_ms].map(|number| number as i64);
+            tables
+                .execute(statement, &[&granted, &epochs, &by.name, &incarnation, &until_ms, &lease_ms])
+                .await?;
             let mut values = tables.values(&granted).await?;
             for claimed in &mut claimed {
                 if let Claimed::Granted { record, .. } = claimed {
@@ -510,10 +665,11 @@ impl Store for PostgresStore {
         &mut self,
         by: &ServerId,
         batch: &SaveBatch,
-        now_ms: u64,
+        at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError> {
         self.transact(async |tables| {
             let (last, refused_then) = tables.last_batch(by).await?;
+            let now_ms = tables.now_ms(at_ms).await?;
             let is_done = last == batch.number;
             let saves = batch.saves().iter();
             let all: Vec<i64> = saves.map(|save| save.player.0 as i64).collect();
@@ -539,9 +695,10 @@ impl Store for PostgresStore {
             faults.extend(more);
             let outcome = SaveOutcome::of(batch, &is_refused, |player| revision(player) + 1, faults);
             tables.release(batch.releases()).await?;
-            let statement = "INSERT INTO server (name, incarnation, batch, tick, saved_ms, refused) VALUES ($1, $2, $3, $4, $5, $6)
+            let statement = "INSERT INTO server (name, incarnation, batch, tick, saved_ms, refused, seen_ms)
+                VALUES ($1, $2, $3, $4, $5, $6, $5)
                 ON CONFLICT (name, incarnation) DO UPDATE SET batch = excluded.batch, tick = excluded.tick,
-                saved_ms = excluded.saved_ms, refused = excluded.refused";
+                saved_ms = excluded.saved_ms, refused = excluded.refused, seen_ms = excluded.seen_ms";
             let refused = ids(&outcome.refused);
             let [incarnation, number, tick, saved_ms] =
                 [by.incarnation, batch.number, batch.tick, now_ms].map(|number| number as i64);
@@ -552,26 +709,47 @@ impl Store for PostgresStore {
 
     fn renew(
         &mut self,
+        by: &ServerId,
         leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
+        terms: ClaimTerms,
+    ) -> Result<Renewal, StoreError> {
         self.transact(async |tables| {
-            let players: Vec<i64> = leases.iter().map(|lease| lease.0.0 as i64).collect();
-            let epochs: Vec<i64> = leases.iter().map(|lease| lease.1 as i64).collect();
-            tables.lock(&players).await?;
-            let statement = "UPDATE player SET expires_ms = greatest(expires_ms, $3)
+            let mut players: Vec<i64> = leases.iter().map(|lease| lease.0.0 as i64).collect();
+            let mut epochs: Vec<i64> = leases.iter().map(|lease| lease.1 as i64).collect();
+            let now_ms = tables.now_ms(terms.at_ms).await?;
+            tables.see(by, now_ms).await?;
+            let free = tables.lock_free(&players).await?;
+            let mut renewal = Renewal::default();
+            if free.len() < players.len() {
+                let all = tables.read(&players).await?;
+                let is_skipped = |&&(player, epoch): &&(PlayerId, u64)| {
+                    let id = player.0 as i64;
+                    let row = all.get(&id).filter(|_| !free.contains_key(&id));
+                    row.is_some_and(|(lease, ..)| lease.admits(epoch) && lease.holder.is_some())
+                };
+                let skipped = leases.iter().filter(is_skipped);
+                renewal.skipped = skipped.map(|lease| lease.0).collect();
+                renewal.skipped.sort_unstable();
+                let held = leases.iter().filter(|(player, _)| free.contains_key(&(player.0 as i64)));
+                (players, epochs) = held.map(|(player, epoch)| (player.0 as i64, *epoch as i64)).unzip();
+            }
+            let statement = "UPDATE player SET expires_ms = $3, lease_ms = $4
                 FROM unnest($1::BIGINT[], $2::BIGINT[]) AS held (player, epoch)
                 WHERE player.player = held.player AND player.epoch = held.epoch AND server IS NOT NULL
                 RETURNING player.player";
-            let until_ms = until_ms as i64;
-            let kept = tables.query(statement, &[&players, &epochs, &until_ms]).await?;
+            let until_ms = now_ms.saturating_add(terms.lease_ms);
+            let [until_ms, lease_ms] = [until_ms, terms.lease_ms].map(|number| number as i64);
+            let kept = tables
+                .query(statement, &[&players, &epochs, &until_ms, &lease_ms])
+                .await?;
             let kept: BTreeSet<i64> = kept.iter().map(|row| row.get(0)).collect();
-            let lost = leases.iter().map(|lease| lease.0);
-            let mut lost: Vec<PlayerId> = lost
-                .filter(|player| !kept.contains(&(player.0 as i64)))
-                .collect();
-            lost.sort_unstable();
-            Ok(lost)
+            let lost = leases.iter().map(|lease| lease.0).filter(|player| {
+                let is_skipped = renewal.skipped.binary_search(player).is_ok();
+                !is_skipped && !kept.contains(&(player.0 as i64))
+            });
+            renewal.lost = lost.collect();
+            renewal.lost.sort_unstable();
+            Ok(renewal)
         })
     }
 

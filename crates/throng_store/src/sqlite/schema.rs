@@ -15,7 +15,7 @@ pub(super) const APPLICATION_ID: i64 = 0x7468_7267;
 
 /// Each brings a file from one version to the next, in a transaction of its own. Never changed once released: what is new is
 /// added at the end.
-pub(super) const MIGRATIONS: [&str; 2] = [
+pub(super) const MIGRATIONS: [&str; 3] = [
     "
 CREATE TABLE attribute (
     id INTEGER PRIMARY KEY,          -- its number in packets
@@ -26,7 +26,7 @@ CREATE TABLE player (
     player INTEGER PRIMARY KEY,      -- its id; those from 2^63 on are negative here
     revision INTEGER NOT NULL DEFAULT 0,  -- how often it was saved; 0: it logged in and was not saved yet
     tick INTEGER NOT NULL DEFAULT 0,      -- the server's tick of the last save
-    saved_ms INTEGER NOT NULL DEFAULT 0,  -- the server's Unix time of the last save
+    saved_ms INTEGER NOT NULL DEFAULT 0,  -- the Unix time of the last save
     epoch INTEGER NOT NULL DEFAULT 0,     -- the last lease; a save with another one is refused
     server TEXT,                          -- who holds the lease; NULL: nobody
     incarnation INTEGER,                  -- which process of that server
@@ -56,6 +56,11 @@ CREATE VIEW held_lease AS
     SELECT player, server, incarnation, epoch, expires_ms,
         datetime(expires_ms / 1000, 'unixepoch') AS expires
     FROM player WHERE server IS NOT NULL;
+",
+    "
+ALTER TABLE player ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 60000;  -- for how long the lease was granted
+ALTER TABLE server ADD COLUMN seen_ms INTEGER NOT NULL DEFAULT 0;       -- when it enrolled, saved or renewed last; 0: it ended
+ALTER TABLE server ADD COLUMN lease_ms INTEGER NOT NULL DEFAULT 0;      -- for how long its name is in use after that
 ",
 ];
 

@@ -11,6 +11,7 @@ use foldhash::fast::FixedState;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
 };
+use throng_core::clock::unix_ms;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 use tracing::warn;
@@ -18,11 +19,12 @@ use tracing::warn;
 use super::schema::{self, FileKind};
 use super::value::{from_sql, to_sql};
 use crate::encodings::{check_known, encoding_name};
+use crate::enrollment::{EnrollTerms, LastProcess};
 use crate::error::{StoreError, StoreFault};
 use crate::lease::{LeaseState, ServerId};
 use crate::record::{PlayerRecord, StoredAttribute};
 use crate::save_batch::{PlayerSave, SaveBatch};
-use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use crate::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 
 /// How long another process may hold the file before that is an error.
 const BUSY: Duration = Duration::from_secs(1);
@@ -232,10 +234,11 @@ impl Tables<'_> {
                 epoch: number(2)?,
                 holder,
                 expires_ms: number(5)?,
+                lease_ms: number(6)?,
             };
             Ok((lease, number(0)?, number(1)?))
         };
-        let statement = "SELECT revision, tick, epoch, server, incarnation, expires_ms FROM player WHERE player = ?1";
+        let statement = "SELECT revision, tick, epoch, server, incarnation, expires_ms, lease_ms FROM player WHERE player = ?1";
         let prepared = transaction.prepare_cached(statement);
         let found = prepared
             .and_then(|mut prepared| prepared.query_row([player.0 as i64], read).optional());
@@ -303,16 +306,51 @@ impl Tables<'_> {
             Some(holder) => (Some(&holder.name), Some(holder.incarnation as i64)),
             None => (None, None),
         };
-        let statement = "INSERT INTO player (player, epoch, server, incarnation, expires_ms) VALUES (?1, ?2, ?3, ?4, ?5)
+        let statement = "INSERT INTO player (player, epoch, server, incarnation, expires_ms, lease_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
             ON CONFLICT (player) DO UPDATE SET epoch = excluded.epoch, server = excluded.server,
-            incarnation = excluded.incarnation, expires_ms = excluded.expires_ms";
+            incarnation = excluded.incarnation, expires_ms = excluded.expires_ms, lease_ms = excluded.lease_ms";
         let values = params![
             player.0 as i64,
             lease.epoch as i64,
             name,
             incarnation,
-            lease.expires_ms as i64
+            lease.expires_ms as i64,
+            lease.lease_ms as i64
         ];
+        self.run(transaction, statement, values).map(|_| ())
+    }
+
+    /// The last process of a name; none has the number 0.
+    fn last_process(
+        &self,
+        transaction: &Transaction,
+        name: &str,
+    ) -> Result<LastProcess, StoreError> {
+        let statement = "SELECT incarnation, seen_ms, lease_ms FROM server WHERE name = ?1
+            ORDER BY incarnation DESC LIMIT 1";
+        let read = |row: &rusqlite::Row| {
+            let number = |column| row.get::<_, i64>(column).map(|number| number as u64);
+            Ok(LastProcess {
+                incarnation: number(0)?,
+                seen_ms: number(1)?,
+                lease_ms: number(2)?,
+            })
+        };
+        let prepared = transaction.prepare_cached(statement);
+        let found = prepared.and_then(|mut prepared| prepared.query_row([name], read).optional());
+        let found = found.map_err(|error| self.named.error(error))?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// A process was seen, or signed off: at 0.
+    fn see(
+        &self,
+        transaction: &Transaction,
+        server: &ServerId,
+        now_ms: u64,
+    ) -> Result<(), StoreError> {
+        let statement = "UPDATE server SET seen_ms = ?3 WHERE name = ?1 AND incarnation = ?2";
+        let values = params![server.name, server.incarnation as i64, now_ms as i64];
         self.run(transaction, statement, values).map(|_| ())
     }
 
@@ -467,19 +505,33 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
+    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
         self.transact(|transaction, tables| {
+            let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
+            let store = tables.named.0.display().to_string();
+            let last = tables.last_process(transaction, name)?;
+            last.admit((&store, name), terms, now_ms)?;
             let statement = "UPDATE player SET server = NULL, incarnation = NULL WHERE server = ?1";
             tables.run(transaction, statement, [name])?;
-            let statement = "INSERT INTO server (name, incarnation)
-                SELECT ?1, coalesce(max(incarnation), 0) + 1 FROM server WHERE name = ?1 RETURNING incarnation";
-            let prepared = transaction.prepare_cached(statement);
-            let incarnation = prepared.and_then(|mut prepared| prepared.query_row([name], |row| row.get::<_, i64>(0)));
+            let statement =
+                "INSERT INTO server (name, incarnation, seen_ms, lease_ms) VALUES (?1, ?2, ?3, ?4)";
+            let incarnation = last.incarnation + 1;
+            let values = params![
+                name,
+                incarnation as i64,
+                now_ms as i64,
+                terms.lease_ms as i64
+            ];
+            tables.run(transaction, statement, values)?;
             Ok(ServerId {
                 name: name.to_owned(),
-                incarnation: incarnation.map_err(|error| tables.named.error(error))? as u64,
+                incarnation,
             })
         })
+    }
+
+    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.transact(|transaction, tables| tables.see(transaction, by, 0))
     }
 
     fn claim(
@@ -488,12 +540,18 @@ impl Store for SqliteStore {
         players: &[PlayerId],
         terms: ClaimTerms,
     ) -> Result<Vec<Claimed>, StoreError> {
-        let claim = terms.claim_by(by);
         self.transact(|transaction, tables| {
+            let claim = terms.claim_by(by, terms.at_ms.unwrap_or_else(unix_ms));
+            let store = tables.named.0.display().to_string();
+            let last = tables.last_process(transaction, &by.name)?;
+            last.refuse_former((&store, &by.name), by.incarnation)?;
             let mut claimed = Vec::with_capacity(players.len());
             for &player in players {
                 let row = tables.player(transaction, player)?;
                 let (mut lease, revision, tick) = row.unwrap_or_default();
+                if lease.bound(claim.now_ms) {
+                    tables.set_lease(transaction, player, &lease)?;
+                }
                 claimed.push(match lease.claim(claim) {
                     Ok(epoch) => match tables.record(transaction, player, (revision, tick)) {
                         Ok(record) => {
@@ -516,9 +574,11 @@ impl Store for SqliteStore {
         &mut self,
         by: &ServerId,
         batch: &SaveBatch,
-        now_ms: u64,
+        at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError> {
+        let now_ms = at_ms.unwrap_or_else(unix_ms);
         self.transact(|transaction, tables| {
+            tables.see(transaction, by, now_ms)?;
             let (last, refused_then) = tables.last_batch(transaction, by)?;
             let is_done = last == batch.number;
             let mut revisions = BTreeMap::new();
@@ -560,21 +620,30 @@ impl Store for SqliteStore {
 
     fn renew(
         &mut self,
+        by: &ServerId,
         leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
+        terms: ClaimTerms,
+    ) -> Result<Renewal, StoreError> {
         self.transact(|transaction, tables| {
+            let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
+            let (until_ms, lease_ms) = (now_ms.saturating_add(terms.lease_ms), terms.lease_ms);
+            tables.see(transaction, by, now_ms)?;
             let mut lost = Vec::new();
             for &(player, epoch) in leases {
-                let statement = "UPDATE player SET expires_ms = max(expires_ms, ?3)
+                let statement = "UPDATE player SET expires_ms = ?3, lease_ms = ?4
                     WHERE player = ?1 AND epoch = ?2 AND server IS NOT NULL";
-                let values = params![player.0 as i64, epoch as i64, until_ms as i64];
+                let values = params![
+                    player.0 as i64,
+                    epoch as i64,
+                    until_ms as i64,
+                    lease_ms as i64
+                ];
                 if tables.run(transaction, statement, values)? == 0 {
                     lost.push(player);
                 }
             }
             lost.sort_unstable();
-            Ok(lost)
+            Ok(Renewal::lost(lost))
         })
     }
 

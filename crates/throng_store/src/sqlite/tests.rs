@@ -11,6 +11,7 @@ use super::schema::{APPLICATION_ID, MIGRATIONS, VERSION};
 use super::store::{SqliteSource, SqliteStore};
 use super::{dump_store, inspect_store, migrate_store};
 use crate::conformance::check_store;
+use crate::enrollment::EnrollTerms;
 use crate::error::{StoreError, StoreFault};
 use crate::findings::ShownValue;
 use crate::record::StoredAttribute;
@@ -19,9 +20,16 @@ use crate::spoilt_records::check_spoilt_records;
 use crate::store::{ClaimTerms, Claimed, LookedUp, Store};
 use crate::testing::TestFolder;
 
+/// A process that starts whoever has its name.
+const ENROLL: EnrollTerms = EnrollTerms {
+    at_ms: Some(1_000),
+    lease_ms: 60_000,
+    take_over: true,
+};
+
 const TERMS: ClaimTerms = ClaimTerms {
-    now_ms: 1_000,
-    until_ms: 61_000,
+    at_ms: Some(1_000),
+    lease_ms: 60_000,
     grace_ms: 0,
 };
 
@@ -40,7 +48,7 @@ fn gold() -> [StoredAttribute; 2] {
 /// Saves so many players.
 fn fill(store: &mut dyn Store, count: u64) -> Result<(), StoreError> {
     store.learn(&gold())?;
-    let server = store.enroll("a")?;
+    let server = store.enroll("a", ENROLL)?;
     let players: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 7);
     for claimed in store.claim(&server, &players, TERMS)? {
@@ -51,7 +59,7 @@ fn fill(store: &mut dyn Store, count: u64) -> Result<(), StoreError> {
         let values = [(2, Some(&gold[..])), (3, Some(&b"carpe diem"[..]))];
         batch.add((record.player, epoch, 7), values.into_iter());
     }
-    store.save(&server, &batch, 2_000)?;
+    store.save(&server, &batch, Some(2_000))?;
     Ok(())
 }
 
@@ -199,10 +207,10 @@ fn a_file_that_another_program_holds_is_locked_and_had_when_it_lets_go() {
     store.learn(&gold()).unwrap();
     let holder = Connection::open(&path).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let error = store.enroll("a").unwrap_err();
+    let error = store.enroll("a", ENROLL).unwrap_err();
     assert_eq!(error.fault, StoreFault::Locked, "{error}");
     holder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(store.enroll("a").unwrap().incarnation, 1);
+    assert_eq!(store.enroll("a", ENROLL).unwrap().incarnation, 1);
 }
 
 #[test]
@@ -342,7 +350,7 @@ fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_sa
     }
     let mut store = SqliteStore::open(&path).unwrap();
     store.learn(&gold()).unwrap();
-    let server = store.enroll("a").unwrap();
+    let server = store.enroll("a", ENROLL).unwrap();
     let players: Vec<PlayerId> = (1..=100).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 8);
     for claimed in store.claim(&server, &players, TERMS).unwrap() {
@@ -359,7 +367,7 @@ fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_sa
         }
     }
     assert_eq!(batch.len(), 99);
-    let outcome = store.save(&server, &batch, 3_000).unwrap();
+    let outcome = store.save(&server, &batch, Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(7)]);
     assert_eq!(outcome.faults[0].1.fault, StoreFault::Value);
     assert_eq!(outcome.revisions.len(), 98);
@@ -376,7 +384,7 @@ fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_sa
         let values = std::iter::once((id, Some(&[1, 1][..])));
         batch.add((PlayerId(player), 2, 9), values);
     }
-    let outcome = store.save(&server, &batch, 3_000).unwrap();
+    let outcome = store.save(&server, &batch, Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(2)]);
     assert_eq!(outcome.revisions, [(PlayerId(1), 3)]);
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use throng_core::ids::PlayerId;
 
+use crate::enrollment::EnrollTerms;
 use crate::error::StoreError;
 use crate::lease::ServerId;
 use crate::memory_store::MemoryDisk;
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
-use crate::store::{ClaimTerms, Claimed, LookedUp, SaveOutcome, Store, StoreSource};
+use crate::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
 
 /// What a store in memory makes of a save, once it is called.
 pub type Saving<'a> = &'a mut dyn FnMut() -> Result<SaveOutcome, StoreError>;
@@ -52,8 +53,12 @@ impl Store for HookedStore {
         self.0.learn(attributes)
     }
 
-    fn enroll(&mut self, name: &str) -> Result<ServerId, StoreError> {
-        self.0.enroll(name)
+    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
+        self.0.enroll(name, terms)
+    }
+
+    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.0.sign_off(by)
     }
 
     fn claim(
@@ -69,17 +74,18 @@ impl Store for HookedStore {
         &mut self,
         by: &ServerId,
         batch: &SaveBatch,
-        now_ms: u64,
+        at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError> {
-        (self.1)(&mut || self.0.save(by, batch, now_ms))
+        (self.1)(&mut || self.0.save(by, batch, at_ms))
     }
 
     fn renew(
         &mut self,
+        by: &ServerId,
         leases: &[(PlayerId, u64)],
-        until_ms: u64,
-    ) -> Result<Vec<PlayerId>, StoreError> {
-        self.0.renew(leases, until_ms)
+        terms: ClaimTerms,
+    ) -> Result<Renewal, StoreError> {
+        self.0.renew(by, leases, terms)
     }
 
     fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {

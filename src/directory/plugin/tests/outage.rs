@@ -118,10 +118,10 @@ fn takeover_by_another_server_logs_players_out() {
     log_in_up_to(&mut app, 2);
     ticks(&mut app, 3);
     let mut store = disk.clone().open().unwrap();
-    let thief = store.enroll("thief").unwrap();
+    let thief = store.enroll("thief", EnrollTerms::default()).unwrap();
     let terms = ClaimTerms {
-        now_ms: u64::MAX - 1,
-        until_ms: u64::MAX,
+        at_ms: Some(u64::MAX - 1),
+        lease_ms: 1,
         grace_ms: 0,
     };
     let both = [PlayerId(1), PlayerId(2)];

@@ -1,0 +1,375 @@
+//! The store on a server on a bad day: a network that stalls, rows that others keep locked.
+//!
+//! The server is that of `THRONG_POSTGRES`, without which nothing is tested: `.ci/with_postgres cargo test postgres` starts one.
+//! Every test has a schema of its own there.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+
+use throng_core::ids::PlayerId;
+use throng_protocol::wire::Encoding;
+use tokio_postgres::{Client, NoTls};
+
+use super::PostgresSource;
+use super::connection::PostgresConnection;
+use crate::conformance::check_store;
+use crate::enrollment::EnrollTerms;
+use crate::error::{StoreError, StoreFault};
+use crate::record::StoredAttribute;
+use crate::save_batch::SaveBatch;
+use crate::store::{ClaimTerms, Claimed, Renewal, Store, StoreSource};
+use crate::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
+
+/// How long a test waits for what must happen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The server's address, if there is a server.
+#[expect(
+    clippy::print_stdout,
+    reason = "who reads what was tested should see what was not"
+)]
+fn url() -> Option<String> {
+    let url = std::env::var("THRONG_POSTGRES").ok();
+    if url.is_none() {
+        println!("skipped: THRONG_POSTGRES does not say where a server is");
+    }
+    url
+}
+
+/// A schema of a test's own.
+struct TestSchema {
+    url: String,
+    name: String,
+}
+
+impl TestSchema {
+    fn new(url: &str) -> Self {
+        static NTH: AtomicU32 = AtomicU32::new(0);
+        let nth = NTH.fetch_add(1, Ordering::Relaxed);
+        let name = format!("bad_day_{}_{nth}", std::process::id());
+        let url = url.to_owned();
+        Self { url, name }
+    }
+
+    fn source(&self) -> PostgresSource {
+        PostgresSource::new(&self.url).in_schema(&self.name)
+    }
+
+    fn open(&self) -> Box<dyn Store> {
+        let mut store = self.source().open().unwrap();
+        store.learn(&attributes()).unwrap();
+        store
+    }
+
+    /// Somebody who works in it by hand.
+    fn operator(&self) -> Operator {
+        let operator = Operator::new(&self.url);
+        operator.say(&format!("SET search_path TO {}", self.name));
+        operator
+    }
+}
+
+/// A connection of an operator's.
+struct Operator {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+}
+
+impl Operator {
+    fn new(url: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let client = runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client
+        });
+        Self { runtime, client }
+    }
+
+    fn say(&self, statement: &str) {
+        let said = self.client.batch_execute(statement);
+        self.runtime.block_on(said).unwrap();
+    }
+}
+
+fn attributes() -> Vec<StoredAttribute> {
+    vec![StoredAttribute {
+        id: 2,
+        name: "gold".to_owned(),
+        encoding: Encoding::U16,
+    }]
+}
+
+/// A network between a store and its server that can stop forwarding: nothing is closed, and nothing arrives.
+struct StallingProxy {
+    port: u16,
+    is_stalled: Arc<AtomicBool>,
+}
+
+impl StallingProxy {
+    /// In front of the server of an address.
+    fn new(url: &str) -> Self {
+        let (_, host) = url.split_once('@').unwrap();
+        let (server, _) = host.split_once('/').unwrap();
+        let server: SocketAddr = server.parse().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let is_stalled = Arc::new(AtomicBool::new(false));
+        let stalls = is_stalled.clone();
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let (client, server) = (client.unwrap(), TcpStream::connect(server).unwrap());
+                for (from, to) in [(&client, &server), (&server, &client)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let stalls = stalls.clone();
+                    thread::spawn(move || forward(from, to, &stalls));
+                }
+            }
+        });
+        Self { port, is_stalled }
+    }
+
+    /// The address through it.
+    fn url(&self, url: &str) -> String {
+        let (user, host) = url.split_once('@').unwrap();
+        let (_, database) = host.split_once('/').unwrap();
+        format!("{user}@127.0.0.1:{}/{database}", self.port)
+    }
+
+    fn stall(&self, stalls: bool) {
+        self.is_stalled.store(stalls, Ordering::Relaxed);
+    }
+}
+
+fn forward(mut from: TcpStream, mut to: TcpStream, is_stalled: &AtomicBool) {
+    let mut bytes = [0; 4_096];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        while is_stalled.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+}
+
+/// Does something that must not take for ever, on a thread of its own.
+fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, wait) = sync_channel(1);
+    thread::spawn(move || done.send(work()));
+    wait.recv_timeout(PATIENCE).expect("it ends")
+}
+
+#[test]
+fn stalled_network_fails_the_call_and_is_survived() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let proxy = StallingProxy::new(&url);
+    let source = PostgresSource::new(proxy.url(&url))
+        .in_schema(&schema.name)
+        .call_within(Duration::from_millis(400));
+    let mut supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), attributes());
+    let look = StoreOrder::LookUp {
+        players: vec![PlayerId(1)],
+    };
+    // On a busy machine a call may take longer than the limit, too: the next ones have more time.
+    let works = |supervisor: &mut StoreSupervisor, from_ms: u64| {
+        let mut attempts = (0..20).map(|nth| supervisor.work(&look, from_ms + nth * 10_000));
+        attempts.any(|done| matches!(done, Ok(StoreReport::LookedUp(..))))
+    };
+    assert!(works(&mut supervisor, 0));
+    proxy.stall(true);
+    // The call that is under way, and a connection that is opened then.
+    for (now_ms, what) in [
+        (1_000_000, "no reply within"),
+        (1_010_000, "no connection within"),
+    ] {
+        let asked = look.clone();
+        let (failed, back) = in_time(move || (supervisor.work(&asked, now_ms), supervisor));
+        supervisor = back;
+        let error = failed.unwrap_err();
+        assert_eq!(error.fault, StoreFault::Unreachable);
+        assert!(error.to_string().contains(what), "{error}");
+    }
+    proxy.stall(false);
+    assert!(works(&mut supervisor, 2_000_000));
+}
+
+/// A process that starts whoever has its name.
+const ENROLL: EnrollTerms = EnrollTerms {
+    at_ms: Some(1_000),
+    lease_ms: 60_000,
+    take_over: true,
+};
+
+const TERMS: ClaimTerms = ClaimTerms {
+    at_ms: Some(1_000),
+    lease_ms: 60_000,
+    grace_ms: 0,
+};
+
+/// The epochs of players whose leases were granted, and the faults of the others.
+fn results(claimed: Vec<Claimed>) -> Vec<Result<u64, StoreFault>> {
+    let results = claimed.into_iter().map(|claimed| match claimed {
+        Claimed::Granted { epoch, .. } => Ok(epoch),
+        Claimed::Unreadable { error, .. } => Err(error.fault),
+        refused @ Claimed::Refused { .. } => panic!("{refused:?}"),
+    });
+    results.collect()
+}
+
+#[test]
+fn locked_row_refuses_no_other_claim() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let mut store = schema.open();
+    let a = store.enroll("a", ENROLL).unwrap();
+    let known: Vec<PlayerId> = (1..=10).map(PlayerId).collect();
+    let granted = results(store.claim(&a, &known, TERMS).unwrap());
+    assert_eq!(granted, [Ok(1); 10]);
+    let other = schema.operator();
+    // One that is there, and one whose first claim is not committed.
+    other.say("BEGIN; SELECT 1 FROM player WHERE player = 7 FOR UPDATE; INSERT INTO player (player) VALUES (15)");
+    let all: Vec<PlayerId> = (1..=20).map(PlayerId).collect();
+    let found = results(store.claim(&a, &all, TERMS).unwrap());
+    for (player, found) in (1..).zip(found) {
+        let expected = match player {
+            7 | 15 => Err(StoreFault::Locked),
+            1..=10 => Ok(2),
+            _ => Ok(1),
+        };
+        assert_eq!(found, expected, "player {player}");
+    }
+    other.say("ROLLBACK");
+    let found = results(
+        store
+            .claim(&a, &[PlayerId(7), PlayerId(15)], TERMS)
+            .unwrap(),
+    );
+    assert_eq!(found, [Ok(2), Ok(1)]);
+}
+
+#[test]
+fn locked_row_keeps_no_server_from_starting() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let mut store = schema.open();
+    let before = store.enroll("a", ENROLL).unwrap();
+    let players = [PlayerId(1), PlayerId(2)];
+    results(store.claim(&before, &players, TERMS).unwrap());
+    let other = schema.operator();
+    // As a process that was stopped in the middle of a save.
+    other.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE; UPDATE server SET batch = 1 WHERE name = 'a'");
+    let after = store.enroll("a", ENROLL).unwrap();
+    assert_eq!(after.incarnation, before.incarnation + 1);
+    other.say("ROLLBACK");
+    let found = results(store.claim(&after, &players, TERMS).unwrap());
+    assert_eq!(found, [Ok(2), Ok(2)]);
+}
+
+#[test]
+fn locked_row_is_neither_lost_nor_renewed() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let mut store = schema.open();
+    let a = store.enroll("a", ENROLL).unwrap();
+    let players = [1, 2, 3].map(PlayerId);
+    results(store.claim(&a, &players, TERMS).unwrap());
+    let other = schema.operator();
+    other.say("BEGIN; SELECT 1 FROM player WHERE player <= 2 FOR UPDATE");
+    // The lease of the second was another one, whoever has its row.
+    let leases = [
+        (PlayerId(1), 1),
+        (PlayerId(2), 9),
+        (PlayerId(3), 1),
+        (PlayerId(4), 1),
+    ];
+    let renewal = store.renew(&a, &leases, TERMS).unwrap();
+    assert_eq!(renewal.skipped, [PlayerId(1)]);
+    assert_eq!(renewal.lost, [PlayerId(2), PlayerId(4)]);
+    other.say("ROLLBACK");
+    assert_eq!(
+        store.renew(&a, &leases[..1], TERMS).unwrap(),
+        Renewal::default()
+    );
+}
+
+/// Counts how often a store is opened.
+#[derive(Debug)]
+struct CountedSource(PostgresSource, Arc<AtomicU32>);
+
+impl StoreSource for CountedSource {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.open()
+    }
+}
+
+#[test]
+fn locked_row_delays_a_save_and_keeps_the_store_open() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let opened = Arc::new(AtomicU32::new(0));
+    let source = CountedSource(schema.source(), opened.clone());
+    let mut supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), attributes());
+    let claim = StoreOrder::Claim {
+        players: vec![PlayerId(1)],
+        terms: TERMS,
+    };
+    assert!(supervisor.work(&claim, 0).is_ok());
+    let other = schema.operator();
+    other.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE");
+    let mut batch = SaveBatch::new(1, 9);
+    batch.add((PlayerId(1), 1, 9), std::iter::once((2, Some(&[9, 0][..]))));
+    let save = StoreOrder::Save {
+        batch: Arc::new(batch),
+    };
+    let error = supervisor.work(&save, 0).unwrap_err();
+    assert_eq!(error.fault, StoreFault::Locked, "{error}");
+    // Others are served meanwhile, at once.
+    let look = StoreOrder::LookUp {
+        players: vec![PlayerId(2)],
+    };
+    assert!(supervisor.work(&look, 0).is_ok());
+    other.say("ROLLBACK");
+    assert!(supervisor.work(&save, 0).is_ok());
+    assert_eq!(opened.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn sessions_of_dead_servers_end_in_seconds() {
+    let Some(url) = url() else { return };
+    let mut connection = PostgresConnection::open(&url, "throng", Arc::default()).unwrap();
+    let settings = connection.call(async |client, named| {
+        let names =
+            "SELECT name || ' ' || setting FROM pg_settings WHERE name = ANY($1) ORDER BY name";
+        let names_of = [
+            "idle_in_transaction_session_timeout",
+            "tcp_keepalives_idle",
+            "tcp_user_timeout",
+        ];
+        let rows = client.query(names, &[&&names_of[..]]).await;
+        rows.map_err(|error| named.error(error))
+    });
+    let settings: Vec<String> = settings.unwrap().iter().map(|row| row.get(0)).collect();
+    let expected = [
+        "idle_in_transaction_session_timeout 10000",
+        "tcp_keepalives_idle 10",
+        "tcp_user_timeout 10000",
+    ];
+    assert_eq!(settings, expected);
+}
+
+#[test]
+fn server_is_a_store() {
+    let Some(url) = url() else { return };
+    check_store(|| TestSchema::new(&url).source()).unwrap();
+}
