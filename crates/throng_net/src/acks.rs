@@ -117,7 +117,7 @@ pub(super) enum PacketFate {
 }
 
 /// The packets that were sent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub(super) struct SentPackets {
     /// By number modulo [`REMEMBERED`]; empty before the first.
     packets: Vec<Remembered>,
@@ -242,12 +242,6 @@ impl SentPackets {
             }
             self.unsettled = number.wrapping_add(1);
         }
-    }
-}
-
-impl MemoryUse for SentPackets {
-    fn heap_bytes(&self) -> usize {
-        self.packets.heap_bytes()
     }
 }
 

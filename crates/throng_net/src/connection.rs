@@ -37,11 +37,12 @@ pub(super) enum Taken {
 }
 
 /// The server's end.
-#[derive(Debug)]
+#[derive(Debug, MemoryUse)]
 pub(super) struct ServerConnection {
     pub client: ClientId,
     pub address: SocketAddr,
     pub endpoint: ServerEndpoint,
+    #[memory(skip)]
     line: SealedLine,
     greeted_us: Option<u64>,
     is_confirmed: bool,
@@ -151,11 +152,5 @@ impl ServerConnection {
             self.line.seal(SealedKind::Disconnect, &[], sealed);
             send(sealed);
         }
-    }
-}
-
-impl MemoryUse for ServerConnection {
-    fn heap_bytes(&self) -> usize {
-        self.endpoint.heap_bytes()
     }
 }

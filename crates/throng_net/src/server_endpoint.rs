@@ -49,7 +49,7 @@ impl AckWatch {
 }
 
 /// An endpoint with its deadlines.
-#[derive(Debug)]
+#[derive(Debug, MemoryUse)]
 pub(super) struct ServerEndpoint {
     /// Something was pushed since it was flushed.
     pub is_touched: bool,
@@ -179,12 +179,6 @@ impl ServerEndpoint {
     /// What happened at its end.
     pub const fn stats(&self) -> &EndpointStats {
         self.endpoint.stats()
-    }
-}
-
-impl MemoryUse for ServerEndpoint {
-    fn heap_bytes(&self) -> usize {
-        self.endpoint.heap_bytes()
     }
 }
 

@@ -5,7 +5,7 @@ use throng_core::memory::MemoryUse;
 use super::packet::{framed_bytes, write_message};
 
 /// Unreliable messages that were pushed since the last time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct UnreliableTail {
     bytes: Vec<u8>,
     /// Where each ends.
@@ -91,12 +91,6 @@ impl UnreliableTail {
         let count = self.ends.len();
         self.keep(0);
         count as u64
-    }
-}
-
-impl MemoryUse for UnreliableTail {
-    fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes() + self.ends.heap_bytes()
     }
 }
 

@@ -41,7 +41,7 @@ pub struct CountersStart {
 }
 
 /// One end of a connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct Endpoint {
     settings: EndpointSettings,
     outgoing: [OutgoingStream; STREAMS],
@@ -200,13 +200,5 @@ impl Endpoint {
     #[must_use]
     pub const fn stats(&self) -> &EndpointStats {
         &self.stats
-    }
-}
-
-impl MemoryUse for Endpoint {
-    fn heap_bytes(&self) -> usize {
-        let outgoing: usize = self.outgoing.iter().map(MemoryUse::heap_bytes).sum();
-        let incoming: usize = self.incoming.iter().map(MemoryUse::heap_bytes).sum();
-        outgoing + incoming + self.tail.heap_bytes() + self.sent.heap_bytes()
     }
 }

@@ -101,7 +101,7 @@ pub fn address_words(address: Option<SocketAddr>) -> [u64; 3] {
 }
 
 /// Connections that are new, and the messages of all.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub struct Intake {
     /// The messages that wait.
     pub queue: MessageQueue,
@@ -207,13 +207,6 @@ impl Intake {
     /// Takes what was kept since the last time.
     pub fn take_record(&mut self) -> Vec<TransportEvent> {
         self.record.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-}
-
-impl MemoryUse for Intake {
-    fn heap_bytes(&self) -> usize {
-        let record = self.record.as_ref();
-        record.map_or(0, MemoryUse::heap_bytes) + self.queue.heap_bytes() + self.new.heap_bytes()
     }
 }
 

@@ -94,7 +94,7 @@ pub enum DisconnectReason {
 }
 
 /// A message as it came in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct InboundMessage {
     /// The client that sent it.
     pub client: ClientId,
@@ -136,7 +136,7 @@ pub struct InboxCounters {
 pub const LANE_BYTES: usize = size_of::<Lane>();
 
 /// Messages that wait for the tick.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub struct MessageQueue {
     limits: InboxLimits,
     quota: QuotaPerTick,
@@ -492,17 +492,5 @@ impl MessageQueue {
     #[must_use]
     pub const fn counters(&self) -> InboxCounters {
         self.counters
-    }
-}
-
-impl MemoryUse for MessageQueue {
-    fn heap_bytes(&self) -> usize {
-        self.backlog.heap_bytes()
-            + self.lanes.heap_bytes()
-            + self.players.heap_bytes()
-            + self.newcomers.heap_bytes()
-            + self.refused.heap_bytes()
-            + self.ended.heap_bytes()
-            + self.flooding.heap_bytes()
     }
 }

@@ -3,7 +3,7 @@
 //! Whoever assembles keeps the numbers of its clients' channels: one assembler for all, or one a shard. A whole batch may be put
 //! together side by side: see `shares`.
 
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{
     Channel, ChannelState, ClientId, PacketHeader, PacketTotals, PacketWriter,
 };
@@ -83,7 +83,7 @@ pub(super) fn place_of(
 }
 
 /// Puts packets together.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Assembler {
     pub(super) writer: PacketWriter,
     /// By ascending client.
@@ -91,6 +91,7 @@ pub struct Assembler {
     /// The place behind the client of the last line, where that of the next one mostly is.
     next: usize,
     /// What others than the calling thread put packets together with.
+    #[memory(each)]
     pub(super) others: Vec<ShareScratch>,
 }
 
@@ -187,15 +188,6 @@ impl Assembler {
             .collect();
         self.next = 0;
         shard
-    }
-}
-
-impl MemoryUse for Assembler {
-    fn heap_bytes(&self) -> usize {
-        self.writer.heap_bytes()
-            + self.clients.heap_bytes()
-            + self.others.heap_bytes()
-            + each(&self.others)
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use throng_core::memory::{MemoryUse, clear_and_give_back, each};
+use throng_core::memory::{MemoryUse, clear_and_give_back};
 use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
 /// Set in a span's start when it lies in its line's own bytes.
@@ -163,7 +163,7 @@ impl<'a> LineView<'a> {
 }
 
 /// The lines of some clients, as one worker makes them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct BatchPart {
     bytes: Vec<u8>,
     /// By channel.
@@ -340,7 +340,7 @@ impl BatchPart {
 }
 
 /// One tick's news.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Batch {
     /// The tick whose news it is.
     pub tick: u64,
@@ -349,6 +349,7 @@ pub struct Batch {
     /// Where each of those begins, ascending.
     pub starts: Vec<u32>,
     /// Who gets which: a part for each worker.
+    #[memory(each)]
     pub parts: Vec<BatchPart>,
 }
 
@@ -402,21 +403,6 @@ impl Batch {
         clear_and_give_back(&mut self.shared);
         clear_and_give_back(&mut self.starts);
         self.parts.iter_mut().for_each(BatchPart::clear);
-    }
-}
-
-impl MemoryUse for BatchPart {
-    fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes() + each(&self.spans) + self.lines.heap_bytes()
-    }
-}
-
-impl MemoryUse for Batch {
-    fn heap_bytes(&self) -> usize {
-        self.shared.heap_bytes()
-            + self.starts.heap_bytes()
-            + self.parts.heap_bytes()
-            + each(&self.parts)
     }
 }
 

@@ -9,7 +9,7 @@ use super::sink::Sink;
 pub(super) const HELD_BYTES_MAX: u64 = if cfg!(test) { 3_000 } else { 1 << 20 };
 
 /// What a share is put together with. Each has lines of memory of its own, as it is written to packet by packet.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 #[repr(align(128))]
 pub(super) struct ShareScratch {
     pub(super) writer: PacketWriter,
@@ -17,7 +17,7 @@ pub(super) struct ShareScratch {
 }
 
 /// Packets that wait for those before them, and who is closed behind which of them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct HeldPackets {
     pub(super) bytes: Vec<u8>,
     calls: Vec<(ClientId, SinkCall)>,
@@ -77,12 +77,5 @@ impl HeldPackets {
         }
         clear_and_give_back(&mut self.bytes);
         clear_and_give_back(&mut self.calls);
-    }
-}
-
-impl MemoryUse for ShareScratch {
-    fn heap_bytes(&self) -> usize {
-        let HeldPackets { bytes, calls } = &self.packets;
-        self.writer.heap_bytes() + bytes.heap_bytes() + calls.heap_bytes()
     }
 }

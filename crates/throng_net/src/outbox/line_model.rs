@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use throng_core::hash::{StateHashed, StateHasher};
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::MemoryUse;
 use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{ClientId, PacketTotals};
 
@@ -15,8 +15,9 @@ use super::frame::{Frame, FrameLine, begin_lines, write_reliable};
 use super::sink::Sink;
 
 /// The modelled lines.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 pub struct LineModels {
+    #[memory(each_value)]
     lines: BTreeMap<ClientId, LineModel>,
     /// What waits in all of them, in bytes.
     waiting_bytes: usize,
@@ -25,12 +26,13 @@ pub struct LineModels {
 }
 
 /// One of them.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, MemoryUse)]
 struct LineModel {
     bytes_per_tick: u32,
     /// Bytes that it takes in this tick; below 0 it is busy with earlier ones.
     credit: i64,
     /// Frames of one line each, with reliable messages only.
+    #[memory(each)]
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
     /// It was closed because it was behind, and the simulation does not know yet.
@@ -189,16 +191,6 @@ fn send_frame(
         }
     }
     (written, ended)
-}
-
-impl MemoryUse for LineModels {
-    fn heap_bytes(&self) -> usize {
-        let waiting = self
-            .lines
-            .values()
-            .map(|line| line.waiting.heap_bytes() + each(&line.waiting));
-        self.lines.heap_bytes() + waiting.sum::<usize>()
-    }
 }
 
 #[cfg(test)]

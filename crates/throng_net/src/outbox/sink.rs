@@ -45,7 +45,7 @@ impl Sink for CountingSink {
 }
 
 /// Packets side by side in one buffer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Frames {
     bytes: Vec<u8>,
     ends: Vec<(ClientId, usize)>,
@@ -158,12 +158,6 @@ impl Sink for SharedSink {
 
     fn errors(&self) -> u64 {
         self.with(|sink| sink.errors())
-    }
-}
-
-impl MemoryUse for Frames {
-    fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes() + self.ends.heap_bytes()
     }
 }
 

@@ -30,7 +30,7 @@ struct Span {
 }
 
 /// The receiving end.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct IncomingStream {
     /// The first byte that did not come.
     next: u32,
@@ -234,10 +234,4 @@ fn read_length(bytes: &[u8], most: usize) -> Result<Option<(usize, usize)>, u32>
         return Err(length as u32);
     }
     Ok(None)
-}
-
-impl MemoryUse for IncomingStream {
-    fn heap_bytes(&self) -> usize {
-        self.partial.heap_bytes() + self.early.heap_bytes() + self.ring.heap_bytes()
-    }
 }

@@ -94,7 +94,7 @@ impl PieceRoom {
 }
 
 /// The sending end.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, MemoryUse)]
 pub struct OutgoingStream {
     /// From `base` on.
     bytes: VecDeque<u8>,
@@ -300,11 +300,5 @@ impl OutgoingStream {
                 self.chunks.shrink_to(16);
             }
         }
-    }
-}
-
-impl MemoryUse for OutgoingStream {
-    fn heap_bytes(&self) -> usize {
-        self.bytes.heap_bytes() + self.chunks.heap_bytes()
     }
 }

@@ -12,7 +12,7 @@ use crate::inbox::quota::Tokens;
 const NONE: u32 = u32::MAX;
 
 /// A waiting message and the next of its lane, or a free place and the next of those.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 struct LaneNode {
     message: InboundMessage,
     next: u32,
@@ -60,8 +60,9 @@ impl Lane {
 }
 
 /// All that waits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, MemoryUse)]
 pub(super) struct Backlog {
+    #[memory(each)]
     nodes: Vec<LaneNode>,
     free: u32,
     all: usize,
@@ -249,12 +250,5 @@ impl Backlog {
         node.message.bytes = SmallVec::new();
         node.next = self.free;
         self.free = place;
-    }
-}
-
-impl MemoryUse for Backlog {
-    fn heap_bytes(&self) -> usize {
-        let messages = self.nodes.iter().map(|node| &node.message.bytes);
-        messages.map(MemoryUse::heap_bytes).sum::<usize>() + self.nodes.heap_bytes()
     }
 }
