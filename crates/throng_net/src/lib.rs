@@ -1,73 +1,73 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Packets
-//! They travel inside what seals them, in datagrams, the same in both directions. All integers are
-//! little endian; a *length* is a varint as of [`wire`](throng_protocol::wire). *a* is newer than *b* when (a − b) modulo 65,536 is 1 to
-//! 32,767.
 //!
-//! | bytes | what |
+//! A datagram contains one sealed packet. The format is the same in both directions. Integers are little endian; a *length* is a varint
+//! as in [`wire`](throng_protocol::wire). Number *a* is newer than *b* if (a − b) modulo 65,536 is between 1 and 32,767.
+//!
+//! | bytes | content |
 //! |---|---|
-//! | 0 | flags. Bits 0–1: the number of pieces. 2: a bitmap follows. 3: an input follows. 4: an answer is wanted soon. 5: the bitmap has four bytes, not two. 6–7: 0. A packet with another bit set, or bit 5 without bit 2, is an error |
+//! | 0 | flags. Bits 0–1: number of pieces. Bit 2: a bitmap follows. Bit 3: an input follows. Bit 4: the receiver shall answer soon. Bit 5: the bitmap has four bytes instead of two. Bits 6–7: 0. Another bit, or bit 5 without bit 2, is an error |
 //! | 1 | epoch of the unreliable messages |
-//! | 2–3 | number of the packet: counts those of its direction from 0 on, modulo 65,536 |
-//! | 4–5 | the sender's tick, modulo 65,536 |
-//! | 6–7 | number of the newest packet that was received; 65,535 before the first |
-//! | | bitmap, 2 or 4 bytes: which packets before the newest were received. Bit 0 is the one just before it. A bit that is 0 says nothing. Without a bitmap all 32 before the newest were received, or never sent |
-//! | | input, 2 bytes: the last input that was handled; see [`wire`](throng_protocol::wire) |
+//! | 2–3 | number of the packet: counts the packets of this direction from 0, modulo 65,536 |
+//! | 4–5 | tick of the sender, modulo 65,536 |
+//! | 6–7 | number of the newest packet received; 65,535 before the first |
+//! | | bitmap, 2 or 4 bytes: which packets before the newest were received. Bit 0 is the packet just before it. A bit of 0 makes no statement. Without a bitmap, each of the 32 packets before the newest was received or never sent |
+//! | | input, 2 bytes: number of the last input that was handled; see [`wire`](throng_protocol::wire) |
 //! | | the pieces |
-//! | | unreliable messages until the end, each behind its length, in the order in which they were said. A length of 0 says that what follows is filling |
+//! | | unreliable messages, each after its length, in the order in which they were sent, until the end. A length of 0 marks the rest as padding |
 //!
-//! A *piece* is 2 bytes, bits 0–10 the number of its bytes, bits 11–12 its stream, 13–15 0; then 3 bytes, the offset of its
-//! first byte in the stream modulo 2²⁴; then its bytes. A packet has at most 2,047 bytes.
+//! A *piece* is 2 bytes (bits 0–10: number of its bytes, bits 11–12: its stream, bits 13–15: 0), then 3 bytes (offset of its first byte in
+//! the stream, modulo 2²⁴), then its bytes. A packet has at most 2,047 bytes.
 //!
-//! Of each direction there are four streams, for the world, announcements, the game's own, and what is long. A stream is messages
-//! side by side, each behind its length, which is 1 to 1,048,576 towards the client and 1 to 1,024 towards
-//! the server; another length ends the connection. A message may go over
-//! any number of pieces, and a piece may begin and end anywhere. Of a stream the same bytes come any number of times, at the
-//! same offsets. Its sender is never further ahead of the last byte that it knows to have arrived than 65,536 bytes towards the client
-//! and 8,192 towards the server; what comes further ahead is not kept, nor acknowledged.
+//! Each direction has four streams: the world, announcements, messages of the game, and long messages. A stream is a sequence of messages,
+//! each after its length. The length is 1 to 1,048,576 towards the client and 1 to 1,024 towards the server; another length ends the
+//! connection. A message may be spread over any number of pieces, and a piece may begin and end anywhere. The same bytes of a stream may
+//! arrive any number of times, at the same offsets. A sender is ahead of the last byte that it knows to have arrived by at most 65,536
+//! bytes towards the client and 8,192 bytes towards the server. Bytes further ahead are neither stored nor acknowledged.
 //!
-//! A packet that was received before, is older than the bitmap reaches, or acknowledges what was never sent, is dropped. An
-//! answer is any packet; who has nothing to say answers a packet that wants it with one that is empty and wants none. Every
-//! packet counts as received as a whole or not at all.
+//! A packet is dropped if it was received before, is older than the bitmap reaches, or acknowledges a packet that was never sent. Any
+//! packet is an answer. A side with nothing to send answers with an empty packet that requests no answer. A packet counts as received
+//! completely or not at all.
 //!
 //! # WebSockets
-//! A WebSocket (RFC 6455) loses nothing, keeps the order and says where a message ends, so nothing of the above is in it: no seal, no
-//! pieces, no acknowledgements. It is opened at `/play`, and has binary messages alone; any other, or one of the client that is longer than
-//! 1,078 bytes, ends the connection.
 //!
-//! | message | what |
+//! A WebSocket (RFC 6455) loses nothing, keeps the order and separates messages. So it has no seal, no pieces and no acknowledgements. The
+//! path is `/play`. Only binary messages are allowed; another type, or a client message longer than 1,078 bytes, ends the connection.
+//!
+//! | message | content |
 //! |---|---|
-//! | the client's first | a request as in netcode 1.02, 1,078 bytes: 0, then of the connect token (2,048 bytes) the bytes 0–20 (version and protocol) and 29–1,084 (expiry, nonce, what is sealed). The keys at the token's end stay with the client |
-//! | each later one of the client | a message as of [`wire`](throng_protocol::wire), the first of them *Login* or *Resume* |
-//! | each of the server | a packet as of [`wire`](throng_protocol::wire), of either channel, with its header. Reliable ones come in the order of their sequence; unreliable ones are left out where too much waits |
+//! | first of the client | a request as in netcode 1.02, 1,078 bytes: a byte 0, then bytes 0–20 (version and protocol) and 29–1,084 (expiry, nonce, sealed part) of the connect token. The token has 2,048 bytes; the keys at its end stay with the client |
+//! | later ones of the client | one message of [`wire`](throng_protocol::wire) each, first *Login* or *Resume* |
+//! | all of the server | one packet of [`wire`](throng_protocol::wire) each, with its header, of either channel. Reliable packets arrive in the order of their sequence numbers; unreliable ones are left out when too much waits |
 //!
-//! To the first message there is no answer but packets, or the end. The server pings, and a client answers as RFC 6455 says: who does not
-//! within the timeout of its token is lost. The connection ends with the code 1000 where the server is done with the client, which the
-//! last packet (*Closed*) gives the reason of; 1008 where the token is good for nothing or a message made no sense; 1013 where there
-//! is no room. A client that leaves closes; one whose connection ends otherwise may connect with another token and *Resume*.
+//! The answer to the first message is packets, or the end. The server sends pings, and the client answers them as in RFC 6455. A client
+//! that does not answer within the timeout of its token is lost. Close codes: 1000: the server has ended the session, and the last packet
+//! (*Closed*) has the reason. 1008: the token is invalid, or a message could not be decoded. 1013: the server is full. A client that leaves
+//! closes the connection. After any other end it may connect with another token and send *Resume*.
 //!
 //! # WebTransport
-//! A session of WebTransport over HTTP/3 (W3C; RFC 9220, 9221) at the path `/play`, on UDP of the port that WebSockets have on TCP. The
-//! server makes its certificate itself, anew every six days, and tells its SHA-256 to who asks for `/webtransport` there: an object in
-//! JSON, with the fields `path`, and `sha256` in 64 hexadecimal digits.
 //!
-//! | what | has |
+//! A WebTransport session over HTTP/3 (RFC 9220, 9221) at the path `/play`, on the UDP port with the number of the WebSocket port. The
+//! server makes its own certificate, a new one every six days. `GET /webtransport` on the WebSocket port returns its hash as JSON: `path`,
+//! and `sha256` in 64 hexadecimal digits.
+//!
+//! | what | content |
 //! |---|---|
-//! | a stream in both directions, the client's first | of the client the request, 1,078 bytes, as it is the first message of a WebSocket; of the server nothing, until it ends the session: then two bytes, little endian, which are 1000, 1008 or 1013 as above |
-//! | a datagram, in either direction | a [packet](#packets), which QUIC seals |
+//! | first bidirectional stream of the client | from the client: the request of 1,078 bytes, as on a WebSocket. From the server: nothing until it ends the session, then two bytes, little endian: 1000, 1008 or 1013 as above |
+//! | datagrams in both directions | one [packet](#packets) each, which QUIC encrypts |
 //!
-//! The client's streams and unreliable messages hold messages as of [`wire`](throng_protocol::wire), the first of them *Login* or *Resume*; all that
-//! is to come in its order goes on one stream. The server's hold packets as of [`wire`](throng_protocol::wire), with their headers: reliable ones on
-//! the first stream, in the order of their sequence; unreliable ones as unreliable messages or, where one is too long for that, on the last
-//! stream. Of the tick, epoch and input in a datagram's own head nothing has to be heeded, since those packets have theirs. Both ends begin
-//! to count at 0, packets as well as the bytes of each stream.
+//! Streams and unreliable messages of the client contain messages of [`wire`](throng_protocol::wire), first *Login* or *Resume*. Messages
+//! that must keep their order use one stream. Those of the server contain packets of [`wire`](throng_protocol::wire) with their headers:
+//! reliable ones on the first stream, in the order of their sequence numbers; unreliable ones as unreliable messages or, if one is too long,
+//! on the last stream. Ignore tick, epoch and input in the head of a datagram; the packets inside have their own. Both sides count packets
+//! and bytes of streams from 0.
 //!
-//! A client may send datagrams as soon as its request is out: until it is let in they are kept or lost, as any may be. It repeats what it
-//! said until that is acknowledged, about when a round trip and a tick of the server have passed, and sends a packet a second at least. Who
-//! is not heard of for as long as its token says (bytes 1,085–1,088, in seconds, little endian; below 0 for ever), or speaks
-//! for 12 seconds without acknowledging anything, is lost. When the server has said its two bytes the client closes the session; a second later it is gone anyway. A
-//! client that leaves closes the session.
+//! A client may send datagrams as soon as it has sent its request; until it is admitted they may be lost. It repeats what was not
+//! acknowledged after about a round trip and a tick of the server, and sends at least one packet per second. A client is lost if it is
+//! silent for the timeout of its token (bytes 1,085–1,088, seconds, little endian, negative: unlimited), or if it sends packets for 12
+//! seconds without acknowledging any. When the client has received the two bytes of the server, it closes the session; the server closes it
+//! one second later. A client that leaves closes the session.
 #![warn(missing_docs)]
 
 #[cfg(test)]
