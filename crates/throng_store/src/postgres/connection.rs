@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use throng_core::clock::unix_ms;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
 
 use super::errors::NamedDatabase;
 use crate::error::{StoreError, StoreFault};
@@ -209,6 +210,41 @@ fn name_of(config: &Config, schema: &str) -> String {
     )
 }
 
+/// A name that no other session has.
+fn session_name() -> String {
+    static NTH: AtomicU32 = AtomicU32::new(0);
+    let nth = NTH.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{}-{nth}", unix_ms(), std::process::id())
+}
+
+/// Whether a pooler gives the sessions of the server to one transaction after another: another connection, which holds a
+/// session, has this connection's, or this one has another session now.
+async fn is_shared(config: &Config, client: &Client, session: &str) -> bool {
+    let Ok((other, connection)) = config.connect(NoTls).await else {
+        // The server may have no second connection to spare.
+        return false;
+    };
+    let driver = tokio::spawn(connection);
+    let begun = other.batch_execute("BEGIN").await;
+    let seen = session_of(&other).await;
+    let own = session_of(client).await;
+    driver.abort();
+    let (Ok(()), Ok(seen), Ok(own)) = (begun, seen, own) else {
+        return false;
+    };
+    seen.as_deref() == Some(session) || own.as_deref() != Some(session)
+}
+
+/// The name of the session that a connection has; without a prepared statement, which poolers may not have.
+async fn session_of(client: &Client) -> Result<Option<String>, Error> {
+    let ask = "SELECT current_setting('throng.session', true)";
+    let answer = client.simple_query(ask).await?;
+    Ok(answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
+}
+
 /// The server's own limit for a statement: longer than the client's, which closes the connection.
 fn statement_ms_of(call: Duration) -> u128 {
     2 * call.as_millis()
@@ -224,8 +260,16 @@ async fn connect(
     // It is driven by every later call, and its errors come out of those.
     tokio::spawn(connection);
     let statement_ms = statement_ms_of(call_within);
-    let settings = format!("{SETTINGS}; SET statement_timeout = {statement_ms}");
+    let session = session_name();
+    let settings = format!(
+        "{SETTINGS}; SET statement_timeout = {statement_ms}; SET throng.session = '{session}'"
+    );
     let set = client.batch_execute(&settings).await;
     set.map_err(|error| named.error(error))?;
+    if is_shared(config, &client, &session).await {
+        let cause = "a connection pooler in transaction mode is between (PgBouncer: `pool_mode`), which loses the settings and \
+            statements of a session; connect to the server itself, or to a pool in session mode";
+        return Err(named.fault(StoreFault::Unreachable, cause));
+    }
     Ok(client)
 }

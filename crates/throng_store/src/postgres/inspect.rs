@@ -21,7 +21,12 @@ const ROWS: i32 = 1_000;
 /// for whoever reads.
 impl PostgresSource {
     /// Brings the tables up to date, and gives the name of the store and the versions before and after. Tables that are not there
-    /// are made.
+    /// are made. The role needs the right to create them; that of a server needs none but the use of the schema:
+    ///
+    /// ```sql
+    /// GRANT USAGE ON SCHEMA throng TO game;
+    /// GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA throng TO game;
+    /// ```
     ///
     /// # Errors
     /// [`StoreError`] when the schema is another program's, or the server does not let it be written.

@@ -20,7 +20,7 @@ mod inspect;
 mod schema;
 mod shown;
 mod store;
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;
 
 pub use store::{PostgresSource, PostgresStore};

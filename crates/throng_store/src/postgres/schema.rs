@@ -97,8 +97,10 @@ pub(super) async fn kind_of(
     transaction: &Transaction<'_>,
     schema: &str,
 ) -> Result<SchemaKind, Error> {
-    let tables = "SELECT count(*), count(*) FILTER (WHERE table_name = 'store_version')
-        FROM information_schema.tables WHERE table_schema = $1";
+    // Not of the information schema, which hides the tables that this role may not read.
+    let tables = "SELECT count(*), count(*) FILTER (WHERE relname = 'store_version')
+        FROM pg_catalog.pg_class WHERE relkind = ANY('{r,v,m,f,p}') AND relnamespace =
+            (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = $1)";
     let tables = transaction.query_one(tables, &[&schema]).await?;
     let (tables, versions): (i64, i64) = (tables.get(0), tables.get(1));
     if (tables, versions) == (0, 0) {
@@ -116,6 +118,14 @@ pub(super) async fn kind_of(
     })
 }
 
+/// What a schema is. Needs no right to create anything. `schema` is a checked name.
+pub(super) async fn read(client: &mut Client, schema: &str) -> Result<SchemaKind, Error> {
+    let transaction = client.build_transaction().read_only(true).start().await?;
+    let kind = kind_of(&transaction, schema).await?;
+    transaction.commit().await?;
+    Ok(kind)
+}
+
 /// Makes a schema, or brings one that is ours up to date, in one transaction, and says what it was before; servers that start at
 /// the same time do so one after the other. `schema` is a checked name.
 pub(super) async fn bring_up_to_date(
@@ -123,16 +133,23 @@ pub(super) async fn bring_up_to_date(
     schema: &str,
 ) -> Result<SchemaKind, Error> {
     let transaction = client.transaction().await?;
+    // A migration may take long, and another process waits for it.
+    transaction
+        .batch_execute("SET LOCAL lock_timeout = '10min'")
+        .await?;
     // `thrg`: whoever else locks this number waits for us, and we for it.
     transaction
         .execute("SELECT pg_advisory_xact_lock(1953002087)", &[])
         .await?;
-    transaction
-        .batch_execute(&format!(
-            "CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL search_path TO {schema}"
-        ))
-        .await?;
     let before = kind_of(&transaction, schema).await?;
+    let is_there = "SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = $1";
+    let is_there: i64 = transaction.query_one(is_there, &[&schema]).await?.get(0);
+    if is_there == 0 {
+        let create = format!("CREATE SCHEMA {schema}");
+        transaction.batch_execute(&create).await?;
+    }
+    let path = format!("SET LOCAL search_path TO {schema}");
+    transaction.batch_execute(&path).await?;
     let version = match before {
         SchemaKind::Empty => {
             let create = "CREATE TABLE store_version (version BIGINT NOT NULL); INSERT INTO store_version VALUES (0)";

@@ -52,7 +52,8 @@ impl fmt::Debug for PostgresSource {
 
 impl PostgresSource {
     /// In the schema `throng` of a database, by its address: `postgres://user:password@host:port/database`, or
-    /// `host=… user=… dbname=…`. The schema is made if it is not there.
+    /// `host=… user=… dbname=…`. The schema is made if it is not there; for a role that may not do that another one
+    /// [migrates](Self::migrate) it before. A connection pooler between has to be in session mode.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
@@ -145,12 +146,38 @@ pub(super) async fn prepare(
     schema: &str,
     named: &NamedDatabase,
 ) -> Result<i64, StoreError> {
-    let kind = schema::bring_up_to_date(client, schema).await;
-    let before = version(kind.map_err(|error| named.error(error))?, named)?;
+    let fault = |error| named.error(error);
+    let found = version(schema::read(client, schema).await.map_err(fault)?, named)?;
+    let before = if found == Some(schema::VERSION) {
+        found
+    } else {
+        let kind = schema::bring_up_to_date(client, schema).await;
+        version(
+            kind.map_err(|error| may_not(found, named.error(error)))?,
+            named,
+        )?
+    };
     let path = format!("SET search_path TO {schema}");
     let set = client.batch_execute(&path).await;
     set.map_err(|error| named.error(error))?;
     Ok(before.unwrap_or(0))
+}
+
+/// What an operator has to do when a role may not create tables.
+fn may_not(found: Option<i64>, mut error: StoreError) -> StoreError {
+    if error.fault == StoreFault::ReadOnly {
+        let found = found.map_or("there are no tables".to_owned(), |found| {
+            format!(
+                "the tables have version {found}, expected {}",
+                schema::VERSION
+            )
+        });
+        error.cause = format!(
+            "{found}, and this role may not write them ({}); run `throng db migrate` with a role that may",
+            error.cause
+        );
+    }
+    error
 }
 
 /// The version of a schema that can be used; `None` of one that is still empty.
@@ -528,10 +555,17 @@ impl PostgresTables<'_> {
 impl Store for PostgresStore {
     fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
         self.transact(async |tables| {
-            let lock = "LOCK TABLE attribute IN SHARE ROW EXCLUSIVE MODE";
-            tables.say(lock).await?;
-            let known = "SELECT id, name, encoding FROM attribute";
-            let known = tables.query(known, &[]).await?;
+            let statement = "SELECT id, name, encoding FROM attribute";
+            let mut known = tables.query(statement, &[]).await?;
+            let is_known = |new: &StoredAttribute| {
+                let id = i32::from(new.id);
+                known.iter().any(|row| row.get::<_, i32>(0) == id)
+            };
+            if !attributes.iter().all(is_known) {
+                let lock = "LOCK TABLE attribute IN SHARE ROW EXCLUSIVE MODE";
+                tables.say(lock).await?;
+                known = tables.query(statement, &[]).await?;
+            }
             for new in attributes {
                 let (id, encoding) = (i32::from(new.id), encoding_name(new.encoding));
                 let other = known

@@ -3,8 +3,13 @@
 //! The server is that of `THRONG_POSTGRES`, without which nothing is tested: `.ci/with_postgres cargo test postgres` starts one.
 //! Every test has a schema of its own there.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -372,4 +377,117 @@ fn sessions_of_dead_servers_end_in_seconds() {
 fn server_is_a_store() {
     let Some(url) = url() else { return };
     check_store(|| TestSchema::new(&url).source()).unwrap();
+}
+
+#[test]
+fn role_without_rights_to_create_runs_a_server() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    let (name, role) = (&schema.name, format!("{}_game", schema.name));
+    let owner = Operator::new(&url);
+    owner.say(&format!("CREATE ROLE {role} LOGIN"));
+    let (_, host) = url.split_once('@').unwrap();
+    let as_role = PostgresSource::new(format!("postgres://{role}@{host}")).in_schema(name);
+    let open = || as_role.clone().open();
+    let error = open().err().expect("there are no tables yet");
+    assert_eq!(error.fault, StoreFault::ReadOnly);
+    assert!(error.cause.contains("throng db migrate"), "{error}");
+    schema.source().migrate().unwrap();
+    owner.say(&format!(
+        "GRANT USAGE ON SCHEMA {name} TO {role};
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {name} TO {role}"
+    ));
+    for epoch in 1..=2 {
+        let mut store = open().unwrap();
+        store.learn(&attributes()).unwrap();
+        let a = store.enroll("a", ENROLL).unwrap();
+        let found = results(store.claim(&a, &[PlayerId(1)], TERMS).unwrap());
+        assert_eq!(found, [Ok(epoch)]);
+        let mut batch = SaveBatch::new(1, 9);
+        batch.add(
+            (PlayerId(1), epoch, 9),
+            std::iter::once((2, Some(&[9, 0][..]))),
+        );
+        assert_eq!(store.save(&a, &batch, None).unwrap().refused, []);
+        let renewal = store.renew(&a, &[(PlayerId(1), epoch)], TERMS).unwrap();
+        assert_eq!(renewal, Renewal::default());
+        store.sign_off(&a).unwrap();
+    }
+}
+
+/// A connection pooler in front of the server, if there is the program.
+struct Pooler(Child, PathBuf, u16);
+
+impl Pooler {
+    fn start(url: &str, mode: &str) -> Option<Self> {
+        let (_, host) = url.split_once('@')?;
+        let (server, _) = host.split_once('/')?;
+        let (address, server_port) = server.split_once(':')?;
+        let port = TcpListener::bind("127.0.0.1:0")
+            .ok()?
+            .local_addr()
+            .ok()?
+            .port();
+        let folder =
+            std::env::temp_dir().join(format!("throng-pooler-{}-{port}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let settings = folder.join("pgbouncer.ini");
+        let users = folder.join("users.txt");
+        fs::write(&users, "\"throng\" \"\"\n").unwrap();
+        let text = format!(
+            "[databases]\n* = host={address} port={server_port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+            unix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = {mode}\n",
+            users.display()
+        );
+        fs::write(&settings, text).unwrap();
+        let mut command = Command::new("pgbouncer");
+        command
+            .arg(&settings)
+            .stderr(Stdio::null())
+            .stdout(Stdio::null());
+        // It refuses to be the superuser's.
+        let is_root = fs::metadata("/proc/self").is_ok_and(|of| of.uid() == 0);
+        if is_root {
+            command.uid(65_534);
+        }
+        let child = command.spawn().ok()?;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        Some(Self(child, folder, port))
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+        let _ = fs::remove_dir_all(&self.1);
+    }
+}
+
+#[test]
+#[expect(
+    clippy::print_stdout,
+    reason = "who reads what was tested should see what was not"
+)]
+fn pooler_in_transaction_mode_is_refused_and_in_session_mode_works() {
+    let Some(url) = url() else { return };
+    let schema = TestSchema::new(&url);
+    for mode in ["session", "transaction"] {
+        let Some(pooler) = Pooler::start(&url, mode) else {
+            println!("skipped: there is no pgbouncer");
+            return;
+        };
+        let (user, host) = url.split_once('@').unwrap();
+        let (_, database) = host.split_once('/').unwrap();
+        let url = format!("{user}@127.0.0.1:{}/{database}", pooler.2);
+        let opened = PostgresSource::new(url).in_schema(&schema.name).open();
+        if mode == "session" {
+            assert!(opened.is_ok(), "{:?}", opened.err());
+        } else {
+            let error = opened.err().expect("it is refused");
+            assert!(error.cause.contains("transaction mode"), "{error}");
+        }
+    }
 }

@@ -28,7 +28,7 @@ pub fn migrate_store(path: &Path) -> Result<(i64, i64), StoreError> {
     } else {
         0
     };
-    connect(path)?;
+    connect(path, true)?;
     Ok((before, schema::VERSION))
 }
 

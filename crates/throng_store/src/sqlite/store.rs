@@ -38,6 +38,8 @@ pub struct SqliteSource {
     path: PathBuf,
     /// Keeps a database in memory there while nobody else has it open.
     keeper: Option<Arc<Mutex<Connection>>>,
+    /// Whether the file was opened before: then it is not made again when it is gone.
+    was_open: bool,
 }
 
 impl SqliteSource {
@@ -48,6 +50,7 @@ impl SqliteSource {
         Self {
             path: path.into(),
             keeper: None,
+            was_open: false,
         }
     }
 
@@ -64,9 +67,11 @@ impl StoreSource for SqliteSource {
             static NTH: AtomicU64 = AtomicU64::new(0);
             let nth = NTH.fetch_add(1, Ordering::Relaxed);
             self.path = PathBuf::from(format!("file:throng-{nth}?mode=memory&cache=shared"));
-            self.keeper = Some(Arc::new(Mutex::new(connect(&self.path)?)));
+            self.keeper = Some(Arc::new(Mutex::new(connect(&self.path, true)?)));
         }
-        Ok(Box::new(SqliteStore::open(&self.path)?))
+        let store = SqliteStore::open_or(&self.path, !self.was_open)?;
+        self.was_open = true;
+        Ok(Box::new(store))
     }
 }
 
@@ -103,16 +108,17 @@ impl Named<'_> {
 ///
 /// # Errors
 /// [`StoreError`] for whatever is no store, or cannot be written.
-pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreError> {
     let named = Named(path);
     // The system's superuser could write it all the same, and whoever marked it did not mean that.
     if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
         return Err(named.fault(StoreFault::ReadOnly, "the file is marked read-only"));
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    flags.set(OpenFlags::SQLITE_OPEN_CREATE, may_make);
     let open = || -> rusqlite::Result<(Connection, FileKind)> {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY)?;
@@ -121,6 +127,10 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     };
     let (mut connection, kind) = open().map_err(|error| named.error(error))?;
     let version = match kind {
+        FileKind::Empty if !may_make => {
+            let cause = "the file is empty, and the store that was open here is not";
+            return Err(named.fault(StoreFault::Unreachable, cause));
+        }
         FileKind::Empty => 0,
         FileKind::Store(version) if version <= schema::VERSION => version,
         FileKind::Store(found) => {
@@ -145,9 +155,30 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
+/// Which file a path leads to, whatever its name: the device and the number on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileId(u64, u64);
+
+impl FileId {
+    fn of(path: &Path) -> Option<Self> {
+        let file = fs::metadata(path).ok()?;
+        #[cfg(unix)]
+        let id = {
+            use std::os::unix::fs::MetadataExt;
+            Self(file.dev(), file.ino())
+        };
+        // Elsewhere a file that is open can neither be moved nor deleted.
+        #[cfg(not(unix))]
+        let id = Self(u64::from(file.is_file()), 0);
+        Some(id)
+    }
+}
+
 /// A store in an SQLite file.
 pub struct SqliteStore {
     path: PathBuf,
+    /// Which file it is; `None` of a database in memory.
+    file: Option<FileId>,
     connection: Connection,
     encodings: HashMap<u16, Encoding, FixedState>,
 }
@@ -158,11 +189,26 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError`], with the file's name.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_or(path, true)
+    }
+
+    fn open_or(path: &Path, may_make: bool) -> Result<Self, StoreError> {
+        let connection = connect(path, may_make)?;
         Ok(Self {
             path: path.to_owned(),
-            connection: connect(path)?,
+            file: FileId::of(path),
+            connection,
             encodings: HashMap::default(),
         })
+    }
+
+    /// Checks that the file is still where it was. Without that all is written to a file that the next server does not find.
+    fn check_file(&self) -> Result<(), StoreError> {
+        if self.file.is_none() || FileId::of(&self.path) == self.file {
+            return Ok(());
+        }
+        let cause = "the file was moved or deleted while it was open; put it back";
+        Err(Named(&self.path).fault(StoreFault::Unreachable, cause))
     }
 
     /// Lets the file grow no further, as a disk without room does.
@@ -181,6 +227,7 @@ impl SqliteStore {
         &mut self,
         work: impl FnOnce(&mut Transaction, &Tables) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.check_file()?;
         let named = Named(&self.path);
         let tables = Tables {
             named: Named(&self.path),
@@ -192,6 +239,8 @@ impl SqliteStore {
         let mut transaction = begun.map_err(|error| named.error(error))?;
         let done = work(&mut transaction, &tables)?;
         transaction.commit().map_err(|error| named.error(error))?;
+        // What is acknowledged is in the file at this path.
+        self.check_file()?;
         Ok(done)
     }
 }
@@ -648,6 +697,7 @@ impl Store for SqliteStore {
     }
 
     fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+        self.check_file()?;
         let (named, tables) = (
             Named(&self.path),
             Tables {

@@ -17,7 +17,7 @@ use crate::findings::ShownValue;
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
 use crate::spoilt_records::check_spoilt_records;
-use crate::store::{ClaimTerms, Claimed, LookedUp, Store};
+use crate::store::{ClaimTerms, Claimed, LookedUp, Store, StoreSource};
 use crate::testing::TestFolder;
 
 /// A process that starts whoever has its name.
@@ -295,7 +295,7 @@ fn a_database_in_memory_is_a_store_as_long_as_its_source_is() {
 fn what_was_answered_is_on_disk_by_the_files_settings() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
-    let connection = super::store::connect(&path).unwrap();
+    let connection = super::store::connect(&path, true).unwrap();
     let pragma = |name: &str| {
         let found = connection.query_row(&format!("PRAGMA {name}"), [], |row| {
             row.get::<_, rusqlite::types::Value>(0)
@@ -387,4 +387,45 @@ fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_sa
     let outcome = store.save(&server, &batch, Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(2)]);
     assert_eq!(outcome.revisions, [(PlayerId(1), 3)]);
+}
+
+#[test]
+fn moved_file_is_unreachable_until_it_is_back() {
+    let folder = TestFolder::new();
+    let (path, elsewhere) = (folder.file("players.db"), folder.file("moved.db"));
+    let mut source = SqliteSource::new(&path);
+    let mut store = source.open().unwrap();
+    store.learn(&gold()).unwrap();
+    let server = store.enroll("a", ENROLL).unwrap();
+    store.claim(&server, &[PlayerId(7)], TERMS).unwrap();
+    let mut batch = SaveBatch::new(1, 7);
+    batch.add((PlayerId(7), 1, 7), std::iter::once((2, Some(&[7, 0][..]))));
+    let rename = |from: &Path, to: &Path| {
+        for end in ["", "-wal", "-shm"] {
+            let of = |path: &Path| format!("{}{end}", path.display());
+            // The system's part is gone with its last connection.
+            let _ = fs::rename(of(from), of(to));
+        }
+    };
+    rename(&path, &elsewhere);
+    let error = store.save(&server, &batch, None).unwrap_err();
+    assert_eq!(error.fault, StoreFault::Unreachable, "{error}");
+    assert!(error.cause.contains("moved"), "{error}");
+    assert!(store.look_up(&[PlayerId(7)]).is_err());
+    drop(store);
+    let error = source.open().err().expect("there is no file");
+    assert_eq!(error.fault, StoreFault::Unreachable, "{error}");
+    assert!(
+        !path.exists(),
+        "an empty store would be taken for the players"
+    );
+    rename(&elsewhere, &path);
+    let mut store = source.open().unwrap();
+    store.learn(&gold()).unwrap();
+    let outcome = store.save(&server, &batch, None).unwrap();
+    assert_eq!(outcome.revisions, [(PlayerId(7), 1)]);
+    // Another file in its place is not the store that is open.
+    rename(&path, &elsewhere);
+    filled(&path);
+    assert!(store.look_up(&[PlayerId(7)]).is_err());
 }
