@@ -22,20 +22,20 @@ use crate::wire::ClientId;
 /// The longest packet of the server that always fits into one of the transport's, with its head and sealing, in bytes.
 const WIRE_PACKET_BYTES_MAX: usize = 1_150;
 
-/// How a server listens.
+/// Settings of a listening server.
 #[derive(Clone, Debug)]
 pub struct ListenSettings {
-    /// The number of the game, and of its version; [`PROTOCOL_ID`] by default.
+    /// Number of the game and its version; [`PROTOCOL_ID`] by default.
     pub protocol: u64,
-    /// The addresses by which clients know this server: a token has to name one. Without any the one that is listened on.
+    /// The public addresses of the server: a token must name one. If empty, the address that the server listens on.
     pub public: Vec<SocketAddr>,
-    /// Requests a second of one address (of IPv6: a network of 64 bits), and at once after a pause; more are not heard.
+    /// Connect requests per second from one address (IPv6: a network of 64 bits), and at once after a pause.
     pub requests_per_s: u32,
-    /// Tokens that were used. A server that listens in several ways has the same for all, so that each lets in once.
+    /// Used tokens. Share it between all listeners of a server, so that each token admits once.
     pub seen: SeenTokens,
-    /// Limits.
+    /// Limits of UDP clients.
     pub udp: UdpSettings,
-    /// Limits of clients in browsers, and whether they may come over WebTransport.
+    /// Limits of browser clients, and WebTransport.
     #[cfg(feature = "web")]
     pub web: WebSettings,
 }
@@ -54,65 +54,65 @@ impl Default for ListenSettings {
     }
 }
 
-/// Why a server does not listen.
+/// Why a server cannot listen.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ListenError {
-    /// There is no such address here, or another process has it.
+    /// The address does not exist here, or another process uses it.
     #[error("cannot listen on {address}: {source}")]
     Socket {
         /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// All addresses of a machine are listened on, and nothing says by which clients know it.
+    /// The address stands for all addresses of the machine, and no public address is given, which tokens could name.
     #[error(
-        "{address} is no address that a token could name: expected the server's public ones beside it"
+        "{address} stands for all addresses of this machine: name the public addresses of the server, too"
     )]
     Nameless {
         /// The address.
         address: SocketAddr,
     },
-    /// A key that everybody knows, for more than this machine.
+    /// The public test key, on an address that other machines can reach.
     #[error(
-        "{address} is not on loopback: expected a key of its own, found the one that everybody knows"
+        "{address} is reachable from other machines: expected a secret key, found the public test key"
     )]
     Insecure {
         /// The address.
         address: SocketAddr,
     },
-    /// The system has no randomness to give.
+    /// The operating system has no randomness.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
-/// The socket of a server that listens.
+/// The UDP socket of a listening server.
 #[derive(Resource, Debug)]
 pub struct ListeningSocket {
     server: UdpServer,
 }
 
 impl ListeningSocket {
-    /// Where it listens.
+    /// The address that it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    /// What happened at it so far.
+    /// Statistics of the socket.
     #[must_use]
     pub fn stats(&self) -> UdpStats {
         self.server.stats()
     }
 
-    /// Whether a client came over it, and is connected.
+    /// Whether a client is connected over this socket.
     #[must_use]
     pub fn has(&self, client: ClientId) -> bool {
         self.server.has(client)
     }
 
-    /// A sink, for an outbox that has more than this one.
+    /// Another sink, for an outbox with several sinks.
     #[must_use]
     pub fn sink(&self) -> UdpServerSink {
         self.server.sink()
@@ -134,12 +134,11 @@ impl ClientIntake for TransportHandle {
     }
 }
 
-/// Lets clients in that come to an address with a token sealed by this key, and sends them what the server has to say. The
-/// outbox gets a sink for them; clients that come another way are told by `others`, if there are any. Until the world goes, or
-/// [`stop_listening`].
+/// Listens for UDP clients with a token that was sealed with this key, and sends them the packets of the outbox, until
+/// [`stop_listening`] or the world is dropped. Sets the sink of the outbox. Packets of clients that connected otherwise go to `others`.
 ///
 /// # Errors
-/// [`ListenError`]; nothing is changed then.
+/// [`ListenError`]; then nothing is changed.
 pub fn listen(
     world: &mut World,
     address: SocketAddr,
@@ -205,8 +204,8 @@ pub(super) fn in_flight_us_max(world: &World) -> u64 {
         })
 }
 
-/// Closes all connections once everything that the server said is through, or there was no more time for it, and gives what
-/// happened in all; `None` where nobody listens. Waits for as long as [`linger_us`](UdpSettings::linger_us) says.
+/// Closes all connections after their last packets were acknowledged, or after [`linger_us`](UdpSettings::linger_us), and returns the
+/// statistics; `None` if the server does not listen. Blocks until then.
 pub fn stop_listening(world: &mut World) -> Option<UdpStats> {
     #[expect(
         clippy::disallowed_methods,

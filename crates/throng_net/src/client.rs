@@ -23,38 +23,38 @@ const GOODBYES: usize = 3;
 /// another address. In microseconds.
 const SILENCE_US: u64 = 1_500_000;
 
-/// Why there is no connection any more, or never was one.
+/// Why a connection ended, or was never made.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectionEnd {
-    /// There never was one.
+    /// It was never made.
     #[error(transparent)]
     Failed(#[from] ConnectFailed),
-    /// The server said that it is over.
+    /// The server closed it.
     #[error("the server closed the connection")]
     Closed,
-    /// Nothing came from the server within the token's timeout.
+    /// No packet of the server arrived within the timeout of the token.
     #[error("the connection is lost")]
     Lost,
-    /// What came from the server, sealed by it, makes no sense.
-    #[error("the server's packets make no sense: {0}")]
+    /// A packet of the server could not be decoded.
+    #[error("a packet of the server cannot be decoded: {0}")]
     Broken(PacketRefused),
-    /// This end said that it is over.
-    #[error("this client left")]
+    /// This client left.
+    #[error("the client left")]
     Left,
 }
 
-/// Why a datagram is not taken. Nothing of it counts.
+/// Why a datagram is refused. It changes nothing.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DatagramRefused {
-    /// The server did not seal it, or it came before.
+    /// It was not sealed by the server, or is a replay.
     #[error(transparent)]
     Sealed(#[from] SealRefused),
-    /// What it holds is no packet that is to be taken.
+    /// Its content is not a valid packet.
     #[error(transparent)]
     Packet(#[from] PacketRefused),
-    /// There is no connection any more.
+    /// The connection has ended.
     #[error(transparent)]
     Ended(#[from] ConnectionEnd),
 }
@@ -91,7 +91,7 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// Connects by a token that was not used before; `settings` are those of the server's end.
+    /// Begins to connect with a token that was not used before. `settings` are those of the server; the client derives its own.
     #[must_use]
     pub fn new(token: ConnectToken, settings: EndpointSettings) -> Self {
         let timeout_s = u64::try_from(token.timeout_s).ok();
@@ -112,10 +112,10 @@ impl ClientConnection {
         }
     }
 
-    /// Whether there is a connection; not yet, where it is `false`.
+    /// `true` when connected, `false` while connecting.
     ///
     /// # Errors
-    /// Why there is none any more.
+    /// Why the connection ended.
     pub const fn is_open(&self) -> Result<bool, ConnectionEnd> {
         match self.phase {
             ClientPhase::Connecting(_) => Ok(false),
@@ -124,7 +124,7 @@ impl ClientConnection {
         }
     }
 
-    /// Where datagrams of the server come from, or are expected from.
+    /// The address of the server that is connected or being asked.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         match &self.phase {
@@ -133,32 +133,32 @@ impl ClientConnection {
         }
     }
 
-    /// Its endpoint: what is lost, how long the way is.
+    /// The endpoint, with loss and round trip.
     #[must_use]
     pub const fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Sends a message that arrives once, and in order with all others that are sent so. Before there is a connection it waits.
+    /// Sends a reliable message: it arrives once and in order. While connecting, it waits.
     ///
     /// # Errors
-    /// [`PushRefused`]: the message is empty or longer than the server takes (1,024 bytes), or more waits than may.
+    /// [`PushRefused`]: the message is empty or longer than 1,024 bytes, or too much waits already.
     pub fn send(&mut self, message: &[u8]) -> Result<(), PushRefused> {
         self.endpoint.push(StreamId::World, message)
     }
 
-    /// Sends a message that may get lost, with the next [`update`](Self::update) or never.
+    /// Sends an unreliable message with the next [`update`](Self::update). It may get lost.
     ///
     /// # Errors
-    /// [`PushRefused`] where it is empty or longer than a packet.
+    /// [`PushRefused`] if it is empty or longer than a packet.
     pub fn send_unreliable(&mut self, message: &[u8]) -> Result<(), PushRefused> {
         self.endpoint.push_unreliable(message)
     }
 
-    /// Takes a datagram that came from the [server](Self::server), changing it, and hands over the messages that are whole with it.
+    /// Receives a datagram that came from the [server](Self::server), decrypts it in place, and calls `deliver` with each complete message.
     ///
     /// # Errors
-    /// [`DatagramRefused`]. Strangers can cause it, so it says nothing of the connection; see [`is_open`](Self::is_open) for that.
+    /// [`DatagramRefused`]. Anybody can cause it by a forged datagram; [`is_open`](Self::is_open) has the state of the connection.
     pub fn receive(
         &mut self,
         now_us: u64,
@@ -229,8 +229,8 @@ impl ClientConnection {
         };
     }
 
-    /// Makes the datagrams of now and hands them, with where they go, to `send`. To be called about every tick, of the server or of
-    /// one's own: what is sent between two calls travels together.
+    /// Calls `send` with each datagram that is due and its destination. Call it about once per tick: messages between two calls travel
+    /// together.
     pub fn update(&mut self, now_us: u64, mut send: impl FnMut(SocketAddr, &[u8])) {
         let Self {
             packet,
@@ -278,19 +278,19 @@ impl ClientConnection {
             });
     }
 
-    /// Its packets come from another address from now on: they say to which connection they belong, until the server knows.
+    /// The client's address has changed. Packets name their connection until the server knows the new address.
     pub fn rebind(&mut self) {
         (self.is_numbered, self.is_elsewhere) = (true, true);
         self.is_to_confirm = true;
     }
 
-    /// Whether the server is not known to have it where it speaks from: until then its packets say to which connection they belong.
+    /// Whether the server does not know the client's new address yet.
     #[must_use]
     pub const fn is_moving(&self) -> bool {
         self.is_numbered
     }
 
-    /// Leaves: the datagrams that say so are handed to `send`. What was not acknowledged is not waited for.
+    /// Leaves: calls `send` with the datagrams that tell the server. Unacknowledged messages are dropped.
     pub fn leave(&mut self, mut send: impl FnMut(SocketAddr, &[u8])) {
         if let (ClientPhase::Open(line), Some(server)) = (&mut self.phase, self.server) {
             for _ in 0..GOODBYES {

@@ -117,19 +117,19 @@ impl SealedKind {
 #[non_exhaustive]
 pub enum SealRefused {
     /// It is shorter than any sealed packet, or of no kind that is known.
-    #[error("{found} bytes are no sealed packet")]
+    #[error("{found} bytes are not a sealed packet")]
     Malformed {
         /// Its length.
         found: usize,
     },
     /// It came before, or is too old to tell.
-    #[error("packet {number} came before or is too old")]
+    #[error("packet {number} was received before or is too old")]
     Replayed {
         /// Its number.
         number: u64,
     },
     /// It was not sealed with the key, or changed on its way.
-    #[error("the tag does not fit the packet")]
+    #[error("the packet was sealed with another key, or was changed")]
     Forged,
 }
 

@@ -15,85 +15,87 @@ use super::seal::{
     seal_extended,
 };
 
-/// Bytes of a token.
+/// Length of a token, in bytes.
 pub const CONNECT_TOKEN_BYTES: usize = 2_048;
 
-/// Bytes of its private part, sealed.
+/// Length of the sealed private part, in bytes.
 pub(super) const PRIVATE_BYTES: usize = 1_024;
 
-/// Bytes that whoever issues a token may say to the server, sealed from the client.
+/// Length of the user data in a token, in bytes: from the issuer to the server, encrypted, so the client cannot read it.
 pub const USER_DATA_BYTES: usize = 256;
 
-/// The most servers that a token is good for.
+/// The most server addresses that a token can contain.
 pub const TOKEN_ADDRESSES_MAX: usize = 32;
 
-/// Why a token is none, or is not issued.
+/// Why a token is invalid, or cannot be issued.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// Too many addresses, or none.
-    #[error("{found} addresses, expected 1 to {TOKEN_ADDRESSES_MAX}")]
+    /// No server address, or too many.
+    #[error("the token has {found} server addresses, expected 1 to {TOKEN_ADDRESSES_MAX}")]
     Addresses {
-        /// How many.
+        /// The number of addresses.
         found: usize,
     },
-    /// It would never be good.
-    #[error("it expires at {expires_s} s, expected later than {created_s} s, when it is created")]
+    /// It expires before it is created.
+    #[error(
+        "the token expires at {expires_s} s, expected later than its creation at {created_s} s"
+    )]
     Times {
-        /// When it is created.
+        /// When it is created, in seconds since 1970.
         created_s: u64,
-        /// When it expires.
+        /// When it expires, in seconds since 1970.
         expires_s: u64,
     },
-    /// Its bytes end too early.
-    #[error("byte {at}: the token ends")]
+    /// The bytes end too early.
+    #[error("the token ends at byte {at}, expected {CONNECT_TOKEN_BYTES} bytes")]
     Truncated {
-        /// Where.
+        /// Offset of the byte.
         at: usize,
     },
-    /// It is of another protocol or version.
-    #[error("not of version NETCODE 1.02")]
+    /// Another protocol or version.
+    #[error("the token is not of version NETCODE 1.02")]
     Version,
-    /// An address of no kind that is known.
-    #[error("byte {at}: an address of the unknown kind {found}")]
+    /// An address of an unknown kind.
+    #[error("the token has an address of the unknown kind {found} at byte {at}")]
     AddressKind {
-        /// Where.
+        /// Offset of the byte.
         at: usize,
-        /// The kind.
+        /// The kind that was found.
         found: u8,
     },
-    /// It was not sealed with the server's key, or for another protocol or time.
-    #[error("the tag does not fit the token")]
+    /// It was sealed with another key, or for another protocol or expiry time.
+    #[error("the token was sealed with another key, or was changed")]
     Forged,
-    /// The system has no randomness to give.
+    /// The operating system has no randomness.
     #[error(transparent)]
     NoRandomness(#[from] NoRandomness),
 }
 
-/// What a token is to say.
+/// The content of a token.
 #[derive(Clone, Debug)]
 pub struct TokenClaims {
-    /// The number of the game, and of its version.
+    /// Number of the game and its version: client and server must have the same.
     pub protocol: u64,
-    /// Who it is for.
+    /// The player.
     pub client: u64,
-    /// When it is issued.
+    /// When it is issued, in seconds since 1970.
     pub created_s: u64,
-    /// From when on it is good for nothing.
+    /// When it expires, in seconds since 1970.
     pub expires_s: u64,
-    /// After so long without a packet the connection is over; below 0 never.
+    /// The connection ends after this many seconds without a packet; negative: never.
     pub timeout_s: i32,
-    /// The servers that it is good for.
+    /// The server addresses that it is valid for; the client asks them in this order.
     pub servers: Vec<SocketAddr>,
-    /// What only the server can read: of the standard, and handed on to no session.
+    /// Data that only the server can read, as netcode has it. It is not passed on to sessions.
     pub user_data: [u8; USER_DATA_BYTES],
 }
 
-/// The number of this protocol, which tokens name; a game that has versions of its own has numbers of its own.
+/// The default protocol number. A game with its own versions uses its own numbers.
 pub const PROTOCOL_ID: u64 = u64::from_le_bytes(*b"throng\0\x03");
 
 impl TokenClaims {
-    /// For a player who connects to one of these servers within half a minute, and is gone after ten seconds without a packet.
+    /// A token for a player: valid for 30 seconds, timeout of the connection 10 seconds.
     #[must_use]
     pub const fn new(player: u64, servers: Vec<SocketAddr>, unix_s: u64) -> Self {
         Self {
@@ -108,18 +110,18 @@ impl TokenClaims {
     }
 }
 
-/// A token, as a client has it. Its keys are the client's alone: it goes over channels that are safe.
+/// A connect token as the client has it. It contains the keys of the connection, so send it to the client over an encrypted channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConnectToken {
-    /// The number of the game, and of its version.
+    /// Number of the game and its version: client and server must have the same.
     pub protocol: u64,
-    /// When it was issued.
+    /// When it was issued, in seconds since 1970.
     pub created_s: u64,
-    /// From when on it is good for nothing.
+    /// When it expires, in seconds since 1970.
     pub expires_s: u64,
-    /// After so long without a packet the connection is over; below 0 never.
+    /// The connection ends after this many seconds without a packet; negative: never.
     pub timeout_s: i32,
-    /// The servers that it is good for.
+    /// The server addresses that it is valid for; the client asks them in this order.
     pub servers: Vec<SocketAddr>,
     pub(super) nonce: [u8; 24],
     pub(super) private: Vec<u8>,
@@ -148,10 +150,10 @@ fn bound(protocol: u64, expires_s: u64) -> [u8; 29] {
 }
 
 impl ConnectToken {
-    /// Issues a token that a server with this private key takes.
+    /// Issues a token for servers with this private key.
     ///
     /// # Errors
-    /// [`TokenError`] where it has no address or too many, would never be good, or the system has no randomness.
+    /// [`TokenError`] if it has no address or too many, expires before it is created, or the system has no randomness.
     pub fn issue(claims: &TokenClaims, private_key: &SecretKey) -> Result<Self, TokenError> {
         let found = claims.servers.len();
         if found == 0 || found > TOKEN_ADDRESSES_MAX {
@@ -188,7 +190,7 @@ impl ConnectToken {
         })
     }
 
-    /// Its 2,048 bytes.
+    /// The token as 2,048 bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(CONNECT_TOKEN_BYTES);
@@ -209,7 +211,7 @@ impl ConnectToken {
     /// Reads a token.
     ///
     /// # Errors
-    /// [`TokenError`] where it is none.
+    /// [`TokenError`] if the bytes are not a token.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TokenError> {
         let mut fields = TokenFields { bytes, at: 0 };
         if fields.take(13)? != VERSION {

@@ -12,35 +12,35 @@ const SEALING_BYTES_MAX: u16 = 40;
 /// Limits of an endpoint. The windows are part of the protocol: what one end may send ahead the other has to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndpointSettings {
-    /// Bytes a second that are sent at most, with the heads of IP and UDP and what sealing adds.
+    /// Bytes sent per second at most, including the headers of IP, UDP and encryption.
     pub bytes_per_s: u32,
-    /// The least to which that goes on a link that loses much.
+    /// The lowest rate on a link that loses many packets.
     pub bytes_per_s_min: u32,
     /// Bytes that may be sent at once after a pause.
     pub burst_bytes: u32,
     /// Packets of one [`flush`](super::Endpoint::flush).
     pub packets_per_flush_max: u16,
-    /// The longest datagram that is tried, in bytes. 1,200 is taken to arrive, 1,400 is probed.
+    /// The longest datagram that is probed, in bytes. 1,200 is assumed to arrive.
     pub datagram_bytes_max: u16,
-    /// What sealing adds to a packet, in bytes, up to 40.
+    /// What encryption adds to a packet, in bytes, up to 40.
     pub sealing_bytes: u16,
-    /// Bytes that wait to be acknowledged, over all streams; with more the connection is behind.
+    /// Unacknowledged bytes of all streams; above it the connection is behind.
     pub backlog_bytes_max: usize,
-    /// Bytes of unreliable messages between two flushes; the oldest give way.
+    /// Bytes of unreliable messages between two flushes; above it the oldest are dropped.
     pub unreliable_bytes_max: usize,
     /// The longest message that may be pushed to a stream, in bytes.
     pub send_message_bytes_max: usize,
     /// The longest message that is received on a stream, in bytes; a longer one ends the connection. At the server this bounds what a
     /// client can make it keep of a message that is not whole.
     pub receive_message_bytes_max: usize,
-    /// How far a stream is sent ahead of what is acknowledged, in bytes.
+    /// How far a stream is sent ahead of the acknowledged bytes.
     pub send_window_bytes: usize,
-    /// How far a stream may come ahead of what is in order, in bytes.
+    /// How far a stream may arrive ahead of the bytes in order.
     pub receive_window_bytes: usize,
-    /// After how long without a packet one is sent all the same, in microseconds.
+    /// After this many microseconds without a packet, an empty one is sent.
     pub keep_alive_us: u64,
-    /// For what carries packets surely and in order, as a file, memory or a WebSocket does: everything is sent once, at once,
-    /// and counts as acknowledged. What is sent does then not depend on time.
+    /// For a carrier that loses nothing and keeps the order, such as a file, memory or a WebSocket: everything is sent once, at once, and
+    /// counts as acknowledged. Then the packets do not depend on time.
     pub is_assured: bool,
 }
 
@@ -49,7 +49,7 @@ const DOWN_WINDOW_BYTES: usize = 1 << 16;
 const UP_WINDOW_BYTES: usize = 1 << 13;
 
 impl Default for EndpointSettings {
-    /// The server's end.
+    /// The server's side.
     fn default() -> Self {
         Self {
             bytes_per_s: 128_000,
@@ -71,7 +71,7 @@ impl Default for EndpointSettings {
 }
 
 impl EndpointSettings {
-    /// The client's end of a connection whose server's end has these.
+    /// The client's settings for a server with these settings.
     #[must_use]
     pub fn client(self) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl EndpointSettings {
         }
     }
 
-    /// The same, without carrier losses: see [`is_assured`](Self::is_assured).
+    /// The same for a carrier that loses nothing: see [`is_assured`](Self::is_assured).
     #[must_use]
     pub fn assured(self) -> Self {
         Self {
@@ -133,72 +133,72 @@ pub struct EndpointStats {
     pub timeouts: u64,
 }
 
-/// Why a message is not taken.
+/// Why a message is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PushRefused {
-    /// A message of no bytes.
-    #[error("an empty message, expected at least one byte")]
+    /// An empty message.
+    #[error("the message is empty, expected at least one byte")]
     Empty,
-    /// It is longer than may be.
-    #[error("a message of {found} bytes, at most {most} are allowed")]
+    /// Longer than the limit.
+    #[error("the message has {found} bytes, at most {most} are allowed")]
     TooLong {
-        /// How long it is.
+        /// Its length, in bytes.
         found: usize,
-        /// How long it may be.
+        /// The limit, in bytes.
         most: usize,
     },
-    /// The other end does not take as much as is said to it.
-    #[error("{waiting} bytes are not acknowledged; the connection is to be closed as behind")]
+    /// The other side does not acknowledge fast enough.
+    #[error("{waiting} bytes are unacknowledged: close the connection as behind")]
     Behind {
-        /// What waits, in bytes.
+        /// Unacknowledged bytes.
         waiting: usize,
     },
 }
 
-/// Why a packet is not taken. Nothing of it counts, but for what is said at [`Full`](Self::Full).
+/// Why a packet is refused. It changes nothing, except as said at [`Full`](Self::Full).
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PacketRefused {
-    /// Its bytes are no packet.
+    /// It cannot be decoded.
     #[error(transparent)]
     Malformed(#[from] WireError),
-    /// It came before, or is too old to tell.
-    #[error("packet {number} came before or is too old, the newest is {newest}")]
+    /// It was received before, or is too old to know.
+    #[error("packet {number} was received before or is too old, the newest is {newest}")]
     NotNew {
         /// Its number.
         number: u16,
-        /// The newest that came.
+        /// The newest received.
         newest: u16,
     },
-    /// It acknowledges what was never sent.
-    #[error("packet {found} is acknowledged, the newest that was sent is {sent}")]
+    /// It acknowledges a packet that was never sent.
+    #[error("packet {found} is acknowledged, but the newest packet sent is {sent}")]
     NeverSent {
-        /// What it says was received.
+        /// The packet that it acknowledges.
         found: u16,
-        /// The newest that was sent.
+        /// The newest packet sent.
         sent: u16,
     },
-    /// It has more of a stream ahead of what is in order than is kept. What was in order was taken, and it is not acknowledged.
-    #[error("stream {stream:?} came further ahead than is kept")]
+    /// It has bytes of a stream beyond the receive window. Its bytes in order were received; the packet is not acknowledged.
+    #[error("stream {stream:?} has bytes beyond the receive window")]
     Full {
         /// The stream.
         stream: StreamId,
     },
-    /// A stream says that a message has a length which none may have: nothing of this connection can be read any more.
+    /// A message in a stream has an invalid length. Nothing more of this connection can be read.
     #[error("stream {stream:?} has a message of {found} bytes, expected 1 to {most}")]
     Broken {
         /// The stream.
         stream: StreamId,
-        /// The length that it says, as far as it was read.
+        /// The length, as far as it was read.
         found: u32,
-        /// The longest.
+        /// The limit.
         most: usize,
     },
 }
 
 impl PacketRefused {
-    /// Whether the connection is to be closed: the other end breaks the protocol, or is another one.
+    /// Whether the connection must be closed, because the other side breaks the protocol.
     #[must_use]
     pub const fn is_final(self) -> bool {
         matches!(self, Self::Broken { .. })

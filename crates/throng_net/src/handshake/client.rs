@@ -11,22 +11,22 @@ use crate::token::ConnectToken;
 /// How often what is not answered is repeated, in microseconds.
 const REPEAT_US: u64 = 100_000;
 
-/// Why a client does not get in.
+/// Why a client is not admitted.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConnectFailed {
-    /// None of the token's servers answered within its timeout.
+    /// No server of the token answered.
     #[error(
         "no answer from any of the token's servers ({servers}): none runs there, or the token was used before, is expired or of another key"
     )]
     TimedOut {
-        /// How many it has.
+        /// The number of servers.
         servers: usize,
     },
-    /// The token expired before there was a connection.
+    /// The token expired first.
     #[error("the token expired")]
     Expired,
-    /// The server has no room.
+    /// The server is full.
     #[error("the server is full")]
     Denied,
 }
@@ -44,7 +44,7 @@ enum Progress {
     Failed(ConnectFailed),
 }
 
-/// The client's end, until there is a connection.
+/// The client's side of a handshake.
 #[derive(Debug)]
 pub struct ClientHandshake {
     token: ConnectToken,
@@ -60,7 +60,7 @@ pub struct ClientHandshake {
 }
 
 impl ClientHandshake {
-    /// With a token that was not used before.
+    /// Starts with a token that was not used before.
     #[must_use]
     pub fn new(token: ConnectToken) -> Self {
         Self {
@@ -75,22 +75,22 @@ impl ClientHandshake {
         }
     }
 
-    /// The server that is tried, and the one of the connection once there is one.
+    /// The server that is being asked or is connected.
     #[must_use]
     pub fn server(&self) -> Option<SocketAddr> {
         self.token.servers.get(self.server).copied()
     }
 
-    /// The server's number of the connection; 0 before there is one.
+    /// The server's number of the connection; 0 before it is connected.
     #[must_use]
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whether there is a connection.
+    /// Whether the client is connected.
     ///
     /// # Errors
-    /// Why there will be none.
+    /// Why the handshake failed.
     pub fn is_connected(&self) -> Result<bool, ConnectFailed> {
         match self.progress {
             Progress::Failed(why) => Err(why),
@@ -99,14 +99,13 @@ impl ClientHandshake {
         }
     }
 
-    /// The sealing of the connection; nothing before there is one.
+    /// The encryption of the connection; `None` before it is connected.
     #[must_use]
     pub fn into_line(self) -> Option<SealedLine> {
         (self.progress == Progress::Connected).then_some(self.line)
     }
 
-    /// Writes what is to be sent to the [server](Self::server) now over what `packet` holds; nothing where it is empty. To be
-    /// called about every tick.
+    /// Replaces `packet` by what is to be sent to the [server](Self::server) now; empty if nothing is due. Call it about once per tick.
     pub fn update(&mut self, now_us: u64, packet: &mut Vec<u8>) {
         packet.clear();
         self.watch(now_us);

@@ -70,7 +70,7 @@ impl GateSettings {
 #[non_exhaustive]
 pub enum GateRefused {
     /// Neither a request nor anything that one who was challenged says.
-    #[error("{found} bytes are no request, and nobody there was challenged")]
+    #[error("{found} bytes are not a connect request, and the address was not challenged")]
     Stranger {
         /// Its length.
         found: usize,
@@ -87,7 +87,7 @@ pub enum GateRefused {
         expires_s: u64,
     },
     /// The address asks more often than it may.
-    #[error("the address asks too often")]
+    #[error("too many requests from this address")]
     Often,
     /// A request whose token is none.
     #[error(transparent)]
@@ -96,10 +96,10 @@ pub enum GateRefused {
     #[error("the token is for other servers")]
     Elsewhere,
     /// The token let a client in already, or another address came with it just now.
-    #[error("the token was used before")]
+    #[error("the token was used before, or just now from another address")]
     Used,
     /// More were challenged and did not answer than may, or more tokens are remembered.
-    #[error("{waiting} did not answer their challenge yet, or their tokens did not expire")]
+    #[error("{waiting} handshakes or tokens are pending, no more are accepted")]
     Crowded {
         /// How many.
         waiting: usize,
@@ -108,7 +108,7 @@ pub enum GateRefused {
     #[error(transparent)]
     Sealed(#[from] SealRefused),
     /// What one who was challenged says is not what it was told to say.
-    #[error("not an answer to a challenge")]
+    #[error("the packet does not answer the challenge")]
     Challenge,
 }
 

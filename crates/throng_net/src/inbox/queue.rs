@@ -63,13 +63,13 @@ impl Default for InboxLimits {
 #[non_exhaustive]
 pub enum Refused {
     /// Longer than [`CLIENT_MESSAGE_BYTES_MAX`].
-    #[error("a message of {0} bytes: at most {CLIENT_MESSAGE_BYTES_MAX} are allowed")]
+    #[error("the message has {0} bytes, at most {CLIENT_MESSAGE_BYTES_MAX} are allowed")]
     TooLong(usize),
     /// The queue is full.
     #[error("the inbox is full: {0} messages wait")]
     Full(usize),
     /// This client has too much waiting.
-    #[error("client {} has {waiting} messages waiting already", client.0)]
+    #[error("client {} already has {waiting} waiting messages", client.0)]
     ClientFull {
         /// The client that sent the message.
         client: ClientId,
@@ -77,10 +77,10 @@ pub enum Refused {
         waiting: u32,
     },
     /// This client sends more than its quota.
-    #[error("client {} sends more than its quota", .0.0)]
+    #[error("client {} exceeds its message quota", .0.0)]
     Quota(ClientId),
     /// There is no such client, or it was closed, or its connection ended.
-    #[error("no client has the number {}", .0.0)]
+    #[error("there is no client {}", .0.0)]
     NoClient(ClientId),
 }
 

@@ -14,14 +14,14 @@ use crate::packet::PACKET_BYTES_MAX;
 use crate::seal::SEALING_BYTES;
 use crate::token::ConnectToken;
 
-/// What went through a client's socket.
+/// Traffic of a client's sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SocketTotals {
-    /// Datagrams that came.
+    /// Datagrams received.
     pub datagrams_in: u64,
     /// Their bytes.
     pub bytes_in: u64,
-    /// Datagrams that were sent.
+    /// Datagrams sent.
     pub datagrams_out: u64,
     /// Their bytes.
     pub bytes_out: u64,
@@ -40,10 +40,10 @@ pub struct UdpClient {
 }
 
 impl UdpClient {
-    /// Begins to connect by a token that was not used before; [`update`](Self::update) goes on with it.
+    /// Begins to connect with a token that was not used before; [`update`](Self::update) continues.
     ///
     /// # Errors
-    /// Where the system has no socket for any address of the token.
+    /// If no socket can be opened for any address of the token.
     pub fn connect(token: ConnectToken, settings: EndpointSettings) -> io::Result<Self> {
         let sockets = ClientSockets::open(&token.servers)?;
         Ok(Self {
@@ -56,7 +56,7 @@ impl UdpClient {
         })
     }
 
-    /// From now on it is behind a simulated link, which is as good in both directions.
+    /// Adds a simulated link between the client and its sockets, the same in both directions.
     #[cfg(any(test, feature = "bench"))]
     #[must_use]
     pub fn behind(mut self, model: LinkModel, seed: u64) -> Self {
@@ -65,29 +65,29 @@ impl UdpClient {
         self
     }
 
-    /// The connection: how it is, and how good the link.
+    /// The connection: its state, loss and round trip.
     #[must_use]
     pub const fn connection(&self) -> &ClientConnection {
         &self.connection
     }
 
-    /// Goes on from another port, as a phone does that changes its network.
+    /// Continues from another port, as a phone does that changes its network.
     ///
     /// # Errors
-    /// Where the system has no socket; it goes on from the one that it has then.
+    /// If no socket can be opened; then it continues from the old one.
     pub fn rebind(&mut self) -> io::Result<()> {
         self.sockets = ClientSockets::open(self.connection.server().as_slice())?;
         self.connection.rebind();
         Ok(())
     }
 
-    /// What went through its socket.
+    /// Traffic of its sockets.
     #[must_use]
     pub const fn totals(&self) -> SocketTotals {
         self.totals
     }
 
-    /// Sends a message that arrives once and in order; see [`ClientConnection::send`].
+    /// Sends a reliable message; see [`ClientConnection::send`].
     ///
     /// # Errors
     /// [`PushRefused`].
@@ -100,10 +100,10 @@ impl UdpClient {
         u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// Takes what came, and hands its packets over.
+    /// Receives what has arrived and calls `deliver` with each packet.
     ///
     /// # Errors
-    /// Why there is no connection any more.
+    /// Why the connection ended.
     pub fn receive(&mut self, mut deliver: impl FnMut(&[u8])) -> Result<(), ConnectionEnd> {
         let now_us = self.now_us();
         let mut buffer = [0; PACKET_BYTES_MAX + SEALING_BYTES + 1];
@@ -137,10 +137,10 @@ impl UdpClient {
         self.connection.is_open().map(drop)
     }
 
-    /// Takes what came, hands its packets over, and sends what is due. To be called about every tick.
+    /// Receives what has arrived, calls `deliver` with each packet, and sends what is due. Call it about once per tick.
     ///
     /// # Errors
-    /// Why there is no connection any more.
+    /// Why the connection ended.
     pub fn update(&mut self, deliver: impl FnMut(&[u8])) -> Result<(), ConnectionEnd> {
         self.receive(deliver)?;
         let now_us = self.now_us();
@@ -158,7 +158,7 @@ impl UdpClient {
         self.connection.is_open().map(drop)
     }
 
-    /// Says that it leaves.
+    /// Leaves, and tells the server.
     pub fn leave(&mut self) {
         let (sockets, totals) = (&self.sockets, &mut self.totals);
         self.connection

@@ -7,28 +7,28 @@ use crate::server_endpoint::ConnectionLimits;
 /// Limits of the connections over one socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpSettings {
-    /// Threads that seal and send, each for a share of the clients; 1 to 64.
+    /// Threads that encrypt and send, each for a share of the clients; 1 to 64.
     pub shards: usize,
-    /// Clients that are connected at a time; more are denied.
+    /// Connected clients; more are refused.
     pub clients_max: usize,
-    /// Whether clients have anything to load before they can be told of a scene, and say *Ready*.
+    /// Whether clients load something before they enter a scene, and then send *Ready*.
     pub loads: bool,
     /// Limits of each connection.
     pub endpoint: EndpointSettings,
-    /// A client to which the server says nothing is sent what is due otherwise so often, in microseconds.
+    /// How often acknowledgements and repeats are sent to a client without new packets, in microseconds.
     pub flush_us: u64,
-    /// How long at most after the server is done with a client what is left is sent, in microseconds.
+    /// How long remaining packets are sent after the server has closed a client, in microseconds.
     pub linger_us: u64,
     /// How long a client that is heard may leave what was sent on the reliable channel unacknowledged, in microseconds; then the
     /// connection is lost. Silence does not count: how long a client may be silent says its token. At most
     /// `throng::sync::SyncSettings::in_flight_s_max`.
     pub unacknowledged_us_max: u64,
-    /// Datagrams a second that are taken from a client, and half as many at once; what is more is dropped unread.
+    /// Datagrams per second of a client, and half as many at once; more are dropped.
     pub datagrams_per_s: u32,
-    /// Bytes of datagrams that wait for a thread; what is more is dropped, as a network would.
+    /// Bytes of datagrams that wait for a thread; more are dropped.
     pub inbound_bytes_max: usize,
-    /// Bytes of packets from the server that wait for a thread. With more, unreliable packets are dropped, and who would have been told a
-    /// reliable one is given up as behind.
+    /// Bytes of packets from the server that wait for a thread. Above it, unreliable packets are dropped, and a client with a reliable one is
+    /// closed as behind.
     pub outbound_bytes_max: usize,
 }
 
