@@ -154,3 +154,43 @@ impl ServerConnection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::endpoint::EndpointSettings;
+    use crate::seal::SecretKey;
+
+    #[test]
+    fn a_late_packet_from_elsewhere_starts_no_challenge() {
+        let [up, down] = [(); 2].map(|()| SecretKey::random().unwrap());
+        let [home, elsewhere] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let admitted = Admitted {
+            client: 1,
+            address: home,
+            timeout_s: 10,
+            user_data: [0; _],
+            line: SealedLine::new(7, &down, &up),
+        };
+        let limits = ConnectionLimits {
+            endpoint: EndpointSettings::default(),
+            linger_us: 1,
+            unacknowledged_us_max: 1,
+        };
+        let mut server = ServerConnection::new(ClientId(1), admitted, limits, 0);
+        let mut client = SealedLine::new(7, &up, &down);
+        let mut packets: [Vec<u8>; 3] = Default::default();
+        for packet in &mut packets {
+            client.seal(SealedKind::KeepAlive, &[], packet);
+        }
+        let [late, newer, newest] = &mut packets;
+        let mut is_challenged = |from, packet: &mut Vec<u8>| {
+            let taken = server.receive(0, (from, packet), |_| ());
+            assert_eq!(taken, Taken::Whole);
+            server.challenge(from, &mut Vec::new())
+        };
+        assert!(!is_challenged(home, newer));
+        assert!(!is_challenged(elsewhere, late));
+        assert!(is_challenged(elsewhere, newest));
+    }
+}

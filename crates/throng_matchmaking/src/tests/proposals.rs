@@ -263,3 +263,35 @@ proptest! {
         prop_assert_eq!(matcher.stats(ModeId(0)).unwrap().matches, matched);
     }
 }
+
+#[test]
+fn a_party_with_any_barred_member_is_refused() {
+    let mut matcher = matcher(ModeSettings {
+        accept_within_s: 10.0,
+        bar_after_decline_s: 30.0,
+        ..mode(2)
+    });
+    for party in [1, 2] {
+        matcher.queue(ticket(party, 2, 0, 0)).unwrap();
+    }
+    beat(&mut matcher, 10);
+    matcher.decline(20).unwrap();
+    let until_tick = 10 + 30 * 20;
+    for barred in [20_u64, 21] {
+        // Beside somebody who is not barred, first or second.
+        for members in [[barred, 30], [30, barred]] {
+            let party = Ticket {
+                members: members.into_iter().map(TicketPlayer::from).collect(),
+                ..ticket(3, 2, 0, 20)
+            };
+            let refused = TicketError::Barred {
+                party: 3.into(),
+                player: barred.into(),
+                until_tick,
+            };
+            assert_eq!(matcher.queue(party), Err(refused));
+        }
+    }
+    beat(&mut matcher, until_tick);
+    assert_eq!(matcher.queue(ticket(2, 2, 0, until_tick)), Ok(()));
+}

@@ -508,6 +508,25 @@ mod tests {
         assert_eq!(taker.clients[&1].reliable, [[1; 5]]);
     }
 
+    #[test]
+    fn messages_about_as_long_as_the_ring_arrive_or_are_refused() {
+        let mut refused = 0;
+        for length in 230..310 {
+            let (mut feed, mut reader) = feed(300, ROOMY);
+            feed.offer(&batch(1, &[(1, length)]), |_| true);
+            let mut taker = Taker::default();
+            for _ in 0..4 {
+                taker.take(&mut reader, 10);
+                feed.finish();
+            }
+            assert_eq!(feed.waiting_bytes(), 0, "{length} bytes wait for good");
+            let came = taker.clients[&1].reliable.len() as u64;
+            assert_eq!(came + feed.counters.refused, 2, "{length} bytes");
+            refused += feed.counters.refused;
+        }
+        assert!((10..60).contains(&refused), "{refused}");
+    }
+
     proptest! {
         #![proptest_config(draws!())]
 

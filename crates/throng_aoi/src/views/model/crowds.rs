@@ -405,3 +405,57 @@ fn mates_who_step_into_the_next_cell_together_do_not_all_ask_each_other() {
         "{refused} were asked in vain"
     );
 }
+
+#[test]
+fn nearest_who_refuse_hide_nobody_in_a_later_cell() {
+    let (_, mut views) = scene(Sight::Mutual);
+    for (id, x) in (0..).zip([35.0, 47.0, 36.0, 36.0, 29.0]) {
+        add(&mut views, id, vec2(x, 25.0), ViewTraits::default(), 1);
+        views.update(u32::MAX, &mut Vec::new());
+    }
+    // The far pair, the near pair, which each has no better mate, and one alone in the next cell.
+    assert_eq!(
+        [0, 2, 4].map(|id| seen(&views, id)),
+        [vec![1], vec![3], vec![]]
+    );
+    // It is the turn of the first only.
+    views.set_rerank_ticks(8);
+    views.turn = 7;
+    views.update(u32::MAX, &mut Vec::new());
+    assert_eq!(
+        [0, 2, 4].map(|id| seen(&views, id)),
+        [vec![4], vec![3], vec![0]]
+    );
+    assert_eq!(views.validate(), Ok(()));
+}
+
+#[test]
+fn a_viewer_that_scans_before_its_turn_leaves_the_queue() {
+    let (_, mut views) = scene(Sight::Directed);
+    views.set_sweeps_max(0);
+    for id in 0..2 {
+        add(&mut views, id, vec2(35.0, 25.0), ViewTraits::default(), 2);
+    }
+    views.update(0, &mut Vec::new());
+    assert!(views.queued().eq(0..2));
+    views.set_sweeps_max(1);
+    views.teleport(0, vec2(25.0, 25.0));
+    views.update(0, &mut Vec::new());
+    assert!(views.queued().eq(1..2));
+    assert_eq!(seen(&views, 0), [1]);
+    views.update(u32::MAX, &mut Vec::new());
+    assert_eq!(views.counters().looks, 1);
+}
+
+#[test]
+fn a_teleported_viewer_sees_the_nearest_of_a_crowd() {
+    let (_, mut views) = scene(Sight::Directed);
+    // The nearest are those in the cell beside.
+    for (id, x) in (0..).zip([5.0, 41.0, 41.0, 51.0, 51.0]) {
+        add(&mut views, id, vec2(x, 25.0), ViewTraits::default(), 2);
+    }
+    views.update(u32::MAX, &mut Vec::new());
+    views.teleport(0, vec2(49.0, 25.0));
+    views.update(u32::MAX, &mut Vec::new());
+    assert_eq!(seen(&views, 0), [3, 4]);
+}

@@ -431,3 +431,17 @@ fn joined_regions_take_the_number_of_the_largest() {
     assert_eq!(map.region(IVec2::ZERO), Some(RegionId(2)));
     assert!(!map.connected(IVec2::ZERO, IVec2::new(22, 0)));
 }
+
+#[test]
+fn a_blocked_seed_of_a_cut_is_replaced() {
+    let (mut map, _, [left, right]) = comb();
+    // The right piece begins at 301, where no tooth hangs, and has its seed there.
+    for x in [300, 301] {
+        map.edit(TileRect::new(x, 0, 1, 1), &TileEdit::Block)
+            .unwrap();
+        assert!(!map.is_settled() && map.connected(left, right));
+    }
+    assert!(map.settle(usize::MAX));
+    assert!(!map.connected(left, right));
+    check(&map, false).unwrap();
+}

@@ -295,3 +295,48 @@ fn a_player_with_nothing_waiting_gets_in_however_much_others_have_waiting() {
         );
     }
 }
+
+#[test]
+fn an_input_after_a_stale_last_one_is_not_lost() {
+    for before in 0..4 {
+        let limits = InboxLimits {
+            client_backlog_max: before + 1,
+            ..LIMITS
+        };
+        let mut queue = of_players(limits, 1);
+        let mut offer = |bytes: &[u8]| queue.offer(ClientId(1), bytes).unwrap();
+        (0..before).for_each(|_| offer(&SAY));
+        // The second and the third displace the last of the lane.
+        (1..4).for_each(|turn| offer(&[4, turn]));
+        let taken = std::iter::from_fn(|| Some(queue.take(1)?.bytes.to_vec()));
+        let mut expected = vec![SAY.to_vec(); before as usize];
+        expected.push(vec![4, 3]);
+        assert_eq!(taken.collect::<Vec<_>>(), expected);
+        assert!(queue.is_empty());
+    }
+}
+
+#[test]
+fn floods_of_an_unknown_client_are_reported_once_it_is_known() {
+    let mut limits = LIMITS;
+    limits.quota.messages_max = 1;
+    limits.quota.offences_max = 1;
+    let mut queue = MessageQueue::new(limits);
+    let [flooder, leaver] = [1, 2].map(ClientId);
+    queue.open(flooder);
+    queue.open(leaver);
+    for _ in 0..9 {
+        queue.offer(flooder, &SAY).ok();
+    }
+    queue.end(leaver, DisconnectReason::Closed);
+    let (mut flooding, mut ended) = (Vec::new(), Vec::new());
+    queue.take_flooding(&mut flooding);
+    queue.take_ended(&mut ended);
+    assert!(flooding.is_empty() && ended.is_empty());
+    queue.acknowledge(flooder);
+    queue.acknowledge(leaver);
+    queue.take_flooding(&mut flooding);
+    queue.take_ended(&mut ended);
+    assert_eq!(flooding, [flooder]);
+    assert_eq!(ended, [(leaver, DisconnectReason::Closed)]);
+}
