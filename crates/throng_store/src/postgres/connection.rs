@@ -8,9 +8,10 @@ use throng_core::clock::unix_ms;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_postgres::config::Host;
-use tokio_postgres::{Client, Config, Error, NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, Config, Error, SimpleQueryMessage};
 
 use super::errors::NamedDatabase;
+use super::tls::Address;
 use crate::error::{StoreError, StoreFault};
 
 /// How long a call, or a connection to one host, may take at first.
@@ -84,11 +85,10 @@ impl PostgresConnection {
             let cause = "expected a name of lower-case letters, digits and `_`";
             return Err(unnamed.fault(StoreFault::Unreachable, cause));
         }
-        let mut config: Config = url
-            .parse()
-            .map_err(|error: tokio_postgres::Error| unnamed.error(error))?;
-        let named = NamedDatabase(name_of(&config, schema));
-        complete(&mut config, url, limit.first);
+        let mut address = Address::parse(url, &unnamed)?;
+        let config = &mut address.config;
+        let named = NamedDatabase(name_of(config, schema));
+        complete(config, url, limit.first);
         let per_host = config.get_connect_timeout().map_or(CALL, |limit| *limit);
         let within = per_host.saturating_mul(config.get_hosts().len().max(1) as u32);
         let runtime = Builder::new_current_thread()
@@ -96,7 +96,7 @@ impl PostgresConnection {
             .build()
             .map_err(|error| named.fault(StoreFault::Unreachable, error))?;
         match runtime
-            .block_on(async { timeout(within, connect(&config, &named, limit.now())).await })
+            .block_on(async { timeout(within, connect(&address, &named, limit.now())).await })
         {
             Ok(Ok(client)) => Ok(Self {
                 named,
@@ -219,12 +219,11 @@ fn session_name() -> String {
 
 /// Whether a pooler gives the sessions of the server to one transaction after another: another connection, which holds a
 /// session, has this connection's, or this one has another session now.
-async fn is_shared(config: &Config, client: &Client, session: &str) -> bool {
-    let Ok((other, connection)) = config.connect(NoTls).await else {
+async fn is_shared(address: &Address, client: &Client, session: &str) -> bool {
+    let Ok((other, driver)) = address.connect().await else {
         // The server may have no second connection to spare.
         return false;
     };
-    let driver = tokio::spawn(connection);
     let begun = other.batch_execute("BEGIN").await;
     let seen = session_of(&other).await;
     let own = session_of(client).await;
@@ -251,14 +250,12 @@ fn statement_ms_of(call: Duration) -> u128 {
 }
 
 async fn connect(
-    config: &Config,
+    address: &Address,
     named: &NamedDatabase,
     call_within: Duration,
 ) -> Result<Client, StoreError> {
-    let connected = config.connect(NoTls).await;
-    let (client, connection) = connected.map_err(|error| named.error(error))?;
-    // It is driven by every later call, and its errors come out of those.
-    tokio::spawn(connection);
+    let connected = address.connect().await;
+    let (client, _) = connected.map_err(|error| named.error(error))?;
     let statement_ms = statement_ms_of(call_within);
     let session = session_name();
     let settings = format!(
@@ -266,7 +263,7 @@ async fn connect(
     );
     let set = client.batch_execute(&settings).await;
     set.map_err(|error| named.error(error))?;
-    if is_shared(config, &client, &session).await {
+    if is_shared(address, &client, &session).await {
         let cause = "a connection pooler in transaction mode is between (PgBouncer: `pool_mode`), which loses the settings and \
             statements of a session; connect to the server itself, or to a pool in session mode";
         return Err(named.fault(StoreFault::Unreachable, cause));

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `schema` | tables and migrations |
 //! | `connection` | a connection, whatever it is for |
+//! | `tls` | its encryption |
 //! | `errors` | what the server says, as faults |
 //! | `shown` | values as people read them |
 //! | `store` | the store |
@@ -11,8 +12,6 @@
 //!
 //! Every call is one transaction of a few statements, however many players it is about: each statement takes arrays. Rows of
 //! players are locked by ascending id, so that servers that ask at the same time wait for each other and do not deadlock.
-//!
-//! Deliberately absent: encryption of the line. Have the server beside the database, or a tunnel between them.
 
 mod connection;
 mod errors;
@@ -22,5 +21,6 @@ mod shown;
 mod store;
 #[cfg(all(test, unix))]
 mod tests;
+mod tls;
 
 pub use store::{PostgresSource, PostgresStore};

@@ -53,7 +53,9 @@ impl fmt::Debug for PostgresSource {
 impl PostgresSource {
     /// In the schema `throng` of a database, by its address: `postgres://user:password@host:port/database`, or
     /// `host=… user=… dbname=…`. The schema is made if it is not there; for a role that may not do that another one
-    /// [migrates](Self::migrate) it before. A connection pooler between has to be in session mode.
+    /// [migrates](Self::migrate) it before. With `sslmode=require` or `verify-full` the connection is encrypted and the server's
+    /// certificate checked: by the certificates in the PEM file `sslrootcert`, or that of the environment variable
+    /// `PGSSLROOTCERT`, or else those that the system trusts. A connection pooler between has to be in session mode.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {

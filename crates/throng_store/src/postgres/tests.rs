@@ -491,3 +491,37 @@ fn pooler_in_transaction_mode_is_refused_and_in_session_mode_works() {
         }
     }
 }
+
+#[test]
+fn encrypted_connection_needs_a_trusted_certificate_of_the_host() {
+    let Some(url) = url() else { return };
+    // Certificates are made by `.ci/with_postgres`.
+    let Ok(roots) = std::env::var("THRONG_POSTGRES_CA") else {
+        return;
+    };
+    let schema = TestSchema::new(&url);
+    let opened = |url: &str| {
+        let mut connection = PostgresConnection::open(url, &schema.name, Arc::default())?;
+        connection.call(async |client, named| {
+            let ask = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+            let row = client.query_one(ask, &[]).await;
+            Ok(row.map_err(|error| named.error(error))?.get::<_, bool>(0))
+        })
+    };
+    assert_eq!(opened(&url), Ok(false));
+    for mode in ["require", "verify-full"] {
+        let trusting = format!("{url}?sslmode={mode}&sslrootcert={roots}");
+        assert_eq!(opened(&trusting), Ok(true));
+        for (refused, cause) in [
+            (format!("{url}?sslmode={mode}"), "certificate"),
+            (trusting.replace("127.0.0.1", "localhost"), "certificate"),
+            (
+                format!("{url}?sslmode={mode}&sslrootcert=/dev/null"),
+                "found none",
+            ),
+        ] {
+            let error = opened(&refused).unwrap_err();
+            assert!(error.cause.contains(cause), "{error}");
+        }
+    }
+}
