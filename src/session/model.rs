@@ -1,7 +1,11 @@
 //! Compares the list of sessions with a simple model.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use bevy_ecs::prelude::*;
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use crate::inbox::Connected;
 use crate::session::returning::ReturnAnswer;
@@ -32,7 +36,10 @@ const RULES: SessionRules = SessionRules {
     place_ticks: 4,
 };
 
-/// Something that happens, to the n-th of all clients that ever were.
+/// All players are below: more than are inside and wait together.
+const PLAYERS: u64 = 8;
+
+/// Something that happens, to the n-th client of those that it concerns.
 #[derive(Clone, Copy, Debug)]
 enum LifeStep {
     Connect(bool),
@@ -50,24 +57,24 @@ enum LifeStep {
 }
 
 fn steps() -> impl Strategy<Value = Vec<LifeStep>> {
-    let client = 0..12_usize;
-    let player = 1..6_u64;
+    let client = 0..96_usize;
+    let player = 1..PLAYERS;
     let step = prop_oneof![
-        3 => any::<bool>().prop_map(LifeStep::Connect),
-        4 => client.clone().prop_map(LifeStep::Login),
-        4 => (client.clone(), prop::option::weighted(0.9, (player.clone(), 0..4_usize)))
+        4 => any::<bool>().prop_map(LifeStep::Connect),
+        6 => client.clone().prop_map(LifeStep::Login),
+        6 => (client.clone(), prop::option::weighted(0.9, (1..2 * PLAYERS, 0..4_usize)))
             .prop_map(|(client, found)| LifeStep::Answer(client, found)),
-        3 => (client.clone(), player, 0..4_u8)
+        5 => (client.clone(), player, 0..4_u8)
             .prop_map(|(client, player, token)| LifeStep::Resume(client, player, token)),
         3 => (client.clone(), prop::bool::weighted(0.8)).prop_map(|(client, on)| LifeStep::Control(client, on)),
         2 => (1..3_u32).prop_map(LifeStep::Load),
         3 => (client.clone(), 1..3_u32).prop_map(|(client, scene)| LifeStep::Ready(client, scene)),
         1 => client.clone().prop_map(LifeStep::Hear),
         2 => client.clone().prop_map(LifeStep::Lose),
-        1 => client.prop_map(LifeStep::End),
+        2 => client.prop_map(LifeStep::End),
         3 => Just(LifeStep::Tick),
     ];
-    prop::collection::vec(step, 0..150)
+    prop::collection::vec(step, 0..400)
 }
 
 #[derive(Clone, Debug)]
@@ -100,9 +107,15 @@ struct LifeModel {
     resumed: u32,
     /// Who waits to come back: client, player, what it brought.
     returning: Vec<(u32, u64, ResumeToken)>,
+    /// How often each rule that needs a rare case decided.
+    reached: BTreeMap<&'static str, u32>,
 }
 
 impl LifeModel {
+    fn reach(&mut self, rule: &'static str) {
+        *self.reached.entry(rule).or_default() += 1;
+    }
+
     fn get(&mut self, client: u32) -> Option<&mut Expected> {
         self.sessions.iter_mut().find(|of| of.client == client)
     }
@@ -136,7 +149,10 @@ impl LifeModel {
                 .flatten();
             let is_old = |of: &Expected| self.now - of.since >= RULES.grace_ticks;
             match firsts.into_iter().find(is_old) {
-                Some(of) => self.end(of.client),
+                Some(of) => {
+                    self.reach("oldest makes room");
+                    self.end(of.client);
+                }
                 None => return,
             }
         }
@@ -172,11 +188,13 @@ impl LifeModel {
         {
             let is_free = self.get(client).is_some_and(|of| !of.controls);
             if other.state == LinkDead && is_free {
+                self.reach("link-dead session is taken over");
                 return self.take_over(client, other.client, None);
             }
             self.end(other.client);
             place = class.max(other.class);
             if other.is_in {
+                self.reach("player inside is replaced");
                 let now = self.now;
                 let of = self.get(client).unwrap();
                 (of.class, of.known, of.is_in, of.since) = (other.class, Some(player), true, now);
@@ -185,7 +203,17 @@ impl LifeModel {
             }
         }
         if self.line.len() >= RULES.queue_max && !self.has_room(class) {
+            self.reach("queue is full");
             return self.end(client);
+        }
+        // It shows only before others who wait.
+        if place > class
+            && self
+                .line
+                .iter()
+                .any(|other| other.0 >= class && other.0 < place)
+        {
+            self.reach("queued player keeps its class");
         }
         self.came += 1;
         self.line.push((place, self.came, client));
@@ -203,6 +231,7 @@ impl LifeModel {
             let player = self.get(client).unwrap().known.unwrap();
             if !self.admitted.contains(&player) {
                 if self.admitted.len() >= RULES.admitted_per_tick_max as usize {
+                    self.reach("admission waits");
                     return;
                 }
                 self.admitted.push(player);
@@ -227,8 +256,12 @@ impl LifeModel {
         let Some(before) = self.has_token(player, token) else {
             return;
         };
+        if self.get(before).is_some_and(|of| of.token != Some(token)) {
+            self.reach("former token counts");
+        }
         let now = self.now;
         if self.resumed >= RULES.resumed_per_tick_max {
+            self.reach("return waits");
             let of = self.get(client).unwrap();
             (of.state, of.since) = (Authenticating, now);
             self.returning.push((client, player, token));
@@ -244,8 +277,10 @@ impl LifeModel {
                 continue;
             }
             if let Some(before) = self.has_token(player, token) {
+                self.reach("waiting client returns");
                 self.take_over(client, before, Some(token));
             } else {
+                self.reach("client waits in vain");
                 let now = self.now;
                 let of = self.get(client).unwrap();
                 (of.state, of.since) = (Connecting, now);
@@ -340,31 +375,56 @@ impl LifeRun {
         run
     }
 
-    /// The client that a step is about: a number that was given, or was not yet.
-    fn nth(&self, nth: usize) -> u32 {
-        self.made.saturating_sub(6) + nth as u32
+    /// The client that a step is about: mostly one that it concerns, else any number that was given, or was not yet.
+    fn nth(&self, nth: usize, concerns: impl Fn(&Expected) -> bool) -> u32 {
+        let concerned = self.model.sessions.iter().filter(|of| concerns(of));
+        let concerned: Vec<u32> = concerned.map(|of| of.client).collect();
+        match concerned.len() {
+            count if count > 0 && nth % 8 > 0 => concerned[nth / 8 % count],
+            _ => self.made.saturating_sub(6) + nth as u32 / 8,
+        }
+    }
+
+    /// The player that a step is about: one who has such a session, or any.
+    fn nth_player(&self, nth: u64, concerns: impl Fn(&Expected) -> bool) -> u64 {
+        let concerned = self.model.sessions.iter().filter(|of| concerns(of));
+        let mut known = concerned.filter_map(|of| of.known);
+        known.nth(nth as usize - 1).unwrap_or(nth)
     }
 
     fn step(&mut self, step: LifeStep) {
         match step {
             LifeStep::Connect(loads) => self.connect(loads),
-            LifeStep::Login(nth) => self.log_in(self.nth(nth)),
-            LifeStep::Answer(nth, found) => self.answer(self.nth(nth), found),
-            LifeStep::Resume(nth, player, token) => self.resume(self.nth(nth), player, token),
-            LifeStep::Control(nth, on) => self.control(self.nth(nth), on),
+            LifeStep::Login(nth) => self.log_in(self.nth(nth, |of| of.state == Connecting)),
+            LifeStep::Answer(nth, found) => {
+                let client = self.nth(nth, |of| of.state == Authenticating);
+                // From `PLAYERS` on it is mostly one who waits in the queue.
+                let found = found.map(|(player, class)| match player.checked_sub(PLAYERS - 1) {
+                    Some(nth) if nth > 0 => (self.nth_player(nth, |of| !of.is_in), class),
+                    _ => (player, class),
+                });
+                self.answer(client, found);
+            }
+            LifeStep::Resume(nth, player, token) => {
+                let client = self.nth(nth, |of| of.state == Connecting && !of.controls);
+                self.resume(client, self.nth_player(player, |of| of.is_in), token);
+            }
+            LifeStep::Control(nth, on) => self.control(self.nth(nth, |of| of.is_in), on),
             LifeStep::Load(scene) => self.load(scene),
-            LifeStep::Ready(nth, scene) => self.ready(self.nth(nth), scene),
+            LifeStep::Ready(nth, scene) => {
+                self.ready(self.nth(nth, |of| of.state == Loading), scene)
+            }
             LifeStep::Hear(nth) => {
-                let client = self.nth(nth);
+                let client = self.nth(nth, |_| true);
                 self.sessions.settle(ClientId(client), 1);
                 let now = self.model.now;
                 let of = self.model.get(client);
                 of.into_iter()
                     .for_each(|of| (of.heard, of.former) = (now, None));
             }
-            LifeStep::Lose(nth) => self.lose(self.nth(nth)),
+            LifeStep::Lose(nth) => self.lose(self.nth(nth, |of| of.is_in)),
             LifeStep::End(nth) => {
-                let client = self.nth(nth);
+                let client = self.nth(nth, |of| of.is_in);
                 self.sessions.end(ClientId(client), LogoutReason::Kicked);
                 self.model.end(client);
             }
@@ -559,7 +619,7 @@ impl LifeRun {
         let inside = found.iter().filter(|of| of.2.is_some()).count();
         prop_assert!(inside <= RULES.players_max as usize && found.len() <= RULES.sessions_max);
         prop_assert_eq!(self.logins, self.logouts + inside);
-        for player in 1..6 {
+        for player in 1..PLAYERS {
             let of = found
                 .iter()
                 .filter(|of| of.2 == Some(player))
@@ -572,15 +632,37 @@ impl LifeRun {
     }
 }
 
-proptest! {
-    #![proptest_config(draws!(1_000))]
-
-    #[test]
-    fn sessions_live_as_the_model_does_whatever_happens(script in steps()) {
+#[test]
+fn sessions_live_as_the_model_does_whatever_happens() {
+    let reached = RefCell::new(BTreeMap::new());
+    let judged = TestRunner::new(draws!(1_000)).run(&steps(), |script| {
         let mut run = LifeRun::new();
         for step in script {
             run.step(step);
             run.check()?;
         }
+        let mut reached = reached.borrow_mut();
+        for (rule, times) in run.model.reached {
+            *reached.entry(rule).or_insert(0) += times;
+        }
+        Ok(())
+    });
+    judged.unwrap_or_else(|fault| panic!("{fault}"));
+    let reached = reached.into_inner();
+    let rules = [
+        "oldest makes room",
+        "link-dead session is taken over",
+        "player inside is replaced",
+        "queued player keeps its class",
+        "queue is full",
+        "admission waits",
+        "former token counts",
+        "return waits",
+        "waiting client returns",
+        "client waits in vain",
+    ];
+    for rule in rules {
+        let times = reached.get(rule).copied().unwrap_or_default();
+        assert!(times >= 10, "{rule} decided {times} times: {reached:?}");
     }
 }

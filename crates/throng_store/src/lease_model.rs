@@ -164,14 +164,28 @@ impl LeaseModel {
         let server = &mut self.servers[nth];
         server.tick += 1;
         let mut events = Vec::new();
+        let mut live = server.characters.keys();
+        let ends_now = live.any(|&player| server.ledger.holds_until(player) == Some(now_ms));
         // Between two ticks of a slow process leases run out, too: it looks at its clock first.
         server.ledger.expire(now_ms, |event| events.push(event));
+        for &player in server.characters.keys() {
+            if server
+                .ledger
+                .holds_until(player)
+                .is_some_and(|until_ms| until_ms <= now_ms)
+            {
+                return Err(format!("{player:?} is live beyond its lease"));
+            }
+        }
         if self.random.random_bool(0.7) {
             for report in std::mem::take(&mut server.reports) {
                 server
                     .ledger
                     .take(report, now_ms, |event| events.push(event));
             }
+        }
+        if ends_now {
+            self.count("ended now");
         }
         for event in events {
             self.happen(nth, event)?;
@@ -457,7 +471,15 @@ fn assert_exercised(counts: &BTreeMap<&str, u64>, names: &[&str]) {
 fn nobody_is_live_twice_and_nothing_is_doubled_or_lost() {
     let (wrong, counts) = play(40, RIGHT);
     assert_eq!(wrong, None, "after {counts:?}");
-    let all = ["loaded", "expired", "saved", "refused", "trouble", "killed"];
+    let all = [
+        "loaded",
+        "expired",
+        "ended now",
+        "saved",
+        "refused",
+        "trouble",
+        "killed",
+    ];
     assert_exercised(&counts, &all);
 }
 

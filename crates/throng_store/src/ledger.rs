@@ -546,3 +546,6 @@ fn shared_batch_bytes(batch: &Option<Arc<SaveBatch>>) -> usize {
         .map(|batch| size_of::<SaveBatch>() + batch.heap_bytes())
         .sum()
 }
+
+#[cfg(test)]
+mod tests;

@@ -212,3 +212,62 @@ impl Erosion {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use bevy_ecs::prelude::*;
+    use bevy_tasks::TaskPoolBuilder;
+
+    use super::*;
+    use crate::map::TileEdit;
+
+    #[test]
+    fn an_edit_during_a_build_for_wide_bodies_counts() {
+        let pool = TaskPoolBuilder::new().num_threads(1).build();
+        // The build ends in the fourth tick.
+        for edited_tick in 0..5 {
+            let key = |clearance| MapKey {
+                scene: Entity::PLACEHOLDER,
+                clearance,
+            };
+            let mut base = TileMap::new(40, 40, false).unwrap();
+            let (end, ended) = mpsc::channel();
+            let tiles = base.clone();
+            let build = pool.spawn(async move {
+                ended.recv().ok();
+                tiles.eroded(2)
+            });
+            let mut erosions = Erosions(vec![Erosion {
+                map: key(2),
+                base: base.fingerprint(),
+                state: State::Begun(1, Background::Task(build), Vec::new()),
+            }]);
+            for tick in 0..5 {
+                let mut edits = Vec::new();
+                if tick == edited_tick {
+                    let before = base.fingerprint();
+                    let rect = TileRect::new(20, 20, 3, 1);
+                    base.edit(rect, &TileEdit::Block).unwrap();
+                    edits.push(Edit {
+                        map: key(0),
+                        rect,
+                        before,
+                        after: base.fingerprint(),
+                    });
+                }
+                let is_due = tick == 3;
+                if is_due {
+                    end.send(()).unwrap();
+                }
+                let mut maps = vec![(key(0), Arc::new(base.clone()))];
+                let (mut stats, mut late) = (MapBuildStats::default(), Vec::new());
+                erosions.update(tick, is_due, &mut edits, &mut maps, &mut stats, &mut late);
+                assert_eq!(erosions.tiles(key(2)).is_ok(), tick >= 3);
+            }
+            let eroded = erosions.tiles(key(2)).unwrap();
+            assert!(**eroded == base.eroded(2), "edited in tick {edited_tick}");
+        }
+    }
+}

@@ -195,3 +195,32 @@ fn of_scenes_that_closed_nothing_is_kept() {
     let kept = [replicator.scenes.len(), replicator.changed.len()];
     assert!(kept.iter().all(|&scenes| scenes <= 2), "{kept:?}");
 }
+
+#[test]
+fn an_object_sent_in_full_is_not_sent_as_a_delta_too() {
+    let mut is_same_tick = false;
+    // The change is sent some ticks after it is made, and who joins learns of the object in full.
+    for delay in 0..=12 {
+        let mut rig = Rig::new(10);
+        join(&mut rig, &[0, 1]);
+        let (a, b, c) = (rig.players[0], rig.players[1], rig.players[2]);
+        let to = rig.scenes[1];
+        change_scene(rig.app.world_mut(), b, to, Vec2::splat(50.0)).unwrap();
+        rig.rest_and_compare();
+        rig.app.world_mut().get_mut::<Vigour>(b).unwrap().0 = 9;
+        (0..delay).for_each(|_| rig.app.update());
+        join(&mut rig, &[2]);
+        let of = reference(&rig, b);
+        let is_old = |rig: &Rig| told_of(rig, a, of, 5) == Some(vec![1]);
+        while told_of(&rig, c, of, 5).is_none() {
+            let (was_old, before) = (is_old(&rig), rig.sent().remotes.messages);
+            rig.app.update();
+            if was_old && !is_old(&rig) && told_of(&rig, c, of, 5).is_some() {
+                is_same_tick = true;
+                // The delta for `a`, `b` for `c`, and `c` for `b`.
+                assert_eq!(rig.sent().remotes.messages, before + 3);
+            }
+        }
+    }
+    assert!(is_same_tick);
+}

@@ -1,0 +1,73 @@
+//! What a ledger asks of its store, and when.
+
+use super::*;
+
+const PLAYER: PlayerId = PlayerId(7);
+
+fn orders(ledger: &mut Ledger, now_ms: u64) -> Vec<StoreOrder> {
+    let mut orders = Vec::new();
+    ledger.orders(now_ms, |order| orders.push(order));
+    orders
+}
+
+fn is_claim(order: &StoreOrder) -> bool {
+    matches!(order, StoreOrder::Claim { players, .. } if *players == [PLAYER])
+}
+
+/// With a player who came at 0.
+fn of_one_player() -> Ledger {
+    let mut ledger = Ledger::new(LedgerSettings::default());
+    ledger.claim(PLAYER, 0).unwrap();
+    assert!(orders(&mut ledger, 0).iter().all(is_claim));
+    let record = PlayerRecord {
+        player: PLAYER,
+        revision: 0,
+        tick: 0,
+        values: BTreeMap::new(),
+    };
+    let granted = Claimed::Granted { epoch: 1, record };
+    let claimed = StoreReport::Claimed(vec![PLAYER], Ok(vec![granted]));
+    ledger.take(claimed, 0, |_| ());
+    assert!(ledger.is_live(PLAYER));
+    ledger
+}
+
+#[test]
+fn a_player_leaves_at_the_moment_its_lease_ends() {
+    let mut ledger = of_one_player();
+    let until_ms = ledger.holds_until(PLAYER).unwrap();
+    ledger.expire(until_ms - 1, |event| panic!("{event:?}"));
+    let mut expired = Vec::new();
+    ledger.expire(until_ms, |event| expired.push(event));
+    assert!(matches!(expired[..], [LedgerEvent::Expired(PLAYER)]));
+    assert!(!ledger.is_live(PLAYER));
+}
+
+#[test]
+fn a_player_with_an_unsaved_change_is_not_claimed_anew() {
+    let mut ledger = of_one_player();
+    ledger.release(PLAYER);
+    assert!(ledger.save_order(0).is_some());
+    // While the lease is given back, another value comes, and then the player.
+    assert!(ledger.save(PLAYER, 2, [(1, Some(&[5][..]))].into_iter()));
+    ledger.claim(PLAYER, 0).unwrap();
+    ledger.take(StoreReport::Saved(SaveOutcome::default()), 0, |_| ());
+    assert!(!orders(&mut ledger, 0).iter().any(is_claim));
+    assert!(ledger.save_order(0).is_some());
+    assert!(orders(&mut ledger, 0).iter().any(is_claim));
+}
+
+#[test]
+fn a_renewal_that_failed_is_tried_again_after_a_second() {
+    let mut ledger = of_one_player();
+    let renews = |ledger: &mut Ledger, now_ms| {
+        let orders = orders(ledger, now_ms);
+        let is_renewal = |order: &StoreOrder| matches!(order, StoreOrder::Renew { .. });
+        orders.iter().any(is_renewal)
+    };
+    assert!(renews(&mut ledger, 10));
+    let failed = StoreReport::Renewed(Err(thread_ended()));
+    ledger.take(failed, 50, |_| ());
+    assert!(!renews(&mut ledger, 1_049));
+    assert!(renews(&mut ledger, 1_050));
+}
