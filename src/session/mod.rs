@@ -22,6 +22,7 @@
 //! | `sessions`, `life`, `table` | the list of sessions; one session and its states; lookup by client id |
 //! | `rules`, `reasons` | limits in ticks; reasons of refusals and ends |
 //! | `admission` | the login queue |
+//! | `stopping` | a server that stops: no new logins, then no sessions |
 //! | `returning`, `former` | resumed sessions, and the client ids that they had before |
 //! | `authentication` | the authentication hook |
 //! | `token` | the token that resumes a session |
@@ -39,6 +40,7 @@ mod reasons;
 mod returning;
 mod rules;
 mod sessions;
+mod stopping;
 mod table;
 mod token;
 pub mod transport;

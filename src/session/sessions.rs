@@ -76,7 +76,7 @@ pub struct Sessions {
     pub(super) former: FormerNumbers,
     /// Who brought a token when as many had come back in that tick as may, oldest first.
     pub(super) returning: VecDeque<(ClientId, ReturnTicket)>,
-    line: AdmissionQueue,
+    pub(super) line: AdmissionQueue,
     /// Whether somebody in the line was not told its place.
     has_unplaced: bool,
     /// Who is not known and controls nothing: those that did not say who they are, then those of whom the hook is asked, the
@@ -94,6 +94,8 @@ pub struct Sessions {
     /// How many came back in this tick.
     pub(super) resumed: u32,
     pub(super) is_draining: bool,
+    /// No new player is let in; those inside play on.
+    pub(super) refuses_logins: bool,
     pub(super) effects: Vec<SessionEffect>,
 }
 
@@ -163,26 +165,9 @@ impl Sessions {
         self.get(client).map_or(0, |session| session.inputs)
     }
 
-    /// Lets nobody in any more, and ends all sessions, so many a tick: each is told, and its object saved and despawned as at
-    /// any logout. It is over when there [are none](Self::is_empty).
-    pub const fn drain(&mut self) {
-        self.is_draining = true;
-    }
-
-    /// Lets clients in again after a [`drain`](Self::drain), be it over or not.
-    pub const fn reopen(&mut self) {
-        self.is_draining = false;
-    }
-
     /// How many players were let in in this tick, those not counted that had a place already.
     pub(super) fn admitted(&self) -> usize {
         self.admitted.len()
-    }
-
-    /// Whether it was told to [`drain`](Self::drain).
-    #[must_use]
-    pub const fn is_draining(&self) -> bool {
-        self.is_draining
     }
 
     pub(super) fn begin_tick(&mut self, now: u64, rules: SessionRules) {
@@ -314,7 +299,8 @@ impl Sessions {
             self.end(client, LogoutReason::Refused);
             return true;
         };
-        if self.is_draining {
+        let is_inside = self.of(player).is_some();
+        if self.is_draining || self.refuses_logins && !is_inside {
             self.end(client, LogoutReason::Stopping);
             return true;
         }
@@ -366,7 +352,9 @@ impl Sessions {
 
     /// Lets in who stands at the head of the line, as far as there is room and this tick allows.
     pub(super) fn admit(&mut self, key: &mut SessionKey) {
-        while let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept) {
+        while !self.refuses_logins
+            && let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept)
+        {
             let known = self.get(client).and_then(|session| session.is_player);
             let Some(player) = known else {
                 debug_assert!(
@@ -410,7 +398,9 @@ impl Sessions {
 
     /// What of all sessions together reaches later ticks, as words, for a hash.
     pub(super) fn digest(&self, mut word: impl FnMut(u64)) {
-        word(u64::from(self.is_draining) << 1 | u64::from(self.has_unplaced));
+        let flags = [self.has_unplaced, self.is_draining, self.refuses_logins];
+        let flags = flags.iter().rev();
+        word(flags.fold(0, |word, &flag| word << 1 | u64::from(flag)));
         self.line
             .iter()
             .for_each(|client| word(u64::from(client.0)));
@@ -505,7 +495,7 @@ impl Sessions {
         }
     }
 
-    /// Ends those whose time is over, and when draining so many of all as are admitted otherwise.
+    /// Ends those whose time is over, and some of all when draining.
     pub(super) fn expire(&mut self) {
         while let Some(&(due, client)) = self.deadlines.first()
             && due <= self.now
@@ -527,14 +517,7 @@ impl Sessions {
             };
             self.end(client, reason);
         }
-        if self.is_draining {
-            for _ in 0..self.rules.admitted_per_tick_max.max(1) {
-                let Some(client) = self.open.numbers_above(Bound::Unbounded).next() else {
-                    break;
-                };
-                self.end(client, LogoutReason::Stopping);
-            }
-        }
+        self.end_some();
     }
 
     /// Ends a session. `false` when there is none.
