@@ -16,8 +16,8 @@ use throng::net::{ListenSettings, SecretKey, listen};
 use throng::outbox::OutboxStats;
 use throng::prelude::*;
 use throng_inspect::{
-    CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX, DOT_BYTES, DOTS_HEAD_BYTES, Health, InspectPlugin,
-    InspectSettings, InspectStats, Inspector, PAGES_MAX, open_inspector,
+    CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX, DOT_BYTES, DOTS_HEAD_BYTES, InspectPlugin,
+    InspectSettings, InspectStats, Inspector, PAGES_MAX, ServerHealth, open_inspector,
 };
 use throng_scenario::crowd::CrowdPlugin;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -309,7 +309,10 @@ fn server_is_not_ready_while_its_store_fails() {
     assert_eq!(get(address, "/healthz").0, 200, "a restart would not help");
     let back = stats(&mut server, |stats| stats.transactions += 1);
     assert_eq!(back, (200, "ready\n".into()));
-    server.world_mut().resource_mut::<Health>().set_stopping();
+    server
+        .world_mut()
+        .resource_mut::<ServerHealth>()
+        .set_stopping();
     server.step(1);
     let (status, word) = get(address, "/readyz");
     assert!(status == 503 && word.starts_with("stopping"), "{word}");

@@ -73,8 +73,8 @@ pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
 pub use places::CONNECTIONS_OF_PEER_MAX;
 pub use plugin::{
-    GATHERINGS_PER_S, Health, InspectAddresses, InspectError, InspectPlugin, InspectSettings,
-    Inspector, MEMORY_EVERY_S, PAGE_CUES_MAX, answer_pages, open_inspector,
+    GATHERINGS_PER_S, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
+    MEMORY_EVERY_S, PAGE_CUES_MAX, ServerHealth, answer_pages, open_inspector,
 };
 pub use ticks::{
     SETS, SLOW_TICKS_KEPT, SlowTick, TICK_BUCKETS_S, TICKS_KEPT_MAX, TickDeeds, TickHistory,

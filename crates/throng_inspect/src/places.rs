@@ -11,14 +11,14 @@ pub(super) const RESERVE: usize = 16;
 
 /// How many connections are open, by peer.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct PeerPlaces {
     all_max: usize,
     of_peer_max: usize,
     all: usize,
     by_peer: HashMap<IpAddr, usize>,
 }
 
-impl Places {
+impl PeerPlaces {
     /// None is open yet.
     pub fn new(all_max: usize, of_peer_max: usize) -> Self {
         Self {
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn one_peer_does_not_take_all_places() {
-        let mut places = Places::new(4, 3);
+        let mut places = PeerPlaces::new(4, 3);
         let [hog, other, third] = [1, 2, 3].map(|last| IpAddr::from([192, 0, 2, last]));
         assert_eq!(
             [hog; 4].map(|peer| places.take(peer)),

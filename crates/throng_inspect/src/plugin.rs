@@ -26,7 +26,7 @@ use bevy_app::{App, FixedUpdate, Last, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
-pub use health::Health;
+pub use health::ServerHealth;
 pub use inspector::{
     GATHERINGS_PER_S, InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_EVERY_S,
     PAGE_CUES_MAX, answer_pages, open_inspector,
@@ -46,7 +46,7 @@ impl Plugin for InspectPlugin {
         sim::install(app);
         app.init_resource::<NotedTicks>()
             .add_systems(FixedUpdate, note::note_tick.in_set(TickObservers))
-            .init_resource::<Health>()
+            .init_resource::<ServerHealth>()
             .add_systems(Last, (health::watch_health, inspector::answer).chain());
     }
 }

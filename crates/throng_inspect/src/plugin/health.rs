@@ -14,13 +14,13 @@ const STORE_QUIET_S: f64 = 30.0;
 
 /// Whether players can play on this server. `/readyz` answers 503 with the reason where they cannot.
 #[derive(Resource, Debug, Default)]
-pub struct Health {
+pub struct ServerHealth {
     is_stopping: bool,
     store: StoreHealth,
     has_lost_network: bool,
 }
 
-impl Health {
+impl ServerHealth {
     /// The server was asked to stop: `/readyz` answers 503 from the end of this tick on.
     pub const fn set_stopping(&mut self) {
         self.is_stopping = true;
@@ -71,7 +71,7 @@ impl StoreHealth {
 
 /// Notes what changed since the last tick.
 pub(super) fn watch_health(
-    mut health: ResMut<Health>,
+    mut health: ResMut<ServerHealth>,
     tick: Res<SimTick>,
     time: Option<Res<bevy_time::Time<bevy_time::Fixed>>>,
     store: Option<Res<DirectoryStats>>,

@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::pages::PagesShown;
-use super::{Health, NotedTicks, gather};
+use super::{NotedTicks, ServerHealth, gather};
 use crate::routes::InspectAccess;
 use crate::server::{InspectServer, InspectedListener, Takes};
 use crate::traffic::{
@@ -283,7 +283,7 @@ impl Inspector {
         self.status
             .is_draining
             .store(is_draining, Ordering::Relaxed);
-        if let Some(health) = world.get_resource::<Health>() {
+        if let Some(health) = world.get_resource::<ServerHealth>() {
             let is_stopping = health.is_stopping();
             self.status
                 .is_stopping

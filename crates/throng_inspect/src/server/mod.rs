@@ -22,7 +22,7 @@ use tokio::task::AbortHandle;
 use pages::PageLines;
 
 use super::exposition::MetricFamily;
-use super::places::{CONNECTIONS_OF_PEER_MAX, Places, RESERVE};
+use super::places::{CONNECTIONS_OF_PEER_MAX, PeerPlaces, RESERVE};
 use super::routes::InspectAccess;
 use super::traffic::{
     CONNECTION_S_MAX, CONNECTIONS_MAX, InspectCounters, InspectNews, InspectStatus, InspectWish,
@@ -162,7 +162,7 @@ async fn accept(
     shared: Arc<InspectShared>,
 ) {
     // Of this address alone, so that who fills it shuts nobody out of another.
-    let places = Places::new(CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX);
+    let places = PeerPlaces::new(CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX);
     let places = Arc::new(Mutex::new(places));
     let probes_only = Arc::new(InspectAccess {
         is_reserve: true,
@@ -175,7 +175,7 @@ async fn accept(
             continue;
         };
         let counters = &shared.counters;
-        let Some(place) = Place::take(&places, peer.ip().to_canonical()) else {
+        let Some(place) = PeerPlace::take(&places, peer.ip().to_canonical()) else {
             InspectCounters::one(&counters.refused);
             reserve.retain(|probe| !probe.is_finished());
             // A probe is answered in microseconds; whoever is open for longer is none.
@@ -210,13 +210,13 @@ async fn accept(
 }
 
 /// The place of a connection; given back when it is dropped.
-struct Place {
-    places: Arc<Mutex<Places>>,
+struct PeerPlace {
+    places: Arc<Mutex<PeerPlaces>>,
     peer: IpAddr,
 }
 
-impl Place {
-    fn take(places: &Arc<Mutex<Places>>, peer: IpAddr) -> Option<Self> {
+impl PeerPlace {
+    fn take(places: &Arc<Mutex<PeerPlaces>>, peer: IpAddr) -> Option<Self> {
         let mut all = places.lock().unwrap_or_else(PoisonError::into_inner);
         let places = places.clone();
         // Only a place that was taken is given back.
@@ -224,7 +224,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PeerPlace {
     fn drop(&mut self) {
         let places = self.places.lock();
         let mut places = places.unwrap_or_else(PoisonError::into_inner);
