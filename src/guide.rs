@@ -13,6 +13,7 @@
 #![doc = "[reading_a_report]: crate::guide::reading_a_report"]
 #![doc = "[deploying]: crate::guide::deploying"]
 #![doc = "[operating]: crate::guide::operating"]
+#![doc = "[production]: crate::guide::production"]
 #![doc = "[coming_from]: crate::guide::coming_from"]
 #![doc = "[glossary]: crate::guide::glossary"]
 #![doc = ""]
@@ -33,6 +34,7 @@ macro_rules! pages {
         #[doc = "[reading_a_report]: crate::guide::reading_a_report"]
         #[doc = "[deploying]: crate::guide::deploying"]
         #[doc = "[operating]: crate::guide::operating"]
+        #[doc = "[production]: crate::guide::production"]
         #[doc = "[coming_from]: crate::guide::coming_from"]
         #[doc = "[glossary]: crate::guide::glossary"]
         #[doc = ""]
@@ -54,6 +56,7 @@ pages! {
     reading_a_report
     deploying
     operating
+    production
     coming_from
     glossary
 }

@@ -100,6 +100,12 @@ impl ListeningSocket {
         self.server.address()
     }
 
+    /// Whether its threads run; `false` once one has panicked: then players cannot connect.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.server.is_running()
+    }
+
     /// Statistics of the socket.
     #[must_use]
     pub fn stats(&self) -> UdpStats {

@@ -52,6 +52,12 @@ impl ListeningWeb {
         self.server.certificate_sha256()
     }
 
+    /// Whether its threads run; `false` once one has panicked: then players cannot connect.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.server.is_running()
+    }
+
     /// What happened at it so far.
     #[must_use]
     pub fn stats(&self) -> WebStats {
@@ -90,7 +96,7 @@ pub fn listen_web(
     let of_socket = |source| ListenError::Socket { address, source };
     let listener = bind(address, settings).map_err(of_socket)?;
     let bound = listener.address();
-    let mut web = settings.web;
+    let mut web = settings.web.clone();
     if key != SecretKey::INSECURE {
         web.guest_speed_m_s = None;
     }
@@ -98,9 +104,11 @@ pub fn listen_web(
     web.unread_us_max = web.unread_us_max.min(in_flight_us_max(world));
     let transport = world.get_resource_or_init::<TransportHandle>().clone();
     let transport: Arc<dyn ClientIntake> = Arc::new(transport);
+    #[cfg(feature = "webtransport")]
+    let has_webtransport = web.webtransport.is_some();
     let server = WebServer::start(listener, web, gate, &transport).map_err(of_socket)?;
     #[cfg(feature = "webtransport")]
-    if web.webtransport.is_some() {
+    if has_webtransport {
         let mut outbox = world.get_resource_or_init::<OutboxSettings>();
         outbox.mtu_bytes = outbox.mtu_bytes.min(WIRE_PACKET_BYTES_MAX);
     }

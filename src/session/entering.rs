@@ -38,7 +38,8 @@ impl Sessions {
             self.end(client, LogoutReason::Refused);
             return true;
         };
-        if self.is_draining {
+        let is_inside = self.of(player).is_some();
+        if self.is_draining || self.refuses_logins && !is_inside {
             self.end(client, LogoutReason::Stopping);
             return true;
         }
@@ -90,7 +91,9 @@ impl Sessions {
 
     /// Lets in who stands at the head of the line, as far as there is room and this tick allows.
     pub(super) fn admit(&mut self, key: &mut SessionKey) {
-        while let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept) {
+        while !self.refuses_logins
+            && let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept)
+        {
             let known = self.get(client).and_then(|session| session.is_player);
             let Some(player) = known else {
                 debug_assert!(

@@ -23,6 +23,7 @@
 //! | `rules`, `reasons` | limits in ticks; reasons of refusals and ends |
 //! | `admission` | the login queue |
 //! | `entering` | from a login to the world |
+//! | `stopping` | a server that stops: no new logins, then no sessions |
 //! | `returning`, `former` | resumed sessions, and the client ids that they had before |
 //! | `authentication` | the authentication hook |
 //! | `token` | the token that resumes a session |
@@ -41,6 +42,7 @@ mod reasons;
 mod returning;
 mod rules;
 mod sessions;
+mod stopping;
 mod table;
 mod token;
 pub mod transport;

@@ -93,6 +93,8 @@ pub struct Sessions {
     /// How many came back in this tick.
     pub(super) resumed: u32,
     pub(super) is_draining: bool,
+    /// No new player is let in; those inside play on.
+    pub(super) refuses_logins: bool,
     pub(super) effects: Vec<SessionEffect>,
 }
 
@@ -162,26 +164,9 @@ impl Sessions {
         self.get(client).map_or(0, |session| session.inputs)
     }
 
-    /// Lets nobody in any more, and ends all sessions, so many a tick: each is told, and its object saved and despawned as at
-    /// any logout. It is over when there [are none](Self::is_empty).
-    pub const fn drain(&mut self) {
-        self.is_draining = true;
-    }
-
-    /// Lets clients in again after a [`drain`](Self::drain), be it over or not.
-    pub const fn reopen(&mut self) {
-        self.is_draining = false;
-    }
-
     /// How many players were let in in this tick, those not counted that had a place already.
     pub(super) fn admitted(&self) -> usize {
         self.admitted.len()
-    }
-
-    /// Whether it was told to [`drain`](Self::drain).
-    #[must_use]
-    pub const fn is_draining(&self) -> bool {
-        self.is_draining
     }
 
     pub(super) fn begin_tick(&mut self, now: u64, rules: SessionRules) {
@@ -288,7 +273,9 @@ impl Sessions {
 
     /// What of all sessions together reaches later ticks, as words, for a hash.
     pub(super) fn digest(&self, mut word: impl FnMut(u64)) {
-        word(u64::from(self.is_draining) << 1 | u64::from(self.has_unplaced));
+        let flags = [self.has_unplaced, self.is_draining, self.refuses_logins];
+        let flags = flags.iter().rev();
+        word(flags.fold(0, |word, &flag| word << 1 | u64::from(flag)));
         self.line
             .iter()
             .for_each(|client| word(u64::from(client.0)));
@@ -312,7 +299,7 @@ impl Sessions {
         }
     }
 
-    /// Ends those whose time is over, and when draining so many of all as are admitted otherwise.
+    /// Ends those whose time is over, and some of all when draining.
     pub(super) fn expire(&mut self) {
         while let Some(&(due, client)) = self.deadlines.first()
             && due <= self.now
@@ -334,14 +321,7 @@ impl Sessions {
             };
             self.end(client, reason);
         }
-        if self.is_draining {
-            for _ in 0..self.rules.admitted_per_tick_max.max(1) {
-                let Some(client) = self.open.numbers_above(Bound::Unbounded).next() else {
-                    break;
-                };
-                self.end(client, LogoutReason::Stopping);
-            }
-        }
+        self.end_some();
     }
 
     /// Ends a session. `false` when there is none.

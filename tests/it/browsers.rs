@@ -14,6 +14,7 @@ use throng::prelude::*;
 use throng::sim::clock::unix_ms;
 use throng::sync::Mirror;
 use throng::wire::{ClientMessage, CloseReason};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Error, Message, WebSocket};
@@ -43,9 +44,19 @@ impl WebClient {
 
     /// The same, unless there is no room.
     fn try_open(server: SocketAddr) -> Option<Self> {
+        Self::try_open_for(server, None)
+    }
+
+    /// The same as a proxy that forwards a client of an address.
+    fn try_open_for(server: SocketAddr, client: Option<&str>) -> Option<Self> {
         let stream = TcpStream::connect(server).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let (socket, _) = tungstenite::client(format!("ws://{server}/play"), stream).ok()?;
+        let mut request = format!("ws://{server}/play").into_client_request().ok()?;
+        if let Some(client) = client {
+            let client = client.parse().ok()?;
+            request.headers_mut().insert("x-forwarded-for", client);
+        }
+        let (socket, _) = tungstenite::client(request, stream).ok()?;
         socket.get_ref().set_nonblocking(true).unwrap();
         Some(Self { socket, end: None })
     }
@@ -260,6 +271,37 @@ fn half_a_request(server: SocketAddr) -> TcpStream {
 }
 
 #[test]
+fn clients_of_a_trusted_proxy_have_addresses_of_their_own() {
+    let mut hall = Hall::new(0, |settings| {
+        settings.web.strangers_of_address_max = 1;
+        settings.web.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+    });
+    let address = hall.address;
+    let open = |client: &str| WebClient::try_open_for(address, Some(client));
+    let mut first = open("198.51.100.1").expect("there is room");
+    assert!(
+        open("203.0.113.9, 198.51.100.1").is_none(),
+        "the same client"
+    );
+    assert!(open("203.0.113.9").is_some(), "another");
+    first.say(&request(&token(1, address)));
+    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    let addresses = |hall: &Hall| -> Vec<_> {
+        let sessions = hall.server.world().resource::<Sessions>();
+        let addresses = sessions.iter().filter_map(|(_, session)| session.address);
+        addresses.map(|address| address.ip().to_string()).collect()
+    };
+    hall.until("its session has its address", |hall| {
+        addresses(hall) == ["198.51.100.1"]
+    });
+    // Where the proxy is not trusted, its header is ignored.
+    let hall = Hall::new(0, |settings| settings.web.strangers_of_address_max = 1);
+    let open = |client: &str| WebClient::try_open_for(hall.address, Some(client));
+    let _first = open("198.51.100.1").expect("there is room");
+    assert!(open("203.0.113.9").is_none(), "both are the peer's");
+}
+
+#[test]
 fn who_says_nothing_is_not_waited_for() {
     let mut hall = Hall::new(0, |settings| settings.web.patience_us = 1_000_000);
     let address = hall.address;
@@ -284,10 +326,7 @@ fn who_says_nothing_is_not_waited_for() {
 #[test]
 fn strangers_have_so_much_room_and_give_it_back() {
     let mut hall = Hall::new(0, |settings| {
-        settings.web = WebSettings {
-            strangers_max: 15,
-            ..settings.web
-        };
+        settings.web.strangers_max = 15;
     });
     let address = hall.address;
     let strangers = [(); 30].map(|()| half_a_request(address));

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::world::World;
 use serde_json::Value;
-use throng::directory::MemoryDisk;
+use throng::directory::{DirectoryStats, MemoryDisk};
 use throng::nav::NavStats;
 use throng::net::{ListenSettings, SecretKey, listen};
 use throng::outbox::OutboxStats;
 use throng::prelude::*;
 use throng_inspect::{
-    CONNECTIONS_MAX, DOT_BYTES, DOTS_HEAD_BYTES, InspectPlugin, InspectSettings, InspectStats,
-    Inspector, PAGES_MAX, open_inspector,
+    CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX, DOT_BYTES, DOTS_HEAD_BYTES, InspectPlugin,
+    InspectSettings, InspectStats, Inspector, PAGES_MAX, ServerHealth, open_inspector,
 };
 use throng_scenario::crowd::CrowdPlugin;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -292,6 +292,33 @@ fn a_server_is_ready_from_its_first_tick_until_it_drains() {
 }
 
 #[test]
+fn server_is_not_ready_while_its_store_fails() {
+    let (mut server, address) = inspected();
+    server.step(1);
+    assert_eq!(get(address, "/readyz").0, 200);
+    let stats = |server: &mut Server, change: fn(&mut DirectoryStats)| {
+        change(&mut server.world_mut().resource_mut::<DirectoryStats>());
+        server.step(1);
+        get(address, "/readyz")
+    };
+    let (status, word) = stats(&mut server, |stats| stats.failures += 1);
+    assert!(
+        status == 503 && word.starts_with("store unreachable"),
+        "{word}"
+    );
+    assert_eq!(get(address, "/healthz").0, 200, "a restart would not help");
+    let back = stats(&mut server, |stats| stats.transactions += 1);
+    assert_eq!(back, (200, "ready\n".into()));
+    server
+        .world_mut()
+        .resource_mut::<ServerHealth>()
+        .set_stopping();
+    server.step(1);
+    let (status, word) = get(address, "/readyz");
+    assert!(status == 503 && word.starts_with("stopping"), "{word}");
+}
+
+#[test]
 fn a_thousand_connections_and_junk_are_bounded_and_counted() {
     let (mut server, address) = inspected();
     server.step(1);
@@ -306,10 +333,15 @@ fn a_thousand_connections_and_junk_are_bounded_and_counted() {
         assert!(stats.connections <= most, "{stats:?}");
         stats.accepted + stats.refused == 1_000
     });
-    assert!(found.accepted >= most && found.refused > 0, "{found:?}");
+    let of_peer = CONNECTIONS_OF_PEER_MAX as u64;
+    assert!(found.accepted >= of_peer && found.refused > 0, "{found:?}");
+    // Whoever is beyond the limit is answered probes, and nothing else.
+    assert_eq!(get(address, "/readyz"), (200, "ready\n".into()));
+    assert_eq!(get(address, "/healthz").0, 200);
+    assert_eq!(get(address, "/metrics").0, 503);
     drop(idle);
     let found = wait_for(&mut server, |stats| stats.connections == 0);
-    assert_eq!(found.accepted + found.refused, 1_000, "{found:?}");
+    assert_eq!(found.accepted + found.refused, 1_003, "{found:?}");
     let long = [b"GET / HTTP/1.1\r\nX: ", &[b'x'; 40_000][..], b"\r\n\r\n"].concat();
     let many = [b"GET / HTTP/1.1\r\n", &b"A: b\r\n".repeat(500)[..], b"\r\n"].concat();
     for junk in [

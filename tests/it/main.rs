@@ -50,6 +50,7 @@ mod scenario_files;
 mod scenarios;
 mod serving;
 mod sockets;
+mod stopping;
 mod tidy;
 mod usage;
 mod verdicts;

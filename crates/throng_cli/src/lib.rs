@@ -29,7 +29,8 @@
 //! | `report/` | `throng report`: what a run or a bench found as a page, and two of them side by side |
 //! | `run/` | `throng run`: plays a scenario |
 //! | `scenario.rs` | `throng scenario`: the built-in ones, and a new one to begin with |
-//! | `serve.rs` | `throng serve`: a scenario to which players come over the network |
+//! | `secret_file.rs` | files with keys and tokens |
+//! | `serve/` | `throng serve`: a scenario to which players come over the network |
 //! | `set.rs` | values for parameters of scenarios |
 //! | `store.rs` | the store that a run keeps its players in |
 //! | `token.rs` | `throng token`: keys, and tokens by which players connect |
@@ -65,6 +66,7 @@ mod relay;
 mod report;
 mod run;
 mod scenario;
+mod secret_file;
 mod serve;
 mod set;
 mod store;
@@ -183,7 +185,7 @@ pub fn main() -> ExitCode {
     } else {
         ColorChoice::Auto
     };
-    let command = taking_negative_numbers(Arguments::command());
+    let command = taking_negative_numbers(command_line());
     let matches = match command.color(choice).try_get_matches() {
         Ok(matches) => matches,
         Err(error) => with_tip(error).exit(),
@@ -206,8 +208,8 @@ pub fn main() -> ExitCode {
         Some(Command::Relay(relay)) => relay.run(arguments.output.quiet),
         Some(Command::Token(token)) => token.run(),
         Some(Command::Scenario(scenarios)) => scenarios.run(),
-        Some(Command::Completions(completions)) => completions.run(Arguments::command()),
-        Some(Command::Man(man)) => man.run(Arguments::command()),
+        Some(Command::Completions(completions)) => completions.run(command_line()),
+        Some(Command::Man(man)) => man.run(command_line()),
         None => run::Run::town().run(arguments.output),
     };
     match outcome {
@@ -217,6 +219,15 @@ pub fn main() -> ExitCode {
             ExitStatus::Bad.into()
         }
     }
+}
+
+/// The command line. Only `serve` takes its store from the environment: what is tried out beside it must not write to that.
+fn command_line() -> clap::Command {
+    Arguments::command().mut_subcommand("serve", |serve| {
+        serve.mut_arg("store", |store| {
+            store.env("THRONG_STORE").hide_env_values(true)
+        })
+    })
 }
 
 /// With `-1` as a value of an option, which then says what it expects, in place of a flag that nobody knows.
@@ -337,7 +348,7 @@ mod tests {
             command.get_subcommands_mut().for_each(check);
         }
         // As it is shown: flags of all subcommands stand in the help of each.
-        let mut command = Arguments::command();
+        let mut command = command_line();
         command.build();
         check(&mut command);
     }

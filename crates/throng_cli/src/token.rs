@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::address::address;
 use super::run::seconds;
+use super::secret_file::read_secret;
 use super::{ExitStatus, Failure, print, whole_number};
 use throng::net::{ConnectToken, KEY_BYTES, SecretKey, TokenClaims};
 use throng::sim::clock::unix_ms;
@@ -38,7 +39,7 @@ pub(super) struct TokenCommand {
 pub(super) struct KeyFile {
     /// The server's secret key; without it a public test key, on loopback only
     ///
-    /// A file with 64 hexadecimal digits, as written by `throng token --new-key`.
+    /// A file with 64 hexadecimal digits, as written by `throng token --new-key`; only its owner may be able to read it.
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
 }
@@ -64,9 +65,8 @@ impl KeyFile {
             };
         };
         let named = |what: &str| Failure::new(format!("{}: {what}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| named(&error.to_string()))?;
-        let digits = text.trim();
-        let bytes = bytes_of(digits).filter(|bytes| bytes.len() == KEY_BYTES);
+        let digits = read_secret(path)?;
+        let bytes = bytes_of(&digits).filter(|bytes| bytes.len() == KEY_BYTES);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
         let key = bytes.map(SecretKey);
         key.ok_or_else(|| named("expected a key of 64 hexadecimal digits"))

@@ -14,6 +14,7 @@
 //! | `frames` | the crowd and the map as bytes, for a page |
 //! | `why` | why a viewer sees another object, or does not |
 //! | `waiting` | why a party waits for a match |
+//! | `places` | how many connections a peer may open |
 //! | `routes` | who may ask for what |
 //! | `server/` | the thread: sockets, requests, pages |
 //! | `plugin` | the tick's end: what is gathered, and when |
@@ -24,7 +25,8 @@
 //! there is no room is dropped and counted. Numbers are gathered when somebody asked for them, at most [`GATHERINGS_PER_S`]
 //! times a second, and by nobody who asks more often; what memory modules hold, which takes milliseconds, every
 //! [`MEMORY_EVERY_S`] seconds. At most [`CONNECTIONS_MAX`] connections are open at an address, each for
-//! [`CONNECTION_S_MAX`] seconds; who comes beyond is closed at once. Nothing here is game state.
+//! [`CONNECTION_S_MAX`] seconds, and [`CONNECTIONS_OF_PEER_MAX`] of one peer; who comes beyond is answered `/healthz` and `/readyz`
+//! alone, from a reserve in which a new connection replaces the oldest. Nothing here is game state.
 //!
 //! The page is plain HTML, CSS and JavaScript under `page`, in the binary as it is written: types are said in JSDoc, nothing
 //! is built, no framework is used, and nothing is fetched from elsewhere. It is told the crowd of its scene ten times a second,
@@ -58,6 +60,7 @@ mod draws;
 mod exposition;
 mod frames;
 mod heat;
+mod places;
 mod plugin;
 mod routes;
 mod server;
@@ -68,9 +71,10 @@ mod why;
 
 pub use exposition::{MetricFamily, MetricType, exposition};
 pub use frames::{DOT_BYTES, DOTS_HEAD_BYTES, Dot, dots_frame, map_frame};
+pub use places::CONNECTIONS_OF_PEER_MAX;
 pub use plugin::{
     GATHERINGS_PER_S, InspectAddresses, InspectError, InspectPlugin, InspectSettings, Inspector,
-    MEMORY_EVERY_S, PAGE_CUES_MAX, answer_pages, open_inspector,
+    MEMORY_EVERY_S, PAGE_CUES_MAX, ServerHealth, answer_pages, open_inspector,
 };
 pub use ticks::{
     SETS, SLOW_TICKS_KEPT, SlowTick, TICK_BUCKETS_S, TICKS_KEPT_MAX, TickDeeds, TickHistory,

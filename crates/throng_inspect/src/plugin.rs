@@ -9,9 +9,11 @@
 //! | `summary` | figures of the whole server, for pages |
 //! | `picked` | one object: what it is, its way, whom it sees and why |
 //! | `waits` | who waits longest for a match, and why |
+//! | `health` | whether players can play |
 //! | `heats` | what cells cost |
 
 mod gather;
+mod health;
 mod heats;
 mod inspector;
 mod note;
@@ -24,6 +26,7 @@ use bevy_app::{App, FixedUpdate, Last, Plugin};
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
+pub use health::ServerHealth;
 pub use inspector::{
     GATHERINGS_PER_S, InspectAddresses, InspectError, InspectSettings, Inspector, MEMORY_EVERY_S,
     PAGE_CUES_MAX, answer_pages, open_inspector,
@@ -43,7 +46,8 @@ impl Plugin for InspectPlugin {
         sim::install(app);
         app.init_resource::<NotedTicks>()
             .add_systems(FixedUpdate, note::note_tick.in_set(TickObservers))
-            .add_systems(Last, inspector::answer);
+            .init_resource::<ServerHealth>()
+            .add_systems(Last, (health::watch_health, inspector::answer).chain());
     }
 }
 

@@ -11,6 +11,8 @@ pub(super) struct InspectAccess {
     pub page: bool,
     /// Whether only this machine reaches it.
     pub is_local: bool,
+    /// Whether only probes are answered, since too many connections are open.
+    pub is_reserve: bool,
     /// What whoever opens a page has to know, if it is to be known.
     pub token: Option<String>,
 }
@@ -45,6 +47,8 @@ pub(super) enum InspectRoute {
 pub(super) enum RouteDenied {
     /// There is no such thing.
     Unknown,
+    /// Too many connections are open for anything but probes.
+    Busy,
     /// Only to read is allowed.
     Method,
     /// The token is missing or another one.
@@ -67,9 +71,10 @@ impl InspectAccess {
     /// What a request asks for, if it may.
     pub fn route(&self, head: RequestHead) -> Result<InspectRoute, RouteDenied> {
         let route = match head.path {
-            "/metrics" if self.metrics => InspectRoute::Metrics,
             "/healthz" => InspectRoute::Health,
             "/readyz" => InspectRoute::Ready,
+            _ if self.is_reserve => return Err(RouteDenied::Busy),
+            "/metrics" if self.metrics => InspectRoute::Metrics,
             "/live" if self.page => InspectRoute::Live,
             path => {
                 let place = PAGE_PATHS.iter().position(|known| *known == path);

@@ -1,7 +1,7 @@
 //! What the tick and the thread that serves pages tell each other, and what is counted of it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +148,25 @@ pub(super) struct InspectStatus {
     pub tick: AtomicU64,
     /// Whether the server lets nobody in any more.
     pub is_draining: AtomicBool,
+    /// Whether it was asked to stop.
+    pub is_stopping: AtomicBool,
+    /// Why players cannot play, if they cannot.
+    fault: Mutex<Option<String>>,
+}
+
+impl InspectStatus {
+    /// Why players cannot play.
+    pub fn fault(&self) -> Option<String> {
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.clone()
+    }
+
+    pub fn set_fault(&self, fault: Option<&str>) {
+        let mut now = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.as_deref() != fault {
+            *now = fault.map(str::to_owned);
+        }
+    }
 }
 
 macro_rules! inspect_counters {
@@ -180,7 +199,7 @@ inspect_counters! {
     connections,
     /// Connections that were taken.
     accepted,
-    /// Connections that were closed at once, since too many were open.
+    /// Connections for which there was no place: only probes are answered there.
     refused,
     /// Connections that were closed since they took too long, or made no sense.
     broken,

@@ -133,4 +133,7 @@ pub use udp::{
 #[cfg(feature = "webtransport")]
 pub use web::WebTransportSettings;
 #[cfg(feature = "web")]
-pub use web::{WebServer, WebServerSink, WebSettings, WebSocketListener, WebStats, map_bytes};
+pub use web::{
+    AddressRange, InvalidAddressRange, WebServer, WebServerSink, WebSettings, WebSocketListener,
+    WebStats, map_bytes,
+};

@@ -149,9 +149,9 @@ const EXAMPLES: &str = "Examples:
   throng run town --store players.db
 
 Exit codes: 0 all expectations hold; 1 an expectation failed or had nothing to
-check, or an action of the script failed; 2 invalid usage or input; 130 and 143
-stopped by Ctrl-C or SIGTERM, expectations not checked. With --quiet only
-failures are printed, on the standard error.";
+check, an action of the script failed, or the store did; 2 invalid usage or
+input; 130 and 143 stopped by Ctrl-C or SIGTERM, expectations not checked. With
+--quiet only failures are printed, on the standard error.";
 
 pub(super) fn seconds(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.chars().last() {
@@ -248,9 +248,11 @@ impl Run {
                 "--store: not all players could be saved; what is on disk is whole, and older";
             return Err(Failure::new(message));
         }
+        let directory = report.directory.as_ref();
+        let store_failures = directory.map_or(0, |directory| directory.store_failures);
         Ok(match report.interrupted {
             Some(_) => interrupted(),
-            None if report.is_ok() => ExitStatus::Done,
+            None if report.is_ok() && store_failures == 0 => ExitStatus::Done,
             None => ExitStatus::Unmet,
         })
     }

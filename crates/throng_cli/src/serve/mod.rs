@@ -2,20 +2,29 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `ending` | what happens between a signal and the end |
+//! | `notify` | what a service manager is told |
+//! | `suspended` | a line in the log after a suspension |
 //! | `visitors` | players who connect get bodies |
 //! | `summary` | what is printed at the end |
 
+mod ending;
+mod notify;
 mod summary;
+mod suspended;
 mod visitors;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 
 use super::address::address;
 use super::page_cues;
 use super::run::seconds;
+use super::secret_file::read_secret;
 use super::set::Set;
 use super::store::RunStore;
 use super::token::KeyFile;
@@ -26,8 +35,8 @@ use super::{
 };
 use throng::map::SceneMap;
 use throng::net::{
-    ListenError, ListenSettings, ListeningWeb, SecretKey, listen, listen_web, stop_listening,
-    stop_listening_web,
+    AddressRange, ListenError, ListenSettings, ListeningWeb, SecretKey, listen, listen_web,
+    stop_listening, stop_listening_web,
 };
 use throng::outbox::Sink;
 use throng::server::Pace;
@@ -37,7 +46,10 @@ use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
 use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
 use throng_scenario::{self as scenario, Behaviours, Loaded, RunOptions, ScenarioRun};
 
+use ending::Ending;
+use notify::Notifier;
 use summary::{ListenStats, as_json, lines, tick_times};
+use suspended::SuspensionWatch;
 use visitors::Visitors;
 
 /// Arguments of `throng serve`.
@@ -60,6 +72,12 @@ pub(super) struct Serve {
     /// The address also serves a page to play in. Without --key the page logs in as a guest; with it, open it with ?token=…&player=….
     #[arg(long, value_name = "ADDR:PORT")]
     web: Option<SocketAddr>,
+    /// With --web: address or network of a proxy that forwards browsers; may be repeated
+    ///
+    /// From these the header X-Forwarded-For or Forwarded says which address a client has, so that limits and bans see the client
+    /// and not the proxy. From others the headers are ignored.
+    #[arg(long, value_name = "ADDR[/BITS]", requires = "web")]
+    trusted_proxy: Vec<AddressRange>,
     /// Public address of this server, as clients use it; may be repeated
     ///
     /// Tokens contain one of these. Needed if the server listens on all addresses.
@@ -71,8 +89,19 @@ pub(super) struct Serve {
     #[arg(long, value_name = "ADDR:PORT")]
     inspect: Option<SocketAddr>,
     /// Token of the live page, 8 to 128 letters and digits [default: generated and printed if needed]
+    ///
+    /// Other users of the machine can see it in the list of processes: use a file, or the environment variable
+    /// THRONG_INSPECT_TOKEN.
     #[arg(long, value_name = "TOKEN", requires = "inspect")]
     inspect_token: Option<String>,
+    /// File with the token of the live page; only its owner may be able to read it
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "inspect",
+        conflicts_with = "inspect_token"
+    )]
+    inspect_token_file: Option<PathBuf>,
     /// Let live pages run actions: edit tiles, spawn crowds, all that a script can do
     ///
     /// Everyone who can open the page may do so. A run with such actions cannot be
@@ -95,6 +124,16 @@ pub(super) struct Serve {
     /// How long to serve [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
+    /// After SIGTERM or SIGINT: how long everything goes on, new logins included
+    ///
+    /// /readyz answers 503 from the signal on. Give it as long as your load balancer needs to notice.
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "0s")]
+    drain_lead: f64,
+    /// After --drain-lead: how long players inside play on at most; new logins are refused
+    ///
+    /// The server stops earlier if no client is connected. At the end all players are saved and disconnected.
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "0s")]
+    drain: f64,
     /// Threads of the simulation [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -119,14 +158,19 @@ const EXAMPLES: &str = "Examples:
 Runs the scenario in real time. A client with a token from `throng token` may log
 in as the token's player. It then controls a new player like those of the
 scenario's first player crowd. Expectations are not checked.
-Ctrl-C refuses new logins, saves all players and disconnects them; a second one
-ends the program at once. Slow ticks are logged, at most one per second.";
+Ctrl-C or SIGTERM: /readyz answers 503; after --drain-lead new logins are
+refused; after --drain all players are saved and disconnected. A second signal
+ends the program at once. Slow ticks are logged, at most one per second.
+Secrets in the environment: THRONG_STORE, THRONG_INSPECT_TOKEN.";
 
 /// Where it listens when nothing is said.
 const LISTEN_DEFAULT: ([u8; 4], u16) = ([127, 0, 0, 1], 7_000);
 
 /// Requests a second from one address, where it is this machine's own.
 const REQUESTS_OF_LOOPBACK_PER_S: u32 = 4_096;
+
+/// The environment variable with the token of the page.
+const PAGE_TOKEN: &str = "THRONG_INSPECT_TOKEN";
 
 /// Bytes of a token that is made for the page.
 const TOKEN_BYTES: usize = 16;
@@ -185,7 +229,7 @@ impl Serve {
                 print(&format!("metrics: http://{address}/metrics"))?;
             }
         }
-        let served = serve(&mut playing, &mut visitors, truth.as_ref());
+        let served = self.serve(&mut playing, &mut visitors, truth.as_ref());
         let stats = close(&mut playing);
         let (ticks, tick_ms) = tick_times(playing.server().world());
         let cues = playing.cues_from_outside();
@@ -246,7 +290,10 @@ impl Serve {
             settings.web.webtransport = Some(throng::net::WebTransportSettings::default());
         }
         let is_here = |address: &SocketAddr| address.ip().is_loopback();
-        if [at.udp, at.web].iter().flatten().all(is_here) {
+        settings.web.trusted_proxies = self.trusted_proxy.clone();
+        // Behind a proxy on this machine are clients of others.
+        let is_local = self.trusted_proxy.is_empty();
+        if is_local && [at.udp, at.web].iter().flatten().all(is_here) {
             settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;
             settings.web.strangers_of_address_max = u32::MAX;
         }
@@ -276,14 +323,57 @@ impl Serve {
         Ok(bound)
     }
 
+    /// Does ticks until there are no more, or it was stopped.
+    fn serve(
+        &self,
+        playing: &mut ScenarioRun,
+        visitors: &mut Visitors,
+        truth: Option<&TruthTeller>,
+    ) -> std::io::Result<()> {
+        let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
+        let mut ending = Ending::new(times[0], times[1]);
+        let mut notifier = Notifier::from_environment();
+        let _watch = SuspensionWatch::start()?;
+        notifier.ready();
+        let mut rests = false;
+        loop {
+            let had_begun = ending.has_begun();
+            let is_over = ending.is_over(playing.server().world_mut(), is_interrupted());
+            if ending.has_begun() && !had_begun {
+                notifier.stopping();
+            }
+            if is_over || !playing.step()? {
+                if !ending.has_begun() {
+                    notifier.stopping();
+                }
+                return Ok(());
+            }
+            notifier.tick();
+            let world = playing.server().world_mut();
+            visitors.welcome(world);
+            visitors.heed(world);
+            visitors.tell_edits(world);
+            page_cues::relay(playing);
+            let world = playing.server().world_mut();
+            if truth.is_some_and(|truth| truth.answer(world)) && !rests {
+                rests = true;
+                playing.stop_script();
+            }
+            if rests {
+                // Every time, since searches that were waiting still give paths.
+                rest(playing.server().world_mut());
+            }
+        }
+    }
+
     /// Where it is to be looked at, with a token where more than this machine could.
     fn looked_at(&self, loaded: &Loaded, quiet: bool) -> Result<InspectSettings, Failure> {
-        let mut token = self.inspect_token.clone();
+        let mut token = self.page_token()?;
         let is_open = self.inspect.is_some_and(|page| !page.ip().is_loopback());
         if is_open && token.is_none() {
             if quiet {
                 return Err(Failure::new(
-                    "--quiet with --inspect on a public address needs --inspect-token: a generated token would not be printed",
+                    "--quiet with --inspect on a public address needs --inspect-token-file: a generated token would not be printed",
                 ));
             }
             let key = SecretKey::random().map_err(|error| Failure::new(error.to_string()))?;
@@ -297,6 +387,16 @@ impl Serve {
             cues: self.inspect_cues.then(|| page_cues::proposals(loaded)),
             pace: None,
         })
+    }
+
+    /// The token of the live page, if one is set.
+    fn page_token(&self) -> Result<Option<String>, Failure> {
+        if let Some(path) = &self.inspect_token_file {
+            return read_secret(path).map(Some);
+        }
+        let from_environment = || std::env::var(PAGE_TOKEN).ok();
+        let token = self.inspect_token.clone().or_else(from_environment);
+        Ok(token.filter(|_| self.inspect.is_some()))
     }
 
     fn options(&self, loaded: &Loaded) -> RunOptions {
@@ -340,32 +440,6 @@ impl ListenAddresses {
         }
         Ok(())
     }
-}
-
-/// Does ticks until there are no more, or it is told to stop.
-fn serve(
-    playing: &mut ScenarioRun,
-    visitors: &mut Visitors,
-    truth: Option<&TruthTeller>,
-) -> std::io::Result<()> {
-    let mut rests = false;
-    while !is_interrupted() && playing.step()? {
-        let world = playing.server().world_mut();
-        visitors.welcome(world);
-        visitors.heed(world);
-        visitors.tell_edits(world);
-        page_cues::relay(playing);
-        let world = playing.server().world_mut();
-        if truth.is_some_and(|truth| truth.answer(world)) && !rests {
-            rests = true;
-            playing.stop_script();
-        }
-        if rests {
-            // Every time, since searches that were waiting still give paths.
-            rest(playing.server().world_mut());
-        }
-    }
-    Ok(())
 }
 
 /// Says goodbye to everybody, and closes the sockets once they heard it.

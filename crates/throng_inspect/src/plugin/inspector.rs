@@ -12,7 +12,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::pages::PagesShown;
-use super::{NotedTicks, gather};
+use super::{NotedTicks, ServerHealth, gather};
 use crate::routes::InspectAccess;
 use crate::server::{InspectServer, InspectedListener, Takes};
 use crate::traffic::{
@@ -226,6 +226,7 @@ fn bind(
             metrics: metrics == page,
             page: true,
             is_local: address.ip().is_loopback(),
+            is_reserve: false,
             token,
         };
         let (bound, listener) = listen(address, access)?;
@@ -282,6 +283,13 @@ impl Inspector {
         self.status
             .is_draining
             .store(is_draining, Ordering::Relaxed);
+        if let Some(health) = world.get_resource::<ServerHealth>() {
+            let is_stopping = health.is_stopping();
+            self.status
+                .is_stopping
+                .store(is_stopping, Ordering::Relaxed);
+            self.status.set_fault(health.fault());
+        }
         self.status.tick.store(tick, Ordering::Relaxed);
         while let Ok(wish) = self.wishes.try_recv() {
             match wish {

@@ -8,18 +8,21 @@
 mod pages;
 mod requests;
 
+use std::collections::VecDeque;
 use std::io;
-use std::net::TcpListener;
-use std::sync::Arc;
+use std::net::{IpAddr, TcpListener};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
 
 use pages::PageLines;
 
 use super::exposition::MetricFamily;
+use super::places::{CONNECTIONS_OF_PEER_MAX, PeerPlaces, RESERVE};
 use super::routes::InspectAccess;
 use super::traffic::{
     CONNECTION_S_MAX, CONNECTIONS_MAX, InspectCounters, InspectNews, InspectStatus, InspectWish,
@@ -28,6 +31,9 @@ use super::traffic::{
 
 /// How long nobody is listened to after the system gave no connection: it is out of descriptors, and would say so at once again.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a connection of the reserve may take: probes ask at once.
+const RESERVE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Seconds without a tick after which the server counts as stuck.
 pub(super) const STUCK_S: u64 = 10;
@@ -149,22 +155,42 @@ async fn watch_ticks(shared: Arc<InspectShared>) {
     }
 }
 
-/// Takes connections of an address, as many as may be open there.
+/// Takes connections of an address, as many as may be open there; beyond that probes only.
 async fn accept(
     socket: tokio::net::TcpListener,
     access: Arc<InspectAccess>,
     shared: Arc<InspectShared>,
 ) {
     // Of this address alone, so that who fills it shuts nobody out of another.
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = PeerPlaces::new(CONNECTIONS_MAX, CONNECTIONS_OF_PEER_MAX);
+    let places = Arc::new(Mutex::new(places));
+    let probes_only = Arc::new(InspectAccess {
+        is_reserve: true,
+        ..(*access).clone()
+    });
+    let mut reserve: VecDeque<AbortHandle> = VecDeque::new();
     loop {
-        let Ok((stream, _)) = socket.accept().await else {
+        let Ok((stream, peer)) = socket.accept().await else {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
         let counters = &shared.counters;
-        let Ok(place) = places.clone().try_acquire_owned() else {
+        let Some(place) = PeerPlace::take(&places, peer.ip().to_canonical()) else {
             InspectCounters::one(&counters.refused);
+            reserve.retain(|probe| !probe.is_finished());
+            // A probe is answered in microseconds; whoever is open for longer is none.
+            if reserve.len() >= RESERVE
+                && let Some(oldest) = reserve.pop_front()
+            {
+                oldest.abort();
+            }
+            let answered = requests::answer(stream, probes_only.clone(), shared.clone());
+            let probe = tokio::spawn(async move {
+                let _ = tokio::time::timeout(RESERVE_PATIENCE, answered).await;
+            });
+            reserve.push_back(probe.abort_handle());
+            // Its request may be there already, and is answered before another connection takes its place.
+            tokio::task::yield_now().await;
             continue;
         };
         InspectCounters::one(&counters.accepted);
@@ -180,5 +206,28 @@ async fn accept(
             InspectCounters::less(&shared.counters.connections);
             drop(place);
         });
+    }
+}
+
+/// The place of a connection; given back when it is dropped.
+struct PeerPlace {
+    places: Arc<Mutex<PeerPlaces>>,
+    peer: IpAddr,
+}
+
+impl PeerPlace {
+    fn take(places: &Arc<Mutex<PeerPlaces>>, peer: IpAddr) -> Option<Self> {
+        let mut all = places.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = places.clone();
+        // Only a place that was taken is given back.
+        all.take(peer).then(|| Self { places, peer })
+    }
+}
+
+impl Drop for PeerPlace {
+    fn drop(&mut self) {
+        let places = self.places.lock();
+        let mut places = places.unwrap_or_else(PoisonError::into_inner);
+        places.give_back(self.peer);
     }
 }

@@ -102,6 +102,10 @@ async fn respond(
 fn deny(denied: RouteDenied) -> Answer {
     let (status, word) = match denied {
         RouteDenied::Unknown => (StatusCode::NOT_FOUND, "there is no such page\n"),
+        RouteDenied::Busy => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many connections are open\n",
+        ),
         RouteDenied::Method => (
             StatusCode::METHOD_NOT_ALLOWED,
             "only GET and HEAD are answered\n",
@@ -173,10 +177,16 @@ fn health(shared: &InspectShared) -> Answer {
 
 /// Whether players may come.
 fn ready(shared: &InspectShared) -> Answer {
-    let word = if shared.status.is_draining.load(Ordering::Relaxed) {
+    let is_stopping = shared.status.is_stopping.load(Ordering::Relaxed);
+    let fault = shared.status.fault();
+    let word = if is_stopping {
+        "stopping: new players are refused soon\n"
+    } else if shared.status.is_draining.load(Ordering::Relaxed) {
         "draining: nobody is let in any more\n"
     } else if shared.status.tick.load(Ordering::Relaxed) == 0 {
         "starting: no tick is done yet\n"
+    } else if let Some(fault) = fault {
+        return text_answer(StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n"));
     } else {
         return text_answer(StatusCode::OK, "ready\n".into());
     };

@@ -114,6 +114,13 @@ impl UdpServer {
         UdpServerSink::new(self.shared.clone())
     }
 
+    /// Whether all its threads run; `false` once one has panicked.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        let mut threads = self.shards.iter().chain(&self.receiver);
+        threads.all(|thread| !thread.is_finished())
+    }
+
     /// What happened so far.
     #[must_use]
     pub fn stats(&self) -> UdpStats {

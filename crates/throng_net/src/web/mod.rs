@@ -10,6 +10,7 @@
 //! | `settings` | limits, and what is counted |
 //! | `line` | what waits for a client |
 //! | `shared`, `sink` | what tick and thread have in common; the server's way out |
+//! | `proxies` | clients behind a trusted proxy |
 //! | `requests` | a connection: what is asked for |
 //! | `admitted` | a client from its token to its end, whichever way it came |
 //! | `play` | a client's WebSocket |
@@ -25,8 +26,8 @@
 //! before the server can say anything to it; all that waits is bounded, and so is what strangers may hold open. A frame that is too long
 //! is refused by its head, before there is room for it. The clock is read by the thread alone.
 //!
-//! Absent: TLS for WebSockets and the page. Beyond this machine a proxy that has a certificate stands before it (`wss:`); what it forwards has its address, of which
-//! the limits of strangers are to know. WebTransport has TLS of itself, by a certificate whose hash the page is told; a browser has it only for
+//! Absent: TLS for WebSockets and the page. Beyond this machine a proxy that has a certificate stands before it (`wss:`); limits and bans see the clients' addresses where it is one of
+//! [`trusted_proxies`](WebSettings::trusted_proxies), and that of the proxy otherwise. WebTransport has TLS of itself, by a certificate whose hash the page is told; a browser has it only for
 //! pages of `https:` or of its own machine, and a proxy lets it pass by, on UDP. And a check of the page's origin at `/play`: nobody is let in by a cookie or anything else that a
 //! browser sends by itself, so a page from elsewhere can do no more than its own program could.
 //!
@@ -36,6 +37,7 @@ mod admitted;
 mod line;
 mod page;
 mod play;
+mod proxies;
 mod requests;
 mod settings;
 mod shared;
@@ -56,6 +58,7 @@ use throng_nav::map::{TileMap, TileRect};
 use throng_protocol::wire::ClientId;
 
 pub use page::map_bytes;
+pub use proxies::{AddressRange, InvalidAddressRange};
 pub use settings::{WebSettings, WebStats};
 pub use sink::WebServerSink;
 #[cfg(feature = "webtransport")]
@@ -234,6 +237,13 @@ impl WebServer {
         self.shared.certificate()
     }
 
+    /// Whether its thread runs; `false` once it has panicked.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        let thread = self.thread.as_ref();
+        thread.is_some_and(|thread| !thread.is_finished())
+    }
+
     /// What happened so far.
     #[must_use]
     pub fn stats(&self) -> WebStats {
@@ -322,7 +332,11 @@ async fn accept(socket: tokio::net::TcpListener, shared: Arc<WebShared>) {
             continue;
         };
         let counters = &shared.counters;
-        let Some(place) = StrangerPlace::take(&shared, network_of(from.ip())) else {
+        // Whose connection it is behind a proxy is in the request.
+        let proxies = &shared.settings.trusted_proxies;
+        let is_proxy = proxies.iter().any(|range| range.contains(from.ip()));
+        let network = (!is_proxy).then(|| network_of(from.ip()));
+        let Some(place) = StrangerPlace::take(&shared, network) else {
             WebCounters::one(&counters.crowded);
             continue;
         };

@@ -14,8 +14,10 @@ use throng_core::clock::unix_ms;
 
 use super::page::page_file;
 use super::play::play;
+use super::proxies::client_address;
 use super::settings::WebCounters;
 use super::shared::{StrangerPlace, WebShared};
+use crate::handshake::network_of;
 use crate::http::{
     Answer, is_foreign, is_loopback, text_answer, typed_answer, websocket_answer, websocket_key,
 };
@@ -66,6 +68,19 @@ fn respond(
         WebCounters::one(&counters.refused);
         text_answer(status, word.to_owned())
     };
+    let Ok(from) = client_address(from, request.headers(), &shared.settings.trusted_proxies) else {
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            "X-Forwarded-For and Forwarded name different clients\n",
+        );
+    };
+    if !place.assign(network_of(from.ip())) {
+        WebCounters::one(&counters.crowded);
+        return text_answer(
+            StatusCode::TOO_MANY_REQUESTS,
+            "too many connections of this address\n".to_owned(),
+        );
+    }
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/play") => {

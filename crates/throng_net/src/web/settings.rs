@@ -2,12 +2,13 @@
 
 use throng_protocol::wire::MESSAGE_BYTES_MAX;
 
+use super::proxies::AddressRange;
 #[cfg(feature = "webtransport")]
 use super::webtransport::WebTransportSettings;
 use crate::counters::counters;
 
 /// Limits of the connections of browsers, over WebSockets and WebTransport.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WebSettings {
     /// Clients that are connected at a time; more are closed at once.
     pub clients_max: usize,
@@ -22,6 +23,9 @@ pub struct WebSettings {
     pub strangers_max: usize,
     /// The same of one address, of IPv6 a network of 64 bits.
     pub strangers_of_address_max: u32,
+    /// Proxies that forward clients: from these addresses the header `X-Forwarded-For`, or `Forwarded`, says whose a request is, and
+    /// limits, bans and [`Connected::address`](crate::inbox::Connected::address) see that address. From others the headers are ignored.
+    pub trusted_proxies: Vec<AddressRange>,
     /// How long a request, and the token after it, may take to come each, in microseconds.
     pub patience_us: u64,
     /// Messages a second that are taken from a client, and as many at once; those beyond wait at the client.
@@ -52,6 +56,7 @@ impl Default for WebSettings {
             guest_speed_m_s: None,
             strangers_max: 1_024,
             strangers_of_address_max: 64,
+            trusted_proxies: Vec::new(),
             patience_us: 5_000_000,
             messages_per_s: 256,
             client_bytes_max: MESSAGE_BYTES_MAX + (1 << 18),

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{
+    Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+};
 
 use foldhash::fast::FixedState;
 use hyper::body::Bytes;
@@ -129,28 +131,48 @@ impl WebShared {
     }
 }
 
+/// A network, as limits count it.
+type Network = (bool, u64);
+
 /// The place of a connection that has not shown a token yet; given back when it is dropped.
 pub(super) struct StrangerPlace {
     shared: Arc<WebShared>,
-    network: (bool, u64),
+    /// Set once: at a connection of a proxy when its request names the client.
+    network: OnceLock<Network>,
 }
 
 impl StrangerPlace {
-    /// A place, if there is one for this network.
-    pub fn take(shared: &Arc<WebShared>, network: (bool, u64)) -> Option<Self> {
-        let settings = &shared.settings;
+    /// A place, if there is one for this network; for one that is not known yet, if there is any.
+    pub fn take(shared: &Arc<WebShared>, network: Option<Network>) -> Option<Self> {
         let mut strangers = shared.strangers();
-        let (all, by_network) = &mut *strangers;
-        let here = by_network.get(&network).copied().unwrap_or(0);
-        if *all >= settings.strangers_max || here >= settings.strangers_of_address_max {
+        if strangers.0 >= shared.settings.strangers_max {
             return None;
         }
-        *all += 1;
-        by_network.insert(network, here + 1);
-        Some(Self {
+        strangers.0 += 1;
+        drop(strangers);
+        let place = Self {
             shared: shared.clone(),
-            network,
-        })
+            network: OnceLock::new(),
+        };
+        network
+            .is_none_or(|network| place.assign(network))
+            .then_some(place)
+    }
+
+    /// Says for which network the place is, where that was not known; `false` where there is no room for it.
+    pub fn assign(&self, network: Network) -> bool {
+        if self.network.get().is_some() {
+            return true;
+        }
+        let mut strangers = self.shared.strangers();
+        let here = strangers.1.get(&network).copied().unwrap_or(0);
+        if here >= self.shared.settings.strangers_of_address_max {
+            return false;
+        }
+        if self.network.set(network).is_ok() {
+            strangers.1.insert(network, here + 1);
+        }
+        true
     }
 }
 
@@ -159,10 +181,12 @@ impl Drop for StrangerPlace {
         let mut strangers = self.shared.strangers();
         let (all, by_network) = &mut *strangers;
         *all = all.saturating_sub(1);
-        if let Some(here) = by_network.get_mut(&self.network) {
+        if let Some(network) = self.network.get()
+            && let Some(here) = by_network.get_mut(network)
+        {
             *here = here.saturating_sub(1);
             if *here == 0 {
-                by_network.remove(&self.network);
+                by_network.remove(network);
             }
         }
     }

@@ -347,6 +347,42 @@ fn a_drained_server_lets_nobody_in_and_everybody_out_with_a_reason() {
 }
 
 #[test]
+fn server_that_refuses_logins_keeps_its_players() {
+    let (mut app, _) = settings(|settings| settings.admitted_per_tick_max = 1);
+    let inside = log_in(&mut app, 1);
+    let newcomers = [2, 3].map(|player| {
+        let client = connect_as(&mut app, player);
+        send(&mut app, client, ClientMessage::login(player));
+        client
+    });
+    app.world_mut().resource_mut::<Sessions>().refuse_logins();
+    let late = connect_as(&mut app, 4);
+    send(&mut app, late, ClientMessage::login(4));
+    let mut ended = Vec::new();
+    for _ in 0..6 {
+        app.update();
+        ended.extend(
+            written::<SessionClosed>(&app)
+                .iter()
+                .map(|it| (it.client, it.reason)),
+        );
+    }
+    for client in [newcomers[0], newcomers[1], late] {
+        let is_told = ended.contains(&(client, LogoutReason::Stopping));
+        assert!(is_told, "{client:?} of {ended:?}");
+    }
+    assert_eq!(state(&app, inside), Some(SessionState::InWorld));
+    // A player inside may come over another connection.
+    let again = connect_as(&mut app, 1);
+    send(&mut app, again, ClientMessage::login(1));
+    (0..4).for_each(|_| app.update());
+    let of = app.world().resource::<Sessions>().of(PlayerId(1));
+    assert_eq!(of, Some(again));
+    app.world_mut().resource_mut::<Sessions>().reopen();
+    log_in(&mut app, 2);
+}
+
+#[test]
 fn client_connected_by_an_observer_during_ingest_gets_a_session() {
     #[derive(Component)]
     struct Watched;

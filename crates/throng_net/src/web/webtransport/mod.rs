@@ -147,7 +147,7 @@ async fn accept(endpoint: quinn::Endpoint, shared: Arc<WebShared>) {
         let now_us = shared.now_us();
         let is_heard =
             shared.gate().take_request(now_us, from) && handshakes.take(now_us, from.ip());
-        let place = StrangerPlace::take(&shared, network_of(from.ip()));
+        let place = StrangerPlace::take(&shared, Some(network_of(from.ip())));
         let Some(place) = place.filter(|_| is_heard) else {
             WebCounters::one(&counters.crowded);
             incoming.refuse();

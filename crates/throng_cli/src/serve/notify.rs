@@ -1,0 +1,106 @@
+//! Tells a service manager that the server is ready, alive, and about to stop: the protocol of systemd's `sd_notify`.
+
+use std::time::Duration;
+
+use throng::sim::clock::Stopwatch;
+
+/// Sends states to the socket in `NOTIFY_SOCKET`, if there is one.
+#[derive(Debug)]
+pub(super) struct Notifier {
+    #[cfg(unix)]
+    socket: Option<std::os::unix::net::UnixDatagram>,
+    /// Between two signs of life; `None` where there is no watchdog.
+    every: Option<Duration>,
+    last: Stopwatch,
+}
+
+impl Notifier {
+    /// As the environment says.
+    pub fn from_environment() -> Self {
+        let variable = |name: &str| std::env::var(name).ok();
+        let is_ours =
+            variable("WATCHDOG_PID").is_none_or(|pid| pid == std::process::id().to_string());
+        let every = variable("WATCHDOG_USEC").and_then(|text| watchdog_every(&text));
+        Self {
+            #[cfg(unix)]
+            socket: socket(),
+            every: every.filter(|_| is_ours),
+            last: Stopwatch::start(),
+        }
+    }
+
+    /// Players can connect.
+    pub fn ready(&self) {
+        self.send("READY=1");
+    }
+
+    /// A tick is done.
+    pub fn tick(&mut self) {
+        if self.every.is_some_and(|every| self.last.elapsed() >= every) {
+            self.last = Stopwatch::start();
+            self.send("WATCHDOG=1");
+        }
+    }
+
+    /// The server was asked to stop.
+    pub fn stopping(&self) {
+        self.send("STOPPING=1");
+    }
+
+    #[cfg(unix)]
+    fn send(&self, state: &str) {
+        if let Some(socket) = &self.socket
+            && let Err(error) = socket.send(state.as_bytes())
+        {
+            tracing::debug!(%error, state, "service manager not notified");
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn send(&self, _: &str) {}
+}
+
+/// Half of the time after which the watchdog ends the process.
+fn watchdog_every(text: &str) -> Option<Duration> {
+    let us: u64 = text.parse().ok()?;
+    (us > 0).then(|| Duration::from_micros(us / 2))
+}
+
+#[cfg(unix)]
+fn socket() -> Option<std::os::unix::net::UnixDatagram> {
+    let path = std::env::var_os("NOTIFY_SOCKET")?;
+    let connected = || {
+        let socket = std::os::unix::net::UnixDatagram::unbound()?;
+        // The tick never waits for it.
+        socket.set_nonblocking(true)?;
+        connect(&socket, &path)?;
+        Ok::<_, std::io::Error>(socket)
+    };
+    let failed = |error| tracing::warn!(%error, path = ?path, "NOTIFY_SOCKET not opened");
+    connected().map_err(failed).ok()
+}
+
+#[cfg(unix)]
+fn connect(
+    socket: &std::os::unix::net::UnixDatagram,
+    path: &std::ffi::OsStr,
+) -> std::io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if let Some(name) = path.as_encoded_bytes().strip_prefix(b"@") {
+        use std::os::linux::net::SocketAddrExt;
+        let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
+        return socket.connect_addr(&address);
+    }
+    socket.connect(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watchdog_is_fed_twice_in_its_time() {
+        assert_eq!(watchdog_every("30000000"), Some(Duration::from_secs(15)));
+        assert_eq!(["", "0", "x", "-1"].map(watchdog_every), [None; 4]);
+    }
+}

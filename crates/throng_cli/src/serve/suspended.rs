@@ -1,0 +1,62 @@
+//! Notices that the process was suspended, by a thread that does nothing but sleep.
+
+use std::io;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use throng::sim::clock::Stopwatch;
+
+/// Between two looks at the clock.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// A shorter pause is that of a busy machine.
+const SHORTEST: Duration = Duration::from_secs(2);
+
+/// Writes a line to the log after each suspension, until it is dropped.
+#[derive(Debug)]
+pub(super) struct SuspensionWatch {
+    _end: Sender<()>,
+}
+
+impl SuspensionWatch {
+    /// Starts to watch.
+    ///
+    /// # Errors
+    /// Where the system has no threads.
+    pub fn start() -> io::Result<Self> {
+        let (end, ended) = channel();
+        let thread = thread::Builder::new().name("suspension".to_owned());
+        thread.spawn(move || {
+            loop {
+                let slept = Stopwatch::start();
+                if ended.recv_timeout(EVERY) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+                if let Some(pause) = suspended(slept.elapsed()) {
+                    let seconds = pause.as_secs_f64();
+                    tracing::warn!("process was suspended for {seconds:.1} s");
+                }
+            }
+        })?;
+        Ok(Self { _end: end })
+    }
+}
+
+/// For how long the process was suspended, if a sleep of [`EVERY`] took that long.
+fn suspended(slept: Duration) -> Option<Duration> {
+    let pause = slept.saturating_sub(EVERY);
+    (pause >= SHORTEST).then_some(pause)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_sleep_is_a_suspension() {
+        let of_ms = |ms| suspended(Duration::from_millis(ms));
+        assert_eq!([of_ms(0), of_ms(250), of_ms(2_249)], [None; 3]);
+        assert_eq!(of_ms(12_250), Some(Duration::from_secs(12)));
+    }
+}

@@ -1,0 +1,236 @@
+//! Clients behind a proxy: their addresses are in a header, which only trusted proxies may set.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use hyper::HeaderMap;
+use hyper::header::FORWARDED;
+use thiserror::Error;
+
+/// The header that most proxies set.
+const X_FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// Addresses in headers that are looked at, at most: the nearest ones.
+const HOPS_MAX: usize = 32;
+
+/// An address, or a network of addresses: `192.0.2.7`, `10.0.0.0/8`, `2001:db8::/32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AddressRange {
+    address: IpAddr,
+    bits: u8,
+}
+
+/// Why a text is no range of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("expected an address or a network, such as 192.0.2.7 or 10.0.0.0/8, found `{0}`")]
+pub struct InvalidAddressRange(String);
+
+impl AddressRange {
+    /// Whether an address is in it. IPv4 addresses in IPv6 form count as IPv4.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let bits = |address: IpAddr| match address {
+            IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, true),
+            IpAddr::V6(address) => (address.to_bits(), false),
+        };
+        let ((one, is_v4), (other, is_also_v4)) =
+            (bits(self.address), bits(address.to_canonical()));
+        let differing = (one ^ other).leading_zeros();
+        is_v4 == is_also_v4 && differing >= u32::from(self.bits)
+    }
+}
+
+impl From<IpAddr> for AddressRange {
+    fn from(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        Self { address, bits }
+    }
+}
+
+impl FromStr for AddressRange {
+    type Err = InvalidAddressRange;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let invalid = || InvalidAddressRange(text.to_owned());
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| invalid())?;
+        let Some(bits) = bits else {
+            return Ok(address.into());
+        };
+        let bits: u8 = bits.parse().map_err(|_| invalid())?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        (bits <= most)
+            .then_some(Self { address, bits })
+            .ok_or_else(invalid)
+    }
+}
+
+impl fmt::Display for AddressRange {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}/{}", self.address, self.bits)
+    }
+}
+
+/// The headers of a trusted proxy name two different clients: one of them was set by the client itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ForgedAddress;
+
+/// The address of the client of a request: that of the peer, or, where the peer is a trusted proxy, what its headers say. The port
+/// is the peer's.
+pub(super) fn client_address(
+    peer: SocketAddr,
+    headers: &HeaderMap,
+    trusted: &[AddressRange],
+) -> Result<SocketAddr, ForgedAddress> {
+    let is_trusted = |address: IpAddr| trusted.iter().any(|range| range.contains(address));
+    if !is_trusted(peer.ip()) {
+        return Ok(peer);
+    }
+    let nearest = |hops: Vec<Option<IpAddr>>| {
+        let mut client = None;
+        for hop in hops.into_iter().rev().take(HOPS_MAX) {
+            // What comes before something unreadable was not written by a proxy that is trusted.
+            let Some(hop) = hop else { break };
+            client = Some(hop);
+            if !is_trusted(hop) {
+                break;
+            }
+        }
+        client
+    };
+    let values = |name: &str| {
+        let values = headers.get_all(name).into_iter();
+        let texts: Vec<&str> = values.map(|value| value.to_str().unwrap_or("?")).collect();
+        texts.join(",")
+    };
+    let x_forwarded_for = nearest(values(X_FORWARDED_FOR).split(',').map(hop).collect());
+    let forwarded = values(FORWARDED.as_str());
+    let forwarded = nearest(forwarded.split(',').map(forwarded_hop).collect());
+    match (x_forwarded_for, forwarded) {
+        (Some(one), Some(other)) if one != other => Err(ForgedAddress),
+        (Some(client), _) | (None, Some(client)) => Ok(SocketAddr::new(client, peer.port())),
+        (None, None) => Ok(peer),
+    }
+}
+
+/// An address, with or without a port: `192.0.2.7`, `192.0.2.7:80`, `2001:db8::1`, `[2001:db8::1]:80`.
+fn hop(text: &str) -> Option<IpAddr> {
+    let text = text.trim().trim_matches('"');
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    let address = bare.unwrap_or(text).parse::<IpAddr>();
+    let address = address.or_else(|_| text.parse::<SocketAddr>().map(|it| it.ip()));
+    address.ok().map(|address| address.to_canonical())
+}
+
+/// The `for` of an element of `Forwarded`, as RFC 7239 has it.
+fn forwarded_hop(element: &str) -> Option<IpAddr> {
+    let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
+    let (_, node) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
+    hop(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use hyper::header::HeaderValue;
+
+    fn client(peer: &str, headers: &[(&'static str, &str)]) -> Result<String, ForgedAddress> {
+        let trusted = ["127.0.0.1", "10.0.0.0/8", "2001:db8::/32"];
+        let trusted = trusted.map(|range| range.parse().unwrap());
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        let peer = SocketAddr::new(peer.parse().unwrap(), 9);
+        client_address(peer, &map, &trusted).map(|client| client.ip().to_string())
+    }
+
+    #[test]
+    fn range_contains_its_addresses_alone() {
+        for (range, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.0"),
+            ("10.1.2.3", "::ffff:10.1.2.3", "10.1.2.4"),
+            ("0.0.0.0/0", "203.0.113.5", "::1"),
+            ("2001:db8::/33", "2001:db8:7fff::1", "2001:db8:8000::1"),
+            ("::1", "::1", "::2"),
+        ] {
+            let range: AddressRange = range.parse().unwrap();
+            assert!(range.contains(inside.parse().unwrap()), "{range} {inside}");
+            assert!(
+                !range.contains(outside.parse().unwrap()),
+                "{range} {outside}"
+            );
+            assert_eq!(range.to_string().parse(), Ok(range));
+        }
+        for invalid in ["", "a", "10.0.0.0/33", "::/129", "10.0.0.0/", "10.0.0.0/-1"] {
+            assert!(invalid.parse::<AddressRange>().is_err(), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn header_of_an_untrusted_peer_is_ignored() {
+        let forged = [
+            ("x-forwarded-for", "198.51.100.1"),
+            ("forwarded", "for=198.51.100.1"),
+        ];
+        assert_eq!(client("203.0.113.5", &forged), Ok("203.0.113.5".to_owned()));
+        assert_eq!(client("10.0.0.1", &[]), Ok("10.0.0.1".to_owned()));
+    }
+
+    #[test]
+    fn rightmost_untrusted_address_is_the_client() {
+        for (headers, found) in [
+            (&[("x-forwarded-for", "198.51.100.1")][..], "198.51.100.1"),
+            (
+                &[("x-forwarded-for", "1.1.1.1, 198.51.100.1, 10.2.2.2")],
+                "198.51.100.1",
+            ),
+            (
+                &[
+                    ("x-forwarded-for", "1.1.1.1"),
+                    ("x-forwarded-for", "198.51.100.1:80"),
+                ],
+                "198.51.100.1",
+            ),
+            (&[("x-forwarded-for", "10.3.3.3, 10.2.2.2")], "10.3.3.3"),
+            (
+                &[("x-forwarded-for", "1.1.1.1, unknown, 10.2.2.2")],
+                "10.2.2.2",
+            ),
+            (&[("x-forwarded-for", "junk")], "127.0.0.1"),
+            (
+                &[(
+                    "forwarded",
+                    "for=1.1.1.1, proto=https;For=\"[2001:db9::1]:4711\";by=a",
+                )],
+                "2001:db9::1",
+            ),
+            (
+                &[
+                    ("forwarded", "for=198.51.100.1"),
+                    ("x-forwarded-for", "198.51.100.1"),
+                ],
+                "198.51.100.1",
+            ),
+        ] {
+            assert_eq!(
+                client("127.0.0.1", headers),
+                Ok(found.to_owned()),
+                "{headers:?}"
+            );
+        }
+        let forged = [
+            ("forwarded", "for=1.1.1.1"),
+            ("x-forwarded-for", "198.51.100.1"),
+        ];
+        assert_eq!(client("127.0.0.1", &forged), Err(ForgedAddress));
+    }
+}
