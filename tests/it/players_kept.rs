@@ -176,6 +176,7 @@ fn a_killed_server_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
             "100h",
             "--store",
             &db,
+            "--take-over",
             "--acknowledged",
             &log,
             "--threads",
@@ -220,6 +221,7 @@ fn a_killed_server_loses_nothing_that_was_acknowledged_and_doubles_nothing() {
         "60",
         "--store",
         &db,
+        "--take-over",
         "--quiet",
         "--no-timing",
     ]);
@@ -420,7 +422,7 @@ fn what_is_no_store_is_refused_before_the_run_with_its_name() {
     }
     let fresh = folder.path("fresh.db");
     let told = throng(&["db", "migrate", &fresh]);
-    assert!(told.code == 0 && told.out.contains("0 → 2"), "{}", told.out);
+    assert!(told.code == 0 && told.out.contains("0 → 3"), "{}", told.out);
     let told = throng(&["db", "migrate", &fresh]);
     assert!(
         told.code == 0 && told.out.contains("up to date"),

@@ -40,13 +40,14 @@ const CLOCKS: [&str; 5] = [
 ];
 
 /// Where files may be opened.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "directory/plugin/tests/starved.rs",
     "throng_core/memory/os.rs",
     "throng_nav/map/io.rs",
     "throng_net/udp/",
     "throng_net/web/",
     "throng_net/outbox/",
+    "throng_store/postgres/tests.rs",
     "throng_store/sqlite/",
     "throng_cli/",
     "throng_inspect/server/",

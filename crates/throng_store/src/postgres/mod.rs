@@ -7,7 +7,7 @@
 //! | `tls` | its encryption |
 //! | `errors` | what the server says, as faults |
 //! | `shown` | values as people read them |
-//! | `store` | the store |
+//! | `store`, `tables` | the store, and what it says to the server |
 //! | `inspect` | a store looked at from outside: for operators |
 //!
 //! Every call is one transaction of a few statements, however many players it is about: each statement takes arrays. Rows of
@@ -19,6 +19,7 @@ mod inspect;
 mod schema;
 mod shown;
 mod store;
+mod tables;
 #[cfg(all(test, unix))]
 mod tests;
 mod tls;

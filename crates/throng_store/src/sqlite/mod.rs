@@ -4,12 +4,15 @@
 //! |---|---|
 //! | `schema` | tables and migrations |
 //! | `value` | values as people read them |
+//! | `file`, `errors` | which file is open; what SQLite says, as faults |
 //! | `store` | the store |
 //! | `inspect` | a file looked at from outside: for operators |
 //!
 //! The file is in WAL mode with full synchronisation: what was acknowledged survives the process, the system and the power.
 //! Several processes may use it at once; who waits for another does so for a second at most, on the store's thread.
 
+mod errors;
+mod file;
 mod inspect;
 mod schema;
 mod store;

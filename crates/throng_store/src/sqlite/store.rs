@@ -9,13 +9,15 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
+    Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
 };
 use throng_core::clock::unix_ms;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 use tracing::warn;
 
+use super::errors::Named;
+use super::file::FileId;
 use super::schema::{self, FileKind};
 use super::value::{from_sql, to_sql};
 use crate::encodings::{check_known, encoding_name};
@@ -78,32 +80,6 @@ impl StoreSource for SqliteSource {
 /// The name of a database in memory.
 const MEMORY: &str = ":memory:";
 
-/// What a file fails of, named with the file.
-pub(super) struct Named<'p>(pub &'p Path);
-
-impl Named<'_> {
-    pub fn fault(&self, fault: StoreFault, cause: impl ToString) -> StoreError {
-        StoreError {
-            store: self.0.display().to_string(),
-            fault,
-            cause: cause.to_string(),
-        }
-    }
-
-    pub fn error(&self, error: rusqlite::Error) -> StoreError {
-        let fault = match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreFault::Locked,
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreFault::ReadOnly,
-            Some(ErrorCode::DiskFull) => StoreFault::Full,
-            Some(ErrorCode::DatabaseCorrupt) => StoreFault::Corrupt,
-            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => StoreFault::Value,
-            Some(ErrorCode::NotADatabase) => StoreFault::Foreign,
-            _ => StoreFault::Unreachable,
-        };
-        self.fault(fault, error)
-    }
-}
-
 /// A connection to a store's file, with its tables up to date.
 ///
 /// # Errors
@@ -153,25 +129,6 @@ pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreEr
     prepare().map_err(|error| named.error(error))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)
-}
-
-/// Which file a path leads to, whatever its name: the device and the number on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileId(u64, u64);
-
-impl FileId {
-    fn of(path: &Path) -> Option<Self> {
-        let file = fs::metadata(path).ok()?;
-        #[cfg(unix)]
-        let id = {
-            use std::os::unix::fs::MetadataExt;
-            Self(file.dev(), file.ino())
-        };
-        // Elsewhere a file that is open can neither be moved nor deleted.
-        #[cfg(not(unix))]
-        let id = Self(u64::from(file.is_file()), 0);
-        Some(id)
-    }
 }
 
 /// A store in an SQLite file.

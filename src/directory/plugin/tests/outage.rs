@@ -133,3 +133,70 @@ fn takeover_by_another_server_logs_players_out() {
     assert_eq!(app.world().resource::<ObservedRemovals>().0.len(), 2);
     assert_eq!(app.world().resource::<DirectoryStats>().lost, 2);
 }
+
+#[test]
+fn refused_transfer_saves_neither_side() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in_up_to(&mut app, 3);
+    ticks(&mut app, 2);
+    deal(&mut app, 2, 3, 1);
+    ticks(&mut app, 2);
+    let before = kept(&disk, 2);
+    assert_eq!(before.map(|(coins, _)| coins), Some(99));
+    // The giver is not here: its coins are not taken from what is kept of it.
+    purse(&mut app, 2).unwrap().0 += 50;
+    let players = [PlayerId(9), PlayerId(2)];
+    app.world_mut().write_message(Transfer { players });
+    ticks(&mut app, 3);
+    assert_eq!(kept(&disk, 2), before);
+    assert_eq!(
+        app.world().resource::<DirectoryStats>().transfers_refused,
+        1
+    );
+    // Nor is it saved when it goes, or at the end.
+    assert!(purse(&mut app, 2).is_none() && purse(&mut app, 3).is_some());
+    assert!(close_directory(app.world_mut(), MINUTE));
+    assert_eq!(kept(&disk, 2), before);
+}
+
+#[test]
+fn server_whose_name_is_in_use_refuses_logins_until_it_takes_over() {
+    let disk = MemoryDisk::default();
+    let mut first = game(disk.clone());
+    log_in_up_to(&mut first, 2);
+    ticks(&mut first, 2);
+    let mut second = game(disk.clone());
+    log_in(&mut second, 7);
+    ticks(&mut second, 2);
+    let refused = told::<PlayerRefused>(&second);
+    let error = refused[0].error.to_string();
+    for part in [
+        "in memory: server name in use",
+        "`throng` (process 1) was last seen at",
+        "--take-over",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(is_live(&first, 1), "nothing happened to the first one");
+    // It never had the name, and its end does not free it.
+    drop(second);
+    let settings = DirectorySettings {
+        answers: StoreAnswers::NextTick,
+        ..DirectorySettings::default()
+    };
+    let mut third = game_with(disk, settings.take_over());
+    log_in(&mut third, 1);
+    ticks(&mut third, 2);
+    assert!(is_live(&third, 1));
+    deal(&mut first, 1, 2, 5);
+    ticks(&mut first, 2);
+    assert!(!is_live(&first, 1));
+    log_in(&mut first, 9);
+    ticks(&mut first, 2);
+    let error = told::<PlayerRefused>(&first)[0].error.to_string();
+    assert!(
+        error.contains("process 2 has taken over the name `throng`"),
+        "{error}"
+    );
+}
