@@ -155,8 +155,8 @@ const EXAMPLES: &str = "Examples:
   throng serve town --inspect 127.0.0.1:7777 --metrics 127.0.0.1:9100
   throng client 100 --connect 127.0.0.1:7000 --loss 10%
 
-Runs the scenario in real time. A client with a token from `throng token` may log
-in as the token's player. It then controls a new player like those of the
+Runs the scenario in real time. A client with a token from `throng token` may
+log in as the token's player. It then controls a new player like those of the
 scenario's first player crowd. Expectations are not checked.
 Ctrl-C or SIGTERM: /readyz answers 503; after --drain-lead new logins are
 refused; after --drain all players are saved and disconnected. A second signal
