@@ -135,9 +135,9 @@ mod tests {
             "sync",
             "aoi",
             "= modules",
-            "not accounted",
+            "unattributed",
             "allocator",
-            "= grown by",
+            "= growth",
         ];
         assert_eq!(names[..8], expected);
         assert!(table.contains("60.0 %") && table.lines().all(|line| line.chars().count() <= 80));
