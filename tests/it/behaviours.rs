@@ -213,3 +213,41 @@ fn what_was_read_of_a_behaviour_can_be_written_and_read_again() {
     let written = ron::to_string(&scenario.cast[0].behaviour).unwrap();
     assert_eq!(written, "Guard(post_m: (30, 30), radius_m: 12)");
 }
+
+#[test]
+fn a_patrol_rests_at_each_point() {
+    const PATROL: &str = r#"Scenario(
+        name: "round", seed: 5, duration_s: 60,
+        scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 120, height_tiles: 120, fill: 0)))],
+        cast: [Crowd(tag: "guard", count: 1, speed_m_s: 4, behaviour: Patrol(points: [(10, 10), (20, 10)]))],
+    )"#;
+    let mut run = start(
+        scenario_of(PATROL),
+        Play {
+            ticks: 1_200,
+            ..Play::default()
+        },
+    );
+    // How many ticks it stands, wherever it stops.
+    let (mut before, mut stood, mut stops) = (Vec2::NAN, 0, Vec::new());
+    while run.tick() < 1_200 {
+        run.step().unwrap();
+        let world = run.server().world();
+        let guard = members(world, "guard", None)[0];
+        let at = world.get::<Position>(guard).unwrap().0;
+        if at == before {
+            stood += 1;
+        } else if stood > 0 {
+            stops.push(std::mem::take(&mut stood));
+        }
+        before = at;
+    }
+    // The first stop is where it was spawned. It rests for half a second to four.
+    assert!(stops.len() > 6, "{stops:?}");
+    assert!(
+        stops[1..].iter().all(|stood| (9..100).contains(stood)),
+        "{stops:?}"
+    );
+    let sum: u32 = stops[1..].iter().sum();
+    assert!(sum as usize > 25 * (stops.len() - 1), "{stops:?}");
+}

@@ -343,6 +343,26 @@ fn who_is_spawned_in_the_match_itself_still_has_the_home_that_it_came_from() {
 }
 
 #[test]
+fn a_player_that_comes_back_elsewhere_goes_home_to_there() {
+    let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
+    let world = game.app.world_mut();
+    let gone = world.resource::<Players>().entity(PlayerId(1)).unwrap();
+    despawn_object(world, gone).unwrap();
+    game.step(1);
+    let world = game.app.world_mut();
+    let inn = open_scene(world, SceneSpec::default(), ()).unwrap();
+    let at = Vec2::splat(5.0);
+    let back = spawn_object(world, inn, KindId(0), at, PlayerId(1)).unwrap();
+    game.step(1);
+    assert_eq!(game.whereabouts([1]), ["arena"]);
+    throng::instance::end_instance(game.app.world_mut(), opened.instance);
+    let object = game.app.world().get::<Object>(back).unwrap();
+    assert_eq!(object.scene_entity(), inn);
+    let position = game.app.world().get::<Position>(back).unwrap();
+    assert_eq!(position.0, at);
+}
+
+#[test]
 fn who_leaves_and_has_no_home_any_more_does_not_stay_in_the_match() {
     let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
     let (lobby, arena) = (game.lobby, opened.scene);
