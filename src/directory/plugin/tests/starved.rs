@@ -203,7 +203,7 @@ fn a_corrupted_a_foreign_and_a_newer_file_are_told_and_had_once_they_are_mended(
     });
     let newer = StoreFault::Newer {
         found: 99,
-        known: 2,
+        known: 3,
     };
     check_fault("newer", newer, |path, _| {
         let version = move |version: u32| {
@@ -342,7 +342,7 @@ fn a_store_that_answers_after_the_deadline_is_told_and_what_it_granted_is_given_
 }
 
 #[test]
-fn a_lease_of_the_dead_is_told_and_had_when_it_has_run_out() {
+fn a_lease_of_a_dead_server_is_free_once_it_has_run_out() {
     let disk = MemoryDisk::default();
     let mut dead = game(disk.clone());
     log_in(&mut dead, 7);
@@ -354,7 +354,7 @@ fn a_lease_of_the_dead_is_told_and_had_when_it_has_run_out() {
     // Without a word.
     drop(dead);
     let mut app = game_with(
-        disk,
+        disk.clone(),
         DirectorySettings {
             server: "other".to_owned(),
             answers: StoreAnswers::NextTick,
@@ -369,7 +369,6 @@ fn a_lease_of_the_dead_is_told_and_had_when_it_has_run_out() {
     else {
         panic!("{refused:?}");
     };
-    // Its clock was that of its ticks, which came faster than time.
     let ledger = LedgerSettings::default();
     let longest_ms = ledger.lease_ms + ledger.clock_grace_ms + 1_000;
     assert!(
@@ -379,8 +378,22 @@ fn a_lease_of_the_dead_is_told_and_had_when_it_has_run_out() {
     let is_named = logged[0].contains("MemoryDisk") && logged[0].contains("server `throng`");
     assert!(logged.len() == 1 && is_named, "{logged:?}");
     assert!(app.world().resource::<Sessions>().is_empty());
-    let tick = app.world().resource::<Time<Fixed>>().timestep();
-    ticks(&mut app, left_ms as u32 / tick.as_millis() as u32);
+    // The clock of the store decides when the lease has run out.
+    let mut store = disk.open().unwrap();
+    let heir = store.enroll("heir", EnrollTerms::default()).unwrap();
+    let ends_ms = unix_ms() + left_ms;
+    for (at_ms, is_granted) in [(ends_ms - 2_000, false), (ends_ms + 2_000, true)] {
+        let terms = ClaimTerms {
+            at_ms: Some(at_ms),
+            lease_ms: ledger.lease_ms,
+            grace_ms: ledger.clock_grace_ms,
+        };
+        let claimed = store.claim(&heir, &[PlayerId(7)], terms).unwrap();
+        assert_eq!(matches!(claimed[..], [Claimed::Granted { .. }]), is_granted);
+    }
+    // Who begins anew under a name frees what it had.
+    store.sign_off(&heir).unwrap();
+    store.enroll("heir", EnrollTerms::default()).unwrap();
     assert_eq!(knock(&mut app, 7), None);
     assert_eq!(purse(&mut app, 7).unwrap().0, 42);
 }
