@@ -380,7 +380,7 @@ impl LifeRun {
         let concerned = self.model.sessions.iter().filter(|of| concerns(of));
         let concerned: Vec<u32> = concerned.map(|of| of.client).collect();
         match concerned.len() {
-            count if count > 0 && nth % 8 > 0 => concerned[nth / 8 % count],
+            count if count > 0 && !nth.is_multiple_of(8) => concerned[nth / 8 % count],
             _ => self.made.saturating_sub(6) + nth as u32 / 8,
         }
     }

@@ -6,7 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bevy_time::{Fixed, Time};
 use rusqlite::Connection;
 use throng_store::testing::TestFolder;
 use tracing::field::{Field, Visit};
@@ -14,7 +13,7 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use super::*;
 use crate::directory::{
-    SqliteSource, SqliteStore, StoreFault, StoreOrder, StoreSupervisor, dump_store,
+    Claimed, SqliteSource, SqliteStore, StoreFault, StoreOrder, StoreSupervisor, dump_store,
 };
 
 /// What is logged as an error in this thread.
@@ -379,9 +378,9 @@ fn a_lease_of_a_dead_server_is_free_once_it_has_run_out() {
     assert!(logged.len() == 1 && is_named, "{logged:?}");
     assert!(app.world().resource::<Sessions>().is_empty());
     // The clock of the store decides when the lease has run out.
-    let mut store = disk.open().unwrap();
+    let mut store = disk.clone().open().unwrap();
     let heir = store.enroll("heir", EnrollTerms::default()).unwrap();
-    let ends_ms = unix_ms() + left_ms;
+    let ends_ms = crate::sim::clock::unix_ms() + left_ms;
     for (at_ms, is_granted) in [(ends_ms - 2_000, false), (ends_ms + 2_000, true)] {
         let terms = ClaimTerms {
             at_ms: Some(at_ms),
