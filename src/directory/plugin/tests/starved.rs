@@ -211,7 +211,7 @@ fn a_corrupted_a_foreign_and_a_newer_file_are_told_and_had_once_they_are_mended(
             set.unwrap();
         };
         version(99);
-        move || version(2)
+        move || version(3)
     });
 }
 
