@@ -100,7 +100,7 @@ impl ListeningSocket {
         self.server.address()
     }
 
-    /// Whether its threads run; `false` once one has panicked: then players cannot connect.
+    /// Whether its threads run. After a panic players cannot connect.
     #[must_use]
     pub fn is_running(&self) -> bool {
         self.server.is_running()
@@ -158,24 +158,31 @@ pub fn listen(
     let gate = gate(&settings, (address, bound), key, settings.udp.clients_max)?;
     let mut udp = settings.udp;
     udp.unacknowledged_us_max = udp.unacknowledged_us_max.min(in_flight_us_max(world));
-    let transport = world.get_resource_or_init::<TransportHandle>().clone();
-    let transport: Arc<dyn ClientIntake> = Arc::new(transport);
-    let server = UdpServer::start(socket, udp, gate, &transport).map_err(of_socket)?;
-    let mut outbox = world.get_resource_or_init::<OutboxSettings>();
-    outbox.mtu_bytes = outbox.mtu_bytes.min(WIRE_PACKET_BYTES_MAX);
-    let sink = server.sink();
-    let sink = match others {
-        Some(others) => sink.or(others),
-        None => sink,
-    };
-    world
-        .get_resource_or_init::<Outbox>()
-        .set_sink(Box::new(sink));
+    let server = UdpServer::start(socket, udp, gate, &intake(world)).map_err(of_socket)?;
+    limit_packets(world, WIRE_PACKET_BYTES_MAX);
+    set_sink(world, server.sink().or(others));
     world.insert_resource(ListeningSocket { server });
     Ok(bound)
 }
 
-/// A gate for an address that was asked for, and became the other.
+/// Where the threads of a transport report connections and messages.
+pub(super) fn intake(world: &mut World) -> Arc<dyn ClientIntake> {
+    Arc::new(world.get_resource_or_init::<TransportHandle>().clone())
+}
+
+/// Makes the packets of the outbox no longer than this.
+pub(super) fn limit_packets(world: &mut World, bytes_max: usize) {
+    let mut outbox = world.get_resource_or_init::<OutboxSettings>();
+    outbox.mtu_bytes = outbox.mtu_bytes.min(bytes_max);
+}
+
+/// Sends the packets of the outbox to this sink.
+pub(super) fn set_sink(world: &mut World, sink: impl Sink + 'static) {
+    let mut outbox = world.get_resource_or_init::<Outbox>();
+    outbox.set_sink(Box::new(sink));
+}
+
+/// A gate for a server that was asked to listen on the first address, and listens on the second.
 pub(super) fn gate(
     settings: &ListenSettings,
     (address, bound): (SocketAddr, SocketAddr),
@@ -201,7 +208,7 @@ pub(super) fn gate(
     Ok(Gate::new(gate, key)?)
 }
 
-/// How long what was said reliably is kept, in microseconds: a connection over which it does not come through within that is lost.
+/// How long reliable messages in flight are kept for a resume, in microseconds.
 pub(super) fn in_flight_us_max(world: &World) -> u64 {
     world
         .get_resource::<SyncSettings>()

@@ -17,8 +17,8 @@ pub trait Authenticator: Send + Sync {
     /// Looks into a login, and answers it now or later. An answer that is dropped is none, and the client's time runs out.
     fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer);
 
-    /// Whether a client that brings the token of a session may go on with it. Asked in `Ingest`, and answered at once: refuse here whom
-    /// [`ask`](Self::ask) would not let in any more, such as a banned player. A refused client may still log in.
+    /// Whether a client may resume a session whose resume token it has. Called in `Ingest`, and must not block. Refuse players whom
+    /// [`ask`](Self::ask) would refuse now, such as banned ones. A refused client may still log in.
     fn may_resume(&mut self, resume: &ResumeAsked) -> bool {
         let _ = resume;
         true
@@ -46,12 +46,12 @@ pub struct LoginAsked<'a> {
     pub address: Option<SocketAddr>,
 }
 
-/// A client that wants to go on with a session.
+/// A client that wants to resume a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResumeAsked {
     /// The client's number.
     pub client: ClientId,
-    /// Whose session it is.
+    /// The player of the session.
     pub player: PlayerId,
     /// What the client's transport has proof of.
     pub claims: TransportClaims,

@@ -42,14 +42,14 @@ impl Sessions {
         ReturnAnswer::Resumed
     }
 
-    /// Whether a client has not said who it is, and controls nothing.
+    /// Whether a client has not logged in and controls nothing.
     pub(super) fn may_return_now(&self, client: ClientId) -> bool {
         self.get(client).is_some_and(|session| {
             session.state == SessionState::Connecting && session.controls.is_none()
         })
     }
 
-    /// Tells a client that it does not come back.
+    /// Notifies a client that its session is not resumed.
     pub(super) fn refuse_return(&mut self, client: ClientId) -> ReturnAnswer {
         self.effects
             .push(SessionEffect::Told(client, SessionNotice::NotResumed));

@@ -1,4 +1,4 @@
-//! How a server stops: nobody new is let in, then all sessions end.
+//! How a server stops: it refuses logins, then ends all sessions.
 
 use std::ops::Bound;
 
@@ -7,8 +7,8 @@ use super::sessions::Sessions;
 use crate::wire::ClientId;
 
 impl Sessions {
-    /// Lets nobody in any more, and ends all sessions, so many a tick: each is told, and its object saved and despawned as at
-    /// any logout. It is over when there [are none](Self::is_empty).
+    /// Refuses logins and ends all sessions, a limited number per tick: the client is notified, and its object is saved and despawned as
+    /// at any logout. It is over when there are [no sessions](Self::is_empty).
     pub const fn drain(&mut self) {
         self.is_draining = true;
     }
@@ -19,24 +19,24 @@ impl Sessions {
         self.refuses_logins = true;
     }
 
-    /// Whether it was told to [`refuse_logins`](Self::refuse_logins).
+    /// Whether logins are [refused](Self::refuse_logins).
     #[must_use]
     pub const fn is_refusing_logins(&self) -> bool {
         self.refuses_logins
     }
 
-    /// Lets clients in again after [`refuse_logins`](Self::refuse_logins) or a [`drain`](Self::drain), be it over or not.
+    /// Accepts logins again after [`refuse_logins`](Self::refuse_logins) or [`drain`](Self::drain).
     pub const fn reopen(&mut self) {
         (self.is_draining, self.refuses_logins) = (false, false);
     }
 
-    /// Whether it was told to [`drain`](Self::drain).
+    /// Whether all sessions are being [ended](Self::drain).
     #[must_use]
     pub const fn is_draining(&self) -> bool {
         self.is_draining
     }
 
-    /// Ends so many sessions that are to end as are admitted in a tick otherwise.
+    /// Ends sessions that must end, at most as many as may be admitted in a tick.
     pub(super) fn end_some(&mut self) {
         if self.refuses_logins {
             let most = self.rules.admitted_per_tick_max.max(1) as usize;

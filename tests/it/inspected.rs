@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bevy_ecs::world::World;
 use serde_json::Value;
-use throng::directory::{DirectoryStats, MemoryDisk};
+use throng::directory::{MemoryDisk, Store, StoreError, StoreFault, StoreSource};
 use throng::nav::NavStats;
 use throng::net::{ListenSettings, SecretKey, listen};
 use throng::outbox::OutboxStats;
@@ -291,31 +293,60 @@ fn a_server_is_ready_from_its_first_tick_until_it_drains() {
     );
 }
 
+/// A store that cannot be opened while it is away.
+#[derive(Clone, Debug)]
+struct AwayStore {
+    is_away: Arc<AtomicBool>,
+    disk: MemoryDisk,
+}
+
+impl StoreSource for AwayStore {
+    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+        if self.is_away.load(Ordering::Relaxed) {
+            return Err(StoreError {
+                store: "of a test".to_owned(),
+                fault: StoreFault::Unreachable,
+                cause: "away".to_owned(),
+            });
+        }
+        self.disk.open()
+    }
+}
+
 #[test]
-fn server_is_not_ready_while_its_store_fails() {
+fn server_without_players_is_ready_while_its_store_answers() {
     let (mut server, address) = inspected();
-    server.step(1);
-    assert_eq!(get(address, "/readyz").0, 200);
-    let stats = |server: &mut Server, change: fn(&mut DirectoryStats)| {
-        change(&mut server.world_mut().resource_mut::<DirectoryStats>());
-        server.step(1);
-        get(address, "/readyz")
+    let source = AwayStore {
+        is_away: Arc::new(AtomicBool::new(true)),
+        disk: MemoryDisk::default(),
     };
-    let (status, word) = stats(&mut server, |stats| stats.failures += 1);
-    assert!(
-        status == 503 && word.starts_with("store unreachable"),
-        "{word}"
-    );
+    let is_away = source.is_away.clone();
+    server
+        .world_mut()
+        .resource_mut::<Directory>()
+        .open(source)
+        .unwrap();
+    let until = |server: &mut Server, expected: u16| {
+        let started = Instant::now();
+        loop {
+            server.step(1);
+            let (status, word) = get(address, "/readyz");
+            if status == expected {
+                return word;
+            }
+            assert!(started.elapsed() < PATIENCE, "{status} {word}");
+            thread::yield_now();
+        }
+    };
+    assert!(until(&mut server, 503).starts_with("store unreachable"));
     assert_eq!(get(address, "/healthz").0, 200, "a restart would not help");
-    let back = stats(&mut server, |stats| stats.transactions += 1);
-    assert_eq!(back, (200, "ready\n".into()));
+    is_away.store(false, Ordering::Relaxed);
+    assert_eq!(until(&mut server, 200), "ready\n");
     server
         .world_mut()
         .resource_mut::<ServerHealth>()
         .set_stopping();
-    server.step(1);
-    let (status, word) = get(address, "/readyz");
-    assert!(status == 503 && word.starts_with("stopping"), "{word}");
+    assert!(until(&mut server, 503).starts_with("stopping"));
 }
 
 #[test]
@@ -335,7 +366,7 @@ fn a_thousand_connections_and_junk_are_bounded_and_counted() {
     });
     let of_peer = CONNECTIONS_OF_PEER_MAX as u64;
     assert!(found.accepted >= of_peer && found.refused > 0, "{found:?}");
-    // Whoever is beyond the limit is answered probes, and nothing else.
+    // Beyond the limit only probes are answered.
     assert_eq!(get(address, "/readyz"), (200, "ready\n".into()));
     assert_eq!(get(address, "/healthz").0, 200);
     assert_eq!(get(address, "/metrics").0, 503);

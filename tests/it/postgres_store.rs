@@ -8,28 +8,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use throng::directory::conformance::check_store;
 use throng::directory::{
-    ClaimTerms, Claimed, EnrollTerms, PostgresSource, PostgresStore, SaveBatch, SqliteStore, Store,
-    StoreFault, StoreOrder, StoreReport, StoreSupervisor, StoredAttribute,
+    Claimed, PostgresStore, SaveBatch, SqliteStore, Store, StoreFault, StoreOrder, StoreReport,
+    StoreSupervisor, StoredAttribute,
 };
 use throng::wire::Encoding;
 use throng::world::PlayerId;
-use tokio_postgres::types::FromSqlOwned;
-use tokio_postgres::{Client, NoTls};
+use throng_store::testing::{FIRST_MINUTE, Operator, TAKE_OVER, TestSchema, postgres_url};
 
 use crate::rig::{Folder, throng};
-
-/// A process that starts whoever has its name.
-const ENROLL: EnrollTerms = EnrollTerms {
-    at_ms: Some(1_000),
-    lease_ms: 60_000,
-    take_over: true,
-};
-
-const TERMS: ClaimTerms = ClaimTerms {
-    at_ms: Some(1_000),
-    lease_ms: 60_000,
-    grace_ms: 0,
-};
 
 /// The server's address, if there is a server.
 #[allow(
@@ -37,74 +23,11 @@ const TERMS: ClaimTerms = ClaimTerms {
     reason = "who reads what was tested should see what was not"
 )]
 fn url() -> Option<String> {
-    let url = std::env::var("THRONG_POSTGRES").ok();
+    let url = postgres_url();
     if url.is_none() {
         println!("skipped: THRONG_POSTGRES does not say where a server is");
     }
     url
-}
-
-/// A connection of an operator's.
-struct Operator {
-    runtime: tokio::runtime::Runtime,
-    client: Client,
-}
-
-impl Operator {
-    fn new(url: &str) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let client = runtime.block_on(async {
-            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-            tokio::spawn(connection);
-            client
-        });
-        Self { runtime, client }
-    }
-
-    fn say(&self, statement: &str) {
-        let said = self.client.batch_execute(statement);
-        self.runtime.block_on(said).unwrap();
-    }
-
-    /// The first column of all rows.
-    fn ask<T: FromSqlOwned>(&self, statement: &str) -> Vec<T> {
-        let rows = self.runtime.block_on(self.client.query(statement, &[]));
-        rows.unwrap().iter().map(|row| row.get(0)).collect()
-    }
-}
-
-/// A schema of a test's own.
-struct TestSchema {
-    url: String,
-    name: String,
-}
-
-impl TestSchema {
-    fn new(url: &str) -> Self {
-        static NTH: AtomicU32 = AtomicU32::new(0);
-        let nth = NTH.fetch_add(1, Ordering::Relaxed);
-        let name = format!("test_{}_{nth}", std::process::id());
-        let url = url.to_owned();
-        Self { url, name }
-    }
-
-    fn source(&self) -> PostgresSource {
-        PostgresSource::new(&self.url).in_schema(&self.name)
-    }
-
-    fn open(&self) -> PostgresStore {
-        PostgresStore::open(&self.url, &self.name).unwrap()
-    }
-
-    /// Somebody who works in it by hand.
-    fn operator(&self) -> Operator {
-        let operator = Operator::new(&self.url);
-        operator.say(&format!("SET search_path TO {}", self.name));
-        operator
-    }
 }
 
 fn gold() -> [StoredAttribute; 2] {
@@ -123,10 +46,10 @@ fn gold() -> [StoredAttribute; 2] {
 fn filled(schema: &TestSchema, count: u64) -> PostgresStore {
     let mut store = schema.open();
     store.learn(&gold()).unwrap();
-    let server = store.enroll("a", ENROLL).unwrap();
+    let server = store.enroll("a", TAKE_OVER).unwrap();
     let players: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 7);
-    for claimed in store.claim(&server, &players, TERMS).unwrap() {
+    for claimed in store.claim(&server, &players, FIRST_MINUTE).unwrap() {
         let Claimed::Granted { epoch, record } = claimed else {
             panic!("{claimed:?}");
         };
@@ -178,9 +101,9 @@ fn one_record_that_cannot_be_kept_keeps_nobody_else_from_being_saved() {
     let mut store = filled(&schema, 20);
     let operator = schema.operator();
     operator.say("UPDATE player SET revision = 9223372036854775807 WHERE player = 7");
-    let server = store.enroll("a", ENROLL).unwrap();
+    let server = store.enroll("a", TAKE_OVER).unwrap();
     let players: Vec<PlayerId> = (1..=20).map(PlayerId).collect();
-    let claimed = store.claim(&server, &players, TERMS).unwrap();
+    let claimed = store.claim(&server, &players, FIRST_MINUTE).unwrap();
     let is_next = |claimed: &Claimed| matches!(claimed, Claimed::Granted { epoch: 2, .. });
     assert!(claimed.iter().all(is_next));
     let batch = |number: u64, players: std::ops::RangeInclusive<u64>| {
@@ -239,7 +162,7 @@ fn a_connection_that_is_cut_in_a_save_is_opened_again_and_the_save_is_done_once(
         StoreSupervisor::new(Box::new(schema.source()), "a".to_owned(), gold().to_vec());
     let claim = StoreOrder::Claim {
         players: vec![PlayerId(1)],
-        terms: TERMS,
+        terms: FIRST_MINUTE,
     };
     let Ok(StoreReport::Claimed(_, Ok(claimed))) = supervisor.work(&claim, 0) else {
         panic!("it is claimed");
@@ -282,12 +205,12 @@ fn servers_that_ask_at_the_same_time_never_have_a_player_both() {
     let players: Vec<PlayerId> = (1..=200).map(PlayerId).collect();
     let claim_all = |nth: usize| {
         let mut store = schema.open();
-        let server = store.enroll(&format!("server {nth}"), ENROLL).unwrap();
+        let server = store.enroll(&format!("server {nth}"), TAKE_OVER).unwrap();
         let mut players = players.clone();
         if nth % 2 == 1 {
             players.reverse();
         }
-        let claimed = store.claim(&server, &players, TERMS).unwrap();
+        let claimed = store.claim(&server, &players, FIRST_MINUTE).unwrap();
         let granted = claimed.into_iter().filter_map(|claimed| match claimed {
             Claimed::Granted { record, .. } => Some(record.player),
             _ => None,
@@ -348,11 +271,11 @@ fn save_all_kinds(store: &mut dyn Store) {
         });
     let attributes: Vec<StoredAttribute> = attributes.collect();
     store.learn(&attributes).unwrap();
-    let server = store.enroll("a", ENROLL).unwrap();
+    let server = store.enroll("a", TAKE_OVER).unwrap();
     let players = [1, 2, 3, 1 << 40, u64::MAX].map(PlayerId);
     let mut batch = SaveBatch::new(1, 7);
     for (nth, claimed) in store
-        .claim(&server, &players, TERMS)
+        .claim(&server, &players, FIRST_MINUTE)
         .unwrap()
         .iter()
         .enumerate()

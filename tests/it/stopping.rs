@@ -21,7 +21,7 @@ const YARD: &str = r#"Scenario(name: "yard", seed: 9, duration_s: 20,
 /// How long a test waits for another process.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server, its UDP address, and where its probes are.
+/// A server, its UDP address, and the address of its probes.
 struct Served {
     process: Child,
     udp: String,

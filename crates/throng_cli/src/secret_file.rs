@@ -9,7 +9,7 @@ use super::Failure;
 /// The longest file that is read, in bytes.
 const BYTES_MAX: u64 = 4 << 10;
 
-/// The text of a file with a secret, without white space around it. On Unix only its owner may be able to read it.
+/// Reads a secret, without white space around it. On Unix the file must be readable by its owner only.
 pub(super) fn read_secret(path: &Path) -> Result<String, Failure> {
     let named = |what: &str| Failure::new(format!("{}: {what}", path.display()));
     let failed = |error: std::io::Error| named(&error.to_string());
@@ -32,19 +32,19 @@ fn check_mode(file: &File, path: &Path) -> Result<(), Failure> {
     let metadata = file.metadata();
     let metadata = metadata.map_err(|error| Failure::new(format!("{name}: {error}")))?;
     let mode = metadata.permissions().mode() & 0o777;
-    // What a service manager passes on, such as a systemd credential, belongs to root and is readable by the group of the process.
+    // A systemd credential belongs to root and is readable by the group of the process.
     let is_passed_on = metadata.uid() == 0 && own_user().is_some_and(|user| user != 0);
     let others = if is_passed_on { 0o037 } else { 0o077 };
     if mode & others != 0 {
         return Err(Failure::new(format!(
-            "{name}: expected a file that its owner alone can read, found mode {mode:03o}: run `chmod 600 {name}`; make a new \
+            "{name}: expected a file that only its owner can read, found mode {mode:03o}: run `chmod 600 {name}`; make a new \
              key if others could have read it"
         )));
     }
     Ok(())
 }
 
-/// The user of this process, where the system says so.
+/// The user of this process, if /proc is available.
 #[cfg(unix)]
 fn own_user() -> Option<u32> {
     let process = std::fs::metadata("/proc/self").ok()?;

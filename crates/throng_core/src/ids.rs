@@ -57,7 +57,7 @@ component_ids! {
     /// A player: persistent over sessions, scenes and servers. On the object that the player controls.
     PlayerId(u64);
 
-    /// A side in a conflict. `u32::MAX` counts as none, everywhere: in views, and in what clients are told. As a component of
+    /// A side in a conflict. `u32::MAX` means no team, in views and in messages to clients. As a component of
     /// an app with the `WorldPlugin` of `throng`, inserting, replacing or removing it writes `AffiliationChanged`, as of a
     /// [`PartyId`] and a [`GuildId`].
     TeamId(u32);

@@ -25,8 +25,8 @@
 //! there is no room is dropped and counted. Numbers are gathered when somebody asked for them, at most [`GATHERINGS_PER_S`]
 //! times a second, and by nobody who asks more often; what memory modules hold, which takes milliseconds, every
 //! [`MEMORY_EVERY_S`] seconds. At most [`CONNECTIONS_MAX`] connections are open at an address, each for
-//! [`CONNECTION_S_MAX`] seconds, and [`CONNECTIONS_OF_PEER_MAX`] of one peer; who comes beyond is answered `/healthz` and `/readyz`
-//! alone, from a reserve in which a new connection replaces the oldest. Nothing here is game state.
+//! [`CONNECTION_S_MAX`] seconds, and [`CONNECTIONS_OF_PEER_MAX`] of one peer. Beyond that only `/healthz` and `/readyz` are
+//! answered, from a reserve in which a new connection replaces the oldest. Nothing here is game state.
 //!
 //! The page is plain HTML, CSS and JavaScript under `page`, in the binary as it is written: types are said in JSDoc, nothing
 //! is built, no framework is used, and nothing is fetched from elsewhere. It is told the crowd of its scene ten times a second,

@@ -1,15 +1,15 @@
-//! Connections that may be open at an address: so many of each peer, and a reserve for probes.
+//! Limits of open connections: in all and per peer, and a reserve for probes.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// Connections of one peer that are open at a time at an address, at most.
+/// The most open connections of one peer.
 pub const CONNECTIONS_OF_PEER_MAX: usize = 48;
 
-/// Connections of probes beyond those limits; the oldest is closed when one more comes.
+/// Connections beyond the limits, for probes only; a new one closes the oldest.
 pub(super) const RESERVE: usize = 16;
 
-/// How many connections are open, by peer.
+/// Open connections, in all and per peer.
 #[derive(Debug)]
 pub(super) struct PeerPlaces {
     all_max: usize,
@@ -19,7 +19,7 @@ pub(super) struct PeerPlaces {
 }
 
 impl PeerPlaces {
-    /// None is open yet.
+    /// No connection is open.
     pub fn new(all_max: usize, of_peer_max: usize) -> Self {
         Self {
             all_max,
@@ -29,7 +29,7 @@ impl PeerPlaces {
         }
     }
 
-    /// Takes a place; `false` where there is none for this peer.
+    /// Adds a connection; `false` if a limit is reached.
     pub fn take(&mut self, peer: IpAddr) -> bool {
         let of_peer = self.by_peer.get(&peer).copied().unwrap_or(0);
         if self.all >= self.all_max || of_peer >= self.of_peer_max {
@@ -40,7 +40,7 @@ impl PeerPlaces {
         true
     }
 
-    /// Gives a place back.
+    /// Removes a connection.
     pub fn give_back(&mut self, peer: IpAddr) {
         self.all = self.all.saturating_sub(1);
         if let Some(of_peer) = self.by_peer.get_mut(&peer) {

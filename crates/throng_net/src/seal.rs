@@ -57,7 +57,7 @@ pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
 }
 
 impl SecretKey {
-    /// The key that everybody knows, for servers that only this machine can reach.
+    /// The public test key, for servers that only this machine can reach.
     pub const INSECURE: Self = Self([0; KEY_BYTES]);
 
     /// A new key.

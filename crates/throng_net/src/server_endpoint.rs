@@ -17,11 +17,11 @@ pub(super) struct ConnectionLimits {
     pub endpoint: EndpointSettings,
     /// How long at most after [`close`](ServerEndpoint::close) what is left is sent.
     pub linger_us: u64,
-    /// How long a client that is heard may leave what was pushed unacknowledged, before the connection counts as lost.
+    /// How long a client that sends packets may leave messages unacknowledged before the connection is lost.
     pub unacknowledged_us_max: u64,
 }
 
-/// After so long without a packet a client counts as silent: it may be in a tunnel, and acknowledges nothing meanwhile.
+/// After this time without a packet a client counts as silent: it may be in a tunnel, and cannot acknowledge anything.
 const SILENCE_US: u64 = 1_000_000;
 
 /// Sees to it that nothing waits for an acknowledgement for too long, with one mark that moves behind what was acknowledged.
@@ -59,7 +59,7 @@ pub(super) struct ServerEndpoint {
     stamp: PacketStamp,
     timeout_us: Option<u64>,
     heard_us: u64,
-    /// How long it was heard in all: every silence counts for [`SILENCE_US`] at most.
+    /// Total time in which the client sent packets. Each silence counts for at most [`SILENCE_US`].
     heard_for_us: u64,
     /// It is being closed, and is gone then at the latest.
     closes_us: Option<u64>,
@@ -159,9 +159,9 @@ impl ServerEndpoint {
         self.flushed_us = now_us;
     }
 
-    /// Whether the connection is over: because it was closed and everything is through, or there was no more time for it
-    /// (`Closed`); or because nothing comes any more, or the client is heard and acknowledges nothing (`Lost`). A client that is
-    /// silent for less than its timeout is not lost, whatever is in flight.
+    /// Whether the connection is over. `Closed`: it was closed, and everything is acknowledged or the time for it has passed. `Lost`: the
+    /// client was silent for its timeout, or sends packets without acknowledging anything. A client that is silent for less than its
+    /// timeout is not lost, whatever is in flight.
     pub fn end(&mut self, now_us: u64) -> Option<DisconnectReason> {
         let waiting = self.endpoint.waiting_bytes();
         if let Some(closes_us) = self.closes_us
@@ -196,8 +196,8 @@ mod tests {
         }
     }
 
-    /// When a connection of 10 s without a sign of life ends that has something to say in each tick, in milliseconds. The client speaks in
-    /// the ticks of which `speaks` says so, and acknowledges if `acknowledges` does.
+    /// When and why a connection with a timeout of 10 s ends, in milliseconds. The server sends in every tick. The client sends in the ticks
+    /// for which `speaks` is true, and acknowledges if `acknowledges` is true.
     fn ends_at_ms(
         speaks: impl Fn(u64) -> bool,
         acknowledges: bool,

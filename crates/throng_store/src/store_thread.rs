@@ -142,7 +142,7 @@ struct StoreWorker {
 }
 
 impl StoreWorker {
-    /// Works until nobody has orders any more. A panic ends neither the thread nor a save.
+    /// Executes orders until no sender is left. A panic ends neither the thread nor a save.
     fn run(mut self) {
         while catch_unwind(AssertUnwindSafe(|| self.work_off())).is_err() {
             error!(

@@ -101,6 +101,13 @@ impl Directory {
         self.open.as_ref().map_or(0, |open| open.ledger.unsaved())
     }
 
+    /// Whether the store failed to answer its last request: logins are refused then, and saves wait. Every server sends a request at
+    /// least once per [`renew_after_ms`](LedgerSettings::renew_after_ms), also without players. `false` without a store.
+    #[must_use]
+    pub fn is_store_failing(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.is_failing)
+    }
+
     /// Tells other servers the last of what they are to be told, and ends the store's thread.
     pub(super) fn part(&mut self) {
         if let (Some(open), Some(mut peers)) = (&mut self.open, self.peers.take()) {

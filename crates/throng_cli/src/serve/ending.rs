@@ -1,7 +1,7 @@
-//! How a server stops: it says so, waits, lets players finish, and ends.
+//! How a server stops: it reports that it is stopping, waits, lets players finish, and ends.
 //!
 //! ```text
-//! signal ─▶ lead: all goes on, /readyz is 503 ─▶ play on: no new logins ─▶ over: players are saved and disconnected
+//! signal ─▶ lead: unchanged, but /readyz is 503 ─▶ play on: no new logins ─▶ over: players are saved and disconnected
 //! ```
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use throng::session::Sessions;
 use throng::sim::clock::Stopwatch;
 use throng_inspect::ServerHealth;
 
-/// Where a server is on its way to its end.
+/// The phases of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Serving,
@@ -21,7 +21,7 @@ enum Phase {
     Over,
 }
 
-/// The times of the end.
+/// How long the phases last.
 #[derive(Clone, Copy, Debug)]
 struct EndTimes {
     lead: Duration,
@@ -29,7 +29,7 @@ struct EndTimes {
 }
 
 impl EndTimes {
-    /// The phase after another, in which the server is for so long.
+    /// The phase that follows after `spent` time in a phase.
     fn next(&self, phase: Phase, is_asked: bool, spent: Duration, has_players: bool) -> Phase {
         match phase {
             Phase::Serving if is_asked => Phase::Lead,
@@ -40,7 +40,7 @@ impl EndTimes {
     }
 }
 
-/// Takes a server from the signal to its end.
+/// Stops a server in phases.
 #[derive(Debug)]
 pub(super) struct Ending {
     times: EndTimes,
@@ -49,7 +49,7 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// After a lead time, and a time in which players play on.
+    /// With the durations of the two phases before the end.
     pub fn new(lead: Duration, play_on: Duration) -> Self {
         Self {
             times: EndTimes { lead, play_on },
@@ -58,14 +58,14 @@ impl Ending {
         }
     }
 
-    /// Whether it was asked to stop.
+    /// Whether the server is stopping.
     pub fn has_begun(&self) -> bool {
         self.phase != Phase::Serving
     }
 
-    /// Whether no more ticks are to be done, since it `is_asked` to stop and the times are over.
+    /// Whether the server must do no more ticks. `is_asked`: whether it has received a signal.
     pub fn is_over(&mut self, world: &mut World, is_asked: bool) -> bool {
-        // Without times it is over at once.
+        // Phases of no time end at once.
         loop {
             let has_players = self.phase != Phase::PlayOn || players(world) > 0;
             let spent = self.since.elapsed();

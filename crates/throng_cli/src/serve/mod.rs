@@ -3,7 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `ending` | what happens between a signal and the end |
-//! | `notify` | what a service manager is told |
+//! | `notify` | messages to the service manager |
 //! | `suspended` | a line in the log after a suspension |
 //! | `visitors` | players who connect get bodies |
 //! | `summary` | what is printed at the end |
@@ -163,10 +163,10 @@ refused; after --drain all players are saved and disconnected. A second signal
 ends the program at once. Slow ticks are logged, at most one per second.
 Secrets in the environment: THRONG_STORE, THRONG_INSPECT_TOKEN.";
 
-/// Where it listens when nothing is said.
+/// The default address.
 const LISTEN_DEFAULT: ([u8; 4], u16) = ([127, 0, 0, 1], 7_000);
 
-/// Requests a second from one address, where it is this machine's own.
+/// Connect requests per second from one address of this machine.
 const REQUESTS_OF_LOOPBACK_PER_S: u32 = 4_096;
 
 /// The environment variable with the token of the page.
@@ -175,11 +175,11 @@ const PAGE_TOKEN: &str = "THRONG_INSPECT_TOKEN";
 /// Bytes of a token that is made for the page.
 const TOKEN_BYTES: usize = 16;
 
-/// Ticks in which everybody is told that the server stops, at most.
+/// The most ticks in which sessions are closed at the end.
 const DRAIN_TICKS_MAX: u64 = 200;
 
 impl Serve {
-    /// Serves until it is told to stop.
+    /// Serves until it must stop.
     pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
         let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
         loaded.scenario.expect.clear();
@@ -253,7 +253,7 @@ impl Serve {
         Ok(ExitStatus::Done)
     }
 
-    /// Where it is to listen.
+    /// The addresses to listen on.
     fn addresses(&self) -> ListenAddresses {
         let udp = match (self.listen, self.web) {
             (None, None) => Some(SocketAddr::from(LISTEN_DEFAULT)),
@@ -314,7 +314,7 @@ impl Serve {
                     web.set_map(scene.0, map.tiles(), map.tile_m());
                 }
             }
-            others = Box::new(web.sink().or(synthetic));
+            others = Box::new(web.sink().or(Some(synthetic)));
         }
         if let Some(address) = at.udp {
             let address = listen(world, address, key, settings, Some(others));
@@ -415,12 +415,12 @@ impl Serve {
     }
 }
 
-/// Where it listens, in each way.
+/// The addresses that it listens on.
 #[derive(Clone, Copy, Debug, Default)]
 struct ListenAddresses {
     udp: Option<SocketAddr>,
     web: Option<SocketAddr>,
-    /// Of the certificate of WebTransport, where there is that.
+    /// Hash of the WebTransport certificate, if there is one.
     certificate_sha256: Option<[u8; 32]>,
 }
 
@@ -442,7 +442,7 @@ impl ListenAddresses {
     }
 }
 
-/// Says goodbye to everybody, and closes the sockets once they heard it.
+/// Closes all sessions, then the sockets.
 fn close(playing: &mut ScenarioRun) -> ListenStats {
     let server = playing.server();
     server.set_pace(Pace::AsFastAsPossible);

@@ -1,21 +1,21 @@
-//! Tells a service manager that the server is ready, alive, and about to stop: the protocol of systemd's `sd_notify`.
+//! Notifies the service manager that the server is ready, alive, or stopping, by the protocol `sd_notify` of systemd.
 
 use std::time::Duration;
 
 use throng::sim::clock::Stopwatch;
 
-/// Sends states to the socket in `NOTIFY_SOCKET`, if there is one.
+/// Sends states to the socket that `NOTIFY_SOCKET` names. Without it, does nothing.
 #[derive(Debug)]
 pub(super) struct Notifier {
     #[cfg(unix)]
     socket: Option<std::os::unix::net::UnixDatagram>,
-    /// Between two signs of life; `None` where there is no watchdog.
+    /// Time between two watchdog messages; `None` without a watchdog.
     every: Option<Duration>,
     last: Stopwatch,
 }
 
 impl Notifier {
-    /// As the environment says.
+    /// Reads the environment.
     pub fn from_environment() -> Self {
         let variable = |name: &str| std::env::var(name).ok();
         let is_ours =
@@ -29,12 +29,12 @@ impl Notifier {
         }
     }
 
-    /// Players can connect.
+    /// Reports that players can connect.
     pub fn ready(&self) {
         self.send("READY=1");
     }
 
-    /// A tick is done.
+    /// Reports a completed tick.
     pub fn tick(&mut self) {
         if self.every.is_some_and(|every| self.last.elapsed() >= every) {
             self.last = Stopwatch::start();
@@ -42,7 +42,7 @@ impl Notifier {
         }
     }
 
-    /// The server was asked to stop.
+    /// Reports that the server is stopping.
     pub fn stopping(&self) {
         self.send("STOPPING=1");
     }
@@ -60,7 +60,7 @@ impl Notifier {
     fn send(&self, _: &str) {}
 }
 
-/// Half of the time after which the watchdog ends the process.
+/// Half of the watchdog's timeout.
 fn watchdog_every(text: &str) -> Option<Duration> {
     let us: u64 = text.parse().ok()?;
     (us > 0).then(|| Duration::from_micros(us / 2))
@@ -71,7 +71,7 @@ fn socket() -> Option<std::os::unix::net::UnixDatagram> {
     let path = std::env::var_os("NOTIFY_SOCKET")?;
     let connected = || {
         let socket = std::os::unix::net::UnixDatagram::unbound()?;
-        // The tick never waits for it.
+        // A tick must not block on it.
         socket.set_nonblocking(true)?;
         connect(&socket, &path)?;
         Ok::<_, std::io::Error>(socket)

@@ -10,7 +10,7 @@ use crate::wrapped;
 /// Columns of a line's name, behind which it goes on in the next.
 const INDENT: usize = 12;
 
-/// What happened in each way in which it listened.
+/// Statistics of each listener.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ListenStats {
     pub udp: Option<UdpStats>,

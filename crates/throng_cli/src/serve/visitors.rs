@@ -1,4 +1,4 @@
-//! Players who connect from outside: each gets a body like those of the scenario's first crowd of players.
+//! Players who connect over the network: each is spawned like the players of the scenario's first crowd.
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
@@ -13,7 +13,7 @@ use throng_scenario::crowd::{CrowdId, CrowdSpec, Crowds, Idle, spawn_individual}
 
 use crate::Failure;
 
-/// Players from outside, who get bodies.
+/// Spawns players who connect over the network.
 pub(super) struct Visitors {
     pub spec: CrowdSpec,
     logged_in: MessageCursor<LoggedIn>,
@@ -48,7 +48,7 @@ impl Visitors {
         })
     }
 
-    /// Tells a visitor of as many players as it asks for, and of no more than the scenario says.
+    /// Applies the view caps that clients requested, up to the cap of the scenario.
     pub fn heed(&mut self, world: &mut World) {
         let asked = self.asked.read(world.resource::<Messages<PlayerAsked>>());
         let caps: Vec<(Entity, u16)> = asked
@@ -64,7 +64,7 @@ impl Visitors {
         }
     }
 
-    /// Gives the page that walks in the walls that were edited.
+    /// Sends map edits to the web page.
     pub fn tell_edits(&mut self, world: &World) {
         let Some(web) = world.get_resource::<ListeningWeb>() else {
             return;
@@ -76,7 +76,7 @@ impl Visitors {
         }
     }
 
-    /// Gives everybody a body who came over the socket and logged in: once its record is here, if players persist.
+    /// Spawns an object for each player who logged in; with a store, after the record was loaded.
     pub fn welcome(&mut self, world: &mut World) {
         let new = self.logged_in.read(world.resource::<Messages<LoggedIn>>());
         let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();

@@ -178,7 +178,7 @@ async fn accept(
         let Some(place) = PeerPlace::take(&places, peer.ip().to_canonical()) else {
             InspectCounters::one(&counters.refused);
             reserve.retain(|probe| !probe.is_finished());
-            // A probe is answered in microseconds; whoever is open for longer is none.
+            // A probe takes microseconds, so the oldest connection is not a probe.
             if reserve.len() >= RESERVE
                 && let Some(oldest) = reserve.pop_front()
             {

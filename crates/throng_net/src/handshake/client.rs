@@ -31,7 +31,7 @@ pub enum ConnectFailed {
     Denied,
 }
 
-/// How long a server is asked without an answer while there is another one to ask, in microseconds.
+/// How long a server is tried before the next one, in microseconds. The last one is tried until the timeout of the token.
 const SERVER_PATIENCE_US: u64 = 3_000_000;
 
 /// How far a client is.
@@ -170,7 +170,7 @@ impl ClientHandshake {
         };
     }
 
-    /// How long a server is asked without an answer. The last one is asked longest: all are asked before the token expires.
+    /// How long the current server is tried, so that all servers are tried before the token expires.
     fn patience_us(&self, valid_us: u64) -> u64 {
         let timeout_s = u64::try_from(self.token.timeout_s).unwrap_or(u64::MAX);
         let patience_us = timeout_s.saturating_mul(1_000_000);

@@ -20,7 +20,7 @@ use crate::token::{
 /// How many buckets the addresses share.
 const BUCKETS: usize = 1_024;
 
-/// Between two challenges to an address that asks too often, in microseconds.
+/// Time between two challenges to an address with an empty bucket, in microseconds.
 const SPARE_ANSWER_US: u64 = 100_000;
 
 /// What a gate lets in, and its limits.
@@ -32,7 +32,7 @@ pub struct GateSettings {
     pub addresses: Vec<SocketAddr>,
     /// Clients that were challenged and did not answer yet; more are refused.
     pub half_open_max: usize,
-    /// After how long a challenge is not answered any more, in microseconds.
+    /// How long a challenge is valid, in microseconds.
     pub half_open_us_max: u64,
     /// Tokens that are remembered until they expire, so that none is used twice; where there are more, new ones are refused.
     pub tokens_max: usize,
@@ -95,7 +95,7 @@ pub enum GateRefused {
     /// The token is for other servers.
     #[error("the token is for other servers")]
     Elsewhere,
-    /// The token let a client in already, or another address came with it just now.
+    /// The token has admitted a client, or was used from another address less than two seconds ago.
     #[error("the token was used before, or just now from another address")]
     Used,
     /// More were challenged and did not answer than may, or more tokens are remembered.
@@ -127,7 +127,7 @@ pub struct Admitted {
     pub line: SealedLine,
 }
 
-/// How many requests may still come.
+/// A token bucket for requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestBucket {
     /// Thousandths of requests.
@@ -136,7 +136,7 @@ pub(crate) struct RequestBucket {
 }
 
 impl RequestBucket {
-    /// One that so many requests a second fill, which are in it at once after a pause.
+    /// A full bucket: `per_s` requests at once, and as many per second.
     pub fn full(per_s: u32) -> Self {
         Self {
             left: u64::from(per_s) * 1_000,
@@ -144,7 +144,7 @@ impl RequestBucket {
         }
     }
 
-    /// Takes a request out of it, if there is one.
+    /// Takes a request from the bucket; `false` if it is empty.
     pub fn take(&mut self, now_us: u64, per_s: u32) -> bool {
         let per_s = u64::from(per_s);
         // Thousandths, so a request a second is one a millisecond.
@@ -188,7 +188,7 @@ struct CheckedToken {
     private: PrivateToken,
     mac: [u8; TAG_BYTES],
     expires_s: u64,
-    /// Its address asked too often, and the request was checked all the same.
+    /// Whether it was checked from the reserve, because its address has asked too often.
     is_spare: bool,
 }
 
@@ -203,9 +203,9 @@ pub struct Gate {
     next: u64,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
     seen: SeenTokens,
-    /// By the hash of an address.
+    /// One bucket per hash of an address.
     buckets: Vec<RequestBucket>,
-    /// What addresses whose bucket is empty share.
+    /// The reserve that addresses with an empty bucket share.
     spare: RequestBucket,
     hasher: RandomState,
 }
@@ -351,8 +351,8 @@ impl Gate {
         })
     }
 
-    /// Takes note of a token. Where it came from another address before, that one is not half open any more: a token has one place
-    /// among those, wherever it is said to come from.
+    /// Remembers a token. If another address used it before, that address is not half open any more: a token has at most one half-open
+    /// handshake.
     fn remember(
         &mut self,
         unix_s: u64,
@@ -385,7 +385,7 @@ impl Gate {
         answer: &mut Vec<u8>,
     ) -> Result<(), GateRefused> {
         let token = self.check((now_us, unix_s), from, packet)?;
-        // An address that asks too often is answered seldom: it may be somebody else's.
+        // The sender address may be forged, so it gets few answers.
         let before = self.half_open.get(&from).filter(|_| token.is_spare);
         if before.is_some_and(|it| now_us.saturating_sub(it.since_us) < SPARE_ANSWER_US) {
             return Err(GateRefused::Often);

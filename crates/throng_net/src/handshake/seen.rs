@@ -10,14 +10,14 @@ use crate::seal::TAG_BYTES;
 #[derive(Clone, Debug, Default)]
 pub struct SeenTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], SeenToken>>>);
 
-/// How long a token stays with an address before another one may have it, in whole seconds of the clock: who repeats a request in the name
-/// of many addresses has few of them answered.
+/// How long a token stays bound to an address before another one may use it, in seconds. It limits the answers to a request that is
+/// repeated from many forged addresses.
 const MOVE_S: u64 = 2;
 
 /// Why a token lets nobody in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeenRefused {
-    /// It did already, or another address has it for less than [`MOVE_S`].
+    /// It has admitted a client, or another address uses it since less than [`MOVE_S`].
     Used,
     /// More are remembered than may be.
     Crowded { waiting: usize },
@@ -26,7 +26,7 @@ pub(super) enum SeenRefused {
 #[derive(Clone, Copy, Debug)]
 struct SeenToken {
     address: SocketAddr,
-    /// Since when it comes from there.
+    /// When this address used it first, in seconds since 1970.
     since_s: u64,
     expires_s: u64,
     is_spent: bool,

@@ -291,7 +291,7 @@ fn a_token_admits_once_and_has_one_place_among_the_half_open() {
     let other = request(&token(2));
     assert!(said(&mut gate, address(3), &other).is_ok());
     assert_eq!(said(&mut gate, address(4), &other), Err(GateRefused::Used));
-    // A client may change its network meanwhile; whoever repeats its request from many addresses takes no more room.
+    // The client may change its network. A request that is repeated from many addresses still has one half-open handshake.
     let mut answered = 0;
     for nth in 0..80 {
         let (when, mut packet) = ((0, 100 + u64::from(nth) / 4), other.clone());
@@ -299,7 +299,10 @@ fn a_token_admits_once_and_has_one_place_among_the_half_open() {
         answered += u64::from(said.is_ok());
         assert_eq!(gate.half_open(), 1);
     }
-    assert_eq!(answered, 9, "every two of 20 seconds, but for the first");
+    assert_eq!(
+        answered, 9,
+        "once per two seconds in 20 seconds, except the first"
+    );
 }
 
 #[test]

@@ -119,7 +119,7 @@ impl UdpClient {
                 down.send(now_us, datagram);
                 continue;
             }
-            // What is refused anybody may have sent.
+            // A refused datagram may be forged: ignore it.
             let _ = self.connection.receive(now_us, datagram, &mut deliver);
         }
         #[cfg(any(test, feature = "bench"))]
@@ -166,7 +166,7 @@ impl UdpClient {
     }
 }
 
-/// A socket for each family of addresses that a token names: a server may be reachable over one of them alone.
+/// One socket per address family of a token: a server may be reachable over one of them only.
 #[derive(Debug)]
 struct ClientSockets {
     v4: Option<UdpSocket>,
@@ -191,14 +191,14 @@ impl ClientSockets {
         }
     }
 
-    /// A datagram that arrived, if any did.
+    /// Receives a datagram, if one has arrived.
     fn receive(&self, buffer: &mut [u8]) -> Option<(usize, SocketAddr)> {
         let both = [&self.v4, &self.v6].into_iter().flatten();
         both.into_iter()
             .find_map(|socket| socket.recv_from(buffer).ok())
     }
 
-    /// What the system does not take is lost like anything else.
+    /// Sends a datagram. One that the system refuses counts as lost.
     fn send(&self, totals: &mut SocketTotals, to: Option<SocketAddr>, datagram: &[u8]) {
         let Some(to) = to else { return };
         let socket = if to.is_ipv4() { &self.v4 } else { &self.v6 };
@@ -223,7 +223,7 @@ mod tests {
     use crate::seal::SecretKey;
     use crate::token::TokenClaims;
 
-    /// The addresses to which a client sends requests until it gives up on each server, for at most so many seconds.
+    /// The addresses that a client asks in a number of seconds, in order.
     fn asked(servers: &[&str], seconds: u64) -> Vec<SocketAddr> {
         let servers: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
         let claims = TokenClaims::new(1, servers, 1_000);
@@ -248,7 +248,7 @@ mod tests {
     fn a_client_has_a_socket_for_each_family_of_its_token() {
         let [v4, v6] = ["127.0.0.1:7", "[::1]:7"].map(|it| it.parse::<SocketAddr>().unwrap());
         let both = ClientSockets::open(&[v6, v4]).unwrap();
-        assert!(both.v4.is_some(), "there is IPv4 everywhere");
+        assert!(both.v4.is_some(), "every machine has IPv4");
         let one = ClientSockets::open(&[v4]).unwrap();
         assert!(one.v4.is_some() && one.v6.is_none());
         assert!(ClientSockets::open(&[]).is_err());

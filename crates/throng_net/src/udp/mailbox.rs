@@ -111,7 +111,7 @@ impl ShardWork {
         }
         let mut dropped = 0;
         for ((client, kind), place) in packets.places() {
-            // After a reliable packet that was dropped nothing may follow: the client would see a gap.
+            // Nothing may follow a dropped reliable packet: the client would see a gap.
             if self.behind.contains(&client) {
                 dropped += 1;
                 continue;

@@ -19,8 +19,8 @@ pub struct UdpSettings {
     pub flush_us: u64,
     /// How long remaining packets are sent after the server has closed a client, in microseconds.
     pub linger_us: u64,
-    /// How long a client that is heard may leave what was sent on the reliable channel unacknowledged, in microseconds; then the
-    /// connection is lost. Silence does not count: how long a client may be silent says its token. At most
+    /// How long a client that sends packets may leave reliable packets unacknowledged, in microseconds; then the connection is lost.
+    /// Silence does not count: the token has the limit for that. At most
     /// `throng::sync::SyncSettings::in_flight_s_max`.
     pub unacknowledged_us_max: u64,
     /// Datagrams per second of a client, and half as many at once; more are dropped.

@@ -27,13 +27,10 @@ impl UdpServerSink {
         }
     }
 
-    /// The same, with a sink for clients that come another way.
+    /// The same sink, with another one for clients of other transports.
     #[must_use]
-    pub fn or(self, others: Box<dyn Sink>) -> Self {
-        Self {
-            others: Some(others),
-            ..self
-        }
+    pub fn or(self, others: Option<Box<dyn Sink>>) -> Self {
+        Self { others, ..self }
     }
 
     fn is_here(&self, client: ClientId) -> bool {

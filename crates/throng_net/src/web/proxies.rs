@@ -1,4 +1,4 @@
-//! Clients behind a proxy: their addresses are in a header, which only trusted proxies may set.
+//! Addresses of clients behind a proxy: they are in a header that only trusted proxies may set.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use thiserror::Error;
 /// The header that most proxies set.
 const X_FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Addresses in headers that are looked at, at most: the nearest ones.
+/// The most addresses of a header that are read, from the nearest proxy on.
 const HOPS_MAX: usize = 32;
 
 /// An address, or a network of addresses: `192.0.2.7`, `10.0.0.0/8`, `2001:db8::/32`.
@@ -21,13 +21,13 @@ pub struct AddressRange {
     bits: u8,
 }
 
-/// Why a text is no range of addresses.
+/// The text is not an address or a network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("expected an address or a network, such as 192.0.2.7 or 10.0.0.0/8, found `{0}`")]
 pub struct InvalidAddressRange(String);
 
 impl AddressRange {
-    /// Whether an address is in it. IPv4 addresses in IPv6 form count as IPv4.
+    /// Whether it contains an address. IPv4 addresses in IPv6 form count as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let bits = |address: IpAddr| match address {
@@ -80,8 +80,7 @@ impl fmt::Display for AddressRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ForgedAddress;
 
-/// The address of the client of a request: that of the peer, or, where the peer is a trusted proxy, what its headers say. The port
-/// is the peer's.
+/// The client's address: the peer's or, if the peer is a trusted proxy, the one in its headers. The port is the peer's.
 pub(super) fn client_address(
     peer: SocketAddr,
     headers: &HeaderMap,
@@ -94,7 +93,7 @@ pub(super) fn client_address(
     let nearest = |hops: Vec<Option<IpAddr>>| {
         let mut client = None;
         for hop in hops.into_iter().rev().take(HOPS_MAX) {
-            // What comes before something unreadable was not written by a proxy that is trusted.
+            // A trusted proxy writes readable entries, so what stands before is not its own.
             let Some(hop) = hop else { break };
             client = Some(hop);
             if !is_trusted(hop) {

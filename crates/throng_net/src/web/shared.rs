@@ -131,18 +131,18 @@ impl WebShared {
     }
 }
 
-/// A network, as limits count it.
+/// What limits count as one address.
 type Network = (bool, u64);
 
 /// The place of a connection that has not shown a token yet; given back when it is dropped.
 pub(super) struct StrangerPlace {
     shared: Arc<WebShared>,
-    /// Set once: at a connection of a proxy when its request names the client.
+    /// Set once; for a connection of a proxy when its request names the client.
     network: OnceLock<Network>,
 }
 
 impl StrangerPlace {
-    /// A place, if there is one for this network; for one that is not known yet, if there is any.
+    /// Takes a place, if there is one for this network; `None`: the network is not known yet.
     pub fn take(shared: &Arc<WebShared>, network: Option<Network>) -> Option<Self> {
         let mut strangers = shared.strangers();
         if strangers.0 >= shared.settings.strangers_max {

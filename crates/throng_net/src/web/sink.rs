@@ -29,13 +29,10 @@ impl WebServerSink {
         }
     }
 
-    /// The same, with a sink for clients that come another way.
+    /// The same sink, with another one for clients of other transports.
     #[must_use]
-    pub fn or(self, others: Box<dyn Sink>) -> Self {
-        Self {
-            others: Some(others),
-            ..self
-        }
+    pub fn or(self, others: Option<Box<dyn Sink>>) -> Self {
+        Self { others, ..self }
     }
 
     /// The line of a client, which is looked at with the next [`flush`](Sink::flush).

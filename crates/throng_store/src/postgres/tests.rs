@@ -18,83 +18,25 @@ use std::time::Duration;
 
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
-use tokio_postgres::{Client, NoTls};
 
-use super::PostgresSource;
 use super::connection::PostgresConnection;
+use super::{PostgresSource, PostgresStore};
 use crate::conformance::check_store;
-use crate::enrollment::EnrollTerms;
 use crate::error::{StoreError, StoreFault};
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
-use crate::store::{ClaimTerms, Claimed, Renewal, Store, StoreSource};
+use crate::store::{Claimed, Renewal, Store, StoreSource};
 use crate::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
+use crate::testing::{FIRST_MINUTE, Operator, TAKE_OVER, TestSchema, postgres_url};
 
 /// How long a test waits for what must happen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The server's address, if there is a server.
-fn url() -> Option<String> {
-    std::env::var("THRONG_POSTGRES").ok()
-}
-
-/// A schema of a test's own.
-struct TestSchema {
-    url: String,
-    name: String,
-}
-
-impl TestSchema {
-    fn new(url: &str) -> Self {
-        static NTH: AtomicU32 = AtomicU32::new(0);
-        let nth = NTH.fetch_add(1, Ordering::Relaxed);
-        let name = format!("bad_day_{}_{nth}", std::process::id());
-        let url = url.to_owned();
-        Self { url, name }
-    }
-
-    fn source(&self) -> PostgresSource {
-        PostgresSource::new(&self.url).in_schema(&self.name)
-    }
-
-    fn open(&self) -> Box<dyn Store> {
-        let mut store = self.source().open().unwrap();
-        store.learn(&attributes()).unwrap();
-        store
-    }
-
-    /// Somebody who works in it by hand.
-    fn operator(&self) -> Operator {
-        let operator = Operator::new(&self.url);
-        operator.say(&format!("SET search_path TO {}", self.name));
-        operator
-    }
-}
-
-/// A connection of an operator's.
-struct Operator {
-    runtime: tokio::runtime::Runtime,
-    client: Client,
-}
-
-impl Operator {
-    fn new(url: &str) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let client = runtime.block_on(async {
-            let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-            tokio::spawn(connection);
-            client
-        });
-        Self { runtime, client }
-    }
-
-    fn say(&self, statement: &str) {
-        let said = self.client.batch_execute(statement);
-        self.runtime.block_on(said).unwrap();
-    }
+/// The store in a schema, ready for players.
+fn opened(schema: &TestSchema) -> PostgresStore {
+    let mut store = schema.open();
+    store.learn(&attributes()).unwrap();
+    store
 }
 
 fn attributes() -> Vec<StoredAttribute> {
@@ -167,7 +109,7 @@ fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 
 #[test]
 fn stalled_network_fails_the_call_and_is_survived() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     let proxy = StallingProxy::new(&url);
     let source = PostgresSource::new(proxy.url(&url))
@@ -200,19 +142,6 @@ fn stalled_network_fails_the_call_and_is_survived() {
     assert!(works(&mut supervisor, 2_000_000));
 }
 
-/// A process that starts whoever has its name.
-const ENROLL: EnrollTerms = EnrollTerms {
-    at_ms: Some(1_000),
-    lease_ms: 60_000,
-    take_over: true,
-};
-
-const TERMS: ClaimTerms = ClaimTerms {
-    at_ms: Some(1_000),
-    lease_ms: 60_000,
-    grace_ms: 0,
-};
-
 /// The epochs of players whose leases were granted, and the faults of the others.
 fn results(claimed: Vec<Claimed>) -> Vec<Result<u64, StoreFault>> {
     let results = claimed.into_iter().map(|claimed| match claimed {
@@ -225,18 +154,18 @@ fn results(claimed: Vec<Claimed>) -> Vec<Result<u64, StoreFault>> {
 
 #[test]
 fn locked_row_refuses_no_other_claim() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
-    let mut store = schema.open();
-    let a = store.enroll("a", ENROLL).unwrap();
+    let mut store = opened(&schema);
+    let a = store.enroll("a", TAKE_OVER).unwrap();
     let known: Vec<PlayerId> = (1..=10).map(PlayerId).collect();
-    let granted = results(store.claim(&a, &known, TERMS).unwrap());
+    let granted = results(store.claim(&a, &known, FIRST_MINUTE).unwrap());
     assert_eq!(granted, [Ok(1); 10]);
     let other = schema.operator();
     // One that is there, and one whose first claim is not committed.
     other.say("BEGIN; SELECT 1 FROM player WHERE player = 7 FOR UPDATE; INSERT INTO player (player) VALUES (15)");
     let all: Vec<PlayerId> = (1..=20).map(PlayerId).collect();
-    let found = results(store.claim(&a, &all, TERMS).unwrap());
+    let found = results(store.claim(&a, &all, FIRST_MINUTE).unwrap());
     for (player, found) in (1..).zip(found) {
         let expected = match player {
             7 | 15 => Err(StoreFault::Locked),
@@ -248,7 +177,7 @@ fn locked_row_refuses_no_other_claim() {
     other.say("ROLLBACK");
     let found = results(
         store
-            .claim(&a, &[PlayerId(7), PlayerId(15)], TERMS)
+            .claim(&a, &[PlayerId(7), PlayerId(15)], FIRST_MINUTE)
             .unwrap(),
     );
     assert_eq!(found, [Ok(2), Ok(1)]);
@@ -256,30 +185,30 @@ fn locked_row_refuses_no_other_claim() {
 
 #[test]
 fn locked_row_keeps_no_server_from_starting() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
-    let mut store = schema.open();
-    let before = store.enroll("a", ENROLL).unwrap();
+    let mut store = opened(&schema);
+    let before = store.enroll("a", TAKE_OVER).unwrap();
     let players = [PlayerId(1), PlayerId(2)];
-    results(store.claim(&before, &players, TERMS).unwrap());
+    results(store.claim(&before, &players, FIRST_MINUTE).unwrap());
     let other = schema.operator();
     // As a process that was stopped in the middle of a save.
     other.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE; UPDATE server SET batch = 1 WHERE name = 'a'");
-    let after = store.enroll("a", ENROLL).unwrap();
+    let after = store.enroll("a", TAKE_OVER).unwrap();
     assert_eq!(after.incarnation, before.incarnation + 1);
     other.say("ROLLBACK");
-    let found = results(store.claim(&after, &players, TERMS).unwrap());
+    let found = results(store.claim(&after, &players, FIRST_MINUTE).unwrap());
     assert_eq!(found, [Ok(2), Ok(2)]);
 }
 
 #[test]
 fn locked_row_is_neither_lost_nor_renewed() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
-    let mut store = schema.open();
-    let a = store.enroll("a", ENROLL).unwrap();
+    let mut store = opened(&schema);
+    let a = store.enroll("a", TAKE_OVER).unwrap();
     let players = [1, 2, 3].map(PlayerId);
-    results(store.claim(&a, &players, TERMS).unwrap());
+    results(store.claim(&a, &players, FIRST_MINUTE).unwrap());
     let other = schema.operator();
     other.say("BEGIN; SELECT 1 FROM player WHERE player <= 2 FOR UPDATE");
     // The lease of the second was another one, whoever has its row.
@@ -289,12 +218,12 @@ fn locked_row_is_neither_lost_nor_renewed() {
         (PlayerId(3), 1),
         (PlayerId(4), 1),
     ];
-    let renewal = store.renew(&a, &leases, TERMS).unwrap();
+    let renewal = store.renew(&a, &leases, FIRST_MINUTE).unwrap();
     assert_eq!(renewal.skipped, [PlayerId(1)]);
     assert_eq!(renewal.lost, [PlayerId(2), PlayerId(4)]);
     other.say("ROLLBACK");
     assert_eq!(
-        store.renew(&a, &leases[..1], TERMS).unwrap(),
+        store.renew(&a, &leases[..1], FIRST_MINUTE).unwrap(),
         Renewal::default()
     );
 }
@@ -312,14 +241,14 @@ impl StoreSource for CountedSource {
 
 #[test]
 fn locked_row_delays_a_save_and_keeps_the_store_open() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     let opened = Arc::new(AtomicU32::new(0));
     let source = CountedSource(schema.source(), opened.clone());
     let mut supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), attributes());
     let claim = StoreOrder::Claim {
         players: vec![PlayerId(1)],
-        terms: TERMS,
+        terms: FIRST_MINUTE,
     };
     assert!(supervisor.work(&claim, 0).is_ok());
     let other = schema.operator();
@@ -343,7 +272,7 @@ fn locked_row_delays_a_save_and_keeps_the_store_open() {
 
 #[test]
 fn sessions_of_dead_servers_end_in_seconds() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     let mut connection = PostgresConnection::open(&url, "throng", Arc::default()).unwrap();
     let settings = connection.call(async |client, named| {
         let names =
@@ -367,13 +296,13 @@ fn sessions_of_dead_servers_end_in_seconds() {
 
 #[test]
 fn server_is_a_store() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     check_store(|| TestSchema::new(&url).source()).unwrap();
 }
 
 #[test]
 fn role_without_rights_to_create_runs_a_server() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     let (name, role) = (&schema.name, format!("{}_game", schema.name));
     let owner = Operator::new(&url);
@@ -392,8 +321,8 @@ fn role_without_rights_to_create_runs_a_server() {
     for epoch in 1..=2 {
         let mut store = open().unwrap();
         store.learn(&attributes()).unwrap();
-        let a = store.enroll("a", ENROLL).unwrap();
-        let found = results(store.claim(&a, &[PlayerId(1)], TERMS).unwrap());
+        let a = store.enroll("a", TAKE_OVER).unwrap();
+        let found = results(store.claim(&a, &[PlayerId(1)], FIRST_MINUTE).unwrap());
         assert_eq!(found, [Ok(epoch)]);
         let mut batch = SaveBatch::new(1, 9);
         batch.add(
@@ -401,7 +330,9 @@ fn role_without_rights_to_create_runs_a_server() {
             std::iter::once((2, Some(&[9, 0][..]))),
         );
         assert_eq!(store.save(&a, &batch, None).unwrap().refused, []);
-        let renewal = store.renew(&a, &[(PlayerId(1), epoch)], TERMS).unwrap();
+        let renewal = store
+            .renew(&a, &[(PlayerId(1), epoch)], FIRST_MINUTE)
+            .unwrap();
         assert_eq!(renewal, Renewal::default());
         store.sign_off(&a).unwrap();
     }
@@ -460,7 +391,7 @@ impl Drop for Pooler {
 
 #[test]
 fn pooler_in_transaction_mode_is_refused_and_in_session_mode_works() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     for mode in ["session", "transaction"] {
         let Some(pooler) = Pooler::start(&url, mode) else {
@@ -481,7 +412,7 @@ fn pooler_in_transaction_mode_is_refused_and_in_session_mode_works() {
 
 #[test]
 fn encrypted_connection_needs_a_trusted_certificate_of_the_host() {
-    let Some(url) = url() else { return };
+    let Some(url) = postgres_url() else { return };
     // Certificates are made by `.ci/with_postgres`.
     let Ok(roots) = std::env::var("THRONG_POSTGRES_CA") else {
         return;

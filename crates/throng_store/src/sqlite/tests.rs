@@ -11,27 +11,13 @@ use super::schema::{APPLICATION_ID, MIGRATIONS, VERSION};
 use super::store::{SqliteSource, SqliteStore};
 use super::{dump_store, inspect_store, migrate_store};
 use crate::conformance::check_store;
-use crate::enrollment::EnrollTerms;
 use crate::error::{StoreError, StoreFault};
 use crate::findings::ShownValue;
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
 use crate::spoilt_records::check_spoilt_records;
-use crate::store::{ClaimTerms, Claimed, LookedUp, Store, StoreSource};
-use crate::testing::TestFolder;
-
-/// A process that starts whoever has its name.
-const ENROLL: EnrollTerms = EnrollTerms {
-    at_ms: Some(1_000),
-    lease_ms: 60_000,
-    take_over: true,
-};
-
-const TERMS: ClaimTerms = ClaimTerms {
-    at_ms: Some(1_000),
-    lease_ms: 60_000,
-    grace_ms: 0,
-};
+use crate::store::{Claimed, LookedUp, Store, StoreSource};
+use crate::testing::{FIRST_MINUTE, TAKE_OVER, TestFolder};
 
 fn gold() -> [StoredAttribute; 2] {
     let attribute = |id, name: &str, encoding| StoredAttribute {
@@ -48,10 +34,10 @@ fn gold() -> [StoredAttribute; 2] {
 /// Saves so many players.
 fn fill(store: &mut dyn Store, count: u64) -> Result<(), StoreError> {
     store.learn(&gold())?;
-    let server = store.enroll("a", ENROLL)?;
+    let server = store.enroll("a", TAKE_OVER)?;
     let players: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 7);
-    for claimed in store.claim(&server, &players, TERMS)? {
+    for claimed in store.claim(&server, &players, FIRST_MINUTE)? {
         let Claimed::Granted { epoch, record } = claimed else {
             panic!("{claimed:?}");
         };
@@ -207,10 +193,10 @@ fn a_file_that_another_program_holds_is_locked_and_had_when_it_lets_go() {
     store.learn(&gold()).unwrap();
     let holder = Connection::open(&path).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let error = store.enroll("a", ENROLL).unwrap_err();
+    let error = store.enroll("a", TAKE_OVER).unwrap_err();
     assert_eq!(error.fault, StoreFault::Locked, "{error}");
     holder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(store.enroll("a", ENROLL).unwrap().incarnation, 1);
+    assert_eq!(store.enroll("a", TAKE_OVER).unwrap().incarnation, 1);
 }
 
 #[test]
@@ -350,10 +336,10 @@ fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_sa
     }
     let mut store = SqliteStore::open(&path).unwrap();
     store.learn(&gold()).unwrap();
-    let server = store.enroll("a", ENROLL).unwrap();
+    let server = store.enroll("a", TAKE_OVER).unwrap();
     let players: Vec<PlayerId> = (1..=100).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 8);
-    for claimed in store.claim(&server, &players, TERMS).unwrap() {
+    for claimed in store.claim(&server, &players, FIRST_MINUTE).unwrap() {
         match claimed {
             Claimed::Granted { epoch, record } => {
                 let values = std::iter::once((2, Some(&[1, 1][..])));
@@ -396,8 +382,8 @@ fn moved_file_is_unreachable_until_it_is_back() {
     let mut source = SqliteSource::new(&path);
     let mut store = source.open().unwrap();
     store.learn(&gold()).unwrap();
-    let server = store.enroll("a", ENROLL).unwrap();
-    store.claim(&server, &[PlayerId(7)], TERMS).unwrap();
+    let server = store.enroll("a", TAKE_OVER).unwrap();
+    store.claim(&server, &[PlayerId(7)], FIRST_MINUTE).unwrap();
     let mut batch = SaveBatch::new(1, 7);
     batch.add((PlayerId(7), 1, 7), std::iter::once((2, Some(&[7, 0][..]))));
     let rename = |from: &Path, to: &Path| {

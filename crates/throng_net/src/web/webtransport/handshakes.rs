@@ -1,4 +1,4 @@
-//! How many QUIC handshakes are begun: they are the most expensive thing that a stranger can ask for.
+//! Limits of QUIC handshakes: they cost more than anything else that an unknown client can cause.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use crate::handshake::RequestBucket;
 /// How many buckets the networks share.
 const BUCKETS: usize = 1_024;
 
-/// One bucket for all addresses, and one for each large network, so that the owner of a network does not use up what all have.
+/// One bucket for all addresses and one per large network, so that one network cannot use up the handshakes of all.
 pub(super) struct HandshakeLimits {
     per_s: u32,
     network_per_s: u32,
@@ -30,7 +30,7 @@ impl HandshakeLimits {
         }
     }
 
-    /// Whether an address may begin a handshake now.
+    /// Whether an address may start a handshake now.
     pub fn take(&mut self, now_us: u64, from: IpAddr) -> bool {
         let at = self.hasher.hash_one(large_network_of(from)) as usize % BUCKETS;
         self.networks[at].take(now_us, self.network_per_s) && self.all.take(now_us, self.per_s)
