@@ -102,7 +102,7 @@ impl Directory {
     }
 
     /// Whether the store failed to answer its last request: logins are refused then, and saves wait. Every server sends a request at
-    /// least once per [`renew_after_ms`](LedgerSettings::renew_after_ms), also without players. `false` without a store.
+    /// least once per [`renew_after_ms`](throng_store::LedgerSettings::renew_after_ms), also without players. `false` without a store.
     #[must_use]
     pub fn is_store_failing(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.is_failing)
