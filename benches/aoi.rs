@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use criterion::Criterion;
 use throng::aoi::SceneViews;
-use throng::aoi::Sight;
+use throng::aoi::ViewLinkMode;
 use throng::aoi::sets::SetViews;
 use throng_aoi::reference::PooledViews;
 use throng_aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
@@ -16,7 +16,7 @@ use throng_aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
 const SIDE_M: f32 = 1_000.0;
 
 pub fn bench(criterion: &mut Criterion) {
-    for sight in [Sight::Directed, Sight::Mutual] {
+    for sight in [ViewLinkMode::Directed, ViewLinkMode::Mutual] {
         for (players, step_m) in [(2_000, 0.25), (2_000, 2.5), (10_000, 0.25), (10_000, 2.5)] {
             let mut walkers = Walkers::new(players, SIDE_M, step_m);
             let mut views = walkers.views(sight, CAP);
@@ -30,7 +30,7 @@ pub fn bench(criterion: &mut Criterion) {
         }
     }
     let mut spot = HotSpot::new(5_000, 50);
-    let mut views = spot.views(Sight::Directed);
+    let mut views = spot.views(ViewLinkMode::Directed);
     let mut events = Vec::new();
     criterion.bench_function("aoi::hot_spot/5000", |bencher| {
         bencher.iter(|| {
@@ -57,7 +57,8 @@ fn beside(criterion: &mut Criterion) {
     let mut walkers = Walkers::new(players, SIDE_M, 2.5);
     let traits: Vec<_> = (0..players).map(traits).collect();
     for cap in [u16::MAX, 20] {
-        let mut ours = [Sight::Directed, Sight::Mutual].map(|sight| walkers.views(sight, cap));
+        let mut ours =
+            [ViewLinkMode::Directed, ViewLinkMode::Mutual].map(|sight| walkers.views(sight, cap));
         let mut pooled = PooledViews::new(SIDE_M, CELL_M, u32::from(cap), traits.clone());
         let mut sets = SetViews::new(SIDE_M, CELL_M, usize::from(cap), traits.clone());
         for _ in 0..10 {

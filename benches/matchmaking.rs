@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use criterion::{BatchSize, Criterion};
 use throng::matchmaking::{HeartbeatOutcome, Packing};
 use throng_matchmaking::workload::{
-    Arrival, Churn, Power, SkillEntry, SweepSeat, Sweeper, queued, tickets,
+    Arrival, Churn, PartyPowerSource, SkillEntry, SweepSeat, Sweeper, queued, tickets,
 };
 
 const PARTIES: u32 = 10_000;
 
 pub fn bench(criterion: &mut Criterion) {
-    let tickets = tickets(PARTIES, Power::Skill);
+    let tickets = tickets(PARTIES, PartyPowerSource::Skill);
     let players: usize = tickets.iter().map(|ticket| ticket.members.len()).sum();
     for (name, packing) in [("windows", Packing::Windows), ("arrival", Packing::Arrival)] {
         let queued = queued(packing, PARTIES, &tickets).expect("the settings are valid");

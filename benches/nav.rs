@@ -7,7 +7,7 @@ use criterion::Criterion;
 use throng::map::{
     CaveRecipe, MapRecipe, RoomsRecipe, TileEdit, TileMap, TileRect, TownRecipe, generate, load,
 };
-use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen};
+use throng::nav::{Algorithm, NavMap, PathQuery, Search, SearchOutcome, parse_scen};
 use throng_nav::workload;
 
 /// Queries of one iteration.
@@ -59,9 +59,9 @@ pub fn bench(criterion: &mut Criterion) {
         let scen = parse_scen(name, &text).expect("a file of the benchmark is well-formed");
         let every = (scen.queries().count() / QUERIES).max(1);
         let picked: Vec<_> = scen.queries().step_by(every).take(QUERIES).collect();
-        let queries: Vec<Query> = picked
+        let queries: Vec<PathQuery> = picked
             .iter()
-            .map(|query| Query::new(query.from, query.to))
+            .map(|query| PathQuery::new(query.from, query.to))
             .collect();
         let agrees = |nth: usize, length: f64| picked[nth].agrees_with(Some(length));
         side_by_side(criterion, name, &map, &queries, Some(&agrees));
@@ -106,7 +106,7 @@ fn side_by_side(
     criterion: &mut Criterion,
     name: &str,
     map: &TileMap,
-    queries: &[Query],
+    queries: &[PathQuery],
     agrees: Option<&dyn Fn(usize, f64) -> bool>,
 ) {
     let mut nav_map = NavMap::default();
@@ -114,7 +114,7 @@ fn side_by_side(
         nav_map.prepare(map, algorithm);
     }
     let (mut search, mut waypoints) = (Search::new(), Vec::new());
-    let mut all = |algorithm: Algorithm| -> Vec<Outcome> {
+    let mut all = |algorithm: Algorithm| -> Vec<SearchOutcome> {
         queries
             .iter()
             .map(|&query| search.find(map, &nav_map, algorithm, query, &mut waypoints))
@@ -122,7 +122,7 @@ fn side_by_side(
     };
     let expected = all(Algorithm::AStar);
     for (nth, outcome) in expected.iter().enumerate() {
-        let Outcome::Found(found) = outcome else {
+        let SearchOutcome::Found(found) = outcome else {
             panic!("{:?}: {outcome:?}", queries[nth])
         };
         assert!(

@@ -3,14 +3,14 @@
 use std::hint::black_box;
 
 use criterion::Criterion;
-use throng::outbox::{Assembler, Batch, CountingSink};
+use throng::outbox::{Assembler, CountingSink, OutgoingBatch};
 use throng_net::outbox::reference::{WAYS, between_threads, single_threaded};
 use throng_net::outbox::workload::{WorkloadShard, fill};
 
 const CLIENTS: u32 = 1_000;
 
 pub fn bench(criterion: &mut Criterion) {
-    let mut batch = Batch::default();
+    let mut batch = OutgoingBatch::default();
     let messages = fill(&mut batch, 1, 10_000, CLIENTS, 97);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
     criterion.bench_function(&format!("outbox::packets/{messages}"), |bencher| {

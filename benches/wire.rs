@@ -2,7 +2,7 @@
 
 use criterion::Criterion;
 use glam::Vec2;
-use throng::wire::{ClientMessage, Motion, Reader, ServerMessage, write_motion};
+use throng::wire::{ClientMessage, Motion, ServerMessage, WireReader, write_motion};
 
 const MESSAGES: u32 = 1_000;
 
@@ -57,7 +57,7 @@ pub fn bench(criterion: &mut Criterion) {
     });
     criterion.bench_function(&format!("wire::decode_motion/{MESSAGES}"), |bencher| {
         bencher.iter(|| {
-            let mut reader = Reader::new(&packet);
+            let mut reader = WireReader::new(&packet);
             for (&expected, of) in motions.iter().zip(1..) {
                 let Ok(ServerMessage::Motion { id, motion, .. }) = ServerMessage::read(&mut reader)
                 else {

@@ -22,11 +22,11 @@ fn drive(time: Res<Time<Fixed>>, mut trains: Query<(&Train, &mut Position)>) {
     }
 }
 
-fn tell(mut entered: MessageReader<Entered>, mut left: MessageReader<Left>) {
-    for Entered { viewer, target, .. } in entered.read() {
+fn tell(mut entered: MessageReader<ViewEntered>, mut left: MessageReader<ViewLeft>) {
+    for ViewEntered { viewer, target, .. } in entered.read() {
         println!("{viewer} sees {target}");
     }
-    for Left { viewer, target, .. } in left.read() {
+    for ViewLeft { viewer, target, .. } in left.read() {
         println!("{viewer} has lost {target}");
     }
 }

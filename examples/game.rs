@@ -25,7 +25,7 @@ fn game(app: &mut App) {
     hosts.host("duel", InstanceRules::lasting_s(3.0), arena);
     let gold = AttributeSpec::new("gold", 2, Encoding::U16).to(Audience::OWNER);
     app.replicate_field(gold.persistent(), |gold: &Gold| gold.0);
-    let modes = vec![QueueMode::groups("duel", 1)];
+    let modes = vec![MatchModeSettings::groups("duel", 1)];
     app.insert_resource(MatchmakingSettings { modes });
     app.init_resource::<Store>();
     let think = (welcome, hunt, queue, reward).chain();
@@ -47,7 +47,7 @@ fn welcome(
         let gold = store.0.get(&player).copied().unwrap_or(5);
         let at = Position(Vec2::new(10.0, 20.0 + 5.0 * player.0 as f32));
         let place = (Object::in_scene(town.0), at, ControlledBy::new(client));
-        commands.spawn((Player, player, place, Speed(6.0), Gold(gold)));
+        commands.spawn((Player, player, place, MaxSpeed(6.0), Gold(gold)));
     }
 }
 
@@ -81,8 +81,8 @@ fn queue(who: Query<(&PlayerId, &Position)>, mut requests: MessageWriter<QueueRe
     }
 }
 
-fn reward(mut home: MessageReader<PlayerReturned>, mut purses: Query<&mut Gold>) {
-    for &PlayerReturned { player, entity, .. } in home.read() {
+fn reward(mut home: MessageReader<InstancePlayerReturned>, mut purses: Query<&mut Gold>) {
+    for &InstancePlayerReturned { player, entity, .. } in home.read() {
         if let Ok(mut purse) = purses.get_mut(entity) {
             purse.0 += 10;
             println!("player {} earned 10 gold in a duel", player.0);
@@ -123,12 +123,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let town = open_scene(world, SceneSpec::new("town", map.size_m()), map)?;
     world.insert_resource(Town(town));
     Outbox::set_sink(&mut world.resource_mut(), Box::new(sent.clone()));
-    let wolf = (Npc, Wolf(0), Viewer::default(), Speed(4.0));
+    let wolf = (Npc, Wolf(0), Viewer::default(), MaxSpeed(4.0));
     world.spawn((wolf, Object::in_scene(town), Position(GATE * 0.7)));
     let mut clients = BTreeMap::new();
     let transport = world.resource::<TransportHandle>().clone();
     for player in 1..=3 {
-        let client = transport.connect(Connected::player(player).ready())?;
+        let client = transport.connect(ConnectionInfo::player(player).ready())?;
         transport.receive(client, &ClientMessage::login(player).to_bytes())?;
         clients.insert(client, Mirror::default());
     }

@@ -7,22 +7,24 @@
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 use throng::world::StateHashed;
-use throng_scenario::crowd::{Behave, CrowdArea, LooksFor, Senses};
-use throng_scenario::{BehaviourAppExt, BehaviourParameters, BehaviourSite, Loaded, Problem};
+use throng_scenario::crowd::{BehaviourRule, CrowdArea, Perception, PerceptionTarget};
+use throng_scenario::{
+    BehaviourAppExt, BehaviourParameters, BehaviourSite, LoadedScenario, ValidationError,
+};
 use throng_scenario::{RunOptions, ScenarioRun};
 
 /// Runs at intruders in sight of its post, and goes home when they are gone.
 #[derive(Debug, PartialEq, StateHashed)]
-struct Guard(LooksFor);
+struct Guard(PerceptionTarget);
 
-impl Behave for Guard {
+impl BehaviourRule for Guard {
     const NAME: &'static str = "Guard";
 
-    fn looks_for(&self) -> Option<LooksFor> {
+    fn looks_for(&self) -> Option<PerceptionTarget> {
         Some(self.0)
     }
 
-    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+    fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         let near = |at: &glam::Vec2| at.distance(senses.home) <= self.0.sight_m;
         let goal = senses.nearest.filter(near).unwrap_or(senses.home);
         Some(CrowdArea::Point(goal))
@@ -40,10 +42,10 @@ struct GuardParameters {
 impl BehaviourParameters for GuardParameters {
     type Behaviour = Guard;
 
-    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Guard, Problem> {
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Guard, ValidationError> {
         let kind = site.kind("against", &self.against)?;
         let sight_m = site.length_m("sight_m", self.sight_m)?;
-        Ok(Guard(LooksFor { kind, sight_m }))
+        Ok(Guard(PerceptionTarget { kind, sight_m }))
     }
 }
 
@@ -52,7 +54,7 @@ const SCENARIO: &str = r#"Scenario(name: "gate", duration_s: 60, scenes: [Scene(
     Crowd(kind: "player", count: 200, behaviour: Wander(radius_m: 50))], expect: [PathsExact])"#;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let loaded = Loaded::from_text("gate.ron", SCENARIO)?;
+    let loaded = LoadedScenario::from_text("gate.ron", SCENARIO)?;
     let mut options = RunOptions::default();
     options.configure.push(Box::new(|app| {
         app.register_behaviour::<GuardParameters>();

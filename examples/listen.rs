@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let new: Vec<LoggedIn> = new.drain().collect();
         for LoggedIn { client, player } in new {
             let place = (Object::in_scene(town), Position(Vec2::splat(10.0)));
-            let own = (Player, player, ControlledBy::new(client), Speed(3.0));
+            let own = (Player, player, ControlledBy::new(client), MaxSpeed(3.0));
             server.world_mut().spawn((own, place));
         }
     }

@@ -8,7 +8,7 @@ use throng::prelude::*;
 
 struct Loopback(Sender<Vec<u8>>);
 
-impl Sink for Loopback {
+impl PacketSink for Loopback {
     fn deliver(&mut self, _client: ClientId, _channel: Channel, packet: &[u8]) {
         let _ = self.0.send(packet.to_vec());
     }
@@ -19,7 +19,7 @@ impl Sink for Loopback {
 
 /// It vouches for its client, which is in this process; a socket would have checked a token.
 fn play(server: TransportHandle, packets: Receiver<Vec<u8>>) -> Option<u64> {
-    let client = server.connect(Connected::player(7).ready()).ok()?;
+    let client = server.connect(ConnectionInfo::player(7).ready()).ok()?;
     let send = |message: ClientMessage| server.receive(client, &message.to_bytes()).ok();
     send(ClientMessage::login(7))?;
     let mut mirror = Mirror::default();
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let new: Vec<LoggedIn> = new.drain().collect();
         for LoggedIn { client, player } in new {
             let place = (Object::in_scene(town), Position(Vec2::splat(10.0)));
-            let own = (Player, player, ControlledBy::new(client), Speed(3.0));
+            let own = (Player, player, ControlledBy::new(client), MaxSpeed(3.0));
             server.world_mut().spawn((own, place));
         }
         std::thread::yield_now();

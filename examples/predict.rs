@@ -51,9 +51,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (sink, world) = (MemorySink::default(), server.world_mut());
     let mut outbox = world.resource_mut::<Outbox>();
     outbox.set_sink(Box::new(sink.clone()));
-    let client = connect(server.world_mut(), Connected::player(7).ready())?;
+    let client = connect(server.world_mut(), ConnectionInfo::player(7).ready())?;
     let place = (Object::in_scene(hall), Position(Vec2::splat(15.3)));
-    let own = (Player, ControlledBy::new(client), Speed(SPEED_M_S));
+    let own = (Player, ControlledBy::new(client), MaxSpeed(SPEED_M_S));
     let own = server.world_mut().spawn((own, place)).id();
     let handle = server.world().resource::<TransportHandle>().clone();
     handle.receive(client, &ClientMessage::login(7).to_bytes())?;

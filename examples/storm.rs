@@ -9,7 +9,9 @@ use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 use throng_scenario::crowd::{members, set_attribute_of};
-use throng_scenario::{BehaviourAppExt, BehaviourSite, CueParameters, Loaded, Problem};
+use throng_scenario::{
+    BehaviourAppExt, BehaviourSite, CueParameters, LoadedScenario, ValidationError,
+};
 use throng_scenario::{RunOptions, ScenarioRun};
 
 /// Bolts of lightning strike random ones of a tag. A script writes `Game(Storm(tag: "people", bolts: 5))`.
@@ -23,7 +25,7 @@ struct Storm {
 impl CueParameters for Storm {
     const NAME: &'static str = "Storm";
 
-    fn check(&self, site: &BehaviourSite<'_>) -> Result<(), Problem> {
+    fn check(&self, site: &BehaviourSite<'_>) -> Result<(), ValidationError> {
         site.within("bolts", self.bolts, 1..=100)
     }
 
@@ -49,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     options.configure.push(Box::new(|app| {
         app.register_cue::<Storm>();
     }));
-    let mut run = ScenarioRun::new(Loaded::from_text("storm.ron", SCENARIO)?, options)?;
+    let mut run = ScenarioRun::new(LoadedScenario::from_text("storm.ron", SCENARIO)?, options)?;
     while run.step()? {}
     let report = run.finish()?;
     println!("{} of 100 are left", report.objects.players);

@@ -12,7 +12,7 @@ use crate::inbox::Inbox;
 use crate::nav::NavStats;
 use crate::outbox::OutboxStats;
 use crate::session::Sessions;
-use crate::sim::{Overload, TickObservers};
+use crate::sim::{AfterTick, Overload};
 use crate::world::SceneObjects;
 
 /// Live objects of all scenes.
@@ -50,7 +50,7 @@ impl Plugin for TickDiagnosticsPlugin {
             app.register_diagnostic(Diagnostic::new(path));
         }
         app.register_diagnostic(Diagnostic::new(SENT_BYTES).with_suffix(" B"))
-            .add_systems(FixedUpdate, measure.in_set(TickObservers));
+            .add_systems(FixedUpdate, measure.in_set(AfterTick));
     }
 }
 

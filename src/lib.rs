@@ -119,11 +119,11 @@ pub mod world;
 /// | [`MapPlugin`](map::MapPlugin) | obstacle maps and their edits | – | [`SceneMap`](map::SceneMap) |
 /// | [`InboxPlugin`](inbox::InboxPlugin) | bounded inbound messages | – | [`Inbox`](inbox::Inbox) |
 /// | [`SessionPlugin`](session::SessionPlugin) | clients, logins, inputs | inbox | [`Sessions`](session::Sessions), [`MoveInput`](world::MoveInput) |
-/// | [`NavPlugin`](nav::NavPlugin) | path requests | [`PathRequest`](nav::PathRequest), maps | [`Path`](nav::Path) |
+/// | [`NavPlugin`](nav::NavPlugin) | path requests | [`PathRequest`](nav::PathRequest), maps | [`NavPath`](nav::NavPath) |
 /// | [`MovementPlugin`](movement::MovementPlugin) | walkers, players' moves | paths, inputs | [`Position`](world::Position), [`Velocity`](world::Velocity), [`Heading`](world::Heading) |
-/// | [`AoiPlugin`](aoi::AoiPlugin) | who sees whom | positions, teams | [`SceneInterest`](aoi::SceneInterest), [`Entered`](aoi::Entered), [`Left`](aoi::Left) |
+/// | [`AoiPlugin`](aoi::AoiPlugin) | who sees whom | positions, teams | [`SceneInterest`](aoi::SceneInterest), [`ViewEntered`](aoi::ViewEntered), [`ViewLeft`](aoi::ViewLeft) |
 /// | [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin) | battles out of parties | [`QueueRequest`](matchmaking::QueueRequest) | [`MatchFormed`](matchmaking::MatchFormed) |
-/// | [`InstancePlugin`](instance::InstancePlugin) | matches in scenes of their own, once a mode is hosted | [`MatchFormed`](matchmaking::MatchFormed), [`InstanceModes`](instance::InstanceModes) | [`PlayerEntered`](instance::PlayerEntered), [`PlayerReturned`](instance::PlayerReturned) |
+/// | [`InstancePlugin`](instance::InstancePlugin) | matches in scenes of their own, once a mode is hosted | [`MatchFormed`](matchmaking::MatchFormed), [`InstanceModes`](instance::InstanceModes) | [`InstancePlayerEntered`](instance::InstancePlayerEntered), [`InstancePlayerReturned`](instance::InstancePlayerReturned) |
 /// | [`SyncPlugin`](sync::SyncPlugin) | attributes and motion to clients | views, registered attributes | outbox |
 /// | [`OutboxPlugin`](outbox::OutboxPlugin) | frames to a sink | – | [`Outbox`](outbox::Outbox) |
 ///

@@ -5,39 +5,41 @@
 
 pub use crate::ThrongPlugins;
 pub use crate::aoi::{
-    AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, LeaveReason, Left, PriorityChanged,
-    SceneInterest, Sight, Ties, ViewCaps, ViewRules, ViewTag, ViewTraits, Viewable, Viewer, Views,
-    end_exception, hide_from, show_to,
+    AoiPlugin, AoiSettings, AoiStats, SceneAoiSettings, SceneInterest, ViewCaps, ViewEntered,
+    ViewLeaveReason, ViewLeft, ViewLinkMode, ViewRelations, ViewRerankRequest, ViewRules, ViewTag,
+    ViewTraits, Viewable, Viewer, Views, end_exception, hide_from, show_to,
 };
 pub use crate::directory::{
-    Directory, DirectoryPlugin, DirectorySettings, LeaseLost, PlayerLoaded, PlayerRefused,
-    PlayersSaved, Transfer,
+    AtomicSaveRequest, LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayerStore, PlayerStorePlugin,
+    PlayerStoreSettings, PlayersSaved,
 };
 pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
 pub use crate::instance::{
-    InstanceEnded, InstanceHost, InstanceModes, InstanceOpened, InstancePlugin, InstanceRules,
-    InstanceSettings, Instances, PlayerEntered, PlayerReturned, end_instance, leave_instance,
+    InstanceEnded, InstanceHost, InstanceModes, InstanceOpened, InstancePlayerEntered,
+    InstancePlayerReturned, InstancePlugin, InstanceRules, InstanceSettings, Instances,
+    end_instance, leave_instance,
 };
 pub use crate::map::{MapEdited, MapPlugin, SceneMap, TileEdit, TileMap, TileRect, edit_map};
 pub use crate::matchmaking::{
-    BackfillRequest, CancelRequest, MatchFilled, MatchFormed, Matchmaker, MatchmakingPlugin,
-    MatchmakingSettings, ModeId, QueueMode, QueueRequest, Ticket, TicketParty, TicketPlayer,
-    TicketRefused,
+    BackfillRequest, BackfillResult, CancelRequest, MatchFormed, MatchModeSettings, Matchmaker,
+    MatchmakingPlugin, MatchmakingSettings, ModeId, QueueRequest, Ticket, TicketParty,
+    TicketPlayer, TicketRefused,
 };
 pub use crate::movement::{
-    Arrived, Follows, MoveRefused, MovementPlugin, MovementSettings, Speed, Walker,
+    AttachedTo, MaxSpeed, MoveRefused, MovementPlugin, MovementSettings, Walker, WalkerArrived,
 };
 pub use crate::nav::{
-    NavPlugin, NavSettings, NavStats, Path, PathClass, PathFailed, PathFound, PathRequest,
+    NavPath, NavPlugin, NavSettings, NavStats, PathFailed, PathFound, PathRequest,
+    SearchBudgetClass,
 };
-pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, Sink};
+pub use crate::outbox::{MemorySink, Outbox, OutboxPlugin, OutboxSettings, PacketSink};
 pub use crate::server::{Pace, Server};
 pub use crate::session::{
-    AdmissionClass, Authentication, Authenticator, ClientMessageAppExt, ClientMessageType,
-    Connected, ControlledBy, DisconnectReason, FromClient, LinkDead, LinkLost, LoggedIn, LoggedOut,
-    LoginAnswer, LoginAsked, LogoutReason, PlayerAsked, PlayerInput, PlayerRequest, Resumed,
-    SessionKey, SessionPlugin, SessionSettings, SessionState, Sessions, TransportClaims,
-    TransportHandle, connect, control, disconnect,
+    AdmissionClass, Authentication, Authenticator, AwaitingReconnect, ClientMessageAppExt,
+    ClientMessageType, ConnectionInfo, ConnectionLost, ControlledBy, DisconnectReason, FromClient,
+    LoggedIn, LoggedOut, LoginRequest, LoginResponder, LogoutReason, PlayerInput, PlayerRequest,
+    PlayerRequestReceived, SessionKey, SessionPlugin, SessionResumed, SessionSettings,
+    SessionState, Sessions, TransportHandle, VerifiedIdentity, connect, control, disconnect,
 };
 pub use crate::sim::{
     HashAppExt, Heartbeat, HeartbeatSystems, LoadMeasure, Overload, OverloadChanged, OverloadLevel,
@@ -45,16 +47,16 @@ pub use crate::sim::{
     Workers,
 };
 pub use crate::sync::{
-    Announce, AnnounceScope, AttributeSpec, Audience, AudienceAppExt, Cadence, DirtyMasks,
+    AnnouncementRequest, AnnouncementScope, AttributeSpec, Audience, AudienceAppExt, DirtyMasks,
     MaskSlot, Membership, Mirror, Predictor, Replicate, ReplicateAppExt, SaveFailed, SaveRequest,
-    ServerClock, SyncPlugin, SyncSettings,
+    SendRate, ServerClock, SyncPlugin, SyncSettings,
 };
-pub use crate::wire::{Channel, ClientId, ClientMessage, CloseReason, Encoding, Value};
+pub use crate::wire::{AttributeValue, Channel, ClientId, ClientMessage, CloseReason, Encoding};
 pub use crate::world::{
-    Despawned, Floor, GuildId, Heading, KindClass, KindId, Npc, Object, ObjectCommandsExt,
-    ObjectHashAppExt, ObjectId, ObjectKind, ObjectKinds, ObjectRef, Parties, PartyId, Player,
-    PlayerId, Players, Position, Scene, SceneChanged, SceneClosed, SceneId, SceneOpened, SceneSpec,
-    Scenes, SpawnRefused, Spawned, StateHashed, TeamId, Teleported, Velocity, Visibility,
-    WorldError, WorldPlugin, change_scene, close_scene, despawn_object, join_party, leave_party,
-    open_scene, spawn_object, teleport,
+    Floor, GuildId, Heading, KindId, Npc, Object, ObjectCategory, ObjectChangedScene,
+    ObjectCommandsExt, ObjectDespawned, ObjectHashAppExt, ObjectId, ObjectKind, ObjectKinds,
+    ObjectRef, ObjectSpawned, ObjectTeleported, Parties, PartyId, Player, PlayerId, Players,
+    Position, SceneClosed, SceneId, SceneOpened, SceneSpec, Scenes, SimScene, SpawnRefused,
+    StateHashed, TeamId, Velocity, ViewRange, WorldError, WorldPlugin, change_scene, close_scene,
+    despawn_object, join_party, leave_party, open_scene, spawn_object, teleport,
 };

@@ -344,7 +344,7 @@ mod tests {
         use std::any::TypeId;
 
         use crate::aoi::{AoiSettings, Viewer};
-        use crate::movement::Speed;
+        use crate::movement::MaxSpeed;
         use crate::world::Position;
 
         let server = Server::builder().build();
@@ -352,7 +352,7 @@ mod tests {
         for component in [
             TypeId::of::<Position>(),
             TypeId::of::<Viewer>(),
-            TypeId::of::<Speed>(),
+            TypeId::of::<MaxSpeed>(),
         ] {
             let data = registry.get_type_data::<ReflectComponent>(component);
             assert!(data.is_some());

@@ -14,14 +14,16 @@ use glam::Vec2;
 use throng::ThrongPlugins;
 use throng::aoi::ViewCaps;
 use throng::aoi::{Viewable, Viewer};
-use throng::directory::{Directory, DirectorySettings, LookUpRequest, MemoryDisk, StoreAnswers};
+use throng::directory::{
+    MemoryDisk, PlayerLookup, PlayerStore, PlayerStoreSettings, StoreReplyMode,
+};
 use throng::inbox::{InboxLimits, MessageQueue};
-use throng::memory::{self, CountingAllocator, LiveSite, LiveSites, memory_by_module};
-use throng::outbox::{Assembler, Batch, CountingSink};
-use throng::session::{Connected, TransportHandle, connect, control};
+use throng::memory::{self, AllocationSite, CountingAllocator, LiveSites, memory_by_module};
+use throng::outbox::{Assembler, CountingSink, OutgoingBatch};
+use throng::session::{ConnectionInfo, TransportHandle, connect, control};
 use throng::sim::{SimSystems, SimTick, clock, single_threaded};
 use throng::sync::SlotMasks;
-use throng::sync::{AttributeSpec, Cadence, ReplicateAppExt, SyncStats};
+use throng::sync::{AttributeSpec, ReplicateAppExt, SendRate, SyncStats};
 use throng::wire::{ClientId, Encoding};
 use throng::world::{
     KindId, Object, PlayerId, Position, SceneSpec, Velocity, open_scene, spawn_object,
@@ -29,7 +31,7 @@ use throng::world::{
 use throng_net::outbox::workload::{WorkloadShard, fill};
 use throng_net::workload::ConnectedCrowd;
 use throng_scenario::crowd::TradePlugin;
-use throng_scenario::{Loaded, RunOptions, ScenarioRun, Verdict};
+use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun, Verdict};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator<System> = CountingAllocator::new(System);
@@ -55,7 +57,7 @@ fn memory_is_warm_accounted_for_and_not_leaked() {
 }
 
 fn a_warm_outbox_allocates_nothing() {
-    let mut batch = Batch::default();
+    let mut batch = OutgoingBatch::default();
     fill(&mut batch, 1, 2_000, 200, 60);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
     let mut shard = WorkloadShard::new(1 << 20, Box::new(CountingSink::default()));
@@ -148,7 +150,7 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin, ThrongPlugins))
         .insert_resource(Time::<Fixed>::from_hz(20.0))
         .add_systems(FixedUpdate, (walk, hurt).chain().in_set(SimSystems::Move));
-    let health = AttributeSpec::new("health", 1, Encoding::Varint).at(Cadence::EveryTick);
+    let health = AttributeSpec::new("health", 1, Encoding::Varint).at(SendRate::EveryTick);
     app.replicate_field(health, |health: &Health| health.0);
     clock::one_tick_an_update(&mut app);
     single_threaded(&mut app);
@@ -164,7 +166,7 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
         let sight = (Viewer::new(ViewCaps::all(30)), Viewable::default());
         let body = (sight, Circle(at), Health(nth % 100));
         let object = spawn_object(world, scene, KindId(0), at, body).unwrap();
-        let client = connect(world, Connected::unknown().ready()).unwrap();
+        let client = connect(world, ConnectionInfo::unknown().ready()).unwrap();
         assert!(control(world, client, object));
         client
     });
@@ -237,11 +239,11 @@ const LOBBY: &str = r#"Scenario(
 )"#;
 
 /// Looks at players who are not here.
-fn look(tick: Res<SimTick>, mut looks: MessageWriter<LookUpRequest>) {
+fn look(tick: Res<SimTick>, mut looks: MessageWriter<PlayerLookup>) {
     for nth in 0..20 {
         let number = tick.0 * 20 + nth;
         let player = PlayerId(1_000_000 + number % 700);
-        looks.write(LookUpRequest { player, number });
+        looks.write(PlayerLookup { player, number });
     }
 }
 
@@ -253,17 +255,17 @@ fn lobby() -> (ScenarioRun, MemoryDisk) {
         threads: 1,
         configure: vec![Box::new(move |app| {
             app.add_plugins(TradePlugin)
-                .insert_resource(DirectorySettings {
-                    answers: StoreAnswers::NextTick,
-                    ..DirectorySettings::default()
+                .insert_resource(PlayerStoreSettings {
+                    answers: StoreReplyMode::NextTick,
+                    ..PlayerStoreSettings::default()
                 })
                 .add_systems(FixedUpdate, look.in_set(SimSystems::First));
-            let mut directory = app.world_mut().resource_mut::<Directory>();
+            let mut directory = app.world_mut().resource_mut::<PlayerStore>();
             directory.open(kept).unwrap();
         })],
         ..RunOptions::default()
     };
-    let loaded = Loaded::from_text("lobby.ron", LOBBY).unwrap();
+    let loaded = LoadedScenario::from_text("lobby.ron", LOBBY).unwrap();
     let mut run = ScenarioRun::new(loaded, options).unwrap();
     while run.step().unwrap() {}
     (run, disk)
@@ -384,8 +386,8 @@ fn borrow(blocks: usize) {
 }
 
 fn a_leak_is_found_by_the_function_that_planted_it() {
-    let planted_by = |found: &LiveSites| -> Vec<LiveSite> {
-        let names = |site: &&LiveSite| {
+    let planted_by = |found: &LiveSites| -> Vec<AllocationSite> {
+        let names = |site: &&AllocationSite| {
             site.function()
                 .is_some_and(|name| name.ends_with("::plant"))
         };
@@ -463,7 +465,8 @@ fn leaks_of<M>(
         })],
         ..RunOptions::default()
     };
-    let mut run = ScenarioRun::new(Loaded::from_text("inn.ron", text).unwrap(), options).unwrap();
+    let mut run =
+        ScenarioRun::new(LoadedScenario::from_text("inn.ron", text).unwrap(), options).unwrap();
     while run.step().unwrap() {}
     let judged = run.finish().unwrap().expectations.swap_remove(0);
     (judged.verdict, judged.found)
@@ -491,13 +494,13 @@ fn lose_everywhere(_: Res<Hoard>) {
 
 fn a_run_that_keeps_what_it_took_is_told_by_whom() {
     let (verdict, found) = leaks_of(idle);
-    assert_eq!((verdict, &*found), (Verdict::Holds, "nothing is left"));
+    assert_eq!((verdict, &*found), (Verdict::Passed, "nothing is left"));
     for (who, (verdict, found)) in [
         ("::keep", leaks_of(keep)),
         ("::plant", leaks_of(lose)),
         ("::plant", leaks_of(lose_everywhere)),
     ] {
-        assert_eq!(verdict, Verdict::Broken);
+        assert_eq!(verdict, Verdict::Failed);
         assert!(found.ends_with(who), "{found}");
     }
 }

@@ -18,8 +18,8 @@
 mod plugin;
 
 pub use plugin::{
-    AoiPlugin, AoiSettings, AoiStats, Entered, InterestSpec, Left, PriorityChanged, SceneInterest,
-    Ties, ViewError, ViewExceptions, ViewRules, ViewTag, Viewable, Viewer, Views, end_exception,
-    hide_from, show_to, validate_views,
+    AoiPlugin, AoiSettings, AoiStats, SceneAoiSettings, SceneInterest, ViewEntered, ViewError,
+    ViewExceptions, ViewLeft, ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Viewable,
+    Viewer, Views, end_exception, hide_from, show_to, validate_views,
 };
 pub use throng_aoi::*;

@@ -1,9 +1,9 @@
 //! Interest management in the tick: objects and positions in, links out, told as events.
 //!
 //! ```text
-//! Despawned, Spawned, Teleported, AffiliationChanged, PriorityChanged,     ┌─▶ SceneInterest::events
+//! ObjectDespawned, ObjectSpawned, ObjectTeleported, AffiliationChanged, ViewRerankRequest,     ┌─▶ SceneInterest::events
 //! Changed<Position …> ──follow──▶ SceneViews ──update_views──▶ links ───┤
-//!                                                                       └─tell─▶ Entered, Left ─▶ observers
+//!                                                                       └─tell─▶ ViewEntered, ViewLeft ─▶ observers
 //! ```
 //! | file | holds |
 //! |---|---|
@@ -33,14 +33,16 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 pub use check::validate_views;
-pub use components::{InterestSpec, PriorityChanged, Ties, ViewRules, ViewTag, Viewable, Viewer};
+pub use components::{
+    SceneAoiSettings, ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Viewable, Viewer,
+};
 pub use exceptions::{ViewError, ViewExceptions, end_exception, hide_from, show_to};
-pub use interest::{Entered, Left, SceneInterest};
+pub use interest::{SceneInterest, ViewEntered, ViewLeft};
 pub use settings::{AoiSettings, AoiStats};
 pub use views::Views;
 
 use crate::memory::MemoryAppExt;
-use crate::sim::{Growth, HashAppExt, SimSystems, WorkAppExt};
+use crate::sim::{CounterDelta, HashAppExt, SimSystems, WorkAppExt};
 use crate::world::{Npc, ObjectHashAppExt, Player, Scenes, WorldPlugin};
 
 /// Keeps everybody's view list right. Adds [`WorldPlugin`] when it is missing.
@@ -55,8 +57,8 @@ impl AoiPlugin {
         app.register_type::<Viewer>()
             .register_type::<Viewable>()
             .register_type::<ViewTag>()
-            .register_type::<Ties>()
-            .register_type::<InterestSpec>()
+            .register_type::<ViewRelations>()
+            .register_type::<SceneAoiSettings>()
             .register_type::<AoiSettings>();
         app.register_required_components::<Player, Viewer>();
         app.register_required_components::<Player, Viewable>();
@@ -64,9 +66,9 @@ impl AoiPlugin {
         app.init_resource::<AoiSettings>()
             .init_resource::<AoiStats>()
             .count_component_memory::<SceneInterest>("aoi")
-            .add_counted_message::<Entered>("aoi")
-            .add_counted_message::<Left>("aoi")
-            .add_message::<PriorityChanged>()
+            .add_counted_message::<ViewEntered>("aoi")
+            .add_counted_message::<ViewLeft>("aoi")
+            .add_message::<ViewRerankRequest>()
             .add_systems(
                 FixedUpdate,
                 (
@@ -89,7 +91,7 @@ impl AoiPlugin {
                 ),
             )
             .reckon_work({
-                let (mut looks, mut changes) = (Growth::default(), Growth::default());
+                let (mut looks, mut changes) = (CounterDelta::default(), CounterDelta::default());
                 move |world, costs| {
                     let counters = world.resource::<AoiStats>().counters;
                     let changed = changes.to(counters.enters + counters.leaves);
@@ -97,7 +99,7 @@ impl AoiPlugin {
                         + changed * u64::from(costs.link_change_ns)
                 }
             })
-            .hash_component::<Ties>("ties")
+            .hash_component::<ViewRelations>("ties")
             .hash_component::<Viewer>("viewer")
             .hash_component::<Viewable>("viewable")
             .hash_component::<ViewTag>("view_tag")

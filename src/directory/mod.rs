@@ -1,13 +1,13 @@
 //! Persistent players: loads players at login, saves them while they play, and leases each of them to one server.
 //!
-//! Add [`DirectoryPlugin`], open a store with [`Directory::open`], and spawn players on [`PlayerLoaded`]. The saved state of a player is the
+//! Add [`PlayerStorePlugin`], open a store with [`PlayerStore::open`], and spawn players on [`PlayerLoaded`]. The saved state of a player is the
 //! set of its object's [`persistent`](crate::sync::AttributeSpec::persistent) attributes. The guide page
 //! [Persistent players](crate::guide::players_that_persist) has a complete example.
 //!
 //! ```text
 //!  LoggedIn ─▶ claim ─┐                           ┌▶ lease + record ─▶ PlayerLoaded ─▶ (the game spawns the player)
-//!  SaveRequest ─▶ save├▶ Ledger ══ requests ══▶ StoreThread ══ reports ══▶ Ledger ─▶ Saved
-//!  LoggedOut ▶ release┘   unsaved changes            └▶ Store: one transaction per tick    └▶ LeaseLost: the player is disconnected
+//!  SaveRequest ─▶ save├▶ LeaseTable ══ requests ══▶ StoreThread ══ reports ══▶ LeaseTable ─▶ Saved
+//!  LoggedOut ▶ release┘   unsaved changes            └▶ StoreBackend: one transaction per tick    └▶ LeaseLost: the player is disconnected
 //! ```
 //!
 //! Invariants:
@@ -21,26 +21,27 @@
 //! | file | contents |
 //! |---|---|
 //! | `plugin` | the systems |
-//! | `throng_store` | [`Ledger`], the leased players and unsaved changes; [`Store`], the interface of a store; stores in memory, in SQLite and on Postgres; the cache of players on other servers |
+//! | `throng_store` | [`LeaseTable`], the leased players and unsaved changes; [`StoreBackend`], the interface of a store; stores in memory, in SQLite and on Postgres; the cache of players on other servers |
 
 mod plugin;
 
 pub use plugin::{
-    Directory, DirectoryPlugin, DirectorySettings, DirectoryStats, DirectorySystems, LeaseLost,
-    LookUpAnswer, LookUpRequest, PlayerLoaded, PlayerRefused, PlayersSaved, StoreAnswers, Transfer,
-    close_directory,
+    AtomicSaveRequest, LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayerLookup, PlayerLookupResult,
+    PlayerStore, PlayerStorePlugin, PlayerStoreSettings, PlayerStoreStats, PlayerStoreSystems,
+    PlayersSaved, StoreReplyMode, close_directory,
 };
 pub use throng_store::{
-    CacheSettings, CacheStats, ClaimTerms, Claimed, DirectoryError, EnrollTerms, FaultShares,
-    FaultySource, KnownPlayer, LeaseClaim, LeaseRefused, LeaseState, Ledger, LedgerEvent,
-    LedgerSettings, LocalPeers, LookedUp, MemoryDisk, MemoryStore, PeerFaults, PeerHub,
-    PeerMessage, PeerSettings, PeerStats, Peers, PlayerCache, PlayerRecord, PlayerSave, Renewal,
-    SaveBatch, SaveOutcome, ServerId, Store, StoreError, StoreFault, StoreOrder, StoreReport,
-    StoreSource, StoreSupervisor, StoreThread, StoredAttribute, check_spoilt_records, conformance,
+    CacheSettings, CacheStats, CachedPlayer, ClaimResult, ClaimTerms, EnrollTerms, FaultShares,
+    FaultySource, LeaseClaim, LeaseRefused, LeaseState, LeaseTable, LedgerEvent, LedgerSettings,
+    LocalPeers, LookupResult, MemoryDisk, MemoryStore, PeerFaults, PeerHub, PeerMessage,
+    PeerSettings, PeerStats, Peers, PlayerCache, PlayerRecord, PlayerSave, PlayerStoreError,
+    Renewal, SaveBatch, SaveOutcome, ServerId, StoreBackend, StoreError, StoreErrorKind,
+    StoreFactory, StoreReply, StoreRequest, StoreSupervisor, StoreThread, StoredAttribute,
+    check_spoilt_records, conformance,
 };
 #[cfg(feature = "postgres")]
 pub use throng_store::{PostgresSource, PostgresStore};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub use throng_store::{ShownValue, StoreFindings, StoredRow};
+pub use throng_store::{ShownValue, StoreInspection, StoredRow};
 #[cfg(feature = "sqlite")]
 pub use throng_store::{SqliteSource, SqliteStore, dump_store, inspect_store, migrate_store};

@@ -1,8 +1,8 @@
 //! The plugin of persistent players.
 //!
 //! ```text
-//! Ingest ─▶ [attend] replies of the store, logins, logouts ─▶ PlayerLoaded · PlayerRefused · LeaseLost · PlayersSaved ─▶ Think
-//! Replicate: Mark ─▶ [hasten] Transfer: both players are saved now ─▶ Save ─ SaveRequest ─▶ Send ─▶ [hand_over] one transaction
+//! Ingest ─▶ [attend] replies of the store, logins, logouts ─▶ PlayerLoaded · PlayerLoadFailed · LeaseLost · PlayersSaved ─▶ Think
+//! Replicate: Mark ─▶ [hasten] AtomicSaveRequest: both players are saved now ─▶ Save ─ SaveRequest ─▶ Send ─▶ [hand_over] one transaction
 //! ```
 //! | file | contents |
 //! |---|---|
@@ -28,12 +28,13 @@ mod stats;
 mod tests;
 
 pub use close::close_directory;
-pub use directory::Directory;
+pub use directory::PlayerStore;
 pub use messages::{
-    LeaseLost, LookUpAnswer, LookUpRequest, PlayerLoaded, PlayerRefused, PlayersSaved, Transfer,
+    AtomicSaveRequest, LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayerLookup, PlayerLookupResult,
+    PlayersSaved,
 };
-pub use settings::{DirectorySettings, StoreAnswers};
-pub use stats::DirectoryStats;
+pub use settings::{PlayerStoreSettings, StoreReplyMode};
+pub use stats::PlayerStoreStats;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
@@ -44,14 +45,14 @@ use crate::sim::SimSystems;
 use crate::sync::{SyncPlugin, SyncSystems};
 
 /// Loads players that log in, saves what changes of them, and holds their leases. Adds [`SessionPlugin`] and [`SyncPlugin`]
-/// when they are missing. Does nothing before [`Directory::open`] was given a store; then a game spawns a player on
+/// when they are missing. Does nothing before [`PlayerStore::open`] was given a store; then a game spawns a player on
 /// [`PlayerLoaded`] in place of [`LoggedIn`](crate::session::LoggedIn).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct DirectoryPlugin;
+pub struct PlayerStorePlugin;
 
 /// What the directory does in a tick.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DirectorySystems {
+pub enum PlayerStoreSystems {
     /// Answers are taken, logins and logouts seen to: between `Ingest` and `Think`.
     Attend,
     /// Who dealt with each other is marked to be saved: between [`SyncSystems::Mark`] and [`SyncSystems::Save`].
@@ -60,41 +61,41 @@ pub enum DirectorySystems {
     HandOver,
 }
 
-crate::sim::sim_plugin!(DirectoryPlugin, (SessionPlugin, SyncPlugin));
+crate::sim::sim_plugin!(PlayerStorePlugin, (SessionPlugin, SyncPlugin));
 
-impl DirectoryPlugin {
+impl PlayerStorePlugin {
     fn add_to(app: &mut App) {
         // It has the world between two sets, where others only take the time.
         let attend = attend::attend
-            .in_set(DirectorySystems::Attend)
+            .in_set(PlayerStoreSystems::Attend)
             .ambiguous_with_all();
-        let hasten = hand_over::hasten.in_set(DirectorySystems::Hasten);
+        let hasten = hand_over::hasten.in_set(PlayerStoreSystems::Hasten);
         // It reads requests alone, and whoever has none of its own is no concern of those beside it.
         let hand_over = hand_over::hand_over
-            .in_set(DirectorySystems::HandOver)
+            .in_set(PlayerStoreSystems::HandOver)
             .ambiguous_with_all();
-        app.add_counted_message::<LookUpRequest>("directory")
-            .add_counted_message::<LookUpAnswer>("directory");
-        app.init_resource::<Directory>()
-            .init_resource::<DirectorySettings>()
-            .init_resource::<DirectoryStats>()
-            .add_message::<PlayerRefused>()
+        app.add_counted_message::<PlayerLookup>("directory")
+            .add_counted_message::<PlayerLookupResult>("directory");
+        app.init_resource::<PlayerStore>()
+            .init_resource::<PlayerStoreSettings>()
+            .init_resource::<PlayerStoreStats>()
+            .add_message::<PlayerLoadFailed>()
             .add_message::<LeaseLost>()
-            .count_memory::<Directory>("directory")
+            .count_memory::<PlayerStore>("directory")
             .add_counted_message::<PlayerLoaded>("directory")
             .add_counted_message::<PlayersSaved>("directory")
-            .add_counted_message::<Transfer>("directory")
+            .add_counted_message::<AtomicSaveRequest>("directory")
             .configure_sets(
                 FixedUpdate,
                 (
-                    DirectorySystems::Attend
+                    PlayerStoreSystems::Attend
                         .after(SimSystems::Ingest)
                         .before(SimSystems::Think),
-                    DirectorySystems::Hasten
+                    PlayerStoreSystems::Hasten
                         .after(SyncSystems::Mark)
-                        .before(SyncSystems::Follow)
+                        .before(SyncSystems::UpdateClients)
                         .in_set(SimSystems::Replicate),
-                    DirectorySystems::HandOver
+                    PlayerStoreSystems::HandOver
                         .after(SimSystems::Send)
                         .before(SimSystems::Last),
                 ),

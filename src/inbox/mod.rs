@@ -10,8 +10,9 @@ mod plugin;
 pub(crate) use plugin::lock;
 pub use plugin::{Inbox, InboxPlugin, InboxSettings};
 pub use throng_net::inbox::{
-    BacklogLength, BudgetRule, ClientQuota, Connected, DisconnectReason, InboundMessage,
-    InboxCounters, InboxLimits, LANE_BYTES, MessageCosts, MessageQueue, PLAYERS_A_NEWCOMER,
-    Refused, TransportClaims, TransportEvent, WorkBudget, WorkSpan,
+    BacklogLength, BudgetRule, ClientQuota, ConnectionInfo, DisconnectReason, InboundMessage,
+    InboxCounters, InboxLimits, LANE_BYTES, MessageCosts, MessageQueue,
+    PLAYERS_PER_UNAUTHENTICATED, ReceiveError, TickTime, TransportEvent, VerifiedIdentity,
+    WorkBudget,
 };
 pub(crate) use throng_net::inbox::{Intake, address_words};

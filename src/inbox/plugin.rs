@@ -10,7 +10,7 @@ use throng_net::inbox::{
 };
 
 use crate::memory::{MemoryAppExt, MemoryUse};
-use crate::sim::{Growth, HashAppExt, WorkAppExt};
+use crate::sim::{CounterDelta, HashAppExt, WorkAppExt};
 
 /// The bounded queue of inbound messages; sessions drain it in `Ingest`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,7 +26,7 @@ impl InboxPlugin {
             .init_resource::<Inbox>()
             .count_memory::<Inbox>("inbox")
             .reckon_work({
-                let mut handled = Growth::default();
+                let mut handled = CounterDelta::default();
                 move |world, _| {
                     let costs = world.resource::<InboxSettings>().costs;
                     handled.to(world.resource::<Inbox>().counters().handled) * costs.of(false, 0)
@@ -57,7 +57,7 @@ pub struct InboxSettings {
     /// Messages of one client that may wait. A further input takes the place of the oldest input; anything else is refused.
     pub client_backlog_max: u32,
     /// Messages of one client that has not logged in that may wait; further ones are refused.
-    pub newcomer_backlog_max: u32,
+    pub unauthenticated_client_backlog_max: u32,
     /// Messages of all clients that have not logged in that may wait; further ones are refused.
     pub newcomers_backlog_max: u32,
     /// How much one client may send.
@@ -77,7 +77,7 @@ impl Default for InboxSettings {
             messages_per_tick_max: 50_000,
             backlog_max: 200_000,
             client_backlog_max: 64,
-            newcomer_backlog_max: 4,
+            unauthenticated_client_backlog_max: 4,
             newcomers_backlog_max: 50_000,
             quota: ClientQuota::default(),
             budget: BudgetRule::default(),
@@ -105,7 +105,7 @@ impl InboxSettings {
         InboxLimits {
             backlog_max: self.backlog_max as usize,
             client_backlog_max: self.client_backlog_max,
-            newcomer_backlog_max: self.newcomer_backlog_max,
+            newcomer_backlog_max: self.unauthenticated_client_backlog_max,
             newcomers_backlog_max: self.newcomers_backlog_max as usize,
             quota: self.quota,
             tick_ns,

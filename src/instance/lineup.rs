@@ -194,7 +194,7 @@ impl Lineup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::matchmaking::Wishes;
+    use crate::matchmaking::TicketPreferences;
     use crate::world::{PartyId, PlayerId};
 
     fn ticket(party: u32, players: &[u64], skill: i32) -> Ticket {
@@ -211,9 +211,9 @@ mod tests {
                 .iter()
                 .map(|&player| PlayerId(player).into())
                 .collect(),
-            wishes: Some(Box::new(Wishes {
+            wishes: Some(Box::new(TicketPreferences {
                 roles: [1, 0, 0, 0],
-                ..Wishes::default()
+                ..TicketPreferences::default()
             })),
         }
     }

@@ -1,14 +1,14 @@
 //! Instances: each match gets its own scene. Players are moved there, play, and return to where they were.
 //!
 //! Register a host for a mode with [`InstanceModes::host`]. An [`InstanceHost`] opens the scene of a match; a
-//! [`SceneSpec`](crate::world::SceneSpec) is the simplest one. Your game reads [`PlayerEntered`] and [`PlayerReturned`] and implements what
+//! [`SceneSpec`](crate::world::SceneSpec) is the simplest one. Your game reads [`InstancePlayerEntered`] and [`InstancePlayerReturned`] and implements what
 //! happens inside.
 //!
 //! ```text
-//! MatchFormed ──▶ InstanceHost::open ──▶ InstanceOpened ──▶ players found by PlayerId and moved ──▶ PlayerEntered
-//! object gone ──▶ PlayerLeft, the seat is reserved ──▶ player back in time: moved in again ──▶ PlayerEntered
-//!                                              └──▶ otherwise BackfillRequest ──▶ MatchFilled ──▶ PartyJoined
-//! time over, EndRequest or empty ──▶ players moved back ──▶ PlayerReturned ──▶ scene closed ──▶ InstanceEnded
+//! MatchFormed ──▶ InstanceHost::open ──▶ InstanceOpened ──▶ players found by PlayerId and moved ──▶ InstancePlayerEntered
+//! object gone ──▶ InstancePlayerLeft, the seat is reserved ──▶ player back in time: moved in again ──▶ InstancePlayerEntered
+//!                                              └──▶ otherwise BackfillRequest ──▶ BackfillResult ──▶ InstancePartyJoined
+//! time over, EndInstanceRequest or empty ──▶ players moved back ──▶ InstancePlayerReturned ──▶ scene closed ──▶ InstanceEnded
 //! ```
 //!
 //! Invariants:
@@ -32,10 +32,11 @@ mod rules;
 
 pub use lineup::{Lineup, Vacancy};
 pub use plugin::{
-    DepartureReason, EndReason, EndRequest, Instance, InstanceEnded, InstanceError, InstanceFault,
-    InstanceHost, InstanceId, InstanceModes, InstanceOpened, InstancePlugin, InstanceRefused,
-    InstanceSettings, InstanceStats, InstanceSystems, Instances, LeaveRequest, Leaver, MemberLeft,
-    PartyJoined, PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
-    end_instance, leave_instance,
+    DepartureReason, EndInstanceRequest, EndReason, Instance, InstanceEnded, InstanceError,
+    InstanceHost, InstanceId, InstanceModes, InstanceMoveFailed, InstanceOpened,
+    InstancePartyJoined, InstancePlayerEntered, InstancePlayerLeft, InstancePlayerReturned,
+    InstancePlugin, InstanceRefused, InstanceSettings, InstanceStats, InstanceSystems, Instances,
+    LeaveInstanceRequest, Leaver, MemberLeft, PlayerAlreadyInInstance, PlayerHome, end_instance,
+    leave_instance,
 };
 pub use rules::InstanceRules;

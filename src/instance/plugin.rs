@@ -21,9 +21,10 @@ use bevy_ecs::prelude::*;
 pub use host::{InstanceHost, InstanceModes, PlayerHome};
 pub use instances::{Instance, InstanceSettings, InstanceStats, Instances};
 pub use messages::{
-    DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceFault,
-    InstanceId, InstanceOpened, InstanceRefused, LeaveRequest, Leaver, MemberLeft, PartyJoined,
-    PlayerEntered, PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
+    DepartureReason, EndInstanceRequest, EndReason, InstanceEnded, InstanceError, InstanceId,
+    InstanceMoveFailed, InstanceOpened, InstancePartyJoined, InstancePlayerEntered,
+    InstancePlayerLeft, InstancePlayerReturned, InstanceRefused, LeaveInstanceRequest, Leaver,
+    MemberLeft, PlayerAlreadyInInstance,
 };
 pub use play::{end_instance, leave_instance};
 
@@ -47,15 +48,15 @@ impl InstancePlugin {
             .init_resource::<InstanceStats>()
             .init_resource::<InstanceModes>()
             .init_resource::<Instances>()
-            .add_message::<EndRequest>()
-            .add_message::<LeaveRequest>()
-            .add_message::<InstanceFault>()
-            .add_message::<PlayerLeft>()
-            .add_message::<PlayerSeatedElsewhere>()
-            .add_message::<PartyJoined>()
+            .add_message::<EndInstanceRequest>()
+            .add_message::<LeaveInstanceRequest>()
+            .add_message::<InstanceMoveFailed>()
+            .add_message::<InstancePlayerLeft>()
+            .add_message::<PlayerAlreadyInInstance>()
+            .add_message::<InstancePartyJoined>()
             .count_memory::<Instances>("instance")
-            .add_counted_message::<PlayerEntered>("instance")
-            .add_counted_message::<PlayerReturned>("instance")
+            .add_counted_message::<InstancePlayerEntered>("instance")
+            .add_counted_message::<InstancePlayerReturned>("instance")
             .add_counted_message::<MemberLeft>("instance")
             .add_counted_message::<InstanceOpened>("instance")
             .add_counted_message::<InstanceRefused>("instance")

@@ -12,7 +12,7 @@ use tracing::warn;
 use super::{MapError, TileEdit, TileMap, TileRect};
 use crate::memory::MemoryAppExt;
 use crate::sim::{HashAppExt, SimSystems};
-use crate::world::{Scene, SceneId, Scenes, WorldPlugin};
+use crate::world::{SceneId, Scenes, SimScene, WorldPlugin};
 
 /// The cost of settling maps in a tick, as [`TileMap::settle`] counts it, for the maps of all scenes together and again for
 /// all that are made of them for wide bodies: some 100 µs.
@@ -59,7 +59,7 @@ impl MapPlugin {
 }
 
 /// A map that does not reach as far as its scene: nobody finds a path where there are no tiles.
-fn tell_misfit(inserted: On<Insert<SceneMap>>, scenes: Query<(&Scene, &SceneMap)>) {
+fn tell_misfit(inserted: On<Insert<SceneMap>>, scenes: Query<(&SimScene, &SceneMap)>) {
     let Ok((scene, map)) = scenes.get(inserted.entity) else {
         return;
     };
@@ -174,7 +174,7 @@ pub fn edit_map(
     rect: TileRect,
     edit: &TileEdit,
 ) -> Result<Option<TileRect>, MapError> {
-    let Some(id) = world.get::<Scene>(scene).map(Scene::id) else {
+    let Some(id) = world.get::<SimScene>(scene).map(SimScene::id) else {
         return Ok(None);
     };
     let Some(mut map) = world.get_mut::<SceneMap>(scene) else {

@@ -14,7 +14,7 @@ use crate::wire::ClientId;
 
 /// Whose connection is lost, and what is kept for them.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub(super) struct HeldTickets {
+pub(super) struct SuspendedTickets {
     /// By the number of the connection, which grows from one to the next.
     lost: BTreeMap<TicketPlayer, ClientId>,
     #[memory(each_value)]
@@ -22,7 +22,7 @@ pub(super) struct HeldTickets {
     parties: BTreeMap<TicketPlayer, TicketParty>,
 }
 
-impl HeldTickets {
+impl SuspendedTickets {
     /// A player's connection is lost.
     pub fn lose(&mut self, player: TicketPlayer, client: ClientId) {
         let lost = self.lost.entry(player).or_insert(client);

@@ -3,16 +3,16 @@
 //! Insert [`MatchmakingSettings`] with the modes, write a [`QueueRequest`] with a [`Ticket`], and read [`MatchFormed`] or [`TicketRefused`].
 //!
 //! ```text
-//! QueueRequest ─▶ Ticket ─▶ [Matcher] ─▶ heartbeat ─▶ MatchProposed ─▶ MatchFormed
+//! QueueRequest ─▶ Ticket ─▶ [MatchmakingCore] ─▶ heartbeat ─▶ MatchProposed ─▶ MatchFormed
 //! ```
 //!
 //! The queues and the packing are in `throng_matchmaking`, which documents their guarantees and is re-exported here. It does not depend
 //! on the ECS and can be used alone.
 //!
-//! Invariants: those of the [`Matcher`]. The queue at a tick depends only on the requests and their order.
+//! Invariants: those of the [`MatchmakingCore`]. The queue at a tick depends only on the requests and their order.
 //!
 //! Cost: O(log n) per request. The cost of a heartbeat depends on the matches that it forms, not on the number of waiting parties; see
-//! [`Groups`].
+//! [`GroupMode`].
 //!
 //! | file | contents |
 //! |---|---|
@@ -25,8 +25,8 @@ mod plugin;
 #[doc(hidden)]
 pub use plugin::tick_mhz;
 pub use plugin::{
-    AnswerRequest, BackfillRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed,
+    BackfillRequest, BackfillResult, CancelRequest, MatchFormed, MatchProposed, MatchResponse,
     Matchmaker, MatchmakingPlugin, MatchmakingSettings, MatchmakingStats, PartyTicket,
-    QueueRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused, WatchRequest,
+    QueueRequest, SpectateRequest, TicketCancelled, TicketExpired, TicketQueued, TicketRefused,
 };
 pub use throng_matchmaking::*;

@@ -3,12 +3,12 @@
 //! ```text
 //! PartyTicket inserted ──▶ QueueRequest · removed ──▶ CancelRequest
 //! every tick   QueueRequest ──▶ [queue_tickets]  ──▶ TicketQueued    · TicketRefused
-//!              AnswerRequest ─▶ [answer_matches] ──▶ MatchFormed     · TicketCancelled
+//!              MatchResponse ─▶ [answer_matches] ──▶ MatchFormed     · TicketCancelled
 //!              CancelRequest ─▶ [cancel_tickets] ──▶ TicketCancelled · TicketRefused
 //!              LoggedOut ─────▶ [cancel_tickets] ──▶ TicketCancelled
-//!              LinkLost ──────▶ [hold_tickets]   ──▶ TicketCancelled, suspended; Resumed ─▶ TicketQueued
-//!              WatchRequest ──▶ [watch_rooms]
-//!              BackfillRequest ▶ [fill_matches]  ──▶ MatchFilled
+//!              ConnectionLost ──────▶ [hold_tickets]   ──▶ TicketCancelled, suspended; SessionResumed ─▶ TicketQueued
+//!              SpectateRequest ──▶ [watch_rooms]
+//!              BackfillRequest ▶ [fill_matches]  ──▶ BackfillResult
 //! Heartbeat                     [make_matches]   ──▶ TicketExpired   · MatchProposed · MatchFormed
 //! ```
 //! Requests are handled in every tick, right before [`SimSystems::Heartbeat`]: a message lives for two ticks, and the time between two
@@ -20,9 +20,9 @@
 //!
 //! Invariant after every tick: [`Matchmaker::conserved`].
 //!
-//! Limits: a request costs O(log n) ([`BackfillRequest`] a bounded search, see [`Matcher::backfill`]) and is handled in its own tick. None
+//! Limits: a request costs O(log n) ([`BackfillRequest`] a bounded search, see [`MatchmakingCore::backfill`]) and is handled in its own tick. None
 //! is carried over, so the limits of the writers (for clients the budget of the inbox) bound the work. The queues are bounded by
-//! [`ModeSettings::tickets_max`](super::ModeSettings::tickets_max). Every refusal is a message and a count.
+//! [`GroupModeSettings::tickets_max`](super::GroupModeSettings::tickets_max). Every refusal is a message and a count.
 
 #[cfg(test)]
 mod tests;
@@ -35,13 +35,13 @@ use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
-use super::held::HeldTickets;
+use super::held::SuspendedTickets;
 use super::{
-    Backfill, HeartbeatOutcome, Match, Matcher, ModeError, ModeId, OpenMode, QueueMode, Ticket,
-    TicketError, TicketParty, TicketPlayer,
+    Backfill, HeartbeatOutcome, Match, MatchMode, MatchModeSettings, MatchmakingCore, ModeError,
+    ModeId, Ticket, TicketError, TicketParty, TicketPlayer,
 };
 use crate::memory::{MemoryAppExt, MemoryUse};
-use crate::session::{LinkLost, LoggedOut, Resumed};
+use crate::session::{ConnectionLost, LoggedOut, SessionResumed};
 use crate::sim::{HashAppExt, Heartbeat, HeartbeatSystems, SimSystems, SimTick};
 use crate::world::Players;
 
@@ -61,13 +61,13 @@ impl MatchmakingPlugin {
             .init_resource::<MatchmakingStats>()
             .init_resource::<TicketsOnHold>()
             .add_message::<LoggedOut>()
-            .add_message::<LinkLost>()
-            .add_message::<Resumed>()
+            .add_message::<ConnectionLost>()
+            .add_message::<SessionResumed>()
             .add_message::<CancelRequest>()
-            .add_message::<AnswerRequest>()
-            .add_message::<WatchRequest>()
+            .add_message::<MatchResponse>()
+            .add_message::<SpectateRequest>()
             .add_message::<BackfillRequest>()
-            .add_message::<MatchFilled>()
+            .add_message::<BackfillResult>()
             .add_message::<TicketRefused>()
             .add_message::<TicketCancelled>()
             .count_memory::<Matchmaker>("matchmaking")
@@ -114,10 +114,10 @@ impl MatchmakingPlugin {
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MatchmakingSettings {
     /// The modes; their ids are their places, from 0.
-    pub modes: Vec<QueueMode>,
+    pub modes: Vec<MatchModeSettings>,
 }
 
-/// What is counted beside the statistics of each mode ([`Matcher::stats`]).
+/// What is counted beside the statistics of each mode ([`MatchmakingCore::stats`]).
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Resource))]
 pub struct MatchmakingStats {
@@ -131,13 +131,13 @@ pub struct MatchmakingStats {
     pub watch_refused: u64,
 }
 
-/// The waiting parties of all modes: a [`Matcher`] as a resource.
+/// The waiting parties of all modes: a [`MatchmakingCore`] as a resource.
 ///
 /// To queue and cancel by messages keeps an order that does not depend on the schedule. Whoever calls
-/// [`Matcher::queue`], [`Matcher::cancel`] or [`Matcher::remove_player`] directly (a bulk load, a player who
+/// [`MatchmakingCore::queue`], [`MatchmakingCore::cancel`] or [`MatchmakingCore::remove_player`] directly (a bulk load, a player who
 /// is gone for good) gets the outcome as the result, and no fact is written.
 #[derive(Resource, Clone, Debug, MemoryUse)]
-pub struct Matchmaker(Matcher);
+pub struct Matchmaker(MatchmakingCore);
 
 impl Matchmaker {
     /// Opens these modes at `tick_hz` ticks a second. Inserted as a resource it replaces the old one, whose
@@ -145,15 +145,15 @@ impl Matchmaker {
     ///
     /// # Errors
     /// [`ModeError`] when a mode's settings are out of range or two have the same name.
-    pub fn new(modes: &[QueueMode], tick_hz: f64) -> Result<Self, ModeError> {
-        Matcher::new(modes, tick_hz).map(Self)
+    pub fn new(modes: &[MatchModeSettings], tick_hz: f64) -> Result<Self, ModeError> {
+        MatchmakingCore::new(modes, tick_hz).map(Self)
     }
 
     /// Whether the books are right: in every mode queued = matched + cancelled + expired + waiting, counted
     /// in parties. O(modes).
     #[must_use]
     pub fn conserved(&self) -> bool {
-        self.modes().iter().all(OpenMode::conserved)
+        self.modes().iter().all(MatchMode::conserved)
     }
 }
 
@@ -165,22 +165,22 @@ impl Default for Matchmaker {
 }
 
 impl Deref for Matchmaker {
-    type Target = Matcher;
+    type Target = MatchmakingCore;
 
-    fn deref(&self) -> &Matcher {
+    fn deref(&self) -> &MatchmakingCore {
         &self.0
     }
 }
 
 impl DerefMut for Matchmaker {
-    fn deref_mut(&mut self) -> &mut Matcher {
+    fn deref_mut(&mut self) -> &mut MatchmakingCore {
         &mut self.0
     }
 }
 
 /// What waits for players whose connection is lost.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
-struct TicketsOnHold(HeldTickets);
+struct TicketsOnHold(SuspendedTickets);
 
 /// A party that is an entity, with its ticket: inserted it queues, removed or despawned it gives up. That is the
 /// same as to write the messages, and is answered by the same: a party that waits no more cannot give up. To
@@ -209,7 +209,7 @@ pub struct CancelRequest {
 /// answered by [`TicketCancelled`]; the last acceptance by [`MatchFormed`], both in the same tick. An answer
 /// that comes too late is counted and otherwise ignored.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnswerRequest {
+pub struct MatchResponse {
     /// The player who answers, a member of a party of the match.
     pub player: TicketPlayer,
     /// Whether the player accepts.
@@ -219,14 +219,14 @@ pub struct AnswerRequest {
 /// A player wants to watch the room of a party, or to watch no more. A wish that cannot be granted is counted and
 /// otherwise ignored.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WatchRequest {
+pub struct SpectateRequest {
     /// The player who wants to watch, or to watch no more.
     pub player: TicketPlayer,
     /// The party whose room is to be watched; `None` to watch no more.
     pub party: Option<TicketParty>,
 }
 
-/// Players are missing in a running match. Answered in the same tick by [`MatchFilled`].
+/// Players are missing in a running match. Answered in the same tick by [`BackfillResult`].
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
 pub struct BackfillRequest {
     /// The number of the running match; given back in the answer.
@@ -241,7 +241,7 @@ pub struct BackfillRequest {
 
 /// Who joins a running match.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct MatchFilled {
+pub struct BackfillResult {
     /// The number of the running match, as the request gave it.
     pub id: u64,
     /// The group that they join, 0 or 1.
@@ -287,7 +287,7 @@ pub struct TicketExpired {
 }
 
 /// A match is found whose players are asked whether they accept; in a mode with
-/// [`accept_within_s`](super::ModeSettings::accept_within_s).
+/// [`accept_within_s`](super::GroupModeSettings::accept_within_s).
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct MatchProposed {
     /// Who against whom.
@@ -447,8 +447,8 @@ fn cancel_tickets(
 
 /// Parties of which somebody's connection is lost wait no more, and again when all are back.
 fn hold_tickets(
-    mut lost: MessageReader<LinkLost>,
-    mut resumed: MessageReader<Resumed>,
+    mut lost: MessageReader<ConnectionLost>,
+    mut resumed: MessageReader<SessionResumed>,
     mut held: ResMut<TicketsOnHold>,
     mut matchmaker: ResMut<Matchmaker>,
     mut cancelled: MessageWriter<TicketCancelled>,
@@ -476,13 +476,13 @@ fn hold_tickets(
 fn answer_matches(
     tick: Res<SimTick>,
     players: Option<Res<Players>>,
-    mut requests: MessageReader<AnswerRequest>,
+    mut requests: MessageReader<MatchResponse>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
     mut cancelled: MessageWriter<TicketCancelled>,
     mut formed: MessageWriter<MatchFormed>,
 ) {
-    for &AnswerRequest { player, accept } in requests.read() {
+    for &MatchResponse { player, accept } in requests.read() {
         let answered = if accept {
             matchmaker.accept(player, tick.0).map(|on| {
                 formed.write_batch(on.map(|found| MatchFormed {
@@ -507,11 +507,11 @@ fn answer_matches(
 
 /// Players who want to watch, or to watch no more.
 fn watch_rooms(
-    mut requests: MessageReader<WatchRequest>,
+    mut requests: MessageReader<SpectateRequest>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
 ) {
-    for &WatchRequest { player, party } in requests.read() {
+    for &SpectateRequest { player, party } in requests.read() {
         let Some(party) = party else {
             matchmaker.unwatch(player);
             continue;
@@ -529,13 +529,13 @@ fn fill_matches(
     players: Option<Res<Players>>,
     mut requests: MessageReader<BackfillRequest>,
     mut matchmaker: ResMut<Matchmaker>,
-    mut filled: MessageWriter<MatchFilled>,
+    mut filled: MessageWriter<BackfillResult>,
 ) {
     for request in requests.read() {
         let joined = matchmaker.backfill(request.mode, &request.wanted, tick.0);
         let (id, group) = (request.id, request.group);
         let objects = objects_of(players.as_deref(), &joined);
-        filled.write(MatchFilled {
+        filled.write(BackfillResult {
             id,
             group,
             joined,

@@ -1,15 +1,15 @@
 //! Movement: moves walkers along their paths, and validates and applies players' moves.
 //!
-//! An object with [`Speed`] can be moved by its player: write [`MoveInput`](crate::world::MoveInput), or let the session do it. An object with
-//! [`Walker`] follows the [`Path`](crate::nav::Path) that a [`PathRequest`](crate::nav::PathRequest) finds. [`Follows`] keeps an object at the position
+//! An object with [`MaxSpeed`] can be moved by its player: write [`MoveInput`](crate::world::MoveInput), or let the session do it. An object with
+//! [`Walker`] follows the [`NavPath`](crate::nav::NavPath) that a [`PathRequest`](crate::nav::PathRequest) finds. [`AttachedTo`] keeps an object at the position
 //! of another one, for example a spectator.
 //!
 //! ```text
 //! MapEdited ──▶ [Push]    ──▶ objects on a blocked tile are moved to the nearest free tile
 //! MoveInput ──▶ [Players] ──▶ Position, Velocity, Heading, or MoveRefused
-//! Path ───────▶ [Walkers] ──▶ Position, Velocity, Heading, Arrived, or a new PathRequest
+//! NavPath ───────▶ [Walkers] ──▶ Position, Velocity, Heading, WalkerArrived, or a new PathRequest
 //!               [Rest]    ──▶ players without input for some time stand still
-//! Follows ────▶ [Follow]  ──▶ Position, Velocity, Heading of the other object
+//! AttachedTo ────▶ [Follow]  ──▶ Position, Velocity, Heading of the other object
 //! ```
 //!
 //! Invariants:
@@ -20,14 +20,14 @@
 //!   inputs are applied when they arrive, up to this limit; the rest is refused.
 //! - Inputs that are duplicate or out of order are refused before they reach this module.
 //!
-//! Not provided: collisions between walkers. An object without [`Speed`] is never pushed: a door may stand in the wall that it closes.
+//! Not provided: collisions between walkers. An object without [`MaxSpeed`] is never pushed: a door may stand in the wall that it closes.
 //!
 //! Cost: O(walkers + moves), a few bits of the map for each. Line-of-sight tests only at waypoints. No allocation per object.
 //!
 //! | file | contents |
 //! |---|---|
 //! | `walk` | one step along waypoints, with smoothing |
-//! | `plugin` | [`Walker`], [`Speed`], the settings and the systems |
+//! | `plugin` | [`Walker`], [`MaxSpeed`], the settings and the systems |
 //! | `throng_protocol::movement` | [`Ground`], [`check_move`], [`PlayerStep`]: validation and steps, shared with the client's prediction |
 
 mod plugin;
@@ -36,10 +36,10 @@ mod tests;
 mod walk;
 
 pub use plugin::{
-    Arrived, Follows, LastMove, MoveRefused, MovementPlugin, MovementSettings, MovementStats,
-    MovementSystems, Speed, Walker,
+    AttachedTo, LastMove, MaxSpeed, MoveRefused, MovementPlugin, MovementSettings, MovementStats,
+    MovementSystems, Walker, WalkerArrived,
 };
 pub use throng_protocol::movement::{
-    Credit, Ground, MoveRules, PlayerStep, Refusal, check_move, direction_of, step_m,
+    Ground, MoveBudget, MoveError, MoveRules, PlayerStep, check_move, direction_of, step_m,
 };
-pub use walk::{WalkEnd, WalkStep, advance};
+pub use walk::{WalkStatus, WalkStep, advance};

@@ -3,7 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `settings`, `stats` | [`MovementSettings`], [`MovementStats`] |
-//! | `mover` | [`Speed`], [`Walker`], [`LastMove`]: components of objects that move |
+//! | `mover` | [`MaxSpeed`], [`Walker`], [`LastMove`]: components of objects that move |
 //! | `grounds` | the grounds of scenes |
 //! | `own_steps` | distinguishes movement's own changes of positions from others |
 //! | `push`, `players`, `walkers`, `follow` | the systems, in run order |
@@ -18,18 +18,18 @@ mod settings;
 mod stats;
 mod walkers;
 
-pub use follow::Follows;
-pub use mover::{LastMove, Speed, Walker};
+pub use follow::AttachedTo;
+pub use mover::{LastMove, MaxSpeed, Walker};
 pub use players::MoveRefused;
 pub use settings::MovementSettings;
 pub use stats::MovementStats;
-pub use walkers::Arrived;
+pub use walkers::WalkerArrived;
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
 use self::follow::{follow, has_followers, hash_followers};
-use self::own_steps::{OwnSteps, begin_a_tick};
+use self::own_steps::{MovementChangeTicks, begin_a_tick};
 use self::players::{move_players, rest_players};
 use self::push::push_out;
 use self::walkers::walk;
@@ -48,17 +48,17 @@ impl MovementPlugin {
     fn add_to(app: &mut App) {
         use MovementSystems::{Follow, Players, Push, Rest, Walkers};
         #[cfg(feature = "reflect")]
-        app.register_type::<Speed>()
+        app.register_type::<MaxSpeed>()
             .register_type::<Walker>()
             .register_type::<MovementSettings>()
             .register_type::<MovementStats>();
-        app.register_required_components_with::<Player, Speed>(|| Speed::WALK);
-        app.register_required_components_with::<Npc, Speed>(|| Speed::WALK);
+        app.register_required_components_with::<Player, MaxSpeed>(|| MaxSpeed::WALK);
+        app.register_required_components_with::<Npc, MaxSpeed>(|| MaxSpeed::WALK);
         app.register_required_components::<Npc, Walker>();
         app.init_resource::<MovementSettings>()
             .init_resource::<MovementStats>()
-            .init_resource::<OwnSteps>()
-            .add_counted_message::<Arrived>("movement")
+            .init_resource::<MovementChangeTicks>()
+            .add_counted_message::<WalkerArrived>("movement")
             .add_counted_message::<MoveRefused>("movement")
             .configure_sets(
                 FixedUpdate,
@@ -77,7 +77,7 @@ impl MovementPlugin {
                     follow.in_set(Follow).run_if(has_followers),
                 ),
             )
-            .hash_component::<Speed>("speed")
+            .hash_component::<MaxSpeed>("speed")
             .hash_component::<Walker>("walker")
             .hash_component::<LastMove>("last_move")
             .hash_part("followers", hash_followers);
@@ -95,6 +95,6 @@ pub enum MovementSystems {
     Walkers,
     /// Players that sent nothing for a while stand still.
     Rest,
-    /// Who [`Follows`] another goes to where that is.
+    /// Who [`AttachedTo`] another goes to where that is.
     Follow,
 }

@@ -25,12 +25,12 @@ pub struct WalkStep {
     /// Where it was going last, of length 1; zero if it did not move.
     pub direction: Vec2,
     /// How the step ended.
-    pub end: WalkEnd,
+    pub end: WalkStatus,
 }
 
 /// How a step along a path ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WalkEnd {
+pub enum WalkStatus {
     /// There is more to walk.
     Going,
     /// It stands on the last waypoint.
@@ -55,7 +55,7 @@ pub fn advance(
         position,
         next,
         direction: Vec2::ZERO,
-        end: WalkEnd::Arrived,
+        end: WalkStatus::Arrived,
     };
     if next == 0 {
         walk.next = first_leg(ground, position, waypoints, looks_max);
@@ -72,7 +72,7 @@ pub fn advance(
             walk.position + way * (left / length)
         };
         if !ground.is_step_free(walk.position, to) {
-            walk.end = WalkEnd::Blocked;
+            walk.end = WalkStatus::Blocked;
             return walk;
         }
         if to != walk.position {
@@ -80,7 +80,7 @@ pub fn advance(
         }
         walk.position = to;
         if !is_reached {
-            walk.end = WalkEnd::Going;
+            walk.end = WalkStatus::Going;
             return walk;
         }
         left -= length;
@@ -128,7 +128,7 @@ fn look_ahead(ground: Ground, from: IVec2, ahead: &[IVec2], looks_max: usize) ->
 mod tests {
     use super::*;
     use crate::map::{TileEdit, TileMap, TileRect};
-    use crate::nav::{Algorithm, NavMap, Outcome, Query, Search, smooth};
+    use crate::nav::{Algorithm, NavMap, PathQuery, Search, SearchOutcome, smooth};
     use proptest::prelude::*;
 
     const LOOKS: usize = 8;
@@ -139,10 +139,10 @@ mod tests {
             map,
             &NavMap::default(),
             Algorithm::default(),
-            Query::new(from, to),
+            PathQuery::new(from, to),
             &mut waypoints,
         );
-        assert!(matches!(outcome, Outcome::Found(_)), "{outcome:?}");
+        assert!(matches!(outcome, SearchOutcome::Found(_)), "{outcome:?}");
         waypoints
     }
 
@@ -157,11 +157,14 @@ mod tests {
         let walk = advance(ground, Vec2::new(1.25, 1.25), &waypoints, 0, 1.0, LOOKS);
         let expected = Vec2::new(1.25, 1.25) + Vec2::new(3.0, 1.0).normalize();
         assert!(walk.position.distance(expected) < 1e-5, "{walk:?}");
-        assert_eq!((walk.next, walk.end), (waypoints.len() - 1, WalkEnd::Going));
+        assert_eq!(
+            (walk.next, walk.end),
+            (waypoints.len() - 1, WalkStatus::Going)
+        );
         let end = advance(ground, walk.position, &waypoints, walk.next, 100.0, LOOKS);
         assert_eq!(
             (end.position, end.end),
-            (ground.centre_of(IVec2::new(32, 12)), WalkEnd::Arrived)
+            (ground.centre_of(IVec2::new(32, 12)), WalkStatus::Arrived)
         );
     }
 
@@ -181,7 +184,7 @@ mod tests {
         let walk = advance(ground, Vec2::new(0.5, 0.0), &straight, 0, 0.1, LOOKS);
         assert_eq!(
             (walk.next, walk.end),
-            (0, WalkEnd::Going),
+            (0, WalkStatus::Going),
             "its way would touch what lies outside"
         );
         assert_eq!(walk.direction, Vec2::Y);
@@ -199,10 +202,10 @@ mod tests {
             tile_m: 1.0,
         };
         let mut walk = advance(ground, Vec2::splat(0.5), &waypoints, 0, 0.7, LOOKS);
-        while walk.end == WalkEnd::Going {
+        while walk.end == WalkStatus::Going {
             walk = advance(ground, walk.position, &waypoints, walk.next, 0.7, LOOKS);
         }
-        assert_eq!(walk.end, WalkEnd::Blocked);
+        assert_eq!(walk.end, WalkStatus::Blocked);
         assert!((2.3..3.0).contains(&walk.position.x), "{walk:?}");
     }
 
@@ -215,17 +218,17 @@ mod tests {
         };
         assert_eq!(
             advance(ground, Vec2::ONE, &[], 0, 1.0, LOOKS).end,
-            WalkEnd::Arrived
+            WalkStatus::Arrived
         );
         let way = [IVec2::ZERO, IVec2::new(2, 2), IVec2::new(7, 2)];
         let still = advance(ground, Vec2::splat(0.5), &way, 0, 0.0, 0);
         assert_eq!(
             (still.position, still.end, still.direction),
-            (Vec2::splat(0.5), WalkEnd::Going, Vec2::ZERO)
+            (Vec2::splat(0.5), WalkStatus::Going, Vec2::ZERO)
         );
         assert_eq!(still.next, 1);
         let single = advance(ground, Vec2::splat(0.5), &way[..1], 0, 0.0, LOOKS);
-        assert_eq!(single.end, WalkEnd::Arrived);
+        assert_eq!(single.end, WalkStatus::Arrived);
     }
 
     proptest! {
@@ -250,11 +253,11 @@ mod tests {
             let (mut position, mut next, mut steps) = (ground.centre_of(from), 0, 0);
             loop {
                 let walk = advance(ground, position, &waypoints, next, step_m, usize::MAX);
-                prop_assert!(walk.end != WalkEnd::Blocked);
+                prop_assert!(walk.end != WalkStatus::Blocked);
                 prop_assert!(walk.position.distance(position) <= step_m * 1.0001 + 1e-5);
                 prop_assert!(ground.is_free_at(walk.position));
                 (position, next, steps) = (walk.position, walk.next, steps + 1);
-                if walk.end == WalkEnd::Arrived {
+                if walk.end == WalkStatus::Arrived {
                     break;
                 }
                 prop_assert!(steps as f32 * step_m < length + 1.0, "it should have arrived");
@@ -280,16 +283,16 @@ mod tests {
                 position: (from.as_vec2() + Vec2::new(x, y)) * 0.5,
                 next: 0,
                 direction: Vec2::ZERO,
-                end: WalkEnd::Going,
+                end: WalkStatus::Going,
             };
             for _ in 0..400 {
                 walk = advance(ground, walk.position, &waypoints, walk.next, 0.2, LOOKS);
                 prop_assert!(ground.is_free_at(walk.position));
-                if walk.end != WalkEnd::Going {
+                if walk.end != WalkStatus::Going {
                     break;
                 }
             }
-            prop_assert_eq!((walk.end, walk.position), (WalkEnd::Arrived, ground.centre_of(to)));
+            prop_assert_eq!((walk.end, walk.position), (WalkStatus::Arrived, ground.centre_of(to)));
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Navigation in the tick: requests in, [`Path`]s and answers out.
+//! Navigation in the tick: requests in, [`NavPath`]s and answers out.
 //!
 //! ```text
-//! PathRequest ┬▶ queue ──▶ admitted by estimate ──▶ searched in parallel ─┬▶ Path, PathFound
+//! PathRequest ┬▶ queue ──▶ admitted by estimate ──▶ searched in parallel ─┬▶ NavPath, PathFound
 //!     ▲       └▶ travels ▶ a few at once ─────────▶ searched in slices ───┴▶ PathFailed
 //! MapEdited ─▶ what is prepared follows; live paths that the edit breaks are asked for anew
 //! ```
 //! | file | holds |
 //! |---|---|
-//! | `request` | what is asked and answered: [`PathRequest`], [`Path`], the messages |
+//! | `request` | what is asked and answered: [`PathRequest`], [`NavPath`], the messages |
 //! | `settings`, `stats` | [`NavSettings`]; [`NavStats`], [`MapBuildStats`] |
 //! | `navigator` | [`Navigator`]: what is kept from tick to tick |
 //! | `waiting` | a request in the queue |
@@ -33,12 +33,12 @@ use self::answer::answer_requests;
 use self::broken::notice_edits;
 use self::ground::Edit;
 use self::queue::take_requests;
-use self::request::AskedEntities;
+use self::request::NewPathRequests;
 use self::travel::answer_travels;
 use crate::map::{MapEdited, MapPlugin, SceneMap};
 use crate::memory::MemoryAppExt;
-use crate::sim::{Growth, HashAppExt, LoadMeter, SimSystems, SimTick, WorkAppExt};
-use crate::world::{ObjectHashAppExt, SceneChanged, Scenes, Teleported};
+use crate::sim::{CounterDelta, HashAppExt, LoadMeter, SimSystems, SimTick, WorkAppExt};
+use crate::world::{ObjectChangedScene, ObjectHashAppExt, ObjectTeleported, Scenes};
 
 mod answer;
 mod answers;
@@ -60,9 +60,9 @@ mod travels;
 mod waiting;
 
 pub use broken::ask_again;
-pub use late::BuildCameLate;
+pub use late::NavBuildLate;
 pub use navigator::Navigator;
-pub use request::{Path, PathClass, PathFailed, PathFailure, PathFound, PathRequest};
+pub use request::{NavPath, PathFailed, PathFailure, PathFound, PathRequest, SearchBudgetClass};
 pub use settings::NavSettings;
 pub use stats::{MapBuildStats, NavStats, SearchTimes};
 
@@ -79,7 +79,7 @@ impl NavPlugin {
             .register_type::<PathRequest>();
         app.init_resource::<NavSettings>()
             .init_resource::<NavStats>()
-            .init_resource::<AskedEntities>()
+            .init_resource::<NewPathRequests>()
             .init_resource::<Navigator>()
             .count_memory_by("nav", |world| {
                 of_navigator(world, Navigator::bytes_besides_maps)
@@ -88,10 +88,10 @@ impl NavPlugin {
                 of_navigator(world, Navigator::map_bytes)
             })
             .count_memory::<NavStats>("nav")
-            .count_component_memory::<Path>("nav")
+            .count_component_memory::<NavPath>("nav")
             .add_counted_message::<PathFound>("nav")
             .add_message::<PathFailed>()
-            .add_message::<BuildCameLate>()
+            .add_message::<NavBuildLate>()
             .add_systems(FixedPreUpdate, finish_builds)
             .configure_sets(FixedUpdate, NavSystems::ClearStale.in_set(SimSystems::Move))
             .add_systems(
@@ -111,13 +111,13 @@ impl NavPlugin {
                 ),
             )
             .reckon_work({
-                let mut expanded = Growth::default();
+                let mut expanded = CounterDelta::default();
                 move |world, costs| {
                     let now = world.resource::<NavStats>().expanded;
                     expanded.to(now) * u64::from(costs.expansion_ns)
                 }
             })
-            .hash_component::<Path>("path")
+            .hash_component::<NavPath>("path")
             .hash_part("path_queue", |world, hasher| {
                 let Navigator { queue, travels, .. } = world.resource();
                 queue.values().for_each(|waiting| waiting.hash(hasher));
@@ -143,9 +143,9 @@ pub enum NavSystems {
 /// Navigate must not end the path that is found behind it, and one after Navigate must not be walked on from.
 fn clear_stale_paths(
     mut navigator: ResMut<Navigator>,
-    teleported: Res<Messages<Teleported>>,
-    changed_scene: Res<Messages<SceneChanged>>,
-    mut paths: Query<&mut Path>,
+    teleported: Res<Messages<ObjectTeleported>>,
+    changed_scene: Res<Messages<ObjectChangedScene>>,
+    mut paths: Query<&mut NavPath>,
 ) {
     let navigator = &mut *navigator;
     let jumped = navigator
@@ -192,7 +192,7 @@ fn prepare_maps(
     scenes: Res<Scenes>,
     maps: Query<&SceneMap>,
     mut edits: Local<Vec<Edit>>,
-    mut late: MessageWriter<BuildCameLate>,
+    mut late: MessageWriter<NavBuildLate>,
 ) {
     edits.clear();
     edits.extend(edited.read().map(Edit::from));

@@ -10,7 +10,7 @@ mod plugin;
 #[cfg(feature = "web")]
 mod web;
 
-pub use plugin::{ListenError, ListenSettings, ListeningSocket, listen, stop_listening};
+pub use plugin::{ListenError, ListenSettings, UdpListener, listen, stop_listening};
 pub use throng_net::*;
 #[cfg(feature = "web")]
-pub use web::{ListeningWeb, listen_web, stop_listening_web};
+pub use web::{WebListener, listen_web, stop_listening_web};

@@ -9,12 +9,13 @@ use thiserror::Error;
 #[cfg(feature = "web")]
 use throng_net::WebSettings;
 use throng_net::{
-    ClientIntake, Gate, GateSettings, NoRandomness, PROTOCOL_ID, SecretKey, SeenTokens,
-    ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats,
+    ConnectionHandler, PROTOCOL_ID, RandomnessUnavailable, SecretKey, ServerHandshake,
+    ServerHandshakeSettings, ServerSocket, UdpServer, UdpServerSink, UdpSettings, UdpStats,
+    UsedTokens,
 };
 
-use crate::inbox::{Connected, DisconnectReason};
-use crate::outbox::{Outbox, OutboxSettings, Sink};
+use crate::inbox::{ConnectionInfo, DisconnectReason};
+use crate::outbox::{Outbox, OutboxSettings, PacketSink};
 use crate::session::TransportHandle;
 use crate::sync::SyncSettings;
 use crate::wire::ClientId;
@@ -32,7 +33,7 @@ pub struct ListenSettings {
     /// Connect requests per second from one address (IPv6: a network of 64 bits), and at once after a pause.
     pub requests_per_s: u32,
     /// Used tokens. Share it between all listeners of a server, so that each token admits once.
-    pub seen: SeenTokens,
+    pub seen: UsedTokens,
     /// Limits of UDP clients.
     pub udp: UdpSettings,
     /// Limits of browser clients, and WebTransport.
@@ -46,7 +47,7 @@ impl Default for ListenSettings {
             protocol: PROTOCOL_ID,
             public: Vec::new(),
             requests_per_s: 32,
-            seen: SeenTokens::default(),
+            seen: UsedTokens::default(),
             udp: UdpSettings::default(),
             #[cfg(feature = "web")]
             web: WebSettings::default(),
@@ -84,16 +85,16 @@ pub enum ListenError {
     },
     /// The operating system has no randomness.
     #[error(transparent)]
-    NoRandomness(#[from] NoRandomness),
+    NoRandomness(#[from] RandomnessUnavailable),
 }
 
 /// The UDP socket of a listening server.
 #[derive(Resource, Debug)]
-pub struct ListeningSocket {
+pub struct UdpListener {
     server: UdpServer,
 }
 
-impl ListeningSocket {
+impl UdpListener {
     /// The address that it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -125,8 +126,8 @@ impl ListeningSocket {
     }
 }
 
-impl ClientIntake for TransportHandle {
-    fn connect(&self, connected: Connected) -> Option<ClientId> {
+impl ConnectionHandler for TransportHandle {
+    fn connect(&self, connected: ConnectionInfo) -> Option<ClientId> {
         Self::connect(self, connected).ok()
     }
 
@@ -150,7 +151,7 @@ pub fn listen(
     address: SocketAddr,
     key: SecretKey,
     settings: ListenSettings,
-    others: Option<Box<dyn Sink>>,
+    others: Option<Box<dyn PacketSink>>,
 ) -> Result<SocketAddr, ListenError> {
     let of_socket = |source| ListenError::Socket { address, source };
     let socket = ServerSocket::bind(address).map_err(of_socket)?;
@@ -161,12 +162,12 @@ pub fn listen(
     let server = UdpServer::start(socket, udp, gate, &intake(world)).map_err(of_socket)?;
     limit_packets(world, WIRE_PACKET_BYTES_MAX);
     set_sink(world, server.sink().or(others));
-    world.insert_resource(ListeningSocket { server });
+    world.insert_resource(UdpListener { server });
     Ok(bound)
 }
 
 /// Where the threads of a transport report connections and messages.
-pub(super) fn intake(world: &mut World) -> Arc<dyn ClientIntake> {
+pub(super) fn intake(world: &mut World) -> Arc<dyn ConnectionHandler> {
     Arc::new(world.get_resource_or_init::<TransportHandle>().clone())
 }
 
@@ -177,7 +178,7 @@ pub(super) fn limit_packets(world: &mut World, bytes_max: usize) {
 }
 
 /// Sends the packets of the outbox to this sink.
-pub(super) fn set_sink(world: &mut World, sink: impl Sink + 'static) {
+pub(super) fn set_sink(world: &mut World, sink: impl PacketSink + 'static) {
     let mut outbox = world.get_resource_or_init::<Outbox>();
     outbox.set_sink(Box::new(sink));
 }
@@ -188,7 +189,7 @@ pub(super) fn gate(
     (address, bound): (SocketAddr, SocketAddr),
     key: SecretKey,
     clients_max: usize,
-) -> Result<Gate, ListenError> {
+) -> Result<ServerHandshake, ListenError> {
     if key == SecretKey::INSECURE && !bound.ip().is_loopback() {
         return Err(ListenError::Insecure { address });
     }
@@ -199,13 +200,13 @@ pub(super) fn gate(
     if public.iter().any(|public| public.ip().is_unspecified()) {
         return Err(ListenError::Nameless { address });
     }
-    let gate = GateSettings {
+    let gate = ServerHandshakeSettings {
         clients_max: u32::try_from(clients_max).unwrap_or(u32::MAX),
         requests_per_s: settings.requests_per_s,
         seen: settings.seen.clone(),
-        ..GateSettings::new(settings.protocol, public)
+        ..ServerHandshakeSettings::new(settings.protocol, public)
     };
-    Ok(Gate::new(gate, key)?)
+    Ok(ServerHandshake::new(gate, key)?)
 }
 
 /// How long reliable messages in flight are kept for a resume, in microseconds.
@@ -224,7 +225,7 @@ pub fn stop_listening(world: &mut World) -> Option<UdpStats> {
         clippy::disallowed_methods,
         reason = "the server stops listening, so the resource goes for good"
     )]
-    let socket = world.remove_resource::<ListeningSocket>()?;
+    let socket = world.remove_resource::<UdpListener>()?;
     if let Some(mut outbox) = world.get_resource_mut::<Outbox>() {
         outbox.flush();
     }

@@ -10,7 +10,7 @@ use throng_net::{SecretKey, WebServer, WebServerSink, WebSocketListener, WebStat
 use super::plugin::limit_packets;
 use super::plugin::{ListenError, ListenSettings, gate, in_flight_us_max, intake, set_sink};
 use crate::map::{TileMap, TileRect};
-use crate::outbox::{Outbox, Sink};
+use crate::outbox::{Outbox, PacketSink};
 use crate::wire::ClientId;
 
 /// The longest packet of the server that always fits into a datagram of WebTransport, with the head of the packet around it and what QUIC
@@ -20,11 +20,11 @@ const WIRE_PACKET_BYTES_MAX: usize = 1_140;
 
 /// The web port of a listening server.
 #[derive(Resource, Debug)]
-pub struct ListeningWeb {
+pub struct WebListener {
     server: WebServer,
 }
 
-impl ListeningWeb {
+impl WebListener {
     /// The address that it listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
@@ -78,7 +78,7 @@ impl ListeningWeb {
 /// [`WebSettings`](throng_net::WebSettings) enable it, with tokens that were sealed with this key. Sends them the packets of the outbox, until
 /// [`stop_listening_web`] or the world is dropped. Sets the sink of the outbox. Packets of clients that connected otherwise go to `others`.
 ///
-/// To listen on UDP, too, call this first, then [`listen`](crate::net::listen) with [`ListeningWeb::sink`] as `others`.
+/// To listen on UDP, too, call this first, then [`listen`](crate::net::listen) with [`WebListener::sink`] as `others`.
 ///
 /// # Errors
 /// [`ListenError`]; then nothing is changed.
@@ -87,7 +87,7 @@ pub fn listen_web(
     address: SocketAddr,
     key: SecretKey,
     settings: &ListenSettings,
-    others: Option<Box<dyn Sink>>,
+    others: Option<Box<dyn PacketSink>>,
 ) -> Result<SocketAddr, ListenError> {
     let of_socket = |source| ListenError::Socket { address, source };
     let listener = bind(address, settings).map_err(of_socket)?;
@@ -106,7 +106,7 @@ pub fn listen_web(
         limit_packets(world, WIRE_PACKET_BYTES_MAX);
     }
     set_sink(world, server.sink().or(others));
-    world.insert_resource(ListeningWeb { server });
+    world.insert_resource(WebListener { server });
     Ok(bound)
 }
 
@@ -130,7 +130,7 @@ pub fn stop_listening_web(world: &mut World) -> Option<WebStats> {
         clippy::disallowed_methods,
         reason = "the server stops listening, so the resource goes for good"
     )]
-    let web = world.remove_resource::<ListeningWeb>()?;
+    let web = world.remove_resource::<WebListener>()?;
     if let Some(mut outbox) = world.get_resource_mut::<Outbox>() {
         outbox.flush();
     }

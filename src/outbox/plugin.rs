@@ -7,8 +7,8 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 use throng_core::hash::StateHashed;
 use throng_net::outbox::{
-    Assembler, Batch, CountingSink, LineModels, SenderCounters, SenderSpec, Senders, SharedSink,
-    Sink, SpillLimits,
+    Assembler, BandwidthLimits, CountingSink, OutgoingBatch, PacketSink, SenderCounters,
+    SenderSpec, Senders, SharedSink, SpillLimits,
 };
 use tracing::error;
 
@@ -22,7 +22,7 @@ const SHARDS_MAX: u32 = 64;
 /// The least that a ring has: the longest message and what stands beside it fit.
 const RING_BYTES_MIN: usize = 2 * MESSAGE_BYTES_MAX;
 
-/// Hands the tick's news to a [`Sink`].
+/// Hands the tick's news to a [`PacketSink`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OutboxPlugin;
 
@@ -36,7 +36,7 @@ impl OutboxPlugin {
             .init_resource::<Outbox>()
             .count_memory::<Outbox>("outbox")
             .init_resource::<OutboxStats>()
-            .add_message::<ClientBehind>()
+            .add_message::<SlowConsumerDetected>()
             .add_systems(FixedUpdate, send.in_set(SimSystems::Send))
             .hash_part("lines", |world, hasher| {
                 world.resource::<Outbox>().models.hash(hasher);
@@ -91,7 +91,7 @@ impl OutboxSettings {
 
 /// More waited for a client than may: it gets nothing more, and its session is to be ended.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientBehind {
+pub struct SlowConsumerDetected {
     /// The client whose session is to be ended.
     pub client: ClientId,
 }
@@ -99,10 +99,10 @@ pub struct ClientBehind {
 /// What leaves the server. When it is dropped, all that was accepted is delivered.
 #[derive(Resource)]
 pub struct Outbox {
-    batch: Batch,
+    batch: OutgoingBatch,
     /// Of the clients that no thread has.
     assembler: Assembler,
-    models: LineModels,
+    models: BandwidthLimits,
     /// What was sent without threads.
     inline: PacketTotals,
     sink: SinkSource,
@@ -118,23 +118,23 @@ struct SenderThreads {
     senders: Senders,
     spec: SenderSpec,
     /// The one sink of all of them, if they share one.
-    shared: Option<Arc<Mutex<Box<dyn Sink>>>>,
+    shared: Option<Arc<Mutex<Box<dyn PacketSink>>>>,
 }
 
 /// Where sinks come from.
 enum SinkSource {
     /// One for all. While threads share it, one that forgets stands here.
-    One(Box<dyn Sink>),
+    One(Box<dyn PacketSink>),
     /// One for each thread.
     Each {
-        make: Box<dyn FnMut(usize) -> Box<dyn Sink> + Send + Sync>,
+        make: Box<dyn FnMut(usize) -> Box<dyn PacketSink> + Send + Sync>,
         /// For what is sent without threads.
-        inline: Option<Box<dyn Sink>>,
+        inline: Option<Box<dyn PacketSink>>,
     },
 }
 
 impl SinkSource {
-    fn inline(&mut self) -> &mut dyn Sink {
+    fn inline(&mut self) -> &mut dyn PacketSink {
         match self {
             Self::One(sink) => &mut **sink,
             Self::Each { make, inline } => &mut **inline.get_or_insert_with(|| make(0)),
@@ -146,9 +146,9 @@ impl Default for Outbox {
     /// An outbox whose packets are counted and forgotten.
     fn default() -> Self {
         Self {
-            batch: Batch::default(),
+            batch: OutgoingBatch::default(),
             assembler: Assembler::default(),
-            models: LineModels::default(),
+            models: BandwidthLimits::default(),
             inline: PacketTotals::default(),
             sink: SinkSource::One(Box::new(CountingSink::default())),
             threads: None,
@@ -168,7 +168,7 @@ impl Drop for Outbox {
 impl Outbox {
     /// Sends what comes from now on to another sink; the one before has got everything. Several threads share it behind a
     /// lock.
-    pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
+    pub fn set_sink(&mut self, sink: Box<dyn PacketSink>) {
         self.stop_threads();
         self.send_waiting();
         self.sink = SinkSource::One(sink);
@@ -178,7 +178,7 @@ impl Outbox {
     /// from 0 on; it has the clients whose number leaves it as rest when divided by the number of threads.
     pub fn set_sink_each(
         &mut self,
-        make: impl FnMut(usize) -> Box<dyn Sink> + Send + Sync + 'static,
+        make: impl FnMut(usize) -> Box<dyn PacketSink> + Send + Sync + 'static,
     ) {
         self.stop_threads();
         self.send_waiting();
@@ -187,7 +187,7 @@ impl Outbox {
     }
 
     /// The news of this tick that are not sent yet; Replicate fills them, Send sets their tick and empties them.
-    pub const fn batch_mut(&mut self) -> &mut Batch {
+    pub const fn batch_mut(&mut self) -> &mut OutgoingBatch {
         &mut self.batch
     }
 
@@ -284,7 +284,7 @@ impl Outbox {
     }
 
     /// The sink of all threads is that of the tick again.
-    fn take_back(&mut self, shared: Option<Arc<Mutex<Box<dyn Sink>>>>) {
+    fn take_back(&mut self, shared: Option<Arc<Mutex<Box<dyn PacketSink>>>>) {
         let sink = shared.and_then(|shared| Arc::try_unwrap(shared).ok());
         if let (Some(sink), SinkSource::One(place)) = (sink, &mut self.sink) {
             *place = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -342,7 +342,7 @@ impl OutboxStats {
 fn send(
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<OutboxStats>,
-    mut behind: MessageWriter<ClientBehind>,
+    mut behind: MessageWriter<SlowConsumerDetected>,
     settings: Res<OutboxSettings>,
     tick: Res<SimTick>,
     pool: Res<Workers>,
@@ -361,7 +361,7 @@ fn send(
     batch.finish();
     batch.tick = tick.0;
     let mut tell = |client| {
-        behind.write(ClientBehind { client });
+        behind.write(SlowConsumerDetected { client });
     };
     if let Some(threads) = threads {
         threads.senders.offer(batch, tell);

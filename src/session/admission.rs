@@ -21,14 +21,14 @@ pub(super) struct QueueKey {
 
 /// The line.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub(super) struct AdmissionQueue {
+pub(super) struct LoginQueue {
     waiting: BTreeMap<QueueKey, ClientId>,
     came: u64,
     /// Players inside, by class.
     inside: [u32; AdmissionClass::COUNT],
 }
 
-impl AdmissionQueue {
+impl LoginQueue {
     /// Puts a client at the end of its class.
     pub fn push(&mut self, client: ClientId, class: AdmissionClass) -> QueueKey {
         self.came += 1;
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn places_are_kept_for_some_and_filled_by_whom_they_are_kept_for() {
-        let mut queue = AdmissionQueue::default();
+        let mut queue = LoginQueue::default();
         // Ten places, of which one is kept for parties and two for staff.
         for _ in 0..7 {
             assert!(queue.has_room(Anybody, 10, KEPT));
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_higher_class_goes_first_and_within_it_who_came_first() {
-        let mut queue = AdmissionQueue::default();
+        let mut queue = LoginQueue::default();
         for (nth, class) in [Anybody, Staff, Anybody, Party, Staff]
             .into_iter()
             .enumerate()
@@ -156,7 +156,7 @@ mod tests {
             kept in prop::array::uniform4(0..4_u32),
         ) {
             let classes = [Anybody, Party, Preferred, Staff];
-            let mut queue = AdmissionQueue::default();
+            let mut queue = LoginQueue::default();
             let mut inside = [0_u32; 4];
             for (class, comes) in steps {
                 if comes {

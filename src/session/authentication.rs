@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::inbox::TransportClaims;
+use crate::inbox::VerifiedIdentity;
 use crate::wire::ClientId;
 use crate::world::PlayerId;
 
 /// Says who a client is. Asked in `Ingest`, once for each login; a look-up that takes time belongs on a thread of the
-/// authenticator's own, to which the [`LoginAnswer`] is moved. Until it is answered, or
+/// authenticator's own, to which the [`LoginResponder`] is moved. Until it is answered, or
 /// [`authentication_s_max`](super::SessionSettings::authentication_s_max) is over, the client waits and nobody else does.
 pub trait Authenticator: Send + Sync {
     /// Looks into a login, and answers it now or later. An answer that is dropped is none, and the client's time runs out.
-    fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer);
+    fn ask(&mut self, login: &LoginRequest<'_>, answer: LoginResponder);
 
     /// Whether a client may resume a session whose resume token it has. Called in `Ingest`, and must not block. Refuse players whom
     /// [`ask`](Self::ask) would refuse now, such as banned ones. A refused client may still log in.
@@ -33,7 +33,7 @@ pub trait Authenticator: Send + Sync {
 
 /// What a client says, and what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoginAsked<'a> {
+pub struct LoginRequest<'a> {
     /// The client's number.
     pub client: ClientId,
     /// Who it says it is.
@@ -41,7 +41,7 @@ pub struct LoginAsked<'a> {
     /// What is to prove it, as the game defines it; at most 512 bytes, and as hostile as any.
     pub credential: &'a [u8],
     /// What its transport has proof of.
-    pub claims: TransportClaims,
+    pub claims: VerifiedIdentity,
     /// Where it comes from.
     pub address: Option<SocketAddr>,
 }
@@ -54,7 +54,7 @@ pub struct ResumeAsked {
     /// The player of the session.
     pub player: PlayerId,
     /// What the client's transport has proof of.
-    pub claims: TransportClaims,
+    pub claims: VerifiedIdentity,
     /// Where the client comes from.
     pub address: Option<SocketAddr>,
 }
@@ -82,22 +82,22 @@ impl AdmissionClass {
 
 /// What the hook said of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LoginAnswered {
+pub(super) struct LoginDecision {
     pub client: ClientId,
     pub found: Option<(PlayerId, AdmissionClass)>,
 }
 
 /// Answers of the hook that the tick has not taken yet.
-pub(super) type LoginAnswers = Arc<Mutex<Vec<LoginAnswered>>>;
+pub(super) type LoginAnswers = Arc<Mutex<Vec<LoginDecision>>>;
 
 /// Answers one login, once.
 #[derive(Debug)]
-pub struct LoginAnswer {
+pub struct LoginResponder {
     client: ClientId,
     answers: LoginAnswers,
 }
 
-impl LoginAnswer {
+impl LoginResponder {
     pub(super) const fn new(client: ClientId, answers: LoginAnswers) -> Self {
         Self { client, answers }
     }
@@ -120,7 +120,7 @@ impl LoginAnswer {
     fn tell(self, found: Option<(PlayerId, AdmissionClass)>) {
         let client = self.client;
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.push(LoginAnswered { client, found });
+        answers.push(LoginDecision { client, found });
     }
 }
 
@@ -159,14 +159,14 @@ impl Authentication {
     /// Asks a function that knows at once: the player, or nobody.
     #[must_use]
     pub fn by(
-        find: impl FnMut(&LoginAsked<'_>) -> Option<PlayerId> + Send + Sync + 'static,
+        find: impl FnMut(&LoginRequest<'_>) -> Option<PlayerId> + Send + Sync + 'static,
     ) -> Self {
         struct By<F>(F);
         impl<F> Authenticator for By<F>
         where
-            F: FnMut(&LoginAsked<'_>) -> Option<PlayerId> + Send + Sync,
+            F: FnMut(&LoginRequest<'_>) -> Option<PlayerId> + Send + Sync,
         {
-            fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer) {
+            fn ask(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
                 match (self.0)(login) {
                     Some(player) => answer.accept(player),
                     None => answer.refuse(),
@@ -177,8 +177,8 @@ impl Authentication {
     }
 
     /// Asks the hook, and takes the answers that are there.
-    pub(super) fn ask(&mut self, login: &LoginAsked<'_>, into: &mut Vec<LoginAnswered>) {
-        let answer = LoginAnswer::new(login.client, self.answers.clone());
+    pub(super) fn ask(&mut self, login: &LoginRequest<'_>, into: &mut Vec<LoginDecision>) {
+        let answer = LoginResponder::new(login.client, self.answers.clone());
         self.hook.ask(login, answer);
         self.take(into);
     }
@@ -190,7 +190,7 @@ impl Authentication {
     }
 
     /// Takes the answers that are there.
-    pub(super) fn take(&self, into: &mut Vec<LoginAnswered>) {
+    pub(super) fn take(&self, into: &mut Vec<LoginDecision>) {
         into.append(&mut self.answers.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }

@@ -49,7 +49,7 @@ impl Sessions {
             && let Some(other) = self.get(before).copied()
         {
             let controls = self.get(client).and_then(|session| session.controls);
-            if other.state == SessionState::LinkDead && controls.is_none() {
+            if other.state == SessionState::AwaitingReconnect && controls.is_none() {
                 self.take_over(client, before, None, key);
                 return true;
             }

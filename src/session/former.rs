@@ -15,14 +15,14 @@ pub(super) const FORMER_MAX: usize = 4;
 
 /// Who had which number.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub(super) struct FormerNumbers {
+pub(super) struct ClientIdAliases {
     now: BTreeMap<ClientId, ClientId>,
     /// Those of each session, oldest first.
     #[memory(each_value)]
     of: BTreeMap<ClientId, SmallVec<[ClientId; FORMER_MAX]>>,
 }
 
-impl FormerNumbers {
+impl ClientIdAliases {
     /// Who was `before` is `client` from now on. O(log sessions).
     pub fn follow(&mut self, before: ClientId, client: ClientId) {
         let mut former = self.of.remove(&before).unwrap_or_default();
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_session_is_found_by_its_last_numbers_until_it_ends() {
-        let mut former = FormerNumbers::default();
+        let mut former = ClientIdAliases::default();
         for number in 1..=6 {
             former.follow(ClientId(number), ClientId(number + 1));
         }

@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 
 use super::admission::QueueKey;
 use super::authentication::AdmissionClass;
-use crate::inbox::TransportClaims;
+use crate::inbox::VerifiedIdentity;
 use crate::wire::{ClientId, ResumeToken};
 use crate::world::{PlayerId, SceneId};
 
@@ -29,7 +29,7 @@ pub enum SessionState {
     /// It is told what its object sees.
     InWorld,
     /// Its connection is lost; its object stays for a while, and it may come back.
-    LinkDead,
+    AwaitingReconnect,
 }
 
 /// A client's session: who plays, and which object it controls.
@@ -60,7 +60,7 @@ pub struct Session {
     /// Where it comes from.
     pub address: Option<SocketAddr>,
     /// What its transport has proof of.
-    pub claims: TransportClaims,
+    pub claims: VerifiedIdentity,
     /// The session that it goes on with, if it resumed one.
     pub resumed_from: Option<ClientId>,
     /// The bytes of the reliable class that its client had of the connection before, by its own word; `None` where it has
@@ -86,7 +86,7 @@ impl Session {
     /// Whether it may be told of a scene.
     #[must_use]
     pub fn is_ready_for(&self, scene: SceneId) -> bool {
-        self.state != SessionState::LinkDead && self.has_loaded(scene)
+        self.state != SessionState::AwaitingReconnect && self.has_loaded(scene)
     }
 
     /// Whether the client, there or away, has what it needs of a scene.

@@ -6,7 +6,7 @@
 //! ```text
 //! TransportHandle ─▶ Connecting ─ Login ─▶ Authentication ─▶ login queue ─▶ LoggedIn
 //! LoggedIn ─▶ (the game spawns an object) ─▶ ControlledBy ─▶ Loading ─ Ready ─▶ InWorld ─ Move, Input, … ─▶ MoveInput, …
-//! LinkLost ─▶ Resumed, or LoggedOut: the object is despawned ─▶ SessionClosed: the client is notified
+//! ConnectionLost ─▶ SessionResumed, or LoggedOut: the object is despawned ─▶ SessionClosed: the client is notified
 //! ```
 //!
 //! Invariants:
@@ -47,17 +47,18 @@ mod table;
 mod token;
 pub mod transport;
 
-pub use crate::inbox::{Connected, DisconnectReason, TransportClaims, TransportEvent};
+pub use crate::inbox::{ConnectionInfo, DisconnectReason, TransportEvent, VerifiedIdentity};
 pub use authentication::{
-    AdmissionClass, Authentication, Authenticator, LoginAnswer, LoginAsked, ResumeAsked,
+    AdmissionClass, Authentication, Authenticator, LoginRequest, LoginResponder, ResumeAsked,
 };
 pub use life::{SESSION_BYTES, Session, SessionState};
 pub use plugin::{
-    ClientMessageAppExt, ClientMessageType, ClientTold, ControlledBy, FromClient, LinkDead,
-    LinkLost, LoggedIn, LoggedOut, PlayerAsked, PlayerInput, PlayerRequest, Resumed, SessionClosed,
-    SessionEnds, SessionPlugin, SessionSettings, SessionStats, connect, control, disconnect,
+    AwaitingReconnect, ClientMessageAppExt, ClientMessageType, ConnectionLost, ControlledBy,
+    FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest, PlayerRequestReceived,
+    SessionClosed, SessionEndCounts, SessionNoticeRequest, SessionPlugin, SessionResumed,
+    SessionSettings, SessionStats, connect, control, disconnect,
 };
-pub use reasons::{LogoutReason, SessionRefused};
+pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;
 pub use token::SessionKey;
 pub use transport::TransportHandle;

@@ -7,16 +7,17 @@ use bevy_ecs::prelude::*;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
-use crate::inbox::Connected;
-use crate::session::returning::ReturnAnswer;
+use crate::inbox::ConnectionInfo;
+use crate::session::returning::ResumeResult;
 use crate::session::rules::SessionRules;
-use crate::session::sessions::{ReturnTicket, SessionEffect};
+use crate::session::sessions::{ResumeRequest, SessionEffect};
 use crate::session::{AdmissionClass, LogoutReason, SessionKey, SessionState, Sessions};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
 
 use SessionState::{
-    Authenticated, Authenticating, Connecting, Entering, InWorld, LinkDead, Loading, Queued,
+    Authenticated, Authenticating, AwaitingReconnect, Connecting, Entering, InWorld, Loading,
+    Queued,
 };
 
 const RULES: SessionRules = SessionRules {
@@ -187,7 +188,7 @@ impl LifeModel {
             .cloned()
         {
             let is_free = self.get(client).is_some_and(|of| !of.controls);
-            if other.state == LinkDead && is_free {
+            if other.state == AwaitingReconnect && is_free {
                 self.reach("link-dead session is taken over");
                 return self.take_over(client, other.client, None);
             }
@@ -248,7 +249,7 @@ impl LifeModel {
     fn has_token(&self, player: u64, token: ResumeToken) -> Option<u32> {
         let mut inside = self.sessions.iter().filter(|of| of.is_in);
         let of = inside.find(|of| of.known == Some(player))?;
-        let is_former = of.state == LinkDead && of.former == Some(token);
+        let is_former = of.state == AwaitingReconnect && of.former == Some(token);
         (of.token == Some(token) || is_former).then_some(of.client)
     }
 
@@ -310,7 +311,7 @@ impl LifeModel {
                 Connecting => !of.controls && since >= RULES.login_ticks,
                 Authenticating => since >= RULES.authentication_ticks,
                 Loading => since >= RULES.loading_ticks,
-                LinkDead => since >= RULES.keep_ticks,
+                AwaitingReconnect => since >= RULES.keep_ticks,
                 InWorld => self.now - of.heard.max(of.since) >= RULES.idle_ticks,
                 _ => false,
             }
@@ -442,9 +443,9 @@ impl LifeRun {
     /// A client connects.
     fn connect(&mut self, loads: bool) {
         self.made += 1;
-        let loaded = Connected {
-            loads,
-            ..Connected::unknown()
+        let loaded = ConnectionInfo {
+            requires_ready: loads,
+            ..ConnectionInfo::unknown()
         };
         self.sessions.open(ClientId(self.made), loaded, false);
         self.model.connect(self.made, loads);
@@ -479,7 +480,7 @@ impl LifeRun {
             _ => of.token,
         });
         let token = token.unwrap_or_default();
-        let ticket = ReturnTicket {
+        let ticket = ResumeRequest {
             player: PlayerId(player),
             token,
             received: None,
@@ -492,10 +493,10 @@ impl LifeRun {
         let is_known = self.model.has_token(player, token).is_some();
         let has_room = self.model.resumed < RULES.resumed_per_tick_max;
         let expected = match (is_new, is_known, has_room) {
-            (false, ..) => ReturnAnswer::Untimely,
-            (true, false, _) => ReturnAnswer::Refused,
-            (true, true, false) => ReturnAnswer::Waits,
-            (true, true, true) => ReturnAnswer::Resumed,
+            (false, ..) => ResumeResult::Untimely,
+            (true, false, _) => ResumeResult::Refused,
+            (true, true, false) => ResumeResult::Waits,
+            (true, true, true) => ResumeResult::Resumed,
         };
         assert_eq!(answer, expected);
         if is_new {
@@ -560,8 +561,8 @@ impl LifeRun {
         let now = self.model.now;
         match self.model.get(client) {
             Some(of) if of.is_in => {
-                if of.state != LinkDead {
-                    (of.state, of.since) = (LinkDead, now);
+                if of.state != AwaitingReconnect {
+                    (of.state, of.since) = (AwaitingReconnect, now);
                 }
             }
             _ => self.model.end(client),
@@ -610,7 +611,7 @@ impl LifeRun {
                     of.state,
                     player,
                     of.controls,
-                    ready && of.state != LinkDead,
+                    ready && of.state != AwaitingReconnect,
                 )
             })
             .collect();

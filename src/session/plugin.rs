@@ -16,12 +16,12 @@ mod told;
 pub use control::{ControlledBy, control};
 pub use effects::disconnect;
 pub use facts::{
-    ClientTold, FromClient, LinkDead, LinkLost, LoggedIn, LoggedOut, PlayerAsked, PlayerInput,
-    PlayerRequest, Resumed, SessionClosed,
+    AwaitingReconnect, ConnectionLost, FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest,
+    PlayerRequestReceived, SessionClosed, SessionNoticeRequest, SessionResumed,
 };
 pub use ingest::connect;
 pub use messages::{ClientMessageAppExt, ClientMessageType};
-pub use settings::{SessionEnds, SessionSettings, SessionStats};
+pub use settings::{SessionEndCounts, SessionSettings, SessionStats};
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
@@ -37,7 +37,7 @@ use super::token::SessionKey;
 use super::transport::TransportHandle;
 use crate::inbox::InboxPlugin;
 use crate::memory::MemoryAppExt;
-use crate::outbox::ClientBehind;
+use crate::outbox::SlowConsumerDetected;
 use crate::sim::{HashAppExt, SimSystems};
 use crate::world::{Object, WorldPlugin};
 
@@ -64,15 +64,15 @@ impl SessionPlugin {
             .count_memory::<Sessions>("session")
             .count_memory::<IngestState>("session")
             .add_counted_message::<PlayerInput>("session")
-            .add_counted_message::<ClientTold>("session")
+            .add_counted_message::<SessionNoticeRequest>("session")
             .add_observer(control_when_placed)
             .add_message::<LoggedIn>()
             .add_message::<LoggedOut>()
-            .add_message::<LinkLost>()
-            .add_message::<Resumed>()
+            .add_message::<ConnectionLost>()
+            .add_message::<SessionResumed>()
             .add_message::<SessionClosed>()
-            .add_message::<PlayerAsked>()
-            .add_message::<ClientBehind>()
+            .add_message::<PlayerRequestReceived>()
+            .add_message::<SlowConsumerDetected>()
             .add_systems(FixedUpdate, ingest.in_set(SimSystems::Ingest))
             .add_systems(
                 FixedUpdate,

@@ -16,7 +16,7 @@ pub enum LogoutReason {
     /// The same player logged in elsewhere.
     Replaced,
     /// It took too little of what was sent to it.
-    Behind,
+    SlowConsumer,
     /// The game threw it out.
     Kicked,
     /// Its address is banned.
@@ -28,7 +28,7 @@ pub enum LogoutReason {
     /// It could not say who it is.
     Refused,
     /// It took too long to log in or to load.
-    Late,
+    TimedOut,
     /// There is no room.
     Full,
     /// The server stops.
@@ -36,7 +36,7 @@ pub enum LogoutReason {
     /// The session goes on over another connection.
     Resumed,
     /// What is kept of the player cannot be had, or is another server's by now.
-    Unavailable,
+    PlayerUnavailable,
 }
 
 impl LogoutReason {
@@ -46,24 +46,24 @@ impl LogoutReason {
         match self {
             Self::Requested | Self::Disconnected => CloseReason::Ended,
             Self::Replaced => CloseReason::Replaced,
-            Self::Behind => CloseReason::Behind,
+            Self::SlowConsumer => CloseReason::SlowConsumer,
             Self::Kicked => CloseReason::Kicked,
             Self::Banned => CloseReason::Banned,
             Self::Idle => CloseReason::Idle,
             Self::Flooding => CloseReason::Flooding,
             Self::Refused => CloseReason::Refused,
-            Self::Late => CloseReason::Late,
+            Self::TimedOut => CloseReason::TimedOut,
             Self::Full => CloseReason::Full,
             Self::Stopping => CloseReason::Stopping,
             Self::Resumed => CloseReason::Resumed,
-            Self::Unavailable => CloseReason::Unavailable,
+            Self::PlayerUnavailable => CloseReason::Unavailable,
         }
     }
 }
 
 /// Why a connection was refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum SessionRefused {
+pub enum AcceptError {
     /// As many as there may be.
     #[error("the server is full: {0} sessions are open")]
     Full(usize),

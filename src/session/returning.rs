@@ -2,13 +2,13 @@
 
 use super::life::SessionState;
 use super::reasons::LogoutReason;
-use super::sessions::{ReturnTicket, SessionEffect, Sessions};
+use super::sessions::{ResumeRequest, SessionEffect, Sessions};
 use super::token::SessionKey;
 use crate::wire::{ClientId, SessionNotice};
 
 /// What comes of a token that a client brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReturnAnswer {
+pub(super) enum ResumeResult {
     /// The session goes on with it.
     Resumed,
     /// It will, or will not, in one of the next ticks: too many came back in this one.
@@ -24,11 +24,11 @@ impl Sessions {
     pub(super) fn resume(
         &mut self,
         client: ClientId,
-        ticket: ReturnTicket,
+        ticket: ResumeRequest,
         key: &mut SessionKey,
-    ) -> ReturnAnswer {
+    ) -> ResumeResult {
         if !self.may_return_now(client) {
-            return ReturnAnswer::Untimely;
+            return ResumeResult::Untimely;
         }
         let Some(before) = self.has_token(client, ticket) else {
             return self.refuse_return(client);
@@ -36,10 +36,10 @@ impl Sessions {
         if self.resumed >= self.rules.resumed_per_tick_max {
             self.enter(client, SessionState::Authenticating);
             self.returning.push_back((client, ticket));
-            return ReturnAnswer::Waits;
+            return ResumeResult::Waits;
         }
         self.take_over(client, before, Some(ticket), key);
-        ReturnAnswer::Resumed
+        ResumeResult::Resumed
     }
 
     /// Whether a client has not logged in and controls nothing.
@@ -50,20 +50,20 @@ impl Sessions {
     }
 
     /// Notifies a client that its session is not resumed.
-    pub(super) fn refuse_return(&mut self, client: ClientId) -> ReturnAnswer {
+    pub(super) fn refuse_return(&mut self, client: ClientId) -> ResumeResult {
         self.effects
-            .push(SessionEffect::Told(client, SessionNotice::NotResumed));
-        ReturnAnswer::Refused
+            .push(SessionEffect::Told(client, SessionNotice::ResumeRefused));
+        ResumeResult::Refused
     }
 
     /// The session that a token is of, unless the transport proved that the client is somebody else than who it was when the session
     /// began. The token told before the last counts as well while the link is lost and nothing was heard
     /// since the last was told: it may have been lost with the link.
-    fn has_token(&self, client: ClientId, ticket: ReturnTicket) -> Option<ClientId> {
+    fn has_token(&self, client: ClientId, ticket: ResumeRequest) -> Option<ClientId> {
         let before = self.of(ticket.player)?;
         let session = self.get(before)?;
-        let is_former =
-            session.state == SessionState::LinkDead && session.former_token == Some(ticket.token);
+        let is_former = session.state == SessionState::AwaitingReconnect
+            && session.former_token == Some(ticket.token);
         let is_it = session.token == ticket.token || is_former;
         let proved = [self.get(client)?, session].map(|session| session.claims.player);
         let is_other = matches!(proved, [Some(one), Some(other)] if one != other);
@@ -84,7 +84,7 @@ impl Sessions {
             } else {
                 self.enter(client, SessionState::Connecting);
                 self.effects
-                    .push(SessionEffect::Told(client, SessionNotice::NotResumed));
+                    .push(SessionEffect::Told(client, SessionNotice::ResumeRefused));
             }
         }
     }
@@ -94,7 +94,7 @@ impl Sessions {
         &mut self,
         client: ClientId,
         before: ClientId,
-        ticket: Option<ReturnTicket>,
+        ticket: Option<ResumeRequest>,
         key: &mut SessionKey,
     ) {
         self.unlist(before);

@@ -5,7 +5,7 @@
 //! Connecting ───────▶ Authenticating ───▶ Authenticated ─────────────▶ Entering ─────▶ Loading ─────▶ InWorld
 //!      │                     │             └▶ Queued ─▶┘                  ▲                               │ connection lost
 //!      └ timeout             └ timeout,       (queue position sent)       └── its object is gone          ▼
-//!                              refused                                                  resumed over ◀── LinkDead
+//!                              refused                                                  resumed over ◀── AwaitingReconnect
 //!                                                                                       another one      └ keep_s expired
 //! ```
 //! This file does not know the ECS world. What a change means for other modules is stored as a [`SessionEffect`], in order, and written as
@@ -26,21 +26,21 @@ use std::slice;
 use bevy_ecs::prelude::*;
 use prefetch_index::prefetch_index;
 
-use super::admission::AdmissionQueue;
+use super::admission::LoginQueue;
 use super::authentication::AdmissionClass;
-use super::former::FormerNumbers;
+use super::former::ClientIdAliases;
 use super::life::{Session, SessionState};
 use super::reasons::LogoutReason;
 use super::rules::SessionRules;
 use super::table::SessionTable;
-use crate::inbox::Connected;
+use crate::inbox::ConnectionInfo;
 use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::PlayerId;
 
 /// What a client brings that wants to come back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ReturnTicket {
+pub(super) struct ResumeRequest {
     pub player: PlayerId,
     pub token: ResumeToken,
     /// The bytes of the reliable class that it has of the connection before; `None` where it has nothing any more.
@@ -72,10 +72,10 @@ const NEVER: u64 = u64::MAX;
 pub struct Sessions {
     pub(super) open: SessionTable,
     pub(super) by_player: BTreeMap<PlayerId, ClientId>,
-    pub(super) former: FormerNumbers,
+    pub(super) former: ClientIdAliases,
     /// Who brought a token when as many had come back in that tick as may, oldest first.
-    pub(super) returning: VecDeque<(ClientId, ReturnTicket)>,
-    pub(super) line: AdmissionQueue,
+    pub(super) returning: VecDeque<(ClientId, ResumeRequest)>,
+    pub(super) line: LoginQueue,
     /// Whether somebody in the line was not told its place.
     pub(super) has_unplaced: bool,
     /// Who is not known and controls nothing: those that did not say who they are, then those of whom the hook is asked, the
@@ -181,7 +181,7 @@ impl Sessions {
     }
 
     /// Opens the session of a client that connected, or turns it away, which is told like an end.
-    pub(super) fn open(&mut self, client: ClientId, connected: Connected, is_banned: bool) {
+    pub(super) fn open(&mut self, client: ClientId, connected: ConnectionInfo, is_banned: bool) {
         let session = Session {
             player: None,
             controls: None,
@@ -193,7 +193,7 @@ impl Sessions {
             resumed_from: None,
             received: None,
             former_token: None,
-            loads: connected.loads,
+            loads: connected.requires_ready,
             class: AdmissionClass::Anybody,
             is_player: None,
             line: None,
@@ -242,7 +242,7 @@ impl Sessions {
         let oldest = [false, true].into_iter().filter_map(first_of).find(is_old);
         match oldest {
             Some(oldest) => {
-                self.end(oldest, LogoutReason::Late);
+                self.end(oldest, LogoutReason::TimedOut);
                 true
             }
             None => false,
@@ -293,8 +293,8 @@ impl Sessions {
         };
         if session.player.is_none() || self.rules.keep_ticks == 0 || self.is_draining {
             self.end(client, LogoutReason::Disconnected);
-        } else if session.state != SessionState::LinkDead {
-            self.enter(client, SessionState::LinkDead);
+        } else if session.state != SessionState::AwaitingReconnect {
+            self.enter(client, SessionState::AwaitingReconnect);
             self.effects.push(SessionEffect::LinkLost(client, session));
         }
     }
@@ -315,9 +315,9 @@ impl Sessions {
                 continue;
             }
             let reason = match session.state {
-                SessionState::LinkDead => LogoutReason::Disconnected,
+                SessionState::AwaitingReconnect => LogoutReason::Disconnected,
                 SessionState::InWorld => LogoutReason::Idle,
-                _ => LogoutReason::Late,
+                _ => LogoutReason::TimedOut,
             };
             self.end(client, reason);
         }
@@ -447,7 +447,7 @@ impl Sessions {
             SessionState::Connecting => after(rules.login_ticks),
             SessionState::Authenticating => after(rules.authentication_ticks),
             SessionState::Loading => after(rules.loading_ticks),
-            SessionState::LinkDead => after(rules.keep_ticks),
+            SessionState::AwaitingReconnect => after(rules.keep_ticks),
             SessionState::InWorld if rules.idle_ticks > 0 => session
                 .heard
                 .max(session.since)

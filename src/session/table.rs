@@ -128,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::inbox::Connected;
+    use crate::inbox::ConnectionInfo;
     use crate::session::rules::SessionRules;
     use crate::session::sessions::Sessions;
 
@@ -140,7 +140,7 @@ mod tests {
             ..SessionRules::default()
         };
         sessions.begin_tick(heard, rules);
-        sessions.open(ClientId(1), Connected::unknown(), false);
+        sessions.open(ClientId(1), ConnectionInfo::unknown(), false);
         *sessions.get(ClientId(1)).expect("there is room for one")
     }
 

@@ -6,8 +6,8 @@
 //!  │ sockets, tokens, encryption │── connect ────────▶│ Ingest: sessions open, log in │
 //!  │ acknowledgements, resending │── receive ────────▶│ and end; messages are handled │
 //!  │                             │── disconnect ─────▶│ within a budget               │
-//!  │                             │◀─ Sink::deliver ───│ Send: packets                 │
-//!  │                             │◀─ Sink::close ─────│ the client is closed          │
+//!  │                             │◀─ PacketSink::deliver ───│ Send: packets                 │
+//!  │                             │◀─ PacketSink::close ─────│ the client is closed          │
 //!  └─────────────────────────────┘                    └──────────────────────────────┘
 //! ```
 //! Sockets, browsers, synthetic players, captures and recordings all use this interface; there is no other. For a reproducible run, call
@@ -16,7 +16,7 @@
 //! # Contract for transports
 //!
 //! **Threads.** A [`TransportHandle`] is `Send + Sync + Clone`. Call it from any thread at any time, also within the tick. Each call takes a
-//! lock for a short time and never waits for the tick. The server calls the [`Sink`](crate::outbox::Sink) in its tick, or on sender threads if
+//! lock for a short time and never waits for the tick. The server calls the [`PacketSink`](crate::outbox::PacketSink) in its tick, or on sender threads if
 //! [`OutboxSettings::shards`](crate::outbox::OutboxSettings) is set. The sink must not block.
 //!
 //! **Order.** [`connect`](TransportHandle::connect) returns the client's id, which is never used again. Then pass each message, complete and
@@ -27,12 +27,12 @@
 //! [`disconnect`](TransportHandle::disconnect) once, when the connection is closed at the transport's end. Messages accepted before it are
 //! still handled. The tick sees all of this in its next `Ingest`.
 //!
-//! **Authentication.** [`TransportClaims`](crate::inbox::TransportClaims) contain what the transport has verified. A transport that checked a
+//! **Authentication.** [`VerifiedIdentity`](crate::inbox::VerifiedIdentity) contain what the transport has verified. A transport that checked a
 //! token claims the token's player. A transport that checked nothing claims nothing; then the game's
 //! [`Authenticator`](super::Authenticator) has to authenticate the *Login*. A player id in a login proves nothing.
 //!
 //! **Output.** Packets of a client are delivered in order per channel. Those of the reliable channel must arrive once and in order. After
-//! [`Sink::close`](crate::outbox::Sink::close) there are no more packets: the transport closes the connection once it has sent what it has. The
+//! [`PacketSink::close`](crate::outbox::PacketSink::close) there are no more packets: the transport closes the connection once it has sent what it has. The
 //! last packet contains the reason (*Closed*). The server may also close a client after `disconnect`; this needs no action.
 //!
 //! **Lost connections.** The transport discards undelivered packets of a lost connection. The server keeps a copy for
@@ -49,7 +49,7 @@
 //! | sessions without a login from one address (IPv6: one /64 network) | the new one is closed as `Full` |
 //! | the time to log in | closed as `Late` |
 //! | [`CLIENT_MESSAGE_BYTES_MAX`](crate::wire::CLIENT_MESSAGE_BYTES_MAX) | the message is refused |
-//! | [`questions_max`](super::SessionSettings::questions_max) pending authentications | the new login is closed as `Full` |
+//! | [`pending_logins_max`](super::SessionSettings::pending_logins_max) pending authentications | the new login is closed as `Full` |
 //! | [`admitted_per_tick_max`](super::SessionSettings::admitted_per_tick_max), [`resumed_per_tick_max`](super::SessionSettings::resumed_per_tick_max) | the login or resume waits for one of the next ticks |
 //! | [`kept_bytes_max`](crate::sync::SyncSettings::kept_bytes_max) | too many announcements for an absent client end its session as `Behind`; so does a *Resume* that names data that is no longer kept or was never sent. Everything else is sent again as snapshots |
 //! | a client's [`quota`](crate::inbox::ClientQuota) | the message is refused; a client that continues is closed as `Flooding` |
@@ -64,8 +64,10 @@ use std::sync::{Arc, Mutex};
 
 use bevy_ecs::prelude::*;
 
-use super::reasons::SessionRefused;
-use crate::inbox::{Connected, DisconnectReason, Inbox, Intake, Refused, TransportEvent, lock};
+use super::reasons::AcceptError;
+use crate::inbox::{
+    ConnectionInfo, DisconnectReason, Inbox, Intake, ReceiveError, TransportEvent, lock,
+};
 use crate::wire::ClientId;
 
 /// What a transport calls. A resource, of which every thread may have a clone; the [module's page](self) has the contract.
@@ -87,18 +89,18 @@ impl TransportHandle {
     /// A client connected; gives the number that stands for it from now on.
     ///
     /// # Errors
-    /// [`SessionRefused`] when more wait for the next tick than may. Whether there is room for the session is for that tick to
+    /// [`AcceptError`] when more wait for the next tick than may. Whether there is room for the session is for that tick to
     /// say; where there is none, the client is closed with the reason.
-    pub fn connect(&self, connected: Connected) -> Result<ClientId, SessionRefused> {
+    pub fn connect(&self, connected: ConnectionInfo) -> Result<ClientId, AcceptError> {
         let number = lock(&self.intake).connect(connected);
-        number.map_err(SessionRefused::Crowded)
+        number.map_err(AcceptError::Crowded)
     }
 
     /// A message of a client came.
     ///
     /// # Errors
-    /// [`Refused`] at one of the bounds; it is counted, and there is nothing to be done about it.
-    pub fn receive(&self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
+    /// [`ReceiveError`] at one of the bounds; it is counted, and there is nothing to be done about it.
+    pub fn receive(&self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
         lock(&self.intake).receive(client, bytes)
     }
 

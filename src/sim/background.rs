@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bevy_tasks::futures_lite::future::yield_now;
 use bevy_tasks::{AsyncComputeTaskPool, Task, block_on};
-use throng_core::parallel::Spread;
+use throng_core::parallel::ParallelExecutor;
 
-use super::hands::Hands;
+use super::hands::WorkerSet;
 use crate::memory::{AllocationTag, with_local, with_thread_tag};
 
 /// How many threads wait for a task.
@@ -81,8 +81,8 @@ impl BackgroundWorkers {
         Self { tag }
     }
 
-    fn on_pool(self) -> Hands {
-        Hands {
+    fn on_pool(self) -> WorkerSet {
+        WorkerSet {
             pool: AsyncComputeTaskPool::try_get().map(|pool| &**pool),
             count: 1 + WAITING.load(Ordering::Relaxed),
             stay_awake: false,
@@ -90,7 +90,7 @@ impl BackgroundWorkers {
     }
 }
 
-impl Spread for BackgroundWorkers {
+impl ParallelExecutor for BackgroundWorkers {
     fn for_each_chunk<T: Send, S: Send + Default>(
         self,
         items: &mut [T],

@@ -237,9 +237,9 @@ impl WorkAppExt for App {
 
 /// By how much a counter that only grows grew since it was last looked at.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Growth(u64);
+pub struct CounterDelta(u64);
 
-impl Growth {
+impl CounterDelta {
     /// Looks at the counter.
     pub const fn to(&mut self, now: u64) -> u64 {
         let grown = now.saturating_sub(self.0);

@@ -11,14 +11,14 @@ use super::clock::Stopwatch;
 
 /// So many threads at most: the calling one, and others of a pool. Without a pool everything runs inline.
 #[derive(Clone, Copy)]
-pub(super) struct Hands {
+pub(super) struct WorkerSet {
     pub(super) pool: Option<&'static TaskPool>,
     pub(super) count: usize,
     /// Whether those that helped [look for more](AWAKE_NS) before they sleep.
     pub(super) stay_awake: bool,
 }
 
-impl Hands {
+impl WorkerSet {
     /// See [`Workers::for_each_chunk`](super::Workers::for_each_chunk).
     pub(super) fn for_each_chunk<T: Send, S: Send + Default>(
         self,

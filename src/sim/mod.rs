@@ -14,7 +14,7 @@
 //! | `schedule` | the sets of a tick, the heartbeat, the tick rate |
 //! | `plugins` | what a plugin adds to the app and needs from it |
 //! | `clock` | real clocks and a manual one for tests; most of them are in `throng_core` |
-//! | `workers`, `background` | parallel work within a tick and between ticks; algorithms use it as a [`Spread`] |
+//! | `workers`, `background` | parallel work within a tick and between ticks; algorithms use it as a [`ParallelExecutor`] |
 //! | `hands` | how pool threads share a batch |
 //! | `columns` | component columns, split into runs of rows for these threads |
 //! | `hash` | the state hash, which games can extend |
@@ -45,8 +45,8 @@ pub use bevy_reflect::Reflect;
 pub use columns::{ColumnRows, TableColumn, pieces};
 pub(crate) use governor::LoadMeter;
 pub use governor::{
-    Growth, LoadMeasure, OverloadChanged, OverloadSettings, OverloadStats, OverloadThresholds,
-    WorkAppExt, WorkCosts,
+    CounterDelta, LoadMeasure, OverloadChanged, OverloadSettings, OverloadStats,
+    OverloadThresholds, WorkAppExt, WorkCosts,
 };
 pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
 pub use overload::{
@@ -54,10 +54,10 @@ pub use overload::{
 };
 pub use plugins::{SimPlugin, begin, finish, sim_plugin};
 pub use schedule::{
-    Heartbeat, HeartbeatPhase, HeartbeatSystems, SimSettings, SimSystems, SimTick, TickObservers,
+    AfterTick, Heartbeat, HeartbeatPhase, HeartbeatSystems, SimSettings, SimSystems, SimTick,
     install, single_threaded,
 };
-pub use throng_core::parallel::{Inline, Spread, Threads};
+pub use throng_core::parallel::{InlineExecutor, ParallelExecutor, Threads};
 pub use throng_core::random::RandomStreams;
 pub use timing::{SetTiming, TickTimings, TimingPlugin};
 pub use workers::Workers;

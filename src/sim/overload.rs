@@ -49,11 +49,11 @@ pub enum OverloadLevel {
     #[default]
     Normal,
     /// Clients are told of the same objects less often.
-    UpdatesStretched,
+    ReducedUpdates,
     /// Less is begun in a tick of what can wait: who comes into view, and paths.
-    WorkDeferred,
+    DeferredWork,
     /// Nobody is let in: who logs in stands in the line.
-    LoginsRefused,
+    QueuedLogins,
     /// Simulated time passes more slowly than real time, and clients are told so.
     TimeDilated,
 }
@@ -239,7 +239,7 @@ impl Overload {
     /// How often the time between two updates of the same object is doubled: 0 while updates are not stretched.
     #[must_use]
     pub fn update_doublings(&self) -> u8 {
-        if self.level >= OverloadLevel::UpdatesStretched {
+        if self.level >= OverloadLevel::ReducedUpdates {
             self.effects.update_doublings
         } else {
             0
@@ -250,7 +250,7 @@ impl Overload {
     /// never nothing of something, so that what waits comes to its turn.
     #[must_use]
     pub fn deferred(&self, budget: u64) -> u64 {
-        if self.level < OverloadLevel::WorkDeferred {
+        if self.level < OverloadLevel::DeferredWork {
             return budget;
         }
         let percent = u128::from(self.effects.deferred_percent.clamp(1, 100));
@@ -268,7 +268,7 @@ impl Overload {
     /// Whether players are let in.
     #[must_use]
     pub fn admits_logins(&self) -> bool {
-        self.level < OverloadLevel::LoginsRefused
+        self.level < OverloadLevel::QueuedLogins
     }
 
     /// Shows all of the state as words.
@@ -287,7 +287,7 @@ impl Overload {
 
 #[cfg(test)]
 mod tests {
-    use super::OverloadLevel::{Normal, TimeDilated, UpdatesStretched, WorkDeferred};
+    use super::OverloadLevel::{DeferredWork, Normal, ReducedUpdates, TimeDilated};
     use super::*;
     use proptest::prelude::*;
 
@@ -508,10 +508,7 @@ mod tests {
     fn between_its_thresholds_a_level_stays() {
         let mut overload = Overload::default();
         assert_eq!(after(&mut overload, 790_000, 100), []);
-        assert_eq!(
-            after(&mut overload, 850_000, 100),
-            [(UpdatesStretched, 100)]
-        );
+        assert_eq!(after(&mut overload, 850_000, 100), [(ReducedUpdates, 100)]);
         assert_eq!(after(&mut overload, 510_000, 100), []);
         assert_eq!(after(&mut overload, 490_000, 100), [(Normal, 100)]);
     }
@@ -557,7 +554,7 @@ mod tests {
     fn switched_off_it_takes_up_a_level_after_the_other() {
         let mut overload = Overload::default();
         after(&mut overload, 960_000, 60);
-        assert!(overload.level() > WorkDeferred);
+        assert!(overload.level() > DeferredWork);
         let mut levels = vec![overload.level().number()];
         while let Some(change) = overload.relax() {
             levels.push(change.to.number());

@@ -49,7 +49,7 @@ impl SimSystems {
 
 /// Those who watch a tick from outside: runs after [`SimSystems::Last`] and after all timings were taken.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TickObservers;
+pub struct AfterTick;
 
 /// Runs every [`SimSettings::heartbeat_ticks`] ticks, within [`SimSystems::Heartbeat`].
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -151,7 +151,7 @@ pub fn install(app: &mut App) {
             )
                 .chain()
         })
-        .configure_sets(FixedUpdate, TickObservers.after(SimSystems::Last))
+        .configure_sets(FixedUpdate, AfterTick.after(SimSystems::Last))
         .configure_sets(
             self::Heartbeat,
             (HeartbeatSystems::Match, HeartbeatSystems::Collect).chain(),
@@ -171,7 +171,7 @@ pub fn install(app: &mut App) {
                     .before(SimSystems::First),
                 governor::stop_clock
                     .after(SimSystems::Last)
-                    .before(TickObservers),
+                    .before(AfterTick),
                 run_heartbeat.in_set(SimSystems::Heartbeat),
             ),
         )

@@ -10,7 +10,7 @@ use bevy_ecs::prelude::*;
 
 use super::clock::Stopwatch;
 use super::governor::govern;
-use super::{SimSystems, TickObservers, install};
+use super::{AfterTick, SimSystems, install};
 use crate::memory::{AllocationTag, MemoryAppExt, MemoryUse, tag_tick};
 
 /// Ticks whose times are kept for percentiles.
@@ -37,7 +37,7 @@ impl Plugin for TimingPlugin {
             };
             match SimSystems::ALL.get(index + 1) {
                 Some(&next) => app.add_systems(FixedUpdate, mark.after(set).before(next)),
-                None => app.add_systems(FixedUpdate, mark.after(set).before(TickObservers)),
+                None => app.add_systems(FixedUpdate, mark.after(set).before(AfterTick)),
             };
         }
     }

@@ -2,9 +2,9 @@
 
 use bevy_ecs::prelude::*;
 use bevy_tasks::ComputeTaskPool;
-use throng_core::parallel::Spread;
+use throng_core::parallel::ParallelExecutor;
 
-use super::hands::Hands;
+use super::hands::WorkerSet;
 
 /// How many threads work on a step of a tick: the calling one, and others of Bevy's compute pool.
 ///
@@ -80,8 +80,8 @@ impl Workers {
         self.on_pool().for_each_in_turn_with(items, scratch, work);
     }
 
-    fn on_pool(self) -> Hands {
-        Hands {
+    fn on_pool(self) -> WorkerSet {
+        WorkerSet {
             pool: ComputeTaskPool::try_get().map(|pool| &**pool),
             count: self.0,
             stay_awake: true,
@@ -89,7 +89,7 @@ impl Workers {
     }
 }
 
-impl Spread for Workers {
+impl ParallelExecutor for Workers {
     fn for_each_chunk<T: Send, S: Send + Default>(
         self,
         items: &mut [T],

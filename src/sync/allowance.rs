@@ -2,7 +2,7 @@
 
 /// How much a client may be told: its byte budget, and what the tiers of motions are measured by.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Allowance {
+pub struct SendBudget {
     /// Bytes a client and tick.
     pub bytes_per_tick: u32,
     /// The most bytes that a client can save up.

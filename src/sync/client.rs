@@ -20,20 +20,20 @@ mod fill;
 mod motions;
 mod prefetch;
 
-pub use fill::{FillScratch, Surroundings};
+pub use fill::{ClientUpdateInput, FillScratch};
 
 use std::cmp::Reverse;
 
 use glam::Vec2;
 
-use super::allowance::Allowance;
+use super::allowance::SendBudget;
 use super::announce::PlacedAnnounce;
-use super::kept::{KeptMessages, Missed};
-use super::links::{Link, Links};
+use super::kept::{Missed, ResumeBuffer};
+use super::links::{ClientObject, ClientObjects};
 use super::notices::ClientNotices;
-use super::own_position::OwnPositionTold;
-use super::records::{SceneRecords, Variant};
-use super::remotes::Remotes;
+use super::own_position::OwnPositionSent;
+use super::records::{AudienceVariant, SceneMessages};
+use super::remotes::UnseenObjects;
 use crate::memory::MemoryUse;
 use crate::outbox::BatchPart;
 use crate::wire::CloseReason;
@@ -70,7 +70,7 @@ pub struct ClientState {
     /// The object that it knows to control: scene, id, generation.
     pub own: Option<(u32, u32, u32)>,
     /// The objects that it knows, its own included.
-    pub links: Links,
+    pub links: ClientObjects,
     /// The objects that it sees and does not know yet.
     pub waiting: Vec<ViewedAs>,
     /// Those that are told this tick.
@@ -78,12 +78,12 @@ pub struct ClientState {
     /// Those that it forgets this tick.
     despawns: Vec<(u32, u32)>,
     /// What it is told of without seeing it.
-    pub remotes: Remotes,
+    pub remotes: UnseenObjects,
     /// What is announced to this client alone, or to its party.
     pub announced: Vec<PlacedAnnounce>,
     /// Announcements about objects that it is to be told of first.
     #[memory(each)]
-    held: Vec<Held>,
+    held: Vec<PendingAnnouncement>,
     /// Bytes that it may be sent; negative when overdrawn.
     pub credit: i64,
     /// It begins anew with the next line.
@@ -95,9 +95,9 @@ pub struct ClientState {
     /// What it is told about its session with the next line.
     notices: ClientNotices,
     /// Where it was told that its own object is.
-    own_position: OwnPositionTold,
+    own_position: OwnPositionSent,
     /// What it was told of late.
-    kept: KeptMessages,
+    kept: ResumeBuffer,
     /// What it missed while it was away, to be told with the next line.
     missed: Option<Box<Missed>>,
     /// Its connection begins with the next line; whether with nothing of what was known before it.
@@ -115,7 +115,7 @@ pub const CLIENT_STATE_BYTES: usize = size_of::<ClientState>();
 
 /// An announcement that waits for its object's snapshot, with its bytes.
 #[derive(Clone, Debug, PartialEq, MemoryUse)]
-struct Held {
+struct PendingAnnouncement {
     announced: PlacedAnnounce,
     bytes: Vec<u8>,
 }
@@ -128,11 +128,11 @@ impl ClientState {
             client,
             epoch: 0,
             own: None,
-            links: Links::default(),
+            links: ClientObjects::default(),
             waiting: Vec::new(),
             entering: Vec::new(),
             despawns: Vec::new(),
-            remotes: Remotes::default(),
+            remotes: UnseenObjects::default(),
             announced: Vec::new(),
             held: Vec::new(),
             credit: 0,
@@ -140,8 +140,8 @@ impl ClientState {
             told_own: None,
             greeted: false,
             notices: ClientNotices::default(),
-            own_position: OwnPositionTold::default(),
-            kept: KeptMessages::default(),
+            own_position: OwnPositionSent::default(),
+            kept: ResumeBuffer::default(),
             missed: None,
             restarts: None,
             is_away: false,
@@ -176,14 +176,14 @@ impl ClientState {
     }
 
     /// The client controls another object, or comes to another scene: what it knew is forgotten at both ends.
-    pub fn begin(&mut self, own: (u32, u32, u32), variant: Variant) {
+    pub fn begin(&mut self, own: (u32, u32, u32), variant: AudienceVariant) {
         self.own = Some(own);
         if !std::mem::replace(&mut self.begins, true) {
             self.epoch = self.epoch.wrapping_add(1);
         }
         self.forget();
         // It is told of itself whatever the view list holds, and before all others.
-        self.links.push(Link::new(own.1, variant, u8::MAX));
+        self.links.push(ClientObject::new(own.1, variant, u8::MAX));
     }
 
     /// The client controls nothing any more: its object is gone, or was taken from it. What it knew is forgotten at both
@@ -213,7 +213,7 @@ impl ClientState {
         self.held.clear();
         self.announced.clear();
         self.remotes.clear();
-        self.own_position = OwnPositionTold::default();
+        self.own_position = OwnPositionSent::default();
     }
 
     /// Follows what changed in the view list: an object is seen now, or not. `known` is the generation of that which clients know
@@ -244,7 +244,7 @@ impl ClientState {
     }
 
     /// Whether it knows an object (number and generation) of the scene that it is in, or will after this tick. O(links).
-    pub fn knows(&self, object: (u32, u32), scene: &SceneRecords) -> bool {
+    pub fn knows(&self, object: (u32, u32), scene: &SceneMessages) -> bool {
         let mut entering = self.entering.iter();
         has_link(&self.links, scene, object)
             || entering.any(|seen| (seen.id, seen.generation) == object)
@@ -254,7 +254,7 @@ impl ClientState {
     /// allowance has room for and one at least. O(waiting log waiting).
     pub fn admit(
         &mut self,
-        allowance: Allowance,
+        allowance: SendBudget,
         own: u32,
         position: impl Fn(u32) -> Vec2,
         scratch: &mut FillScratch,
@@ -287,6 +287,6 @@ impl ClientState {
 }
 
 /// Whether one of these links is that of this object (number and generation), and not of another that has its number. O(links).
-fn has_link(links: &Links, scene: &SceneRecords, (id, generation): (u32, u32)) -> bool {
+fn has_link(links: &ClientObjects, scene: &SceneMessages, (id, generation): (u32, u32)) -> bool {
     generation == scene.known_generation(id) && links.place_of(id).is_some()
 }

@@ -67,7 +67,7 @@ struct DueWords {
 
 /// Of which objects there is something to tell.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub struct DueObjects {
+pub struct PendingUpdates {
     /// By object: a byte each, since every link of every client asks.
     masks: Vec<DueMask>,
     words: Vec<DueWords>,
@@ -79,7 +79,7 @@ pub struct DueObjects {
     widest: (u8, u64),
 }
 
-impl DueObjects {
+impl PendingUpdates {
     /// Begins a tick, the one after the last one, in which there is nothing to tell yet. O(objects), by the width of a register.
     pub fn begin(&mut self, tick: u64) {
         self.tick = tick;
@@ -199,7 +199,7 @@ mod tests {
                 .into_iter()
                 .cycle()
                 .flat_map(|(doublings, ticks)| std::iter::repeat_n(doublings, ticks));
-            let (mut due, mut tier, mut is_behind) = (DueObjects::default(), Tier::default(), false);
+            let (mut due, mut tier, mut is_behind) = (PendingUpdates::default(), Tier::default(), false);
             let mut as_before = (0, 0);
             for (tick, ((is_new, (next, changes)), doublings)) in (start..).zip(news.into_iter().zip(tiers).zip(doublings)) {
                 due.begin(tick);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn who_has_no_news_is_not_due_and_old_news_are_forgotten() {
-        let mut due = DueObjects::default();
+        let mut due = PendingUpdates::default();
         due.begin(100);
         due.insert_motion(5);
         let counts = (100..220).map(|tick| {

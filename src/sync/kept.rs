@@ -129,7 +129,7 @@ struct KeptLog {
 
 /// What is known of what a client was told over its connection.
 #[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
-pub struct KeptMessages {
+pub struct ResumeBuffer {
     /// The position behind the last message.
     end: u32,
     /// Behind the last announcement that is not kept any more.
@@ -162,7 +162,7 @@ pub struct Missed {
     pub is_whole: bool,
 }
 
-impl KeptMessages {
+impl ResumeBuffer {
     /// A connection begins in a tick: positions are counted anew, and nothing of before is kept.
     pub fn restart(&mut self, is_anew: bool, tick: u64) {
         *self = Self {
@@ -404,8 +404,8 @@ impl KeptLog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::Batch;
-    use crate::sim::Inline;
+    use crate::outbox::OutgoingBatch;
+    use crate::sim::InlineExecutor;
     use crate::sync::sent_log::SentPart;
     use crate::wire::{write_announce, write_despawn};
 
@@ -433,8 +433,8 @@ mod tests {
     const CLIENT: ClientId = ClientId(4);
 
     /// Tells a client that is there these messages in a tick, and forgets what is too old.
-    fn tell(log: &mut SentLog, kept: &mut KeptMessages, tick: u64, messages: &[Vec<u8>]) {
-        let (mut batch, mut part) = (Batch::default(), SentPart::default());
+    fn tell(log: &mut SentLog, kept: &mut ResumeBuffer, tick: u64, messages: &[Vec<u8>]) {
+        let (mut batch, mut part) = (OutgoingBatch::default(), SentPart::default());
         let own = batch.part(0);
         own.begin(CLIENT, 0, 0);
         for message in messages {
@@ -448,7 +448,7 @@ mod tests {
             tick,
             (&batch.shared, &batch.starts),
             [&mut part].into_iter(),
-            Inline,
+            InlineExecutor,
         );
         log.trim(tick.saturating_sub(LIMITS.ticks), usize::MAX, |announce| {
             assert_eq!(announce.client, CLIENT);
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn who_says_how_far_it_got_is_told_the_rest_or_the_announcements_of_it() {
-        let (mut log, mut kept) = (SentLog::default(), KeptMessages::default());
+        let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
         let messages = [despawn(1), announce(1), despawn(2), announce(2)];
         let mut ends = vec![0];
         for message in &messages {
@@ -496,7 +496,7 @@ mod tests {
 
     #[test]
     fn what_arrived_long_ago_goes_and_of_who_is_away_all_that_must_not_be_lost_stays() {
-        let (mut log, mut kept) = (SentLog::default(), KeptMessages::default());
+        let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
         tell(&mut log, &mut kept, 1, &[announce(1)]);
         tell(&mut log, &mut kept, 8, &[despawn(1)]);
         tell(&mut log, &mut kept, 12, &[]);
@@ -529,7 +529,7 @@ mod tests {
 
     #[test]
     fn of_one_who_was_told_more_than_is_kept_the_newest_is() {
-        let (mut log, mut kept) = (SentLog::default(), KeptMessages::default());
+        let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
         let messages: Vec<_> = (0..30).map(despawn).collect();
         tell(&mut log, &mut kept, 3, &messages);
         kept.lose_link(of_late(&log));
@@ -552,9 +552,9 @@ mod tests {
 
     #[test]
     fn what_is_about_the_session_counts_and_is_not_kept() {
-        let (mut log, mut kept) = (SentLog::default(), KeptMessages::default());
+        let (mut log, mut kept) = (SentLog::default(), ResumeBuffer::default());
         let mut notice = Vec::new();
-        SessionNotice::NotResumed.write(&mut notice);
+        SessionNotice::ResumeRefused.write(&mut notice);
         tell(&mut log, &mut kept, 1, &[notice.clone(), despawn(1)]);
         kept.lose_link(of_late(&log));
         let (lost_at, of_late_kept) = kept.away.as_deref().unwrap();

@@ -1,37 +1,37 @@
 //! The objects that a client knows, and which of these links may have pending messages.
 //!
 //! Every tick tests every link of every client, and usually nothing is pending. So the data for this test is stored separately, eight
-//! bytes per link, contiguous for each client. The answer is in [`DueObjects`], which fits into the first-level cache. Sending a motion or
+//! bytes per link, contiguous for each client. The answer is in [`PendingUpdates`], which fits into the first-level cache. Sending a motion or
 //! a delta touches nothing else of a link: the cost is dominated by cache misses, since the data of all clients exceeds the caches.
 //!
 //! Cost: about one nanosecond per link and tick; 8 bytes per link, in no order.
 
 use prefetch_index::prefetch_index;
 
-use super::due_objects::{DueMask, DueObjects};
+use super::due_objects::{DueMask, PendingUpdates};
 use super::masks::{WORD_BITS, bits};
 use super::motion::Tier;
-use super::records::Variant;
+use super::records::AudienceVariant;
 use crate::memory::MemoryUse;
 
 /// What every tick needs to know of an object that a client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct ClientObject {
     /// Its number.
     pub id: u32,
     /// What of all that may be told of it is told over this link.
     asks: DueMask,
     /// What of it is told.
-    pub variant: Variant,
+    pub variant: AudienceVariant,
     /// How much it matters, in the order of the view list's classes.
     pub class: u8,
     /// For how many turns of its tier its motion could not be told.
     turns_missed: u8,
 }
 
-impl Link {
+impl ClientObject {
     /// A link over which everything is told at once.
-    pub const fn new(id: u32, variant: Variant, class: u8) -> Self {
+    pub const fn new(id: u32, variant: AudienceVariant, class: u8) -> Self {
         Self {
             id,
             asks: DueMask::of_link(Tier::ALL[0], false),
@@ -67,15 +67,15 @@ impl Link {
     }
 }
 
-const _: () = assert!(size_of::<Link>() == 8);
+const _: () = assert!(size_of::<ClientObject>() == 8);
 
 /// The objects that a client knows, each once, its own first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, MemoryUse)]
-pub struct Links {
-    links: Vec<Link>,
+pub struct ClientObjects {
+    links: Vec<ClientObject>,
 }
 
-impl Links {
+impl ClientObjects {
     /// How many there are.
     pub const fn len(&self) -> usize {
         self.links.len()
@@ -87,7 +87,7 @@ impl Links {
     }
 
     /// Adds one, of an object that has none yet.
-    pub fn push(&mut self, link: Link) {
+    pub fn push(&mut self, link: ClientObject) {
         if self.links.len() == self.links.capacity() {
             // To double would be half a kilobyte more of each client.
             self.links.reserve_exact(MORE_LINKS);
@@ -106,19 +106,19 @@ impl Links {
     }
 
     /// The links by place.
-    pub fn as_slice(&self) -> &[Link] {
+    pub fn as_slice(&self) -> &[ClientObject] {
         &self.links
     }
 
     /// The links by place, to be changed, though each stays that of its object.
-    pub fn as_mut_slice(&mut self) -> &mut [Link] {
+    pub fn as_mut_slice(&mut self) -> &mut [ClientObject] {
         &mut self.links
     }
 
     /// Finds over which of the first `known` links there is something to tell in this turn.
     // Its caller has more in hand than there are registers.
     #[inline(never)]
-    pub fn find_due(&self, known: usize, due: &DueObjects, turn: Turn, found: &mut DuePlaces) {
+    pub fn find_due(&self, known: usize, due: &PendingUpdates, turn: Turn, found: &mut DuePlaces) {
         let DuePlaces { news, behind } = found;
         news.clear();
         behind.clear();
@@ -152,7 +152,7 @@ impl Links {
 
     /// Asks for the memory that [`find_due`](Self::find_due) looks at first; what follows the processor asks for by itself.
     pub fn prefetch(&self) {
-        let a_line = CACHE_LINE_BYTES / size_of::<Link>();
+        let a_line = CACHE_LINE_BYTES / size_of::<ClientObject>();
         for nth in (0..self.links.len()).step_by(a_line).take(LINES_PREFETCHED) {
             prefetch_index(&self.links, nth);
         }
@@ -170,7 +170,7 @@ pub struct Turn {
 
 impl Turn {
     /// Whether it is this link's.
-    const fn is_of(self, link: &Link) -> bool {
+    const fn is_of(self, link: &ClientObject) -> bool {
         link.tier()
             .doubled(self.doublings)
             .is_due(self.tick, link.id)
@@ -198,8 +198,8 @@ mod tests {
 
     use super::*;
 
-    fn link(id: u32, tier: u8, turns_missed: u8) -> Link {
-        let mut link = Link::new(id, Variant::default(), 2);
+    fn link(id: u32, tier: u8, turns_missed: u8) -> ClientObject {
+        let mut link = ClientObject::new(id, AudienceVariant::default(), 2);
         link.told(Tier::from_number(tier));
         (0..turns_missed).for_each(|_| link.miss());
         link
@@ -214,7 +214,7 @@ mod tests {
                 assert_eq!((link.tier(), link.turns_missed()), (tier, missed));
             }
             link.told(Tier::default());
-            assert_eq!(link, Link::new(7, Variant::default(), 2));
+            assert_eq!(link, ClientObject::new(7, AudienceVariant::default(), 2));
         }
     }
 
@@ -227,7 +227,7 @@ mod tests {
             removed in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
         ) {
             let mut all: Vec<u32> = ids.into_iter().collect();
-            let mut links = Links::default();
+            let mut links = ClientObjects::default();
             all.iter().for_each(|&id| links.push(link(id, 0, 0)));
             for removed in removed {
                 if all.is_empty() {
@@ -251,7 +251,7 @@ mod tests {
             known in 0..200_usize,
             doublings in 0..3_u8,
         ) {
-            let (mut due, mut links) = (DueObjects::default(), Links::default());
+            let (mut due, mut links) = (PendingUpdates::default(), ClientObjects::default());
             let now: Vec<u32> = told.iter().filter(|(_, is_motion)| *is_motion).map(|&(id, _)| id).collect();
             due.begin(8);
             for (id, is_motion) in told {

@@ -10,31 +10,31 @@ pub const AUDIENCES_MAX: usize = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Membership {
     /// The circle whose learners are told of this object; none tells nobody.
-    pub tells: Option<u32>,
+    pub publishes: Option<u32>,
     /// The circle of which the client that controls this object learns; none learns nothing.
-    pub learns: Option<u32>,
+    pub subscribes: Option<u32>,
 }
 
 impl Membership {
     /// In no circle.
     pub const NONE: Self = Self {
-        tells: None,
-        learns: None,
+        publishes: None,
+        subscribes: None,
     };
 
     /// In a circle in which all learn of each other.
     #[must_use]
     pub const fn of(circle: u32) -> Self {
         Self {
-            tells: Some(circle),
-            learns: Some(circle),
+            publishes: Some(circle),
+            subscribes: Some(circle),
         }
     }
 
     /// Whether the client of an object that is this learns of one that is `other`.
     #[must_use]
     pub fn learns_of(self, other: Self) -> bool {
-        self.learns.is_some() && self.learns == other.tells
+        self.subscribes.is_some() && self.subscribes == other.publishes
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! Register a component with [`ReplicateAppExt::replicate`] or [`ReplicateAppExt::replicate_field`]. Its *audience* decides which clients
 //! receive it: the owner; the team or guild, where they see the object; all viewers; the party, wherever it is; or all clients in the
-//! scene. You can add audiences with [`AudienceAppExt`]. One-time messages are sent with [`Announce`]. The scene itself is object 0 and
+//! scene. You can add audiences with [`AudienceAppExt`]. One-time messages are sent with [`AnnouncementRequest`]. The scene itself is object 0 and
 //! has attributes of its own.
 //!
 //! ```text
 //! Health, … ── marked by hand, or by change detection ─▶ DirtyMasks ─▶ [Collect] encoded once ─┐
 //! Position, … ─▶ a MotionBase per object, renewed when extrapolation errs ─▶ encoded once ─────┼─▶ client update ─▶ outbox
 //! view events ─▶ known and waiting objects of each client ─▶ Despawn, Snapshot (limited) ──────┤   (list of messages)
-//! parties, scenes ─▶ unseen objects of each client ─▶ Forget, Remote ──────────────────────────┘
+//! parties, scenes ─▶ unseen objects of each client ─▶ Forget, UnseenObject ──────────────────────────┘
 //! ```
 //!
 //! Clients that may receive different attributes of an object need different bytes. There are few such *variants*, and each is encoded
@@ -73,13 +73,13 @@ pub use counters::{SentCount, SentCounters};
 pub use masks::{SlotMasks, bits};
 pub use membership::{AUDIENCES_MAX, Membership};
 pub use plugin::{
-    Announce, AnnounceScope, Announced, AttributeSpec, Attributes, Audience, AudienceAppExt,
-    AudienceError, Cadence, DirtyMasks, MaskSlot, RegisterError, Replicate, ReplicateAppExt,
-    SaveFailed, SaveRequest, SyncPlugin, SyncSettings, SyncStats, SyncSystems, compare_mirror,
-    compare_mirror_exactly, request_all_saves, save_request_of,
+    AnnouncementRequest, AnnouncementScope, AnnouncementSent, AttributeSpec, Attributes, Audience,
+    AudienceAppExt, AudienceError, DirtyMasks, MaskSlot, RegisterError, Replicate, ReplicateAppExt,
+    SaveFailed, SaveRequest, SendRate, SyncPlugin, SyncSettings, SyncStats, SyncSystems,
+    compare_mirror, compare_mirror_exactly, request_all_saves, save_request_of,
 };
 pub use throng_protocol::mirror::{
-    AttributeValues, Mirror, MirrorError, MirrorObject, MirrorRemote, OwnPosition,
+    AttributeValues, Mirror, MirrorError, MirrorObject, MirrorUnseenObject, OwnPosition,
 };
 pub use throng_protocol::predictor::{Correction, Predictor, UNHANDLED_MAX};
 pub use throng_protocol::server_clock::{CLOCK_SAMPLES, ServerClock};

@@ -94,7 +94,7 @@ impl MotionBase {
         generation: u32,
         now: Moving,
         tick: u64,
-        reckoning: Reckoning,
+        reckoning: DeadReckoning,
     ) -> Option<Self> {
         if self.generation != generation || !self.is_made || now.jumped {
             return Some(Self::made(generation, now, tick));
@@ -150,7 +150,13 @@ impl MotionBase {
 
     /// Looks at where the object is now; whether there are news.
     #[cfg(test)]
-    fn follow(&mut self, generation: u32, now: Moving, tick: u64, reckoning: Reckoning) -> bool {
+    fn follow(
+        &mut self,
+        generation: u32,
+        now: Moving,
+        tick: u64,
+        reckoning: DeadReckoning,
+    ) -> bool {
         let next = self.next(generation, now, tick, reckoning);
         self.see(now.position);
         next.is_some_and(|next| {
@@ -162,7 +168,7 @@ impl MotionBase {
 
 /// How far clients may be off.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reckoning {
+pub struct DeadReckoning {
     /// The length of a tick, in seconds.
     pub tick_s: f32,
     /// How far from its place an object may be believed to be, in metres.
@@ -249,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    const RECKONING: Reckoning = Reckoning {
+    const RECKONING: DeadReckoning = DeadReckoning {
         tick_s: 0.05,
         tolerance_m: 0.05,
         update_doublings: 0,
@@ -288,7 +294,7 @@ mod tests {
     fn a_moving_base_is_never_older_than_its_tick_can_say() {
         for (jumped_at, update_doublings) in [(None, 0), (Some(300), 0), (None, 1), (Some(300), 3)]
         {
-            let reckoning = Reckoning {
+            let reckoning = DeadReckoning {
                 update_doublings,
                 ..RECKONING
             };

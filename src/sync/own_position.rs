@@ -12,13 +12,13 @@ const CONFIRM_TICKS: u64 = 6;
 
 /// What was told last.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct OwnPositionTold {
+pub struct OwnPositionSent {
     last: Option<(u16, Vec2)>,
     tick: u64,
     is_confirmed: bool,
 }
 
-impl OwnPositionTold {
+impl OwnPositionSent {
     /// Appends where the object stands when its client begins, reliably. Gives the bytes.
     pub fn begin(&mut self, part: &mut BatchPart, input: u16, position: Vec2, tick: u64) -> usize {
         (self.last, self.tick, self.is_confirmed) = (Some((input, position)), tick, true);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn news_are_told_once_unreliably_and_once_more_when_they_end() {
-        let (mut told, mut part) = (OwnPositionTold::default(), BatchPart::default());
+        let (mut told, mut part) = (OwnPositionSent::default(), BatchPart::default());
         let script = [(10, 1, 1.0), (11, 2, 1.5), (12, 3, 1.5), (13, 3, 2.0)];
         let rest = (14..40).map(|tick| (tick, 3, 2.0));
         for (tick, input, x) in script.into_iter().chain(rest) {

@@ -46,8 +46,8 @@ mod stats;
 mod tests;
 mod views;
 
-pub use announce::{Announce, AnnounceScope, Announced};
-pub use attributes::{AttributeSpec, Attributes, Cadence, RegisterError};
+pub use announce::{AnnouncementRequest, AnnouncementScope, AnnouncementSent};
+pub use attributes::{AttributeSpec, Attributes, RegisterError, SendRate};
 pub use audience::Audience;
 pub use audiences::{AudienceAppExt, AudienceError};
 pub use compare::{compare_mirror, compare_mirror_exactly};
@@ -72,8 +72,8 @@ use crate::aoi::AoiPlugin;
 use crate::memory::MemoryAppExt;
 use crate::outbox::OutboxPlugin;
 use crate::session::SessionPlugin;
-use crate::sim::{Growth, HashAppExt, SimSystems, WorkAppExt};
-use crate::world::{Object, Scene};
+use crate::sim::{CounterDelta, HashAppExt, SimSystems, WorkAppExt};
+use crate::world::{Object, SimScene};
 
 /// Attribute and motion replication. Adds [`AoiPlugin`], [`SessionPlugin`] and [`OutboxPlugin`] when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,8 +87,8 @@ impl SyncPlugin {
         app.register_type::<SyncSettings>();
         app.register_required_components::<Object, MaskSlot>();
         app.register_required_components::<Object, SentValues>();
-        app.register_required_components::<Scene, MaskSlot>();
-        app.register_required_components::<Scene, SentValues>();
+        app.register_required_components::<SimScene, MaskSlot>();
+        app.register_required_components::<SimScene, SentValues>();
         app.init_resource::<Attributes>()
             .init_resource::<Audiences>()
             .init_resource::<DirtyMasks>()
@@ -100,17 +100,17 @@ impl SyncPlugin {
             .count_memory::<DirtyMasks>("sync")
             .count_memory::<CollectBuffers>("sync")
             .count_component_memory::<SentValues>("sync")
-            .add_counted_message::<Announce>("sync")
-            .add_counted_message::<Announced>("sync")
+            .add_counted_message::<AnnouncementRequest>("sync")
+            .add_counted_message::<AnnouncementSent>("sync")
             .configure_sets(
                 FixedUpdate,
                 (
                     SyncSystems::Mark,
-                    SyncSystems::Follow,
+                    SyncSystems::UpdateClients,
                     SyncSystems::Collect,
                     SyncSystems::Save,
                     SyncSystems::Encode,
-                    SyncSystems::Tell,
+                    SyncSystems::Assemble,
                 )
                     .chain()
                     .in_set(SimSystems::Replicate),
@@ -124,7 +124,7 @@ impl SyncPlugin {
                         views::follow_views,
                     )
                         .chain()
-                        .in_set(SyncSystems::Follow),
+                        .in_set(SyncSystems::UpdateClients),
                     collect::collect.in_set(SyncSystems::Collect),
                     (
                         motions::record_motions,
@@ -135,11 +135,11 @@ impl SyncPlugin {
                         .in_set(SyncSystems::Encode),
                     (lines::write_lines, gather::report)
                         .chain()
-                        .in_set(SyncSystems::Tell),
+                        .in_set(SyncSystems::Assemble),
                 ),
             )
             .reckon_work({
-                let (mut messages, mut bytes) = (Growth::default(), Growth::default());
+                let (mut messages, mut bytes) = (CounterDelta::default(), CounterDelta::default());
                 move |world, costs| {
                     let SyncStats { sent, links, .. } = *world.resource::<SyncStats>();
                     let sent = sent.total();

@@ -5,11 +5,11 @@ use glam::Vec2;
 use prefetch_index::prefetch_index;
 
 use super::announce::Announcements;
-use super::due_objects::DueObjects;
+use super::due_objects::PendingUpdates;
 use super::membership::Memberships;
-use super::motion::{MotionBase, Moving, Reckoning};
+use super::motion::{DeadReckoning, MotionBase, Moving};
 use crate::memory::MemoryUse;
-use crate::outbox::{Batch, MessageSpan};
+use crate::outbox::{MessageSpan, OutgoingBatch};
 use crate::wire::{Motion, write_motion};
 
 /// A message an object, each written once a tick into the bytes that all clients share.
@@ -55,7 +55,7 @@ impl Records {
 /// What of an object a client is told, by what it is to it: the number of a set of attributes that is the same for all
 /// clients of that relation, so that one encoding serves them all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Variant(pub u8);
+pub struct AudienceVariant(pub u8);
 
 /// What is new of an object this tick besides its motion, a bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub const PARTY: usize = 1;
 
 /// All that a scene has to tell this tick. By object id.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub struct SceneRecords {
+pub struct SceneMessages {
     /// What is new of each object.
     pub news: Vec<LinkNews>,
     /// What clients reckon on from.
@@ -96,7 +96,7 @@ pub struct SceneRecords {
     /// Those of late, where all clients have them; others are written for each.
     pub motions: Records,
     /// Of which objects there is something to tell.
-    pub due: DueObjects,
+    pub due: PendingUpdates,
     /// Objects that come into somebody's sight, by variant.
     #[memory(each)]
     pub snapshots: Vec<Records>,
@@ -126,7 +126,7 @@ pub struct SceneRecords {
     changed: Vec<u32>,
 }
 
-impl SceneRecords {
+impl SceneMessages {
     /// Begins a tick.
     pub fn begin(&mut self, variants: usize, tick: u64) {
         for id in self.changed.drain(..) {
@@ -181,7 +181,7 @@ impl SceneRecords {
     pub fn tell_in_full(
         &mut self,
         id: u32,
-        (variant, is_remote): (Variant, bool),
+        (variant, is_remote): (AudienceVariant, bool),
         span: MessageSpan,
     ) {
         // Who never moved has a place for its base, too.
@@ -233,7 +233,7 @@ impl SceneRecords {
         &self,
         (id, generation): (u32, u32),
         now: Moving,
-        (tick, reckoning): (u64, Reckoning),
+        (tick, reckoning): (u64, DeadReckoning),
         written: &mut Vec<u8>,
     ) -> Looked {
         let none = MotionBase::default();
@@ -264,7 +264,7 @@ impl SceneRecords {
 
     /// Finds the motions that are to be told in this tick, in which so often the time between a link's turns is doubled, and puts
     /// them among what all clients share, if enough clients are here that it pays.
-    pub fn find_motions(&mut self, doublings: u8, clients: usize, batch: &mut Batch) {
+    pub fn find_motions(&mut self, doublings: u8, clients: usize, batch: &mut OutgoingBatch) {
         let Self {
             due,
             motions,
@@ -398,7 +398,7 @@ mod tests {
 
     #[test]
     fn motions_are_shared_where_many_are_told_and_are_what_each_would_be_told() {
-        let reckoning = Reckoning {
+        let reckoning = DeadReckoning {
             tick_s: 0.05,
             tolerance_m: 0.05,
             update_doublings: 0,
@@ -411,9 +411,9 @@ mod tests {
             jumped: false,
         };
         for (clients, is_shared) in [(0, false), (1, true)] {
-            let (mut records, mut batch) = (SceneRecords::default(), Batch::default());
+            let (mut records, mut batch) = (SceneMessages::default(), OutgoingBatch::default());
             records.begin(1, 8);
-            let look_at = |records: &SceneRecords, x| {
+            let look_at = |records: &SceneMessages, x| {
                 records.look_at((4, 1), moving(x), (8, reckoning), &mut Vec::new())
             };
             let Looked::News(news) = look_at(&records, 2.0) else {
@@ -435,13 +435,13 @@ mod tests {
 
     #[test]
     fn what_is_told_lasts_until_the_next_tick() {
-        let mut records = SceneRecords::default();
+        let mut records = SceneMessages::default();
         records.begin(2, 0);
         records.tell(3, LinkNews::DELTA);
         records.affiliate(5, [1, 0, 0]);
         let span = MessageSpan::shared(3, 9);
         records.deltas[1].set(3, span);
-        let has = |records: &SceneRecords, id, what| records.news(id).has(what);
+        let has = |records: &SceneMessages, id, what| records.news(id).has(what);
         assert!(has(&records, 3, LinkNews::DELTA) && !has(&records, 3, LinkNews::ANNOUNCED));
         assert!(has(&records, 5, LinkNews::AFFILIATION) && !has(&records, 9, LinkNews::DELTA));
         assert_eq!(

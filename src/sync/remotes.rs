@@ -6,24 +6,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::counters::SentCounters;
-use super::records::{LinkNews, SceneRecords, Variant};
+use super::records::{AudienceVariant, LinkNews, SceneMessages};
 use crate::memory::MemoryUse;
 use crate::outbox::{BatchPart, MessageSpan};
-use crate::wire::{RemoteId, write_forget};
+use crate::wire::{UnseenObjectId, write_forget};
 use crate::world::{ObjectRef, SceneId};
 
 /// An object that a client need not see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Remote {
+pub struct UnseenObject {
     /// Which object.
     pub object: ObjectRef,
     /// What of it is told.
-    pub variant: Variant,
+    pub variant: AudienceVariant,
 }
 
 /// An object as packets name it.
-pub const fn remote_id(object: ObjectRef) -> RemoteId {
-    RemoteId {
+pub const fn remote_id(object: ObjectRef) -> UnseenObjectId {
+    UnseenObjectId {
         scene: object.scene.0,
         id: object.id.0,
         generation: object.generation.0,
@@ -32,11 +32,11 @@ pub const fn remote_id(object: ObjectRef) -> RemoteId {
 
 /// The remotes of a client; all lists ascend.
 #[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
-pub struct Remotes {
+pub struct UnseenObjects {
     /// Those that it was told of.
-    known: Vec<Remote>,
+    known: Vec<UnseenObject>,
     /// Those that it is told of this tick.
-    pub meeting: Vec<Remote>,
+    pub meeting: Vec<UnseenObject>,
     /// Those that it forgets this tick.
     forgotten: Vec<ObjectRef>,
     /// The version of the scene's public objects that the list follows from.
@@ -45,7 +45,7 @@ pub struct Remotes {
     pub unsettled: bool,
 }
 
-impl Remotes {
+impl UnseenObjects {
     /// The client forgets all, and knows that.
     pub fn clear(&mut self) {
         self.known.clear();
@@ -56,7 +56,7 @@ impl Remotes {
     /// Shows what it knows, as words.
     pub fn digest(&self, word: &mut impl FnMut(u64)) {
         word((self.known.len() as u64) << 1 | u64::from(self.unsettled));
-        for Remote { object, variant } in &self.known {
+        for UnseenObject { object, variant } in &self.known {
             word(u64::from(object.scene.0) << 32 | u64::from(object.id.0));
             word(u64::from(object.generation.0) << 8 | u64::from(variant.0));
         }
@@ -64,7 +64,7 @@ impl Remotes {
 
     /// Follows the list as it should be, which ascends and has each object once. So many are told of in a tick at most; of
     /// what is told otherwise now, all is told anew.
-    pub fn follow(&mut self, expected: &[Remote], meeting_max: usize) {
+    pub fn follow(&mut self, expected: &[UnseenObject], meeting_max: usize) {
         let Self {
             known,
             meeting,
@@ -72,7 +72,7 @@ impl Remotes {
             ..
         } = self;
         meeting.clear();
-        let is_new = |remote: &&Remote| known.binary_search(remote).is_err();
+        let is_new = |remote: &&UnseenObject| known.binary_search(remote).is_err();
         let mut new = expected.iter().filter(is_new);
         meeting.extend(new.by_ref().take(meeting_max));
         self.unsettled = new.next().is_some();
@@ -100,7 +100,7 @@ impl Remotes {
     pub fn fill(
         &mut self,
         part: &mut BatchPart,
-        scenes: &BTreeMap<SceneId, SceneRecords>,
+        scenes: &BTreeMap<SceneId, SceneMessages>,
         counters: &mut SentCounters,
     ) -> usize {
         let mut spent = 0;
@@ -111,7 +111,7 @@ impl Remotes {
         };
         let before = self.known.len();
         for remote in self.meeting.drain(..) {
-            let Remote { object, variant } = remote;
+            let UnseenObject { object, variant } = remote;
             let scene = scenes.get(&object.scene);
             let Some(span) =
                 scene.and_then(|scene| scene.remotes[usize::from(variant.0)].get(object.id.0))
@@ -126,7 +126,7 @@ impl Remotes {
                 Err(_) => self.known.push(remote),
             }
         }
-        for &Remote { object, variant } in &self.known[..before] {
+        for &UnseenObject { object, variant } in &self.known[..before] {
             let (id, scene) = (object.id.0, scenes.get(&object.scene));
             let changed = scene.filter(|scene| scene.news(id).has(LinkNews::REMOTE_DELTA));
             changed

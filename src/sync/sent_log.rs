@@ -15,9 +15,9 @@ use std::collections::VecDeque;
 use fixedbitset::FixedBitSet;
 
 use crate::memory::{MemoryUse, clear_and_give_back};
-use crate::outbox::{LineView, MessageSpan};
-use crate::sim::Spread;
-use crate::wire::{ClientId, Reader, ServerMessage, write_varint};
+use crate::outbox::{ClientUpdate, MessageSpan};
+use crate::sim::ParallelExecutor;
+use crate::wire::{ClientId, ServerMessage, WireReader, write_varint};
 
 /// Set in the place of a message that one client alone was told.
 const OWN: u32 = 1 << 31;
@@ -58,7 +58,7 @@ pub struct SentPart {
 
 impl SentPart {
     /// Takes down the line of a client that was told so many bytes before, and gives how many it was told now.
-    pub fn keep(&mut self, line: LineView, shared: &[u8], told: u32) -> u32 {
+    pub fn keep(&mut self, line: ClientUpdate, shared: &[u8], told: u32) -> u32 {
         let client = line.head.client;
         let mut end = told;
         for &span in line.reliable {
@@ -160,7 +160,7 @@ impl SentTick {
         parts: &mut [&mut SentPart],
         (shared, starts): (&[u8], &[u32]),
         told: &mut ToldPlaces,
-        spread: impl Spread,
+        spread: impl ParallelExecutor,
     ) {
         self.clear();
         let of_all = parts.iter().flat_map(|part| part.messages.iter().copied());
@@ -219,7 +219,7 @@ impl SentTick {
         };
         let end = self.blocks.get(behind);
         let end = end.map_or(self.lines.len(), |block| block.start as usize);
-        let mut lines = Reader::new(&self.lines[block.start as usize..end]);
+        let mut lines = WireReader::new(&self.lines[block.start as usize..end]);
         let mut at = block.client.0;
         while let Some((more, count)) = read_line_head(&mut lines) {
             at = at.wrapping_add(more);
@@ -270,7 +270,7 @@ fn write_line_head(lines: &mut Vec<u8>, more: u32, count: usize) {
     }
 }
 
-fn read_line_head(lines: &mut Reader) -> Option<(u32, u64)> {
+fn read_line_head(lines: &mut WireReader) -> Option<(u32, u64)> {
     let head = lines.varint_u64().ok()?;
     let mut count = head & COUNT_MAX;
     if count == COUNT_MAX {
@@ -332,7 +332,7 @@ impl SentLog {
         tick: u64,
         (shared, starts): (&[u8], &[u32]),
         parts: impl Iterator<Item = &'a mut SentPart>,
-        spread: impl Spread,
+        spread: impl ParallelExecutor,
     ) {
         let mut parts: Vec<_> = parts.collect();
         let mut added = std::mem::take(&mut self.spare);
@@ -387,7 +387,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::outbox::{Batch, BatchPart};
+    use crate::outbox::{BatchPart, OutgoingBatch};
     use crate::sim::Workers;
     use crate::wire::write_announce;
 
@@ -415,7 +415,7 @@ mod tests {
             for (tick, mut told) in (0..).zip(ticks) {
                 told.sort_by_key(|&(client, _)| client);
                 told.dedup_by_key(|&mut (client, _)| client);
-                let mut batch = Batch::default();
+                let mut batch = OutgoingBatch::default();
                 let spans: Vec<_> = (0..6_u8)
                     .map(|nth| {
                         batch.share(|_| ());

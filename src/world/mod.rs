@@ -4,17 +4,17 @@
 //! its `Position`, with [`teleport`], or with [`change_scene`]. Despawn it in any way.
 //!
 //! ```text
-//! open_scene ─▶ Scene + SceneObjects ◀─ id, generation ─ Object (+ Position, Velocity, Heading, Floor, …)
+//! open_scene ─▶ SimScene + SceneObjects ◀─ id, generation ─ Object (+ Position, Velocity, Heading, Floor, …)
 //!                         ▲ Object::in_scene, spawn_object, change_scene; every kind of despawn releases the id
 //! ```
 //!
-//! Other modules read changes from the messages [`Spawned`], [`Despawned`], [`Teleported`], [`SceneChanged`], [`AffiliationChanged`],
+//! Other modules read changes from the messages [`ObjectSpawned`], [`ObjectDespawned`], [`ObjectTeleported`], [`ObjectChangedScene`], [`AffiliationChanged`],
 //! [`SceneOpened`] and [`SceneClosed`].
 //!
 //! Invariants:
 //! - A live object has exactly one slot in the [`SceneObjects`] of its scene, and this slot has its entity.
 //! - No two live objects have the same scene and id.
-//! - An id is used again only after its `Despawned` was replicated, and then with the next generation. Scene ids are never used again.
+//! - An id is used again only after its `ObjectDespawned` was replicated, and then with the next generation. Scene ids are never used again.
 //! - Id 0 is the scene itself, never an object.
 //!
 //! | file | contents |
@@ -48,8 +48,8 @@ pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
 pub use input::MoveInput;
 pub use objects::{
-    Despawned, Object, SceneChanged, Spawned, Teleported, change_scene, despawn_object,
-    spawn_object, teleport,
+    Object, ObjectChangedScene, ObjectDespawned, ObjectSpawned, ObjectTeleported, change_scene,
+    despawn_object, spawn_object, teleport,
 };
 pub use parties::{
     AffiliationChanged, PARTIES_MAX, PARTY_PLAYERS_MAX, Parties, PartyError, Players, join_party,
@@ -59,13 +59,13 @@ pub use plugin::WorldPlugin;
 pub use registry::{KindId, ObjectKind, ObjectKinds};
 pub use scene_objects::SceneObjects;
 pub use scenes::{
-    OBJECTS_MAX, Scene, SceneClosed, SceneOpened, SceneSpec, Scenes, close_scene, open_scene,
+    OBJECTS_MAX, SceneClosed, SceneOpened, SceneSpec, Scenes, SimScene, close_scene, open_scene,
 };
-pub use spawning::{Npc, ObjectCommandsExt, ObjectRequest, Player, SpawnRefused};
+pub use spawning::{Npc, ObjectCommandsExt, Player, SpawnRefused, SpawnRequest};
 pub use throng_core::ids::{
     Generation, GuildId, ObjectId, ObjectRef, PartyId, PlayerId, SceneId, TeamId,
 };
-pub use throng_core::kinds::{KindClass, Visibility};
+pub use throng_core::kinds::{ObjectCategory, ViewRange};
 pub use throng_core::motion::PlayerMotion;
 pub use throng_core::spatial::{Floor, Heading, Position, Velocity};
-pub use unplaced::Unplaced;
+pub use unplaced::SpawnPending;

@@ -10,13 +10,13 @@ use throng_core::spatial::{Floor, Heading, Position, Velocity};
 use super::error::WorldError;
 use super::registry::{KindId, ObjectKinds};
 use super::scene_objects::SceneObjects;
-use super::scenes::Scene;
+use super::scenes::SimScene;
 
 /// What makes an entity an object of a scene. Made for an entity that is spawned with [`Object::in_scene`], and by
 /// [`spawn_object`] and [`change_scene`]; an entity has it, or it is no object.
 ///
 /// However it goes away (`despawn_object`, a plain `despawn()`, removal of the component, a closing scene), a hook gives
-/// the id back and writes [`Despawned`].
+/// the id back and writes [`ObjectDespawned`].
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_discard = released, clone_behavior = Ignore)]
 #[require(Position, Velocity, Heading, Floor)]
@@ -73,7 +73,7 @@ impl Object {
 
 /// An object came into a scene.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
-pub struct Spawned {
+pub struct ObjectSpawned {
     /// The entity of the object.
     pub entity: Entity,
     /// Its scene, id, generation and kind from now on.
@@ -84,7 +84,7 @@ pub struct Spawned {
 
 /// An object left its scene: it was despawned, or went to another scene.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Despawned {
+pub struct ObjectDespawned {
     /// The entity it was, or still is after a change of scene.
     pub entity: Entity,
     /// Its scene, id, generation and kind up to now.
@@ -93,7 +93,7 @@ pub struct Despawned {
 
 /// An object was put elsewhere in its scene.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
-pub struct Teleported {
+pub struct ObjectTeleported {
     /// The entity of the object.
     pub entity: Entity,
     /// Its scene, id, generation and kind from now on.
@@ -104,9 +104,9 @@ pub struct Teleported {
     pub to: Vec2,
 }
 
-/// An object went to another scene: its [`Despawned`] there and [`Spawned`] here come with it.
+/// An object went to another scene: its [`ObjectDespawned`] there and [`ObjectSpawned`] here come with it.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SceneChanged {
+pub struct ObjectChangedScene {
     /// The entity of the object.
     pub entity: Entity,
     /// Its scene, id, generation and kind up to now.
@@ -138,7 +138,7 @@ pub fn spawn_object(
                 kind,
             };
             // Told before: whoever hears of the components may despawn it.
-            world.write_message(Spawned {
+            world.write_message(ObjectSpawned {
                 entity,
                 object,
                 position,
@@ -158,7 +158,7 @@ pub fn spawn_object(
     }
 }
 
-/// Makes an entity that is there already an object, where its [`Position`] says. For [`ObjectRequest`](super::ObjectRequest).
+/// Makes an entity that is there already an object, where its [`Position`] says. For [`SpawnRequest`](super::SpawnRequest).
 pub(super) fn make_object(
     world: &mut World,
     entity: Entity,
@@ -169,7 +169,7 @@ pub(super) fn make_object(
         let object = object.reference;
         return Err(WorldError::AlreadyAnObject { entity, object });
     }
-    let asked = world.get::<Scene>(scene).map(Scene::id);
+    let asked = world.get::<SimScene>(scene).map(SimScene::id);
     let asked = asked.ok_or(WorldError::NoSuchScene { scene })?;
     let kind = kind.ok_or(WorldError::NoKind {
         entity,
@@ -189,7 +189,7 @@ pub(super) fn make_object(
         kind,
     };
     // Told before: whoever hears of the component may despawn it.
-    world.write_message(Spawned {
+    world.write_message(ObjectSpawned {
         entity,
         object,
         position,
@@ -221,7 +221,7 @@ pub fn teleport(world: &mut World, entity: Entity, to: Vec2) -> Result<(), World
     world
         .entity_mut(entity)
         .insert((Position(to), Velocity::default()));
-    world.write_message(Teleported {
+    world.write_message(ObjectTeleported {
         entity,
         object,
         from,
@@ -253,12 +253,12 @@ pub fn change_scene(
     world
         .entity_mut(entity)
         .insert((object, Position(to), Velocity::default()));
-    world.write_message(Spawned {
+    world.write_message(ObjectSpawned {
         entity,
         object,
         position: to,
     });
-    world.write_message(SceneChanged {
+    world.write_message(ObjectChangedScene {
         entity,
         from,
         to: object,
@@ -288,7 +288,7 @@ fn allocate(world: &mut World, scene: Entity, entity: Entity) -> Result<ObjectRe
 
 fn check_inside(world: &World, scene: Entity, position: Vec2) -> Result<(), WorldError> {
     let scene = world
-        .get::<Scene>(scene)
+        .get::<SimScene>(scene)
         .ok_or(WorldError::NoSuchScene { scene })?;
     let (scene, size_m) = (scene.id(), scene.size_m());
     let inside = position.cmpge(Vec2::ZERO).all() && position.cmple(size_m).all();
@@ -310,7 +310,7 @@ fn released(mut world: DeferredWorld, context: HookContext) {
     if let Some(mut objects) = world.get_mut::<SceneObjects>(object.scene_entity) {
         objects.release(object.id(), object.generation());
     }
-    world.write_message(Despawned {
+    world.write_message(ObjectDespawned {
         entity: context.entity,
         object,
     });

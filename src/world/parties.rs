@@ -10,7 +10,7 @@ use thiserror::Error;
 use throng_core::ids::{GuildId, PartyId, PlayerId, TeamId};
 use tracing::warn;
 
-use super::unplaced::Unplaced;
+use super::unplaced::SpawnPending;
 use crate::memory::MemoryUse;
 
 /// How many players a party can have.
@@ -221,7 +221,7 @@ fn player_came(mut world: DeferredWorld, context: HookContext) {
     let Some(&player) = world.get::<PlayerId>(context.entity) else {
         return;
     };
-    if world.get::<Unplaced>(context.entity).is_some() {
+    if world.get::<SpawnPending>(context.entity).is_some() {
         return;
     }
     if let Some(mut players) = world.get_resource_mut::<Players>() {

@@ -7,10 +7,10 @@ use bevy_ecs::world::DeferredWorld;
 use super::parties::follow_affiliations;
 use super::spawning::despawn_refused;
 use super::{
-    AffiliationChanged, Despawned, Floor, GuildId, Heading, MoveInput, Object, ObjectHashAppExt,
-    ObjectKinds, Parties, PartyId, PlayerId, Players, Position, SceneChanged, SceneClosed,
-    SceneObjects, SceneOpened, Scenes, SpawnRefused, Spawned, TeamId, Teleported, Unplaced,
-    Velocity,
+    AffiliationChanged, Floor, GuildId, Heading, MoveInput, Object, ObjectChangedScene,
+    ObjectDespawned, ObjectHashAppExt, ObjectKinds, ObjectSpawned, ObjectTeleported, Parties,
+    PartyId, PlayerId, Players, Position, SceneClosed, SceneObjects, SceneOpened, Scenes,
+    SpawnPending, SpawnRefused, TeamId, Velocity,
 };
 use crate::memory::MemoryAppExt;
 use crate::sim::{HashAppExt, SimSystems, WorkAppExt};
@@ -102,16 +102,16 @@ fn count_memory(app: &mut App) {
         .count_memory::<Players>("world")
         .count_memory::<Parties>("world")
         .count_component_memory::<SceneObjects>("world")
-        .add_counted_message::<Spawned>("world")
-        .add_counted_message::<Despawned>("world")
+        .add_counted_message::<ObjectSpawned>("world")
+        .add_counted_message::<ObjectDespawned>("world")
         .add_counted_message::<AffiliationChanged>("world")
-        .add_counted_message::<Teleported>("world")
-        .add_counted_message::<SceneChanged>("world")
+        .add_counted_message::<ObjectTeleported>("world")
+        .add_counted_message::<ObjectChangedScene>("world")
         .add_counted_message::<MoveInput>("world");
 }
 
 /// A player that was spawned has its place now.
-fn player_placed(placed: On<Remove<Unplaced>>, mut world: DeferredWorld) {
+fn player_placed(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
     let entity = placed.entity;
     let Some(&player) = world.get::<PlayerId>(entity) else {
         return;
@@ -179,7 +179,7 @@ mod tests {
     }
 
     fn despawned(app: &App) -> Vec<u32> {
-        let messages = app.world().resource::<Messages<Despawned>>();
+        let messages = app.world().resource::<Messages<ObjectDespawned>>();
         messages
             .iter_current_update_messages()
             .map(|gone| gone.object.id().0)
@@ -291,7 +291,11 @@ mod tests {
             app.update();
         }
         let next = scene(&mut app, 1);
-        let id = app.world().get::<super::super::Scene>(next).unwrap().id();
+        let id = app
+            .world()
+            .get::<super::super::SimScene>(next)
+            .unwrap()
+            .id();
         assert_eq!(id, SceneId(2), "scene ids are never reused");
     }
 

@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 use throng_core::hash::StateHashed;
-use throng_core::kinds::{KindClass, Visibility};
+use throng_core::kinds::{ObjectCategory, ViewRange};
 
 /// A registered kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,10 +13,10 @@ pub struct ObjectKind {
     pub name: String,
     /// Which of a viewer's caps it counts against.
     #[serde(default)]
-    pub class: KindClass,
+    pub class: ObjectCategory,
     /// How far it is seen.
     #[serde(default)]
-    pub visibility: Visibility,
+    pub visibility: ViewRange,
 }
 
 /// The place of a kind in [`ObjectKinds`].
@@ -51,11 +51,11 @@ impl Default for ObjectKinds {
             visibility,
         };
         Self(vec![
-            kind("player", KindClass::Player, Visibility::Near),
-            kind("npc", KindClass::Npc, Visibility::Near),
-            kind("pet", KindClass::Npc, Visibility::Near),
-            kind("boss", KindClass::Npc, Visibility::Scene),
-            kind("door", KindClass::Thing, Visibility::Near),
+            kind("player", ObjectCategory::Player, ViewRange::Near),
+            kind("npc", ObjectCategory::Npc, ViewRange::Near),
+            kind("pet", ObjectCategory::Npc, ViewRange::Near),
+            kind("boss", ObjectCategory::Npc, ViewRange::Scene),
+            kind("door", ObjectCategory::Thing, ViewRange::Near),
         ])
     }
 }
@@ -115,14 +115,14 @@ mod tests {
         let boss = kinds.find("boss");
         let changed = ObjectKind {
             name: "boss".into(),
-            class: KindClass::Npc,
-            visibility: Visibility::Far(4),
+            class: ObjectCategory::Npc,
+            visibility: ViewRange::Far(4),
         };
         assert_eq!(kinds.register(changed), boss);
         assert_eq!(
             boss.and_then(|id| kinds.get(id))
                 .map(|kind| kind.visibility),
-            Some(Visibility::Far(4))
+            Some(ViewRange::Far(4))
         );
     }
 }

@@ -16,7 +16,7 @@ pub struct SceneObjects {
     slots: Vec<ObjectSlot>,
     /// Ids that can be given out, the lowest first, so that they stay dense.
     free: BinaryHeap<Reverse<u32>>,
-    /// Given back, and their `Despawned` not yet handed over.
+    /// Given back, and their `ObjectDespawned` not yet handed over.
     released: Vec<u32>,
     /// Given back before the Locate of this tick, so that its Replicate tells of them.
     handed_over: Vec<u32>,

@@ -56,13 +56,13 @@ impl Default for SceneSpec {
 /// Made by [`open_scene`]. A plain `despawn()` of its entity closes it, objects included.
 #[derive(Component, Debug)]
 #[component(immutable, on_remove = closed)]
-pub struct Scene {
+pub struct SimScene {
     id: SceneId,
     name: String,
     size_m: Vec2,
 }
 
-impl Scene {
+impl SimScene {
     /// Its number: scenes are counted from 0 as they are opened, and no number is used again.
     #[must_use]
     pub const fn id(&self) -> SceneId {
@@ -123,11 +123,11 @@ impl Scenes {
 pub struct SceneOpened {
     /// The number that the scene has from now on; no other scene had it before.
     pub id: SceneId,
-    /// The entity that carries its [`Scene`].
+    /// The entity that carries its [`SimScene`].
     pub entity: Entity,
 }
 
-/// A scene was closed; its objects' [`Despawned`](super::Despawned) come with it.
+/// A scene was closed; its objects' [`ObjectDespawned`](super::ObjectDespawned) come with it.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SceneClosed {
     /// The number that it had; no other scene will get it.
@@ -158,7 +158,7 @@ pub fn open_scene(
         return Err(WorldError::TooManyScenes { max: SCENES_MAX });
     }
     let id = SceneId(scenes.opened);
-    let scene = Scene {
+    let scene = SimScene {
         id,
         name: spec.name,
         size_m: spec.size_m,
@@ -192,7 +192,7 @@ pub fn close_scene(world: &mut World, scene: Entity) -> Result<(), WorldError> {
 /// Takes a scene that goes away off the list, however it goes, and its objects with it.
 fn closed(mut world: DeferredWorld, context: HookContext) {
     let entity = context.entity;
-    let Some(id) = world.get::<Scene>(entity).map(Scene::id) else {
+    let Some(id) = world.get::<SimScene>(entity).map(SimScene::id) else {
         return;
     };
     let left: Vec<Entity> = world

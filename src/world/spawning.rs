@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! commands.spawn((Player, Object::in_scene(scene), Position(at), …))
-//!     ─▶ ObjectRequest ─ commands are applied ─▶ Object, Spawned
+//!     ─▶ SpawnRequest ─ commands are applied ─▶ Object, ObjectSpawned
 //!                      └ refused ─▶ SpawnRefused ─ end of the tick ─▶ despawned
 //! ```
 //! Ids are assigned in the order in which spawns are applied: that of the commands of a system, and of the systems in their schedule. The
@@ -19,7 +19,7 @@ use tracing::warn;
 use super::error::WorldError;
 use super::objects::{Object, change_scene, make_object, teleport};
 use super::registry::KindId;
-use super::unplaced::Unplaced;
+use super::unplaced::SpawnPending;
 
 /// A character that a player controls. On an entity that is spawned with [`Object::in_scene`] it says the kind
 /// ([`KindId::PLAYER`]), and it brings what a player cannot do without, each from the plugin whose job it is:
@@ -28,7 +28,7 @@ use super::unplaced::Unplaced;
 /// |---|---|
 /// | [`WorldPlugin`](super::WorldPlugin) | with [`Object`]: `Velocity`, `Heading`, `Floor` |
 /// | [`AoiPlugin`](crate::aoi::AoiPlugin) | [`Viewer`](crate::aoi::Viewer) and [`Viewable`](crate::aoi::Viewable) |
-/// | [`MovementPlugin`](crate::movement::MovementPlugin) | [`Speed`](crate::movement::Speed) |
+/// | [`MovementPlugin`](crate::movement::MovementPlugin) | [`MaxSpeed`](crate::movement::MaxSpeed) |
 ///
 /// What stands beside it in the bundle goes before what it brings. What only the game knows stands there too: the
 /// [`PlayerId`](super::PlayerId), and [`ControlledBy`](crate::session::ControlledBy) for who plays it.
@@ -52,7 +52,7 @@ use super::unplaced::Unplaced;
 pub struct Player;
 
 /// A character that the server controls. As [`Player`], with [`KindId::NPC`]: it brings
-/// [`Viewable`](crate::aoi::Viewable), [`Speed`](crate::movement::Speed) and [`Walker`](crate::movement::Walker), and needs
+/// [`Viewable`](crate::aoi::Viewable), [`MaxSpeed`](crate::movement::MaxSpeed) and [`Walker`](crate::movement::Walker), and needs
 /// nothing more to be seen and to go where a [`PathRequest`](crate::nav::PathRequest) says.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
@@ -65,13 +65,13 @@ pub struct Npc;
 /// tick ends, so that none is left that is half an object; whoever wants to keep it removes this from it before.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
 #[component(immutable, on_insert = asked, on_remove = answered, clone_behavior = Ignore)]
-#[require(Unplaced)]
-pub struct ObjectRequest {
+#[require(SpawnPending)]
+pub struct SpawnRequest {
     scene: Entity,
     kind: Option<KindId>,
 }
 
-impl ObjectRequest {
+impl SpawnRequest {
     /// Of this kind, whatever else the entity says of it.
     #[must_use]
     pub const fn of_kind(self, kind: KindId) -> Self {
@@ -84,7 +84,7 @@ impl ObjectRequest {
 
 impl Object {
     /// For a bundle: the entity becomes an object of a scene, where the [`Position`] beside it says, of the kind that
-    /// [`Player`] or [`Npc`] beside it say, or [`of_kind`](ObjectRequest::of_kind). O(1) beside Bevy's own spawn.
+    /// [`Player`] or [`Npc`] beside it say, or [`of_kind`](SpawnRequest::of_kind). O(1) beside Bevy's own spawn.
     ///
     /// ```
     /// # use bevy_ecs::prelude::*;
@@ -97,12 +97,12 @@ impl Object {
     /// # }
     /// ```
     #[must_use]
-    pub const fn in_scene(scene: Entity) -> ObjectRequest {
-        ObjectRequest { scene, kind: None }
+    pub const fn in_scene(scene: Entity) -> SpawnRequest {
+        SpawnRequest { scene, kind: None }
     }
 }
 
-/// An entity asked for a place in a scene and got none; see [`ObjectRequest`].
+/// An entity asked for a place in a scene and got none; see [`SpawnRequest`].
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct SpawnRefused {
     /// The entity that asked. It is despawned when the tick ends, unless it is an object.
@@ -175,11 +175,11 @@ fn answered(mut world: DeferredWorld, context: HookContext) {
     world
         .commands()
         .entity(context.entity)
-        .try_remove::<Unplaced>();
+        .try_remove::<SpawnPending>();
 }
 
 fn answer(world: &mut World, entity: Entity) {
-    let Some(&ObjectRequest { scene, kind }) = world.get::<ObjectRequest>(entity) else {
+    let Some(&SpawnRequest { scene, kind }) = world.get::<SpawnRequest>(entity) else {
         return;
     };
     let named = || {
@@ -191,7 +191,7 @@ fn answer(world: &mut World, entity: Entity) {
         Ok(()) => {
             // Whoever hears of the new object may have despawned it.
             if let Ok(mut entity) = world.get_entity_mut(entity) {
-                entity.remove::<ObjectRequest>();
+                entity.remove::<SpawnRequest>();
             }
         }
         Err(error) => {
@@ -207,12 +207,12 @@ fn answer(world: &mut World, entity: Entity) {
 
 /// Those that got no place go with the tick; what was an object before stays one.
 pub(super) fn despawn_refused(
-    refused: Query<(Entity, Has<Object>), With<ObjectRequest>>,
+    refused: Query<(Entity, Has<Object>), With<SpawnRequest>>,
     mut commands: Commands,
 ) {
     for (entity, is_object) in &refused {
         if is_object {
-            commands.entity(entity).try_remove::<ObjectRequest>();
+            commands.entity(entity).try_remove::<SpawnRequest>();
         } else {
             commands.entity(entity).try_despawn();
         }
@@ -226,7 +226,7 @@ mod tests {
 
     use super::*;
     use crate::sim::{clock, state_hash};
-    use crate::world::{SceneId, SceneSpec, Spawned, WorldPlugin, open_scene};
+    use crate::world::{ObjectSpawned, SceneId, SceneSpec, WorldPlugin, open_scene};
 
     const AT: Position = Position(Vec2::splat(10.0));
 
@@ -264,8 +264,8 @@ mod tests {
         assert_eq!(id_and_kind(&app, player), (2, KindId::PLAYER));
         assert_eq!(id_and_kind(&app, door), (3, KindId::DOOR));
         let world = app.world();
-        assert!(world.get::<ObjectRequest>(npc).is_none());
-        let told = world.resource::<Messages<Spawned>>();
+        assert!(world.get::<SpawnRequest>(npc).is_none());
+        let told = world.resource::<Messages<ObjectSpawned>>();
         let told = told.iter_current_update_messages();
         let told: Vec<_> = told.map(|told| (told.entity, told.position)).collect();
         assert_eq!(told, [npc, player, door].map(|entity| (entity, AT.0)));
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn ids_follow_the_order_of_commands_and_not_of_entities() {
         /// Spawns four into a scene, of which the system before gave its entities back in whatever order.
-        fn spawn(mut commands: Commands, scenes: Query<Entity, With<crate::world::Scene>>) {
+        fn spawn(mut commands: Commands, scenes: Query<Entity, With<crate::world::SimScene>>) {
             for scene in &scenes {
                 commands.spawn((Npc, Object::in_scene(scene), AT));
                 commands.spawn_object(scene, KindId::PET, AT.0, ());
@@ -369,7 +369,7 @@ mod tests {
         assert!(error.contains("already object 1 of scene 0"), "{error}");
         app.update();
         assert_eq!(id_and_kind(&app, entity), (1, KindId::NPC));
-        assert!(app.world().get::<ObjectRequest>(entity).is_none());
+        assert!(app.world().get::<SpawnRequest>(entity).is_none());
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Town {
         app.replicate_field(offer, |offer: &Offer| offer.0);
         let noise = AttributeSpec::new("noise", 2, Encoding::Varint)
             .to(quarter.or(trading))
-            .at(Cadence::EveryTick);
+            .at(SendRate::EveryTick);
         app.replicate_field(noise, |noise: &Noise| noise.0);
         throng::sim::clock::one_tick_an_update(&mut app);
         let sink = MemorySink::default();
@@ -59,7 +59,7 @@ impl Town {
             let values = (Offer(10 + nth), Noise(20 + nth), Quarter(nth % 2));
             let at = Vec2::new(20.0 + nth as f32, 20.0);
             let entity = spawn_object(world, scene, KindId(0), at, (sight, values)).unwrap();
-            let client = connect(world, Connected::unknown().ready()).unwrap();
+            let client = connect(world, ConnectionInfo::unknown().ready()).unwrap();
             assert!(control(world, client, entity));
             (client, entity, Mirror::default())
         });

@@ -3,8 +3,8 @@
 use throng::instance::Instances;
 use throng::matchmaking::{Matchmaker, ModeId, ModeStats};
 use throng::session::{SessionStats, Sessions};
-use throng::world::{Object, Players, Scene};
-use throng_scenario::{self as scenario, Battles, BattlesStats, ScenarioRun};
+use throng::world::{Object, Players, SimScene};
+use throng_scenario::{self as scenario, BattlesStats, ScenarioMatches, ScenarioRun};
 
 use crate::rig::{Play, hashes, scenario_of, start};
 
@@ -39,7 +39,7 @@ fn lobby(script: &str, fields: &str) -> ScenarioRun {
 fn battles(run: &mut ScenarioRun) -> (BattlesStats, u64) {
     let world = run.server().world();
     let fighting = world.resource::<Instances>().inside();
-    (world.resource::<Battles>().stats(), fighting)
+    (world.resource::<ScenarioMatches>().stats(), fighting)
 }
 
 fn stats(run: &mut ScenarioRun) -> ModeStats {
@@ -53,7 +53,7 @@ fn players_in(run: &mut ScenarioRun, name: &str) -> usize {
     let players = world.resource::<Players>().iter();
     let is_in = |entity| {
         let object = world.get::<Object>(entity).expect("an object");
-        let scene = world.get::<Scene>(object.scene_entity());
+        let scene = world.get::<SimScene>(object.scene_entity());
         scene.expect("a scene").name() == name
     };
     players.filter(|&(_, entity)| is_in(entity)).count()

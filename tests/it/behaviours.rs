@@ -7,10 +7,12 @@ use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 use throng::prelude::*;
 use throng::world::{KindId, StateHashed};
-use throng_scenario::crowd::{Behave, Behaviour, CrowdArea, LooksFor, Senses, members};
+use throng_scenario::crowd::{
+    Behaviour, BehaviourRule, CrowdArea, Perception, PerceptionTarget, members,
+};
 use throng_scenario::{
-    BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours, Problem, RunOptions,
-    ScenarioRun, parse,
+    BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours, RunOptions, ScenarioRun,
+    ValidationError, parse,
 };
 
 use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
@@ -23,17 +25,17 @@ struct Guard {
     intruders: KindId,
 }
 
-impl Behave for Guard {
+impl BehaviourRule for Guard {
     const NAME: &'static str = "Guard";
 
-    fn looks_for(&self) -> Option<LooksFor> {
-        Some(LooksFor {
+    fn looks_for(&self) -> Option<PerceptionTarget> {
+        Some(PerceptionTarget {
             kind: self.intruders,
             sight_m: 2.0 * self.radius_m,
         })
     }
 
-    fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
+    fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
         let intruder = senses
             .nearest
             .filter(|at| at.distance(self.post) <= self.radius_m);
@@ -59,7 +61,7 @@ fn player() -> String {
 impl BehaviourParameters for GuardParameters {
     type Behaviour = Guard;
 
-    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Guard, Problem> {
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Guard, ValidationError> {
         site.within("radius_m", self.radius_m, 1.0..=50.0)?;
         Ok(Guard {
             post: site.point(&site.place().field("post_m"), self.post_m)?,

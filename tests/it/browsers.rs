@@ -5,10 +5,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use bevy_ecs::prelude::*;
-use throng::net::rambler::Rambler;
+use throng::net::rambler::BotClient;
 use throng::net::{
-    ConnectToken, EndpointSettings, ListenSettings, ListeningWeb, SecretKey, TokenClaims,
-    UdpClient, WebSettings, listen, listen_web, stop_listening_web,
+    ConnectToken, EndpointSettings, ListenSettings, SecretKey, TokenClaims, UdpClient, WebListener,
+    WebSettings, listen, listen_web, stop_listening_web,
 };
 use throng::prelude::*;
 use throng::sim::clock::unix_ms;
@@ -113,11 +113,11 @@ fn end_of(hall: &mut Hall, request: Vec<u8>) -> Option<CloseCode> {
 fn clients_walk_and_hold_what_the_server_holds() {
     for shards in [0, 2] {
         let mut hall = Hall::new(shards, |_| ());
-        let mut clients: Vec<(WebClient, Rambler)> = (1..=12)
+        let mut clients: Vec<(WebClient, BotClient)> = (1..=12)
             .map(|player| {
                 let token = token(player, hall.address);
                 let client = WebClient::connect(hall.address, request(&token));
-                (client, Rambler::new(player, SPEED_M_S, 1))
+                (client, BotClient::new(player, SPEED_M_S, 1))
             })
             .collect();
         hall.walk_and_rest(&mut clients);
@@ -187,7 +187,7 @@ fn a_token_that_was_used_on_udp_is_none_for_a_browser() {
         ..ListenSettings::default()
     };
     let world = hall.server.world_mut();
-    let sink = Box::new(world.resource::<ListeningWeb>().sink());
+    let sink = Box::new(world.resource::<WebListener>().sink());
     let udp = listen(world, LOOPBACK, SecretKey::INSECURE, settings, Some(sink)).unwrap();
     let issue = |player| {
         let claims = TokenClaims::new(player, vec![udp, public], unix_ms() / 1_000);
@@ -303,7 +303,7 @@ fn clients_of_a_trusted_proxy_have_addresses_of_their_own() {
 
 #[test]
 fn who_says_nothing_is_not_waited_for() {
-    let mut hall = Hall::new(0, |settings| settings.web.patience_us = 1_000_000);
+    let mut hall = Hall::new(0, |settings| settings.web.handshake_timeout_us = 1_000_000);
     let address = hall.address;
     let mut silent = None;
     for _ in 0..100 {
@@ -326,7 +326,7 @@ fn who_says_nothing_is_not_waited_for() {
 #[test]
 fn strangers_have_so_much_room_and_give_it_back() {
     let mut hall = Hall::new(0, |settings| {
-        settings.web.strangers_max = 15;
+        settings.web.unauthenticated_max = 15;
     });
     let address = hall.address;
     let strangers = [(); 30].map(|()| half_a_request(address));

@@ -11,7 +11,7 @@ use throng::world::{SceneObjects, Scenes};
 use throng_scenario::crowd::{attribute, members, set_attribute_of};
 use throng_scenario::{
     BehaviourAppExt, BehaviourSite, CueParameters, OUTSIDE_CUE_BYTES_MAX, OUTSIDE_CUES_MAX,
-    Problem, ScenarioRun,
+    ScenarioRun, ValidationError,
 };
 
 use crate::rig::{Play, assert_expectations, hashes, play_out, scenario_of, start};
@@ -292,7 +292,7 @@ fn crowds_and_cues_are_in_every_copy_of_a_scene() {
             let objects = world.get::<SceneObjects>(scene).expect("it has some").len();
             (
                 world
-                    .get::<Scene>(scene)
+                    .get::<SimScene>(scene)
                     .expect("it is one")
                     .name()
                     .to_owned(),
@@ -398,7 +398,7 @@ struct Lightning {
 impl CueParameters for Lightning {
     const NAME: &'static str = "Lightning";
 
-    fn check(&self, site: &BehaviourSite<'_>) -> Result<(), Problem> {
+    fn check(&self, site: &BehaviourSite<'_>) -> Result<(), ValidationError> {
         site.within("damage", self.damage, 1..=1000)
     }
 

@@ -4,7 +4,7 @@
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde_json::{Value, json};
-use throng::net::{CountersStart, Endpoint, EndpointSettings, PacketStamp, StreamId};
+use throng::net::{CountersStart, EndpointSettings, PacketStamp, ReliableEndpoint, StreamId};
 
 /// Just before all counters wrap.
 const START: CountersStart = CountersStart {
@@ -18,8 +18,8 @@ fn hex(bytes: &[u8]) -> String {
 
 /// Both ends, and what is drawn.
 struct Ends {
-    server: Endpoint,
-    client: Endpoint,
+    server: ReliableEndpoint,
+    client: ReliableEndpoint,
     random: Pcg64Mcg,
 }
 
@@ -31,8 +31,8 @@ impl Ends {
             ..EndpointSettings::default()
         };
         Self {
-            server: Endpoint::starting_at(settings, START),
-            client: Endpoint::starting_at(settings.client(), START),
+            server: ReliableEndpoint::starting_at(settings, START),
+            client: ReliableEndpoint::starting_at(settings.client(), START),
             random: Pcg64Mcg::seed_from_u64(seed),
         }
     }
@@ -66,7 +66,7 @@ impl Ends {
     }
 }
 
-fn flush(endpoint: &mut Endpoint, now_us: u64, stamp: PacketStamp) -> Vec<Vec<u8>> {
+fn flush(endpoint: &mut ReliableEndpoint, now_us: u64, stamp: PacketStamp) -> Vec<Vec<u8>> {
     let (mut packet, mut packets) = (Vec::new(), Vec::new());
     endpoint.flush(now_us, stamp, usize::MAX, &mut packet, |packet| {
         packets.push(packet.to_vec());
@@ -75,7 +75,7 @@ fn flush(endpoint: &mut Endpoint, now_us: u64, stamp: PacketStamp) -> Vec<Vec<u8
 }
 
 /// What becomes of a packet at the client: the messages that are whole with it, and whether it is taken, refused or the end.
-fn taken(client: &mut Endpoint, now_us: u64, packet: &[u8]) -> Value {
+fn taken(client: &mut ReliableEndpoint, now_us: u64, packet: &[u8]) -> Value {
     let mut messages = Vec::new();
     let result = client.receive(now_us, packet, |it| messages.push(hex(it.bytes)));
     let fate = match result {

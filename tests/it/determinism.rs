@@ -3,9 +3,9 @@
 
 use bevy_app::{App, FixedPostUpdate, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
-use throng::prelude::Sight;
+use throng::prelude::ViewLinkMode;
 use throng::sim::Heartbeat;
-use throng_scenario::{self as scenario, BUILT_IN, Loaded};
+use throng_scenario::{self as scenario, BUILT_IN, LoadedScenario};
 
 use crate::rig::{Play, hashes, scenario_of};
 
@@ -26,7 +26,7 @@ fn ticks_of(name: &str) -> u64 {
 }
 
 /// A built-in scenario; of those that are large for what they show a smaller one.
-fn built_in(name: &str) -> Loaded {
+fn built_in(name: &str) -> LoadedScenario {
     let set: &[(&str, &str)] = match name {
         "auction" => &[("traders", "500"), ("visitors", "200")],
         "royale" => &[("matches", "8")],
@@ -262,9 +262,9 @@ fn mutual_sight_is_the_same_on_any_number_of_threads() {
         };
         hashes(loaded, play)
     };
-    let mutual = run(Sight::Mutual, 1);
-    assert_eq!(mutual, run(Sight::Mutual, 3));
-    assert_ne!(mutual, run(Sight::Directed, 3));
+    let mutual = run(ViewLinkMode::Mutual, 1);
+    assert_eq!(mutual, run(ViewLinkMode::Mutual, 3));
+    assert_ne!(mutual, run(ViewLinkMode::Directed, 3));
 }
 
 #[test]

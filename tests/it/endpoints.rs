@@ -4,7 +4,8 @@
 //! lost, doubled, delayed, overtaken and changed in any way; without a change everything arrives once, in its order, in the end.
 
 use crate::net::{
-    Delivery, Endpoint, EndpointSettings, PACKET_BYTES_MAX, PacketStamp, PushRefused, StreamId,
+    EndpointSettings, PACKET_BYTES_MAX, PacketStamp, ReceivedMessage, ReliableEndpoint, SendError,
+    StreamId,
 };
 
 /// Steps of a script; what follows is not looked at.
@@ -18,7 +19,7 @@ const ROUNDS_MAX: usize = 400;
 
 /// What an endpoint is sent, and what came out of it.
 struct End {
-    endpoint: Endpoint,
+    endpoint: ReliableEndpoint,
     /// To the other end.
     flying: Vec<Vec<u8>>,
     pushed: [Vec<Vec<u8>>; 4],
@@ -39,7 +40,7 @@ struct Script {
 impl End {
     fn new(settings: EndpointSettings) -> Self {
         Self {
-            endpoint: Endpoint::new(settings),
+            endpoint: ReliableEndpoint::new(settings),
             flying: Vec::new(),
             pushed: Default::default(),
             came: [0; 4],
@@ -64,8 +65,11 @@ impl Script {
         match self.ends[end].endpoint.push(stream, &message) {
             Ok(()) => self.ends[end].pushed[stream.number()].push(message),
             // The server takes no longer ones of a client.
-            Err(PushRefused::TooLong { most, .. }) => assert!(end == 1 && message.len() > most),
-            Err(refused) => assert!(matches!(refused, PushRefused::Behind { .. }), "{refused}"),
+            Err(SendError::TooLong { most, .. }) => assert!(end == 1 && message.len() > most),
+            Err(refused) => assert!(
+                matches!(refused, SendError::SendQueueFull { .. }),
+                "{refused}"
+            ),
         }
     }
 
@@ -74,7 +78,7 @@ impl Script {
         let end = &mut self.ends[end];
         match end.endpoint.push_unreliable(&message) {
             Ok(()) => end.unreliable.push(message),
-            Err(refused) => assert!(matches!(refused, PushRefused::TooLong { .. }), "{refused}"),
+            Err(refused) => assert!(matches!(refused, SendError::TooLong { .. }), "{refused}"),
         }
     }
 
@@ -103,7 +107,7 @@ impl Script {
             (second, first)
         };
         let End { endpoint, came, .. } = receiver;
-        let taken = endpoint.receive(now_us, packet, |delivery: Delivery<'_>| {
+        let taken = endpoint.receive(now_us, packet, |delivery: ReceivedMessage<'_>| {
             if is_changed {
                 return;
             }

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use throng::net::rambler::Rambler;
+use throng::net::rambler::BotClient;
 use throng::net::{
-    ConnectToken, ListenSettings, ListeningWeb, SecretKey, TokenClaims, WebStats, listen_web,
+    ConnectToken, ListenSettings, SecretKey, TokenClaims, WebListener, WebStats, listen_web,
 };
 use throng::prelude::*;
 use throng::sim::clock::unix_ms;
@@ -92,7 +92,7 @@ impl Hall {
         let scene = open_scene(world, spec, ()).unwrap();
         let mut settings = ListenSettings::default();
         settings.web.unread_us_max = 300_000_000;
-        settings.web.patience_us = 100_000_000;
+        settings.web.handshake_timeout_us = 100_000_000;
         settings.web.linger_us = 20_000_000;
         configure(&mut settings);
         let key = SecretKey::INSECURE;
@@ -111,7 +111,12 @@ impl Hall {
         let new: Vec<LoggedIn> = new.drain().collect();
         for LoggedIn { client, player } in new {
             let place = (Object::in_scene(self.scene), Position(START));
-            let own = (Player, player, ControlledBy::new(client), Speed(SPEED_M_S));
+            let own = (
+                Player,
+                player,
+                ControlledBy::new(client),
+                MaxSpeed(SPEED_M_S),
+            );
             world.spawn((own, Viewer::default(), place));
         }
         thread::sleep(Duration::from_millis(2));
@@ -127,7 +132,7 @@ impl Hall {
     }
 
     pub fn stats(&self) -> WebStats {
-        self.server.world().resource::<ListeningWeb>().stats()
+        self.server.world().resource::<WebListener>().stats()
     }
 
     /// What is wrong with a mirror.
@@ -138,7 +143,7 @@ impl Hall {
     }
 
     /// Everybody walks for a while, and rests until all mirrors are the same as the server.
-    pub fn walk_and_rest<C: WebEnd>(&mut self, clients: &mut [(C, Rambler)]) {
+    pub fn walk_and_rest<C: WebEnd>(&mut self, clients: &mut [(C, BotClient)]) {
         let players = clients.len() as u64;
         self.until("they all walked", |hall| {
             for (client, rambler) in &mut *clients {
@@ -205,7 +210,7 @@ impl<C: WebEnd> Listener<C> {
         let own = self.mirror.own();
         hall.until("it goes on", |hall| {
             self.hear();
-            let is_on = |notice: &SessionNotice| matches!(notice, SessionNotice::Continued { .. });
+            let is_on = |notice: &SessionNotice| matches!(notice, SessionNotice::Resumed { .. });
             self.notices.iter().any(is_on) && hall.difference(1, &self.mirror).is_ok()
         });
         assert_eq!(self.mirror.own(), own);

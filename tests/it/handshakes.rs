@@ -6,7 +6,8 @@
 use std::net::SocketAddr;
 
 use crate::net::{
-    ClientHandshake, ConnectToken, Gate, GateSettings, KEY_BYTES, SecretKey, TokenClaims,
+    ClientHandshake, ConnectToken, KEY_BYTES, SecretKey, ServerHandshake, ServerHandshakeSettings,
+    TokenClaims,
 };
 
 const KEY: SecretKey = SecretKey([7; KEY_BYTES]);
@@ -19,7 +20,7 @@ const STEPS_MAX: usize = 60;
 const HALF_OPEN_MAX: usize = 3;
 
 struct Handshakes {
-    gate: Gate,
+    gate: ServerHandshake,
     clients: Vec<ClientHandshake>,
     admitted: Vec<bool>,
     now_us: u64,
@@ -30,17 +31,20 @@ struct Handshakes {
 impl Handshakes {
     fn new() -> Self {
         let server = SocketAddr::from(([127, 0, 0, 1], 7_000));
-        let settings = GateSettings {
+        let settings = ServerHandshakeSettings {
             half_open_max: HALF_OPEN_MAX,
             requests_per_s: 1_000,
-            ..GateSettings::new(TokenClaims::new(0, Vec::new(), 0).protocol, vec![server])
+            ..ServerHandshakeSettings::new(
+                TokenClaims::new(0, Vec::new(), 0).protocol,
+                vec![server],
+            )
         };
         let client = |player| {
             let claims = TokenClaims::new(player, vec![server], UNIX_S);
             ClientHandshake::new(ConnectToken::issue(&claims, &KEY).expect("it is in order"))
         };
         Self {
-            gate: Gate::new(settings, KEY).expect("the system has randomness"),
+            gate: ServerHandshake::new(settings, KEY).expect("the system has randomness"),
             clients: (0..4).map(client).collect(),
             admitted: vec![false; 4],
             now_us: 1,

@@ -25,7 +25,7 @@ pub fn check(input: &[u8]) {
         ClientMessage::Move { .. } | ClientMessage::Face { .. } | ClientMessage::Input(_) => {
             MessageClass::Input
         }
-        ClientMessage::Say { text, .. } => {
+        ClientMessage::Chat { text, .. } => {
             assert!(text.len() <= SAY_BYTES_MAX);
             MessageClass::Other
         }
@@ -35,7 +35,7 @@ pub fn check(input: &[u8]) {
     // Those of a length of their own are whole or an error; the others go on to the end.
     let goes_on = matches!(
         message,
-        ClientMessage::Login { .. } | ClientMessage::Say { .. } | ClientMessage::User { .. }
+        ClientMessage::Login { .. } | ClientMessage::Chat { .. } | ClientMessage::Custom { .. }
     );
     if !goes_on {
         let cut = &input[..input.len() - 1];

@@ -8,13 +8,15 @@ use glam::{IVec2, Vec2};
 use throng::map::{SceneMap, TileEdit, TileMap, TileRect, edit_map};
 use throng::movement::{Ground, MoveRefused, MovementSettings, MovementStats, PlayerStep, step_m};
 use throng::prelude::{
-    ClientId, ClientMessage, Connected, ControlledBy, Inbox, InboxSettings, LoggedIn, MemorySink,
-    Mirror, Object, Outbox, Player, PlayerInput, Position, Predictor, SceneSpec, Server, Speed,
-    TransportHandle, open_scene, teleport,
+    ClientId, ClientMessage, ConnectionInfo, ControlledBy, Inbox, InboxSettings, LoggedIn,
+    MaxSpeed, MemorySink, Mirror, Object, Outbox, Player, PlayerInput, Position, Predictor,
+    SceneSpec, Server, TransportHandle, open_scene, teleport,
 };
 use throng::session::{SessionStats, Sessions};
 use throng::sync::{Correction, UNHANDLED_MAX};
-use throng::wire::{Channel, ClientInput, InputMotion, PacketHeader, PositionQuantum, Reader};
+use throng::wire::{
+    Channel, ClientInput, InputMotion, PacketHeader, QuantizedPosition, WireReader,
+};
 
 const TILE_M: f32 = 0.5;
 const SPEED: f32 = 4.0;
@@ -67,7 +69,7 @@ impl World {
     }
 
     fn log_in(&mut self, player: u64, at: Vec2) -> (ClientId, Entity) {
-        let connected = Connected::player(player).ready();
+        let connected = ConnectionInfo::player(player).ready();
         let client = self.transport.connect(connected).unwrap();
         self.send(client, &ClientMessage::login(player));
         self.server.step(1);
@@ -78,7 +80,7 @@ impl World {
             Player,
             new[0].player,
             ControlledBy::new(client),
-            Speed(SPEED),
+            MaxSpeed(SPEED),
         );
         let entity = self.server.world_mut().spawn((own, place)).id();
         (client, entity)
@@ -339,7 +341,7 @@ fn touch(world: &mut World, walker: &mut Walker, now: u64, chance: &mut Chance) 
         _ => {
             walker.speed = 2.0 + chance.below(5) as f32;
             let mut object = world.server.world_mut().entity_mut(entity);
-            object.insert(Speed(walker.speed));
+            object.insert(MaxSpeed(walker.speed));
         }
     }
 }
@@ -349,7 +351,7 @@ fn send_down(world: &World, walker: &mut Walker, now: u64, line: Line, chance: &
     let kept = world.sink.take();
     let frames = kept.frames.iter();
     for (_, packet) in frames.filter(|(client, _)| *client == walker.client) {
-        let header = PacketHeader::read(&mut Reader::new(packet)).unwrap();
+        let header = PacketHeader::read(&mut WireReader::new(packet)).unwrap();
         let mut due = now + 1 + line.lag + chance.below(line.jitter + 1);
         if header.channel == Channel::Reliable {
             due = due.max(walker.reliable_due);
@@ -430,7 +432,7 @@ fn any_input(chance: &mut Chance, seq: &mut u16, at: Vec2) -> ClientInput {
     let motion = match chance.below(8) {
         0 => InputMotion::Stand,
         1 | 2 => InputMotion::Towards(chance.below(256) as u8),
-        3 => InputMotion::To(PositionQuantum {
+        3 => InputMotion::To(QuantizedPosition {
             x: u32::MAX - chance.below(9) as u32,
             y: chance.below(1 << 32) as u32,
         }),
@@ -553,7 +555,7 @@ fn a_server_takes_any_bytes_and_counts_each() {
     let tile = walled(20, 10).nearest_free(IVec2::splat(9), 20).unwrap();
     let at = (tile.as_vec2() + 0.5) * TILE_M;
     let (player, entity) = world.log_in(1, at);
-    let newcomer = world.transport.connect(Connected::unknown()).unwrap();
+    let newcomer = world.transport.connect(ConnectionInfo::unknown()).unwrap();
     let mut chance = Chance(41);
     let folder = crate::rig::root().join("tests/corpus/inbound");
     let mut kept: Vec<_> = std::fs::read_dir(folder).unwrap().collect();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::world::World;
 use serde_json::Value;
-use throng::directory::{MemoryDisk, Store, StoreError, StoreFault, StoreSource};
+use throng::directory::{MemoryDisk, StoreBackend, StoreError, StoreErrorKind, StoreFactory};
 use throng::nav::NavStats;
 use throng::net::{ListenSettings, SecretKey, listen};
 use throng::outbox::OutboxStats;
@@ -41,7 +41,7 @@ fn inspected_with(objects: u32, token: Option<&str>) -> (Server, SocketAddr) {
     let mut server = Server::builder()
         .timing()
         .strict_order()
-        .plugins((CrowdPlugin, DirectoryPlugin, InspectPlugin))
+        .plugins((CrowdPlugin, PlayerStorePlugin, InspectPlugin))
         .build();
     let world = server.world_mut();
     let spec = SceneSpec {
@@ -240,7 +240,7 @@ fn dashboards_ask_for_what_is_exported() {
     let here = SocketAddr::from(([127, 0, 0, 1], 0));
     let settings = ListenSettings::default();
     listen(world, here, SecretKey::INSECURE, settings, None).unwrap();
-    let mut directory = world.resource_mut::<Directory>();
+    let mut directory = world.resource_mut::<PlayerStore>();
     directory.open(MemoryDisk::default()).unwrap();
     let (found, ()) = metrics(&mut server, address, |_| ());
     let mut exported: BTreeSet<String> = BTreeSet::new();
@@ -300,12 +300,12 @@ struct AwayStore {
     disk: MemoryDisk,
 }
 
-impl StoreSource for AwayStore {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+impl StoreFactory for AwayStore {
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         if self.is_away.load(Ordering::Relaxed) {
             return Err(StoreError {
                 store: "of a test".to_owned(),
-                fault: StoreFault::Unreachable,
+                fault: StoreErrorKind::Unreachable,
                 cause: "away".to_owned(),
             });
         }
@@ -323,7 +323,7 @@ fn server_without_players_is_ready_while_its_store_answers() {
     let is_away = source.is_away.clone();
     server
         .world_mut()
-        .resource_mut::<Directory>()
+        .resource_mut::<PlayerStore>()
         .open(source)
         .unwrap();
     let until = |server: &mut Server, expected: u16| {

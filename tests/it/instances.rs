@@ -5,17 +5,18 @@ use bevy_ecs::prelude::*;
 use bevy_time::TimePlugin;
 use glam::Vec2;
 use throng::instance::{
-    DepartureReason, EndReason, EndRequest, InstanceEnded, InstanceError, InstanceId,
-    InstanceModes, InstanceOpened, InstancePlugin, InstanceRefused, InstanceRules,
-    InstanceSettings, InstanceStats, Instances, LeaveRequest, Leaver, PartyJoined, PlayerEntered,
-    PlayerLeft, PlayerReturned, PlayerSeatedElsewhere,
+    DepartureReason, EndInstanceRequest, EndReason, InstanceEnded, InstanceError, InstanceId,
+    InstanceModes, InstanceOpened, InstancePartyJoined, InstancePlayerEntered, InstancePlayerLeft,
+    InstancePlayerReturned, InstancePlugin, InstanceRefused, InstanceRules, InstanceSettings,
+    InstanceStats, Instances, LeaveInstanceRequest, Leaver, PlayerAlreadyInInstance,
 };
 use throng::matchmaking::{
-    MatchFilled, MatchmakingSettings, ModeSettings, QueueMode, QueueRequest, Ticket, Wishes,
+    BackfillResult, GroupModeSettings, MatchModeSettings, MatchmakingSettings, QueueRequest,
+    Ticket, TicketPreferences,
 };
 use throng::sim::{SimPlugin, clock, state_hash};
 use throng::world::{
-    KindId, Object, PartyId, PlayerId, Players, Position, Scene, SceneSpec, change_scene,
+    KindId, Object, PartyId, PlayerId, Players, Position, SceneSpec, SimScene, change_scene,
     close_scene, despawn_object, open_scene, spawn_object,
 };
 
@@ -37,10 +38,10 @@ impl Game {
             InstancePlugin,
         ));
         app.insert_resource(MatchmakingSettings {
-            modes: vec![QueueMode::Groups(ModeSettings {
+            modes: vec![MatchModeSettings::Groups(GroupModeSettings {
                 name: "duel".to_owned(),
                 group_size: 1,
-                ..ModeSettings::default()
+                ..GroupModeSettings::default()
             })],
         });
         let arena = SceneSpec {
@@ -103,8 +104,8 @@ impl Game {
         players.map(|player| {
             let entity = world.resource::<Players>().entity(PlayerId(player));
             let object = entity.and_then(|entity| world.get::<Object>(entity));
-            let scene = object.and_then(|object| world.get::<Scene>(object.scene_entity()));
-            scene.map_or("nowhere", Scene::name).to_owned()
+            let scene = object.and_then(|object| world.get::<SimScene>(object.scene_entity()));
+            scene.map_or("nowhere", SimScene::name).to_owned()
         })
     }
 
@@ -135,7 +136,7 @@ fn of_seconds(duration_s: f64) -> InstanceRules {
 #[test]
 fn two_players_queue_get_a_scene_and_come_home_when_their_time_is_over() {
     let (mut game, opened) = Game::with_a_duel(of_seconds(1.0));
-    let entered = game.told::<PlayerEntered>();
+    let entered = game.told::<InstancePlayerEntered>();
     assert_eq!(
         entered
             .iter()
@@ -147,14 +148,14 @@ fn two_players_queue_get_a_scene_and_come_home_when_their_time_is_over() {
     game.step(19);
     assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
     game.step(1);
-    assert_eq!(game.told::<PlayerReturned>().len(), 2);
+    assert_eq!(game.told::<InstancePlayerReturned>().len(), 2);
     let ended = game.told::<InstanceEnded>();
     assert_eq!(
         (ended[0].instance, ended[0].reason),
         (opened.instance, EndReason::TimeLimit)
     );
     let world = game.app.world();
-    assert!(world.get::<Scene>(opened.scene).is_none());
+    assert!(world.get::<SimScene>(opened.scene).is_none());
     for entered in entered {
         let object = world
             .get::<Object>(entered.entity)
@@ -175,18 +176,18 @@ fn who_loses_its_object_and_has_one_again_in_time_is_moved_to_its_seat() {
         ..of_seconds(60.0)
     };
     let (mut game, opened) = Game::with_a_duel(rules);
-    let object = game.told::<PlayerEntered>()[0].entity;
+    let object = game.told::<InstancePlayerEntered>()[0].entity;
     despawn_object(game.app.world_mut(), object).unwrap();
     game.step(1);
-    let left = game.told::<PlayerLeft>();
+    let left = game.told::<InstancePlayerLeft>();
     assert!(matches!(left[0].reason, DepartureReason::Gone { .. }));
     game.step(10);
     game.spawn(1);
     game.step(1);
-    let entered = game.told::<PlayerEntered>();
+    let entered = game.told::<InstancePlayerEntered>();
     assert_eq!((entered[0].player.0, entered[0].again), (1, true));
     assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
-    let request = EndRequest {
+    let request = EndInstanceRequest {
         instance: opened.instance,
     };
     game.app.world_mut().write_message(request);
@@ -206,14 +207,14 @@ fn when_nobody_comes_back_in_time_another_joins_on_the_same_side() {
         ..of_seconds(60.0)
     };
     let (mut game, opened) = Game::with_a_duel(rules);
-    let loser = game.told::<PlayerEntered>()[1];
+    let loser = game.told::<InstancePlayerEntered>()[1];
     despawn_object(game.app.world_mut(), loser.entity).unwrap();
     // Nobody waits yet: it is asked for again.
     game.step(25);
     assert!(game.stats().backfills_asked >= 1);
     game.spawn(3);
     game.queue(3);
-    let joined = game.step_until::<PartyJoined>(15);
+    let joined = game.step_until::<InstancePartyJoined>(15);
     assert_eq!(
         (joined[0].instance, joined[0].side),
         (opened.instance, loser.side)
@@ -231,7 +232,7 @@ fn who_asks_to_leave_goes_home_and_the_last_one_ends_the_match() {
     };
     let (mut game, opened) = Game::with_a_duel(rules);
     for (player, home) in [(1, ["", "arena"]), (2, ["", ""])] {
-        game.app.world_mut().write_message(LeaveRequest {
+        game.app.world_mut().write_message(LeaveInstanceRequest {
             instance: opened.instance,
             leaver: Leaver::Player(PlayerId(player).into()),
         });
@@ -292,11 +293,14 @@ fn instances_that_are_more_than_a_tick_opens_wait_for_the_next() {
 #[test]
 fn a_scene_closed_or_left_by_other_means_leaves_no_seat_behind() {
     let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
-    let moved = game.told::<PlayerEntered>()[0].entity;
+    let moved = game.told::<InstancePlayerEntered>()[0].entity;
     let lobby = game.lobby;
     change_scene(game.app.world_mut(), moved, lobby, Vec2::ONE).unwrap();
     game.step(1);
-    assert_eq!(game.told::<PlayerLeft>()[0].reason, DepartureReason::Moved);
+    assert_eq!(
+        game.told::<InstancePlayerLeft>()[0].reason,
+        DepartureReason::Moved
+    );
     close_scene(game.app.world_mut(), opened.scene).unwrap();
     game.step(1);
     assert_eq!(
@@ -331,7 +335,7 @@ fn who_is_spawned_in_the_match_itself_still_has_the_home_that_it_came_from() {
     let at = Vec2::splat(5.0);
     let back = spawn_object(world, arena, KindId(0), at, PlayerId(1)).unwrap();
     game.step(1);
-    let request = EndRequest {
+    let request = EndInstanceRequest {
         instance: opened.instance,
     };
     game.app.world_mut().write_message(request);
@@ -367,7 +371,7 @@ fn who_leaves_and_has_no_home_any_more_does_not_stay_in_the_match() {
     let (mut game, opened) = Game::with_a_duel(of_seconds(60.0));
     let (lobby, arena) = (game.lobby, opened.scene);
     close_scene(game.app.world_mut(), lobby).unwrap();
-    let request = LeaveRequest {
+    let request = LeaveInstanceRequest {
         instance: opened.instance,
         leaver: Leaver::Player(PlayerId(1).into()),
     };
@@ -392,7 +396,7 @@ fn of_many_tries() -> InstanceRules {
 fn leave(game: &mut Game, instance: InstanceId, player: u64) {
     let leaver = Leaver::Player(PlayerId(player).into());
     let world = game.app.world_mut();
-    world.write_message(LeaveRequest { instance, leaver });
+    world.write_message(LeaveInstanceRequest { instance, leaver });
 }
 
 #[test]
@@ -401,12 +405,12 @@ fn who_has_a_seat_in_another_match_is_told_of_and_its_place_is_given_away() {
     game.spawn(3);
     game.queue(1);
     game.queue(3);
-    let told = game.step_until::<PlayerSeatedElsewhere>(12)[0];
+    let told = game.step_until::<PlayerAlreadyInInstance>(12)[0];
     assert_eq!((told.player, told.seated_in), (PlayerId(1), first.instance));
     assert_ne!(told.instance, first.instance);
     game.spawn(4);
     game.queue(4);
-    let joined = game.step_until::<PartyJoined>(20);
+    let joined = game.step_until::<InstancePartyJoined>(20);
     assert_eq!(joined[0].instance, told.instance);
     assert_eq!(game.whereabouts([1, 3, 4]), ["arena"; 3]);
     let stats = game.stats();
@@ -420,7 +424,7 @@ fn when_all_have_left_at_once_others_of_their_level_are_found() {
     game.step(1);
     game.spawn(3);
     game.queue(3);
-    let joined = game.step_until::<PartyJoined>(20);
+    let joined = game.step_until::<InstancePartyJoined>(20);
     assert_eq!(joined[0].instance, opened.instance);
 }
 
@@ -428,7 +432,7 @@ fn when_all_have_left_at_once_others_of_their_level_are_found() {
 fn those_who_replace_two_that_left_at_once_do_not_avoid_each_other() {
     let (mut game, opened) = Game::with_a_duel(of_many_tries());
     let avoid = |player: u64, other: u64| {
-        let mut wishes = Wishes::default();
+        let mut wishes = TicketPreferences::default();
         wishes.avoid.push(PlayerId(other).into());
         Game::ticket(player).wishing(wishes)
     };
@@ -475,7 +479,7 @@ fn observers_of_an_ending_instance_read_and_end_instances() {
     // Left in the arena, so that it goes with the scene while instances are ended.
     spawn_object(world, first.scene, KindId(0), Vec2::ONE, Fighter).unwrap();
     for opened in [first, second] {
-        let request = EndRequest {
+        let request = EndInstanceRequest {
             instance: opened.instance,
         };
         game.app.world_mut().write_message(request);
@@ -495,14 +499,14 @@ fn party_found_for_an_ended_match_waits_on() {
         ..of_seconds(60.0)
     };
     let (mut game, opened) = Game::with_a_duel(rules);
-    let loser = game.told::<PlayerEntered>()[1];
+    let loser = game.told::<InstancePlayerEntered>()[1];
     game.spawn(3);
     game.queue(3);
     despawn_object(game.app.world_mut(), loser.entity).unwrap();
     // Found in the heartbeat, and before the next tick reads that the match has ended.
     for _ in 0..40 {
         game.step(1);
-        let filled = game.app.world().resource::<Messages<MatchFilled>>();
+        let filled = game.app.world().resource::<Messages<BackfillResult>>();
         let filled = filled.iter_current_update_messages();
         if filled.flat_map(|filled| &filled.joined).next().is_some() {
             throng::instance::end_instance(game.app.world_mut(), opened.instance);
@@ -521,7 +525,7 @@ fn party_found_for_an_ended_match_waits_on() {
     game.queue(4);
     let next = game.step_until::<InstanceOpened>(40);
     assert_eq!(next.len(), 1);
-    let players = game.told::<PlayerEntered>();
+    let players = game.told::<InstancePlayerEntered>();
     let mut players: Vec<u64> = players.iter().map(|entered| entered.player.0).collect();
     players.sort_unstable();
     assert_eq!(players, [3, 4], "the party that was found was queued again");

@@ -2,12 +2,12 @@
 //! stand in line, steer and watch others; and where any of it does not happen, the scenario that plays it says so.
 
 use bevy_ecs::prelude::*;
-use throng::movement::{Follows, MovementStats, Walker};
+use throng::movement::{AttachedTo, MovementStats, Walker};
 use throng::prelude::{ControlledBy, Sessions, Viewer};
 use throng::session::SessionSettings;
 use throng::world::{Object, Position};
 use throng_scenario::{
-    self as scenario, Action, Cue, Report, Scenario, ScenarioRun, SessionFigures, Verdict,
+    self as scenario, Action, Cue, Report, Scenario, ScenarioRun, SessionSummary, Verdict,
 };
 
 use crate::rig::{Play, assert_expectations, play_out, scenario_of, start};
@@ -109,7 +109,7 @@ fn a_second_login_a_kick_and_a_ban_end_sessions_and_each_is_told() {
         At(t_s: 2, run: Ban(tag: "people", count: 4, only: [AtLeast(attribute: "health", value: 0)]))"#,
     );
     let report = finish(run);
-    let SessionFigures {
+    let SessionSummary {
         ended,
         ends_told,
         addresses_banned,
@@ -164,8 +164,8 @@ fn spectators_have_no_object_and_go_wherever_the_others_do() {
     );
     let are_there = |run: &mut ScenarioRun| {
         let world = run.server().world_mut();
-        let mut views = world.query::<(&Follows, &Object, &Position)>();
-        let is_there = |(follows, view, at): (&Follows, &Object, &Position)| {
+        let mut views = world.query::<(&AttachedTo, &Object, &Position)>();
+        let is_there = |(follows, view, at): (&AttachedTo, &Object, &Position)| {
             let other = world.get::<Object>(follows.0).unwrap();
             let place = world.get::<Position>(follows.0).unwrap();
             (view.scene(), *at) == (other.scene(), *place)
@@ -177,7 +177,7 @@ fn spectators_have_no_object_and_go_wherever_the_others_do() {
     // In another scene now; and who only watches is not idle.
     step(&mut run, 60);
     assert_eq!(are_there(&mut run), [true; 4]);
-    assert_eq!(controlled::<Follows>(&mut run), [4, 6]);
+    assert_eq!(controlled::<AttachedTo>(&mut run), [4, 6]);
     let report = finish(run);
     let found = report.sessions;
     assert_eq!((found.watching, found.ended.idle), (1, 0));
@@ -224,7 +224,7 @@ fn a_drained_server_is_empty_and_lets_so_many_in_a_tick_again() {
     assert_eq!(report.objects.players, 8);
     assert_eq!(report.tags["moderators"], 2);
     assert!(
-        found.ended.drained >= 12 && found.places_told >= 8,
+        found.ended.server_stopping >= 12 && found.places_told >= 8,
         "{found:?}"
     );
 }
@@ -321,7 +321,7 @@ fn broken(seconds: u64, change: impl FnOnce(&mut Scenario)) -> Vec<String> {
     };
     let report = play_out(loaded, play);
     let broken = report.expectations.into_iter();
-    let broken = broken.filter(|judged| judged.verdict == Verdict::Broken);
+    let broken = broken.filter(|judged| judged.verdict == Verdict::Failed);
     broken.map(|judged| judged.text).collect()
 }
 
@@ -361,7 +361,7 @@ fn a_life_in_which_nothing_happens_is_found() {
     // Lost lines end sessions, nobody is idle, and half of the script is left out.
     let dull = broken(13, |scenario| {
         let session = &mut scenario.settings.session;
-        (session.keep_s, session.idle_s_max) = (0.0, 0.0);
+        (session.reconnect_grace_s, session.idle_s_max) = (0.0, 0.0);
         scenario.script.retain(|cue| {
             use Action::{Ban, Kick, LoginAgain, Release};
             let run = cue.action();

@@ -3,13 +3,13 @@
 
 use std::fs;
 
-use throng_scenario::crowd::LineSpec;
+use throng_scenario::crowd::CrowdNetworkConditions;
 use throng_scenario::{self as scenario, BUILT_IN, Expectation};
 
 use crate::rig::{Folder, Play, assert_expectations, play_out, throng};
 
 /// Every client's line loses, repeats, exchanges and delays packets, and takes little.
-const BAD: LineSpec = LineSpec {
+const BAD: CrowdNetworkConditions = CrowdNetworkConditions {
     loss: 0.2,
     duplicate: 0.1,
     reorder: 0.2,
@@ -23,7 +23,7 @@ const BAD: LineSpec = LineSpec {
 #[test]
 fn mirrors_are_equal_at_rest_in_every_scenario_whatever_the_lines() {
     for built_in in BUILT_IN {
-        for line in [LineSpec::default(), BAD] {
+        for line in [CrowdNetworkConditions::default(), BAD] {
             let mut loaded = scenario::load(built_in.name).unwrap();
             loaded.scenario.line = line;
             loaded.scenario.expect = vec![Expectation::MirrorsEqual];

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use throng::map::{self, TileEdit, TileMap};
 use throng::nav::{
-    Algorithm, NavMap, Outcome, Query, Scen, ScenCommand, ScenQuery, Search, parse_scen,
+    Algorithm, NavMap, PathQuery, Scen, ScenCommand, ScenQuery, Search, SearchOutcome, parse_scen,
 };
 
 /// The folder of the benchmark.
@@ -68,9 +68,9 @@ impl Searching {
         }
     }
 
-    fn find(&mut self, map: &TileMap, query: &ScenQuery) -> Outcome {
+    fn find(&mut self, map: &TileMap, query: &ScenQuery) -> SearchOutcome {
         let mut waypoints = Vec::new();
-        let asked = Query::new(query.from, query.to);
+        let asked = PathQuery::new(query.from, query.to);
         let (algorithm, nav_map) = (self.algorithm, &mut self.nav_map);
         // What an edit has undone is built anew, what it has repaired is kept.
         nav_map.prepare(map, algorithm);
@@ -78,7 +78,7 @@ impl Searching {
         let outcome = self
             .search
             .find(map, nav_map, algorithm, asked, &mut waypoints);
-        if let Outcome::Found(_) = outcome {
+        if let SearchOutcome::Found(_) = outcome {
             let ends = (waypoints.first(), waypoints.last());
             assert_eq!(ends, (Some(&query.from), Some(&query.to)), "{algorithm}");
         }
@@ -90,9 +90,9 @@ impl Searching {
         let outcome = self.find(map, query);
         let algorithm = self.algorithm;
         let length_tiles = match outcome {
-            Outcome::Found(path) => Some(path.length_tiles()),
+            SearchOutcome::Found(path) => Some(path.length_tiles()),
             // The competition counts a blocked start or goal as one that cannot be reached.
-            Outcome::Unreachable | Outcome::Blocked => None,
+            SearchOutcome::Unreachable | SearchOutcome::Blocked => None,
             _ => panic!("{name}: {algorithm} answers {outcome:?} to {query:?}"),
         };
         assert!(

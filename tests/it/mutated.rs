@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use throng::map::{self, MapFormat, TileMap};
 use throng_scenario::crowd::ATTRIBUTE_NAMES;
-use throng_scenario::{Action, Behaviours, Crowd, Loaded, MapSource, Scenario, ScenarioScene};
+use throng_scenario::{
+    Action, Behaviours, LoadedScenario, MapSource, Scenario, ScenarioCrowd, ScenarioScene,
+};
 
 use crate::rig::{Play, start};
 
@@ -192,7 +194,7 @@ fn is_small(scenario: &Scenario) -> bool {
                 && map::generate(recipe, 1).is_ok_and(|map| map.rect().tile_count() < 40_000)
         }
     };
-    let crowd = |crowd: &Crowd| crowd.count < 300;
+    let crowd = |crowd: &ScenarioCrowd| crowd.count < 300;
     scenario.scenes.iter().all(scene)
         && scenario.cast.iter().all(crowd)
         && scenario.queues.iter().all(|queue| {
@@ -210,7 +212,7 @@ fn is_small(scenario: &Scenario) -> bool {
 
 /// Reads, checks and plays a text; whether it was played.
 fn play(text: &str) -> bool {
-    let Ok(loaded) = Loaded::from_text("mutated.ron", text) else {
+    let Ok(loaded) = LoadedScenario::from_text("mutated.ron", text) else {
         return false;
     };
     if loaded

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use throng::prelude::*;
 use throng_inspect::{
-    CueProposal, InspectPlugin, InspectSettings, Inspector, PAGE_CUES_MAX, open_inspector,
+    ActionPreset, InspectPlugin, InspectSettings, Inspector, PAGE_CUES_MAX, open_inspector,
 };
 use tokio_tungstenite::tungstenite::Message;
 
@@ -21,7 +21,7 @@ use crate::rig::{Folder, program, throng};
 fn a_page_is_told_why_parties_wait_and_nobody_who_does_not_ask() {
     let (mut server, address) = inspected();
     let world = server.world_mut();
-    let mut matchmaker = Matchmaker::new(&[QueueMode::groups("duel", 1)], 20.0).unwrap();
+    let mut matchmaker = Matchmaker::new(&[MatchModeSettings::groups("duel", 1)], 20.0).unwrap();
     // Far apart in skill, so that they wait until their limits open.
     for nth in 0..30 {
         let player = PlayerId(100 + u64::from(nth));
@@ -134,7 +134,7 @@ fn pages_ask_for_something_only_where_they_may_and_not_for_more_than_is_taken() 
     let mut server = Server::builder().plugins(InspectPlugin).build();
     let settings = InspectSettings {
         page: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
-        cues: Some(vec![CueProposal {
+        cues: Some(vec![ActionPreset {
             name: "close the gate".into(),
             text: "Block(rect_tiles: (1, 2, 3, 4))".into(),
         }]),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use throng::outbox::{Captured, read_capture};
+use throng::outbox::{CaptureRecord, read_capture};
 use throng::sync::Mirror;
 use throng::wire::ClientId;
 
@@ -86,13 +86,13 @@ fn a_capture_holds_every_packet_as_it_was_sent() {
     let (mut packets, mut sent_bytes) = (0, 0);
     for record in read_capture(&bytes) {
         match record.unwrap() {
-            Captured::Packet(client, _, packet) => {
+            CaptureRecord::Packet(client, _, packet) => {
                 packets += 1;
                 sent_bytes += packet.len();
                 let mirror = mirrors.entry(client).or_default();
                 mirror.receive(packet).unwrap();
             }
-            Captured::Closed(client, _) => _ = mirrors.remove(&client),
+            CaptureRecord::Closed(client, _) => _ = mirrors.remove(&client),
         }
     }
     assert_eq!(report["sync"]["packets"], packets);

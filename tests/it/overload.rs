@@ -2,11 +2,11 @@
 //! these steps does nothing, the scenario that plays it says so.
 
 use throng::sim::LoadMeasure;
-use throng_scenario::{self as scenario, Loaded, Report, RunOptions, Verdict};
+use throng_scenario::{self as scenario, LoadedScenario, Report, RunOptions, Verdict};
 
 use crate::rig::{Folder, Play, start};
 
-fn played(loaded: Loaded, threads: usize, ticks: u64) -> Report {
+fn played(loaded: LoadedScenario, threads: usize, ticks: u64) -> Report {
     let play = Play {
         threads,
         ticks,
@@ -23,7 +23,7 @@ fn broken(seconds: u64, change: impl FnOnce(&mut throng::sim::OverloadSettings))
     change(&mut loaded.scenario.settings.overload);
     let report = played(loaded, 2, seconds * 20);
     let broken = report.expectations.into_iter();
-    let broken = broken.filter(|judged| judged.verdict == Verdict::Broken);
+    let broken = broken.filter(|judged| judged.verdict == Verdict::Failed);
     broken.map(|judged| judged.text).collect()
 }
 

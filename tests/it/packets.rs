@@ -6,7 +6,7 @@
 use crate::sync::Mirror;
 use crate::wire::{
     Channel, ChannelState, ClientMessage, HELLO, Hello, MESSAGE_BYTES_MAX, PACKET_HEADER_BYTES,
-    PacketHeader, PacketWriter, Reader, Reassembler, ServerMessage,
+    PacketHeader, PacketWriter, Reassembler, ServerMessage, WireReader,
 };
 
 /// What a reassembler may hold above what came.
@@ -25,7 +25,7 @@ pub fn check(input: &[u8]) {
 
 /// An error or a value, never a panic, and little memory.
 fn any_packets(input: &[u8]) {
-    let mut reader = Reader::new(input);
+    let mut reader = WireReader::new(input);
     let (mut reassembler, mut mirror) = (Reassembler::default(), Mirror::default());
     let mut came = 0;
     while let Ok(length) = reader.take(2) {
@@ -48,7 +48,7 @@ fn any_packets(input: &[u8]) {
 }
 
 fn any_messages(messages: &[u8]) {
-    let mut reader = Reader::new(messages);
+    let mut reader = WireReader::new(messages);
     while !reader.is_empty() {
         let mut greeting = reader.clone();
         if greeting.byte() == Ok(HELLO) {

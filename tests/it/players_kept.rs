@@ -12,9 +12,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use throng::directory::{ClaimTerms, Claimed, EnrollTerms, SqliteStore, Store};
+use throng::directory::{ClaimResult, ClaimTerms, EnrollTerms, SqliteStore, StoreBackend};
 use throng::world::PlayerId;
-use throng_scenario::crowd::{COINS, WARES};
+use throng_scenario::crowd::{COINS, START_ITEMS};
 
 use crate::rig::{Folder, program, send_signal, throng};
 
@@ -75,7 +75,7 @@ fn audit(file: &Path, acknowledged: &BTreeMap<u64, u64>) -> u64 {
         found.extend(owned.unwrap().split_whitespace().map(str::to_owned));
     }
     found.sort_unstable();
-    let ware = |&player: &i64| (0..WARES).map(move |nth| format!("{player:x}.{nth}"));
+    let ware = |&player: &i64| (0..START_ITEMS).map(move |nth| format!("{player:x}.{nth}"));
     let mut expected: Vec<String> = saved.iter().flat_map(ware).collect();
     expected.sort_unstable();
     assert_eq!(found, expected, "every ware once, and none of nobody");
@@ -117,7 +117,7 @@ fn leases_recover(file: &Path, folder: &Folder) -> usize {
         };
         let claimed = store.claim(&server, &players, terms).unwrap();
         let epochs = claimed.into_iter().map(|claimed| match claimed {
-            Claimed::Granted { epoch, .. } => Some(epoch),
+            ClaimResult::Granted { epoch, .. } => Some(epoch),
             _ => None,
         });
         epochs.collect::<Vec<Option<u64>>>()

@@ -49,7 +49,7 @@ fn live(mut app: App, what: &str) {
             ..SceneSpec::default()
         };
         let scene = open_scene(world, spec, map).unwrap();
-        let body = || (Viewable::default(), Walker, Speed(2.0));
+        let body = || (Viewable::default(), Walker, MaxSpeed(2.0));
         let viewer = spawn_object(world, scene, KindId(0), Vec2::splat(5.0), body()).unwrap();
         world.entity_mut(viewer).insert(Viewer::new(ViewCaps {
             players: 5,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use throng::directory::conformance::check_store;
 use throng::directory::{
-    Claimed, PostgresStore, SaveBatch, SqliteStore, Store, StoreFault, StoreOrder, StoreReport,
-    StoreSupervisor, StoredAttribute,
+    ClaimResult, PostgresStore, SaveBatch, SqliteStore, StoreBackend, StoreErrorKind, StoreReply,
+    StoreRequest, StoreSupervisor, StoredAttribute,
 };
 use throng::wire::Encoding;
 use throng::world::PlayerId;
@@ -50,7 +50,7 @@ fn filled(schema: &TestSchema, count: u64) -> PostgresStore {
     let players: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 7);
     for claimed in store.claim(&server, &players, FIRST_MINUTE).unwrap() {
-        let Claimed::Granted { epoch, record } = claimed else {
+        let ClaimResult::Granted { epoch, record } = claimed else {
             panic!("{claimed:?}");
         };
         let gold = (record.player.0 as u16).to_le_bytes();
@@ -63,7 +63,7 @@ fn filled(schema: &TestSchema, count: u64) -> PostgresStore {
 }
 
 /// What opening a store fails of; errors never tell a password.
-fn refused(url: &str, schema: &str) -> StoreFault {
+fn refused(url: &str, schema: &str) -> StoreErrorKind {
     let error = PostgresStore::open(url, schema)
         .err()
         .expect("it is refused");
@@ -104,7 +104,7 @@ fn one_record_that_cannot_be_kept_keeps_nobody_else_from_being_saved() {
     let server = store.enroll("a", TAKE_OVER).unwrap();
     let players: Vec<PlayerId> = (1..=20).map(PlayerId).collect();
     let claimed = store.claim(&server, &players, FIRST_MINUTE).unwrap();
-    let is_next = |claimed: &Claimed| matches!(claimed, Claimed::Granted { epoch: 2, .. });
+    let is_next = |claimed: &ClaimResult| matches!(claimed, ClaimResult::Granted { epoch: 2, .. });
     assert!(claimed.iter().all(is_next));
     let batch = |number: u64, players: std::ops::RangeInclusive<u64>| {
         let mut batch = SaveBatch::new(number, 8);
@@ -118,8 +118,8 @@ fn one_record_that_cannot_be_kept_keeps_nobody_else_from_being_saved() {
     };
     let outcome = store.save(&server, &batch(1, 1..=20), Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(7), PlayerId(8)]);
-    let faults: Vec<StoreFault> = outcome.faults.iter().map(|fault| fault.1.fault).collect();
-    assert_eq!(faults, [StoreFault::Value]);
+    let faults: Vec<StoreErrorKind> = outcome.faults.iter().map(|fault| fault.1.fault).collect();
+    assert_eq!(faults, [StoreErrorKind::Value]);
     assert_eq!(outcome.revisions.len(), 18);
     // An attribute that somebody took out spoils those who have it, and them alone.
     operator.say("DELETE FROM value WHERE attribute = 3; DELETE FROM attribute WHERE id = 3");
@@ -136,20 +136,20 @@ fn what_is_no_store_or_too_new_or_out_of_reach_is_told() {
     foreign.operator().say(&format!(
         "CREATE SCHEMA {name}; CREATE TABLE {name}.player (name TEXT)"
     ));
-    assert_eq!(refused(&url, name), StoreFault::Foreign);
+    assert_eq!(refused(&url, name), StoreErrorKind::Foreign);
     let newer = TestSchema::new(&url);
     drop(filled(&newer, 1));
     newer
         .operator()
         .say("UPDATE store_version SET version = 99");
     let fault = refused(&url, &newer.name);
-    assert!(matches!(fault, StoreFault::Newer { found: 99, .. }));
+    assert!(matches!(fault, StoreErrorKind::Newer { found: 99, .. }));
     for (url, schema) in [
         ("postgres://a:hidden@127.0.0.1:1/b", "a"),
         ("postgres://a:hidden@[x", "a"),
         (url.as_str(), "a; DROP SCHEMA b"),
     ] {
-        assert_eq!(refused(url, schema), StoreFault::Unreachable);
+        assert_eq!(refused(url, schema), StoreErrorKind::Unreachable);
     }
 }
 
@@ -160,20 +160,20 @@ fn a_connection_that_is_cut_in_a_save_is_opened_again_and_the_save_is_done_once(
     drop(filled(&schema, 3));
     let mut supervisor =
         StoreSupervisor::new(Box::new(schema.source()), "a".to_owned(), gold().to_vec());
-    let claim = StoreOrder::Claim {
+    let claim = StoreRequest::Claim {
         players: vec![PlayerId(1)],
         terms: FIRST_MINUTE,
     };
-    let Ok(StoreReport::Claimed(_, Ok(claimed))) = supervisor.work(&claim, 0) else {
+    let Ok(StoreReply::Claimed(_, Ok(claimed))) = supervisor.work(&claim, 0) else {
         panic!("it is claimed");
     };
-    let Claimed::Granted { epoch, .. } = claimed[0] else {
+    let ClaimResult::Granted { epoch, .. } = claimed[0] else {
         panic!("{claimed:?}");
     };
     let mut batch = SaveBatch::new(1, 9);
     let value = std::iter::once((2, Some(&[9, 0][..])));
     batch.add((PlayerId(1), epoch, 9), value);
-    let save = StoreOrder::Save {
+    let save = StoreRequest::Save {
         batch: Arc::new(batch),
     };
     // The save waits for the row until it is cut off.
@@ -188,9 +188,9 @@ fn a_connection_that_is_cut_in_a_save_is_opened_again_and_the_save_is_done_once(
     });
     holder.say("ROLLBACK");
     let error = first.unwrap_err();
-    assert_eq!(error.fault, StoreFault::Unreachable, "{error}");
+    assert_eq!(error.fault, StoreErrorKind::Unreachable, "{error}");
     for when in ["store reconnected", "done before"] {
-        let Ok(StoreReport::Saved(outcome)) = supervisor.work(&save, 10_000) else {
+        let Ok(StoreReply::Saved(outcome)) = supervisor.work(&save, 10_000) else {
             panic!("{when}");
         };
         assert_eq!(outcome.revisions, [(PlayerId(1), 2)], "{when}");
@@ -212,7 +212,7 @@ fn servers_that_ask_at_the_same_time_never_have_a_player_both() {
         }
         let claimed = store.claim(&server, &players, FIRST_MINUTE).unwrap();
         let granted = claimed.into_iter().filter_map(|claimed| match claimed {
-            Claimed::Granted { record, .. } => Some(record.player),
+            ClaimResult::Granted { record, .. } => Some(record.player),
             _ => None,
         });
         granted.collect::<Vec<PlayerId>>()
@@ -242,7 +242,7 @@ fn database(server: &str) -> String {
 
 /// Saves players with values of all kinds: those that numbers or text stand for, and those of which the bytes are shown. The last
 /// one is held.
-fn save_all_kinds(store: &mut dyn Store) {
+fn save_all_kinds(store: &mut dyn StoreBackend) {
     let values: [(Encoding, &[&[u8]]); 5] = [
         (Encoding::U16, &[&[1, 1], &[0, 0]]),
         (
@@ -280,7 +280,7 @@ fn save_all_kinds(store: &mut dyn Store) {
         .iter()
         .enumerate()
     {
-        let Claimed::Granted { epoch, record } = claimed else {
+        let ClaimResult::Granted { epoch, record } = claimed else {
             panic!("{claimed:?}");
         };
         let values = (0..).zip(&values);

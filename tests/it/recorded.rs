@@ -39,7 +39,7 @@ fn meadow() -> TestServer {
     fn game(app: &mut App) {
         fn welcome(
             mut new: MessageReader<LoggedIn>,
-            scene: Query<Entity, With<Scene>>,
+            scene: Query<Entity, With<SimScene>>,
             mut commands: Commands,
         ) {
             let Ok(scene) = scene.single() else {
@@ -48,7 +48,13 @@ fn meadow() -> TestServer {
             for &LoggedIn { client, player } in new.read() {
                 let at = Vec2::new((player.0 % 190) as f32, (player.0 / 190 % 190) as f32);
                 let place = (Object::in_scene(scene), Position(at + Vec2::splat(5.0)));
-                commands.spawn((Player, player, ControlledBy::new(client), Speed(5.0), place));
+                commands.spawn((
+                    Player,
+                    player,
+                    ControlledBy::new(client),
+                    MaxSpeed(5.0),
+                    place,
+                ));
             }
         }
         app.add_systems(

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use bevy_app::App;
 use bevy_tasks::{ComputeTaskPool, TaskPoolBuilder};
 use serde_json::Value;
-use throng_scenario::{Loaded, Report, RunOptions, ScenarioRun};
+use throng_scenario::{LoadedScenario, Report, RunOptions, ScenarioRun};
 
 /// A folder of its own for a test, removed at its end.
 pub struct Folder(PathBuf);
@@ -113,8 +113,8 @@ pub fn throng_fed(arguments: &[&str], input: &str) -> Told {
 }
 
 /// A scenario from its text.
-pub fn scenario_of(text: &str) -> Loaded {
-    Loaded::from_text("test.ron", text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+pub fn scenario_of(text: &str) -> LoadedScenario {
+    LoadedScenario::from_text("test.ron", text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// How a scenario is played by [`start`].
@@ -129,7 +129,7 @@ pub struct Play {
 }
 
 /// A run that is ready for its first tick. Expectations on time are not judged: tests share their cores.
-pub fn start(loaded: Loaded, play: Play) -> ScenarioRun {
+pub fn start(loaded: LoadedScenario, play: Play) -> ScenarioRun {
     // The first app of a process makes the pools; whichever test that is, there are threads enough for all.
     ComputeTaskPool::get_or_init(|| TaskPoolBuilder::new().num_threads(4).build());
     let mut options = RunOptions {
@@ -147,7 +147,7 @@ pub fn start(loaded: Loaded, play: Play) -> ScenarioRun {
 }
 
 /// The state hash after each tick.
-pub fn hashes(loaded: Loaded, play: Play) -> Vec<u64> {
+pub fn hashes(loaded: LoadedScenario, play: Play) -> Vec<u64> {
     let mut run = start(loaded, play);
     let mut hashes = Vec::new();
     while run.step().expect("nothing is written") {
@@ -157,7 +157,7 @@ pub fn hashes(loaded: Loaded, play: Play) -> Vec<u64> {
 }
 
 /// Plays to the end and judges.
-pub fn play_out(loaded: Loaded, play: Play) -> Report {
+pub fn play_out(loaded: LoadedScenario, play: Play) -> Report {
     let mut run = start(loaded, play);
     while run.step().expect("nothing is written") {}
     run.finish().expect("nothing is written")

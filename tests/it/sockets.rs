@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use throng::net::link::{LinkLoss, LinkModel};
-use throng::net::rambler::Rambler;
+use throng::net::link::{LossModel, NetworkConditioner};
+use throng::net::rambler::BotClient;
 use throng::net::{
-    ClientHandshake, ConnectToken, ConnectionEnd, EndpointSettings, ListenSettings,
-    ListeningSocket, SecretKey, TokenClaims, UdpClient, UdpStats, listen, stop_listening,
+    ClientHandshake, ConnectToken, ConnectionError, EndpointSettings, ListenSettings, SecretKey,
+    TokenClaims, UdpClient, UdpListener, UdpStats, listen, stop_listening,
 };
 use throng::prelude::*;
 use throng::sim::clock::unix_ms;
@@ -37,7 +37,7 @@ struct Hall {
     server: Server,
     scene: Entity,
     address: SocketAddr,
-    clients: Vec<(UdpClient, Rambler)>,
+    clients: Vec<(UdpClient, BotClient)>,
 }
 
 impl Hall {
@@ -63,23 +63,28 @@ impl Hall {
         }
     }
 
-    fn connect(&mut self, player: u64, link: LinkModel) {
+    fn connect(&mut self, player: u64, link: NetworkConditioner) {
         let token = token(player, self.address);
         let client = UdpClient::connect(token, EndpointSettings::default()).unwrap();
         let client = client.behind(link, player);
-        let rambler = Rambler::new(player, SPEED_M_S, 1);
+        let rambler = BotClient::new(player, SPEED_M_S, 1);
         self.clients.push((client, rambler));
     }
 
     /// A tick of the server and of all clients. Gives who is not connected any more.
-    fn step(&mut self) -> Vec<(u64, ConnectionEnd)> {
+    fn step(&mut self) -> Vec<(u64, ConnectionError)> {
         self.server.step(1);
         let world = self.server.world_mut();
         let mut new = world.resource_mut::<Messages<LoggedIn>>();
         let new: Vec<LoggedIn> = new.drain().collect();
         for LoggedIn { client, player } in new {
             let place = (Object::in_scene(self.scene), Position(START));
-            let own = (Player, player, ControlledBy::new(client), Speed(SPEED_M_S));
+            let own = (
+                Player,
+                player,
+                ControlledBy::new(client),
+                MaxSpeed(SPEED_M_S),
+            );
             world.spawn((own, Viewer::default(), place));
         }
         let mut over = Vec::new();
@@ -113,7 +118,7 @@ impl Hall {
     }
 
     fn stats(&self) -> UdpStats {
-        self.server.world().resource::<ListeningSocket>().stats()
+        self.server.world().resource::<UdpListener>().stats()
     }
 
     /// What is wrong with mirrors, at rest.
@@ -138,14 +143,14 @@ impl Hall {
     }
 }
 
-fn losing(share: f64) -> LinkModel {
-    LinkModel {
+fn losing(share: f64) -> NetworkConditioner {
+    NetworkConditioner {
         delay_us: 8_000,
         jitter_us: 3_000,
         doubled: 0.02,
         late: 0.02,
         late_us: 20_000,
-        ..LinkModel::losing(LinkLoss::Each(share))
+        ..NetworkConditioner::losing(LossModel::Each(share))
     }
 }
 
@@ -154,7 +159,7 @@ fn clients_behind_bad_links_walk_and_hold_what_the_server_holds() {
     for shards in [0, 2] {
         let mut hall = Hall::new(shards);
         (1..=16).for_each(|player| hall.connect(player, losing(0.1)));
-        let is_away = |rambler: &Rambler| rambler.position().is_some_and(|at| at != START);
+        let is_away = |rambler: &BotClient| rambler.position().is_some_and(|at| at != START);
         for step in 0..2_400 {
             assert_eq!(hall.step(), []);
             if step >= 60 && hall.clients.iter().all(|(_, rambler)| is_away(rambler)) {

@@ -11,7 +11,7 @@ use throng::nav::PathRequest;
 use throng::sync::{Replicate, ReplicateAppExt};
 use throng::wire::Encoding;
 use throng::world::{ObjectKinds, SceneSpec, Scenes, open_scene, spawn_object};
-use throng_scenario::{Judged, Report, Verdict};
+use throng_scenario::{ExpectationResult, Report, Verdict};
 
 use crate::rig::{Folder, Play, play_out, scenario_of, start, throng};
 
@@ -46,7 +46,7 @@ fn played(text: &str) -> Report {
 }
 
 fn verdicts(report: &Report) -> Vec<Verdict> {
-    let verdict = |judged: &Judged| judged.verdict;
+    let verdict = |judged: &ExpectationResult| judged.verdict;
     report.expectations.iter().map(verdict).collect()
 }
 
@@ -158,7 +158,7 @@ fn a_cue_that_could_not_do_what_it_says_is_told_with_its_line() {
             1 + usize::from(is_full),
             "{action}: {faults:#?}"
         );
-        assert_eq!(verdicts(&report), [Verdict::Broken], "{action}");
+        assert_eq!(verdicts(&report), [Verdict::Failed], "{action}");
         assert!(!report.is_ok());
     }
 }
@@ -173,7 +173,7 @@ fn cues_that_do_what_they_say_are_no_faults() {
         At(t_s: 1.5, run: Spawn(tag: "rats", count: 5, at: Point(center_m: (1, 1)))), At(t_s: 1.95, run: CloseScene(scene: "b"))"#;
     let report = played(&yard(script, ""));
     assert_eq!(report.script_faults, Vec::<String>::new());
-    assert_eq!(verdicts(&report), [Verdict::Holds]);
+    assert_eq!(verdicts(&report), [Verdict::Passed]);
     assert_eq!(report.script_cues_run, 14);
     assert!(report.is_ok());
 }
@@ -272,10 +272,10 @@ fn cues_that_did_nothing_are_listed_and_break_what_expects_none() {
     for (found, idle) in report.script_idle_cues.iter().zip(&idle) {
         assert!(found.ends_with(idle), "{found}, expected {idle}");
     }
-    assert_eq!(verdicts(&report), [Verdict::Broken]);
+    assert_eq!(verdicts(&report), [Verdict::Failed]);
     let report = played(&yard(somebody, "NoIdleCues"));
     assert_eq!(report.script_idle_cues, Vec::<String>::new());
-    assert_eq!(verdicts(&report), [Verdict::Holds, Verdict::Holds]);
+    assert_eq!(verdicts(&report), [Verdict::Passed, Verdict::Passed]);
     let tagged = |tag: &str| report.tags[tag];
     assert_eq!(
         (tagged("people"), tagged("rats"), tagged("late")),
@@ -320,7 +320,7 @@ fn all_that_is_expected_of_a_busy_yard_is_exercised() {
     let broken: Vec<_> = report
         .expectations
         .iter()
-        .filter(|judged| judged.verdict != Verdict::Holds)
+        .filter(|judged| judged.verdict != Verdict::Passed)
         .collect();
     assert!(broken.is_empty(), "{broken:#?}");
     let found = |text: &str| {
@@ -346,9 +346,9 @@ fn an_expectation_may_be_of_a_part_of_the_run() {
         Counter(name: \"clients.logins\", at_least: 10.5), Between(from_s: 0.5, until_s: 1.5, expect: BytesPerClientUnder(1e9)),
         Between(from_s: 1.5, until_s: 1.9, expect: TicksUnderMs(ms: 1e9))",
     ));
-    use Verdict::{Broken, Holds};
+    use Verdict::{Failed, Passed};
     let expected = [
-        Broken, Holds, Broken, Holds, Holds, Broken, Holds, Broken, Holds, Holds, Holds,
+        Failed, Passed, Failed, Passed, Passed, Failed, Passed, Failed, Passed, Passed, Passed,
     ];
     assert_eq!(verdicts(&report), expected, "{:#?}", report.expectations);
     let ticks = &report.expectations[9].found;

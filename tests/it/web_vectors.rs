@@ -12,11 +12,11 @@ use throng::movement::{Ground, PlayerStep, direction_of, step_m};
 use throng::net::{ClientHandshake, ConnectToken, map_bytes};
 use throng::sync::{AttributeValues, Mirror, Predictor};
 use throng::wire::{
-    Channel, ChannelState, ClientInput, ClientMessage, Hello, InputMotion, Motion, PacketHeader,
-    PacketWriter, PositionQuantum, RemoteId, ResumeToken, SayScope, SessionNotice, write_announce,
-    write_attribute, write_delta_head, write_despawn, write_forget, write_motion, write_own,
-    write_own_position, write_remote_delta_head, write_remote_head, write_removed_attribute,
-    write_scene, write_snapshot_head,
+    Channel, ChannelState, ChatScope, ClientInput, ClientMessage, Hello, InputMotion, Motion,
+    PacketHeader, PacketWriter, QuantizedPosition, ResumeToken, SessionNotice, UnseenObjectId,
+    write_announce, write_attribute, write_delta_head, write_despawn, write_forget, write_motion,
+    write_own, write_own_position, write_remote_delta_head, write_remote_head,
+    write_removed_attribute, write_scene, write_snapshot_head,
 };
 
 use crate::datagram_vectors::{changed_datagrams, datagrams, first_datagram};
@@ -87,8 +87,8 @@ fn name_of(notice: &SessionNotice) -> String {
         SessionNotice::Loading { scene, size } => format!("loading {scene} {}", size.metres()),
         SessionNotice::Closed { reason } => format!("closed {reason}"),
         SessionNotice::Pong { number, tick } => format!("pong {number} {tick}"),
-        SessionNotice::NotResumed => "notResumed".to_owned(),
-        SessionNotice::Continued { keeps } => format!("continued {keeps}"),
+        SessionNotice::ResumeRefused => "notResumed".to_owned(),
+        SessionNotice::Resumed { keeps } => format!("continued {keeps}"),
         SessionNotice::TimeRate { percent } => format!("timeRate {percent}"),
     }
 }
@@ -113,7 +113,7 @@ fn state_of(mirror: &Mirror) -> Value {
             "later": at.to_array(), "attributes": values(&object.attributes),
         })
     };
-    let remote = |(of, remote): (RemoteId, &throng::sync::MirrorRemote)| {
+    let remote = |(of, remote): (UnseenObjectId, &throng::sync::MirrorUnseenObject)| {
         json!({
             "scene": of.scene, "id": of.id, "generation": of.generation,
             "kind": remote.kind, "attributes": values(&remote.attributes),
@@ -151,7 +151,7 @@ fn arrive(speaker: &mut Speaker) {
     let token = ResumeToken(std::array::from_fn(|nth| nth as u8 * 16));
     let player = u64::MAX - 5;
     speaker.notify(SessionNotice::Welcome { player, token });
-    let size = PositionQuantum { x: 6_400, y: 3_201 };
+    let size = QuantizedPosition { x: 6_400, y: 3_201 };
     speaker.notify(SessionNotice::Loading { scene: 7, size });
     speaker.header.epoch = 1;
     let tick = speaker.header.tick as u8;
@@ -196,7 +196,7 @@ fn live(speaker: &mut Speaker) {
         write_removed_attribute(bytes, 301);
         write_announce(bytes, Some((1, 0)), b"well met");
     });
-    let of = RemoteId {
+    let of = UnseenObjectId {
         scene: 9,
         id: 4,
         generation: 1,
@@ -204,7 +204,7 @@ fn live(speaker: &mut Speaker) {
     speaker.say(|bytes| {
         write_remote_head(bytes, of, 3, 1);
         write_attribute(bytes, 1, b"far");
-        let scene = RemoteId {
+        let scene = UnseenObjectId {
             scene: 7,
             id: 0,
             generation: 0,
@@ -241,8 +241,8 @@ fn live(speaker: &mut Speaker) {
 /// A client comes back, goes elsewhere, loses its object and is done with.
 fn leave(speaker: &mut Speaker) {
     speaker.header.epoch = 2;
-    speaker.notify(SessionNotice::NotResumed);
-    speaker.notify(SessionNotice::Continued { keeps: true });
+    speaker.notify(SessionNotice::ResumeRefused);
+    speaker.notify(SessionNotice::Resumed { keeps: true });
     speaker.say(|bytes| write_despawn(bytes, 200, 3));
     let of_old = speaker.packets(Channel::Unreliable, |bytes| {
         write_motion(bytes, 5, 0, Motion::default());
@@ -255,7 +255,7 @@ fn leave(speaker: &mut Speaker) {
         write_snapshot_head(bytes, 5, 0, 2, moving(tick, 3.0, Vec2::ZERO), 0);
     });
     speaker.take(&of_old[0]);
-    speaker.notify(SessionNotice::Continued { keeps: false });
+    speaker.notify(SessionNotice::Resumed { keeps: false });
     speaker.notify(SessionNotice::Closed { reason: 4 });
 }
 
@@ -370,12 +370,12 @@ fn said_of_sessions(said: &mut Vec<Value>) {
         json!([true]),
         ClientMessage::AnswerMatch { accept: true },
     );
-    let (scope, text) = (SayScope::Party, "grüß dich ✓");
-    say("say", json!([2, text]), ClientMessage::Say { scope, text });
+    let (scope, text) = (ChatScope::Party, "grüß dich ✓");
+    say("say", json!([2, text]), ClientMessage::Chat { scope, text });
     say(
         "user",
         json!([500, bytes(b"own")]),
-        ClientMessage::User {
+        ClientMessage::Custom {
             kind: 500,
             bytes: b"own",
         },
@@ -384,7 +384,7 @@ fn said_of_sessions(said: &mut Vec<Value>) {
 
 /// Messages by which a player moves.
 fn said_of_motion(said: &mut Vec<Value>) {
-    let at = PositionQuantum { x: 6_401, y: 3 };
+    let at = QuantizedPosition { x: 6_401, y: 3 };
     let place = json!({ "x": 100.012, "y": 0.054 });
     let mut say = |name: &str, given, message: ClientMessage| note(said, name, given, message);
     say(
@@ -419,7 +419,7 @@ fn said_of_motion(said: &mut Vec<Value>) {
         "moveTo",
         json!([{ "x": -3.0, "y": 1e12 }]),
         ClientMessage::MoveTo {
-            to: PositionQuantum { x: 0, y: u32::MAX },
+            to: QuantizedPosition { x: 0, y: u32::MAX },
         },
     );
     say("stop", json!([]), ClientMessage::Stop);
@@ -462,7 +462,7 @@ fn predicted() -> Vec<Value> {
         let direction = (nth * 5 % 256) as u8;
         let motion = match nth % 30 {
             11 => InputMotion::Stand,
-            23 => InputMotion::To(PositionQuantum {
+            23 => InputMotion::To(QuantizedPosition {
                 x: 5 * 64 + u32::from(nth),
                 y: 60,
             }),

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use throng::net::rambler::Rambler;
+use throng::net::rambler::BotClient;
 use throng::net::{
-    Endpoint, EndpointSettings, ListenSettings, ListeningWeb, PacketStamp, StreamId,
+    EndpointSettings, ListenSettings, PacketStamp, ReliableEndpoint, StreamId, WebListener,
     WebTransportSettings, stop_listening_web,
 };
 use throng::prelude::*;
@@ -70,7 +70,7 @@ impl Browser {
 }
 
 fn certificate(hall: &Hall) -> [u8; 32] {
-    let web = hall.server.world().resource::<ListeningWeb>();
+    let web = hall.server.world().resource::<WebListener>();
     web.certificate_sha256().expect("it has WebTransport")
 }
 
@@ -80,7 +80,7 @@ struct SessionClient {
     connection: Connection,
     /// The stream of the token.
     stream: (SendStream, RecvStream),
-    endpoint: Endpoint,
+    endpoint: ReliableEndpoint,
     began: Instant,
     packet: Vec<u8>,
     /// Datagrams in both directions, and of how many one gets lost; none where it is 0.
@@ -110,7 +110,7 @@ impl SessionClient {
             browser: browser.clone(),
             connection,
             stream,
-            endpoint: Endpoint::new(EndpointSettings::default().client()),
+            endpoint: ReliableEndpoint::new(EndpointSettings::default().client()),
             began: Instant::now(),
             packet: Vec::new(),
             passed: 0,
@@ -193,7 +193,7 @@ fn clients_lose_datagrams_and_hold_what_the_server_holds() {
     for (shards, one_lost_of) in [(0, 0), (2, 9)] {
         let mut hall = hall(shards, |_| ());
         let browser = Browser::of(&hall);
-        let mut clients: Vec<(SessionClient, Rambler)> = (1..=6)
+        let mut clients: Vec<(SessionClient, BotClient)> = (1..=6)
             .map(|player| {
                 let request = request(&token(player, hall.address));
                 let client = SessionClient::connect(&browser, hall.address, &request);
@@ -201,7 +201,7 @@ fn clients_lose_datagrams_and_hold_what_the_server_holds() {
                     one_lost_of,
                     ..client
                 };
-                (client, Rambler::new(player, SPEED_M_S, 1))
+                (client, BotClient::new(player, SPEED_M_S, 1))
             })
             .collect();
         hall.walk_and_rest(&mut clients);
@@ -273,7 +273,7 @@ fn a_token_lets_in_once_and_here_and_in_time() {
 
 #[test]
 fn who_says_nothing_is_not_waited_for() {
-    let mut hall = hall(0, |settings| settings.web.patience_us = 1_000_000);
+    let mut hall = hall(0, |settings| settings.web.handshake_timeout_us = 1_000_000);
     let (address, browser) = (hall.address, Browser::of(&hall));
     // A stream without anything; half a token; no stream; another page. Each may be late already.
     let empty = SessionClient::try_connect(&browser, address, &[]);
@@ -399,7 +399,7 @@ fn who_never_acknowledges_is_behind_or_lost_and_nobody_waits_for_it() {
 
 #[test]
 fn strangers_have_so_much_room_and_give_it_back() {
-    let mut hall = hall(0, |settings| settings.web.strangers_max = 5);
+    let mut hall = hall(0, |settings| settings.web.unauthenticated_max = 5);
     let (address, browser) = (hall.address, Browser::of(&hall));
     let strangers: Vec<Option<Connection>> = (0..12)
         .map(|_| browser.try_open(address, "/play"))

@@ -8,13 +8,13 @@
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use throng::aoi::Sight;
+use throng::aoi::ViewLinkMode;
 use throng::matchmaking::{HeartbeatOutcome, Packing};
 use throng::nav::{Algorithm, NavMap, Search};
-use throng::outbox::{Assembler, Batch, CountingSink};
+use throng::outbox::{Assembler, CountingSink, OutgoingBatch};
 use throng::sync::{SlotMasks, SyncSettings};
 use throng_aoi::workload::{CAP, HotSpot, Walkers};
-use throng_matchmaking::workload::{Power, queued, tickets};
+use throng_matchmaking::workload::{PartyPowerSource, queued, tickets};
 use throng_nav::workload::{queries, town};
 use throng_net::outbox::workload::fill;
 use throng_net::workload::ConnectedCrowd;
@@ -29,10 +29,10 @@ type Work = Box<dyn FnMut() -> u64>;
 const KERNELS: [(&str, fn() -> Work); 11] = [
     ("nav_graph", || searches(Algorithm::JpsGraph)),
     ("nav_planes", || searches(Algorithm::JpsBitPrune)),
-    ("aoi_directed", || walk(Sight::Directed)),
-    ("aoi_mutual", || walk(Sight::Mutual)),
-    ("aoi_hot_spot", || hot_spot(Sight::Directed)),
-    ("aoi_hot_spot_mutual", || hot_spot(Sight::Mutual)),
+    ("aoi_directed", || walk(ViewLinkMode::Directed)),
+    ("aoi_mutual", || walk(ViewLinkMode::Mutual)),
+    ("aoi_hot_spot", || hot_spot(ViewLinkMode::Directed)),
+    ("aoi_hot_spot_mutual", || hot_spot(ViewLinkMode::Mutual)),
     ("sync_masks", masks),
     ("sync_tick", replicate),
     ("outbox_packets", packets),
@@ -95,7 +95,7 @@ fn searches(algorithm: Algorithm) -> Work {
     Box::new(all)
 }
 
-fn walk(sight: Sight) -> Work {
+fn walk(sight: ViewLinkMode) -> Work {
     let mut walkers = Walkers::new(2_000, 1_000.0, 0.25);
     let mut views = walkers.views(sight, CAP);
     let mut events = Vec::new();
@@ -110,7 +110,7 @@ fn walk(sight: Sight) -> Work {
     Box::new(move || (0..20).map(|_| tick()).sum())
 }
 
-fn hot_spot(sight: Sight) -> Work {
+fn hot_spot(sight: ViewLinkMode) -> Work {
     let mut spot = HotSpot::new(1_000, 20);
     let mut views = spot.views(sight);
     let mut events = Vec::new();
@@ -158,7 +158,7 @@ fn replicate() -> Work {
 }
 
 fn packets() -> Work {
-    let mut batch = Batch::default();
+    let mut batch = OutgoingBatch::default();
     fill(&mut batch, 1, 2_000, 200, 97);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
     Box::new(move || {
@@ -184,7 +184,7 @@ fn datagrams() -> Work {
 
 fn heartbeat() -> Work {
     const PARTIES: u32 = 2_000;
-    let tickets = tickets(PARTIES, Power::Skill);
+    let tickets = tickets(PARTIES, PartyPowerSource::Skill);
     let mut matcher = queued(Packing::Windows, PARTIES, &tickets).expect("the settings are valid");
     Box::new(move || {
         let mut beat = HeartbeatOutcome::default();

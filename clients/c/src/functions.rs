@@ -8,13 +8,15 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use throng_client::TileMap;
-use throng_client::{Client, ClientMessage, ClientSettings, Walk};
+use throng_client::{Client, ClientMessage, ClientSettings, ControlState};
 use throng_protocol::wire::{
     CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, InputMotion, quantise,
 };
 
-use crate::status::{Fault, Outcome, ThrongStatus, error_text, guarded};
-use crate::structs::{ThrongClient, ThrongEvent, ThrongObject, ThrongSettings, ThrongState};
+use crate::status::{CallError, Outcome, ThrongStatus, error_text, guarded};
+use crate::structs::{
+    ThrongClient, ThrongClientSettings, ThrongClientState, ThrongEvent, ThrongObject,
+};
 
 /// The number of this interface. throng_abi gives the library's: where the two differ, it must not be used by this header.
 pub const THRONG_ABI: u32 = 1;
@@ -48,15 +50,15 @@ pub unsafe extern "C" fn throng_error(text: *mut c_char, capacity: usize) -> usi
 
 /// A player who walks at 1.5 m/s, needs no credential and loads nothing.
 #[unsafe(no_mangle)]
-pub extern "C" fn throng_settings(player: u64) -> ThrongSettings {
+pub extern "C" fn throng_settings(player: u64) -> ThrongClientSettings {
     let settings = ClientSettings::new(player);
-    ThrongSettings {
+    ThrongClientSettings {
         player,
         credential: std::ptr::null(),
         credential_length: 0,
         speed_m_s: settings.speed_m_s,
         smooth_s: settings.smooth_s,
-        waits_for_ready: u8::from(!settings.is_ready_at_once),
+        requires_ready: u8::from(!settings.is_ready_at_once),
     }
 }
 
@@ -69,18 +71,18 @@ pub extern "C" fn throng_settings(player: u64) -> ThrongSettings {
 pub unsafe extern "C" fn throng_connect(
     token: *const u8,
     length: usize,
-    settings: Option<&ThrongSettings>,
+    settings: Option<&ThrongClientSettings>,
     client: Option<&mut MaybeUninit<Option<Box<ThrongClient>>>>,
 ) -> ThrongStatus {
     guarded(|| {
-        let client = client.ok_or_else(|| Fault::null("client"))?;
+        let client = client.ok_or_else(|| CallError::null("client"))?;
         client.write(None);
         // SAFETY: the caller says so.
         let token = unsafe { slice(token, length, "token") }?;
-        let settings = settings.ok_or_else(|| Fault::null("settings"))?;
+        let settings = settings.ok_or_else(|| CallError::null("settings"))?;
         let (credential, credential_length) = (settings.credential, settings.credential_length);
         if credential_length > CREDENTIAL_BYTES_MAX {
-            return Err(Fault::argument(format!(
+            return Err(CallError::argument(format!(
                 "a credential of {credential_length} bytes, expected at most {CREDENTIAL_BYTES_MAX}"
             )));
         }
@@ -92,7 +94,7 @@ pub unsafe extern "C" fn throng_connect(
                 credential: credential.to_vec(),
                 speed_m_s: not_negative("speed_m_s", settings.speed_m_s)?,
                 smooth_s: not_negative("smooth_s", settings.smooth_s)?,
-                is_ready_at_once: settings.waits_for_ready == 0,
+                is_ready_at_once: settings.requires_ready == 0,
                 ..ClientSettings::new(settings.player)
             },
         )?;
@@ -160,7 +162,7 @@ pub extern "C" fn throng_next_event(
     event: Option<&mut MaybeUninit<ThrongEvent>>,
 ) -> ThrongStatus {
     act(client, |client| {
-        let event = event.ok_or_else(|| Fault::null("event"))?;
+        let event = event.ok_or_else(|| CallError::null("event"))?;
         Ok(write(event, client.next_event()))
     })
 }
@@ -198,7 +200,11 @@ pub extern "C" fn throng_move(
 ) -> ThrongStatus {
     let to = [not_negative("x", x), not_negative("y", y)];
     let [Ok(x), Ok(y)] = to else {
-        return guarded(|| Err(Fault::argument(format!("({x}, {y}) m, expected a place"))));
+        return guarded(|| {
+            Err(CallError::argument(format!(
+                "({x}, {y}) m, expected a place"
+            )))
+        });
     };
     walk(
         client,
@@ -238,7 +244,7 @@ pub unsafe extern "C" fn throng_set_ground(
     act(client, |client| {
         let tile_m = not_negative("tile_m", tile_m)?;
         if tile_m == 0.0 {
-            return Err(Fault::argument("tile_m is 0"));
+            return Err(CallError::argument("tile_m is 0"));
         }
         let length = (width as usize).checked_mul(height as usize);
         let length = length.unwrap_or(usize::MAX);
@@ -246,7 +252,7 @@ pub unsafe extern "C" fn throng_set_ground(
         let blocked = unsafe { slice(blocked, length, "blocked") }?;
         let is_blocked = |x, y| blocked[y as usize * width as usize + x as usize] != 0;
         let tiles = TileMap::from_fn(width, height, is_blocked);
-        let tiles = tiles.map_err(|error| Fault::argument(error.to_string()))?;
+        let tiles = tiles.map_err(|error| CallError::argument(error.to_string()))?;
         client.client.set_ground(Arc::new(tiles), tile_m);
         Ok(ThrongStatus::Ok)
     })
@@ -276,11 +282,11 @@ pub unsafe extern "C" fn throng_send(
         // SAFETY: the caller says so.
         let bytes = unsafe { slice(bytes, length, "bytes") }?;
         if length > CLIENT_MESSAGE_BYTES_MAX {
-            return Err(Fault::argument(format!(
+            return Err(CallError::argument(format!(
                 "a message of {length} bytes, expected at most {CLIENT_MESSAGE_BYTES_MAX} with its number"
             )));
         }
-        client.client.send(&ClientMessage::User { kind, bytes })?;
+        client.client.send(&ClientMessage::Custom { kind, bytes })?;
         Ok(ThrongStatus::Ok)
     })
 }
@@ -289,10 +295,10 @@ pub unsafe extern "C" fn throng_send(
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_state(
     client: Option<&ThrongClient>,
-    state: Option<&mut MaybeUninit<ThrongState>>,
+    state: Option<&mut MaybeUninit<ThrongClientState>>,
 ) -> ThrongStatus {
     look(client, |it| {
-        let state = state.ok_or_else(|| Fault::null("state"))?;
+        let state = state.ok_or_else(|| CallError::null("state"))?;
         Ok(write(state, Some(it.state())))
     })
 }
@@ -309,7 +315,7 @@ pub unsafe extern "C" fn throng_objects(
     count: Option<&mut MaybeUninit<usize>>,
 ) -> ThrongStatus {
     look(client, |client| {
-        let count = count.ok_or_else(|| Fault::null("count"))?;
+        let count = count.ok_or_else(|| CallError::null("count"))?;
         // SAFETY: the caller says so.
         let objects = unsafe { slice_mut(objects, capacity, "objects") }?;
         let ids = client.client.ids();
@@ -330,7 +336,7 @@ pub extern "C" fn throng_object(
     object: Option<&mut MaybeUninit<ThrongObject>>,
 ) -> ThrongStatus {
     look(client, |client| {
-        let object = object.ok_or_else(|| Fault::null("object"))?;
+        let object = object.ok_or_else(|| CallError::null("object"))?;
         Ok(write(object, client.object(id)))
     })
 }
@@ -346,8 +352,8 @@ pub extern "C" fn throng_attribute(
     length: Option<&mut MaybeUninit<usize>>,
 ) -> ThrongStatus {
     look(client, |client| {
-        let bytes = bytes.ok_or_else(|| Fault::null("bytes"))?;
-        let length = length.ok_or_else(|| Fault::null("length"))?;
+        let bytes = bytes.ok_or_else(|| CallError::null("bytes"))?;
+        let length = length.ok_or_else(|| CallError::null("length"))?;
         let held = client.client.attribute(id, attribute);
         length.write(held.map_or(0, <[u8]>::len));
         bytes.write(std::ptr::null());
@@ -359,14 +365,14 @@ fn act(
     client: Option<&mut ThrongClient>,
     act: impl FnOnce(&mut ThrongClient) -> Outcome,
 ) -> ThrongStatus {
-    guarded(|| client.ok_or_else(|| Fault::null("client"))?.act(act))
+    guarded(|| client.ok_or_else(|| CallError::null("client"))?.act(act))
 }
 
 fn look(
     client: Option<&ThrongClient>,
     look: impl FnOnce(&ThrongClient) -> Outcome,
 ) -> ThrongStatus {
-    guarded(|| look(client.ok_or_else(|| Fault::null("client"))?.sound()?))
+    guarded(|| look(client.ok_or_else(|| CallError::null("client"))?.sound()?))
 }
 
 fn walk(
@@ -376,7 +382,7 @@ fn walk(
     buttons: u32,
 ) -> ThrongStatus {
     act(client, |client| {
-        client.client.walk(Walk {
+        client.client.walk(ControlState {
             motion,
             heading,
             buttons,
@@ -387,27 +393,27 @@ fn walk(
 
 fn write<T>(to: &mut MaybeUninit<T>, value: Option<T>) -> ThrongStatus {
     let Some(value) = value else {
-        return ThrongStatus::Nothing;
+        return ThrongStatus::Empty;
     };
     to.write(value);
     ThrongStatus::Ok
 }
 
-fn not_negative(name: &str, number: f32) -> Result<f32, Fault> {
+fn not_negative(name: &str, number: f32) -> Result<f32, CallError> {
     let is_fine = number.is_finite() && number >= 0.0;
-    let fault = || Fault::argument(format!("{name} is {number}, expected 0 or more"));
+    let fault = || CallError::argument(format!("{name} is {number}, expected 0 or more"));
     is_fine.then_some(number).ok_or_else(fault)
 }
 
 /// # Safety
 /// As of [`std::slice::from_raw_parts`], where it is not null and there is anything.
-unsafe fn slice<'a>(first: *const u8, length: usize, name: &str) -> Result<&'a [u8], Fault> {
+unsafe fn slice<'a>(first: *const u8, length: usize, name: &str) -> Result<&'a [u8], CallError> {
     if length == 0 {
         return Ok(&[]);
     }
     check_length::<u8>(length, name)?;
     if first.is_null() {
-        return Err(Fault::null(name));
+        return Err(CallError::null(name));
     }
     // SAFETY: it is not null and not too long, and the caller says the rest.
     Ok(unsafe { std::slice::from_raw_parts(first, length) })
@@ -419,23 +425,23 @@ unsafe fn slice_mut<'a, T>(
     first: *mut T,
     length: usize,
     name: &str,
-) -> Result<&'a mut [MaybeUninit<T>], Fault> {
+) -> Result<&'a mut [MaybeUninit<T>], CallError> {
     if length == 0 {
         return Ok(&mut []);
     }
     check_length::<T>(length, name)?;
     if first.is_null() {
-        return Err(Fault::null(name));
+        return Err(CallError::null(name));
     }
     // SAFETY: it is not null and not too long, and the caller says the rest.
     Ok(unsafe { std::slice::from_raw_parts_mut(first.cast(), length) })
 }
 
 /// Nothing is longer than half of what can be addressed; what says so is a negative number.
-fn check_length<T>(length: usize, name: &str) -> Result<(), Fault> {
+fn check_length<T>(length: usize, name: &str) -> Result<(), CallError> {
     let most = isize::MAX as usize / size_of::<T>();
     if length > most {
-        return Err(Fault::argument(format!(
+        return Err(CallError::argument(format!(
             "{name} has {length}, expected at most {most}"
         )));
     }

@@ -23,5 +23,6 @@ mod structs;
 pub use functions::*;
 pub use status::ThrongStatus;
 pub use structs::{
-    ThrongClient, ThrongEvent, ThrongEventKind, ThrongObject, ThrongSettings, ThrongState,
+    ThrongClient, ThrongClientSettings, ThrongClientState, ThrongEvent, ThrongEventKind,
+    ThrongObject,
 };

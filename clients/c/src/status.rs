@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use throng_client::{ClientError, ConnectError, ConnectionEnd};
+use throng_client::{ClientError, ClientStartError, ConnectionError};
 
 /// How a call went: 0 and above it did, below 0 it did not, and nothing changed but where that is said.
 #[repr(i32)]
@@ -13,7 +13,7 @@ pub enum ThrongStatus {
     /// Done.
     Ok = 0,
     /// Done, and there is none of what was asked for.
-    Nothing = 1,
+    Empty = 1,
     /// A pointer is null that must not be.
     NullPointer = -1,
     /// A number or a length is not one that may be.
@@ -29,23 +29,23 @@ pub enum ThrongStatus {
     /// Nothing came from the server for too long. throng_reconnect with another token may help.
     Lost = -7,
     /// What the server says makes no sense: it is of another version.
-    NotUnderstood = -8,
+    ProtocolError = -8,
     /// More waits to be sent than may, or a message is too long.
-    Behind = -9,
+    SendQueueFull = -9,
     /// A fault of the library: this client is of no use any more, and may only be destroyed.
     Panicked = -10,
 }
 
 /// Why something was not done.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct CallError {
     status: ThrongStatus,
     text: String,
 }
 
-pub(crate) type Outcome = Result<ThrongStatus, Fault>;
+pub(crate) type Outcome = Result<ThrongStatus, CallError>;
 
-impl Fault {
+impl CallError {
     pub fn null(name: &str) -> Self {
         Self {
             status: ThrongStatus::NullPointer,
@@ -68,20 +68,20 @@ impl Fault {
     }
 
     /// Connections that were made once and are over, or were never made.
-    fn of_end(end: ConnectionEnd) -> ThrongStatus {
+    fn of_end(end: ConnectionError) -> ThrongStatus {
         match end {
-            ConnectionEnd::Failed(_) => ThrongStatus::NotConnected,
-            ConnectionEnd::Lost => ThrongStatus::Lost,
-            ConnectionEnd::Broken(_) => ThrongStatus::NotUnderstood,
+            ConnectionError::Failed(_) => ThrongStatus::NotConnected,
+            ConnectionError::Lost => ThrongStatus::Lost,
+            ConnectionError::Broken(_) => ThrongStatus::ProtocolError,
             _ => ThrongStatus::Closed,
         }
     }
 }
 
-impl From<ConnectError> for Fault {
-    fn from(error: ConnectError) -> Self {
+impl From<ClientStartError> for CallError {
+    fn from(error: ClientStartError) -> Self {
         let status = match error {
-            ConnectError::Socket(_) => ThrongStatus::NoSocket,
+            ClientStartError::Socket(_) => ThrongStatus::NoSocket,
             _ => ThrongStatus::BadToken,
         };
         let text = error.to_string();
@@ -89,21 +89,21 @@ impl From<ConnectError> for Fault {
     }
 }
 
-impl From<ClientError> for Fault {
+impl From<ClientError> for CallError {
     fn from(error: ClientError) -> Self {
         let status = match error {
             ClientError::Ended(end) => Self::of_end(end),
-            ClientError::Behind(_) => ThrongStatus::Behind,
-            _ => ThrongStatus::NotUnderstood,
+            ClientError::SendQueueFull(_) => ThrongStatus::SendQueueFull,
+            _ => ThrongStatus::ProtocolError,
         };
         let text = error.to_string();
         Self { status, text }
     }
 }
 
-impl From<std::io::Error> for Fault {
+impl From<std::io::Error> for CallError {
     fn from(error: std::io::Error) -> Self {
-        ConnectError::Socket(error).into()
+        ClientStartError::Socket(error).into()
     }
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn error_text<R: Default>(show: impl FnOnce(&str) -> R) -> R {
 pub(crate) fn guarded(act: impl FnOnce() -> Outcome) -> ThrongStatus {
     // Whatever a panic leaves half done is in a client that is not used again; see `ThrongClient`.
     let done = catch_unwind(AssertUnwindSafe(act));
-    match done.unwrap_or_else(|payload| Err(Fault::panicked(text_of(&*payload)))) {
+    match done.unwrap_or_else(|payload| Err(CallError::panicked(text_of(&*payload)))) {
         Ok(status) => status,
         Err(fault) => {
             // A thread that is at its end keeps none.
@@ -147,7 +147,7 @@ mod tests {
     fn a_panic_is_a_status_with_its_text() {
         assert_eq!(guarded(|| panic!("no {}", "tiles")), ThrongStatus::Panicked);
         error_text(|text| assert_eq!(text, "a fault of the library: no tiles"));
-        assert_eq!(guarded(|| Ok(ThrongStatus::Nothing)), ThrongStatus::Nothing);
+        assert_eq!(guarded(|| Ok(ThrongStatus::Empty)), ThrongStatus::Empty);
         error_text(|text| assert!(text.ends_with("no tiles"), "{text}"));
     }
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use throng_client::{Client, ClientEvent, CloseReason};
 
-use crate::status::{Fault, Outcome};
+use crate::status::{CallError, Outcome};
 
 /// A player's program at one server.
 #[derive(Debug)]
@@ -48,19 +48,19 @@ impl ThrongClient {
     }
 
     /// It, unless something panicked in it.
-    pub(crate) fn sound(&self) -> Result<&Self, Fault> {
+    pub(crate) fn sound(&self) -> Result<&Self, CallError> {
         if self.is_unsound {
-            return Err(Fault::panicked("an earlier call did not end"));
+            return Err(CallError::panicked("an earlier call did not end"));
         }
         Ok(self)
     }
 
     /// It is this late by the caller's clock, in seconds.
-    pub(crate) fn set_now(&mut self, now_s: f64) -> Result<(), Fault> {
+    pub(crate) fn set_now(&mut self, now_s: f64) -> Result<(), CallError> {
         let since = Duration::try_from_secs_f64(now_s).ok();
         let now = since.and_then(|since| self.began.checked_add(since));
         self.now = now.ok_or_else(|| {
-            Fault::argument(format!(
+            CallError::argument(format!(
                 "now_s is {now_s}, expected seconds of a clock from 0 on"
             ))
         })?;
@@ -86,12 +86,12 @@ impl ThrongClient {
     }
 
     /// How it is doing.
-    pub(crate) fn state(&self) -> ThrongState {
+    pub(crate) fn state(&self) -> ThrongClientState {
         let (client, mirror) = (&self.client, self.client.mirror());
         let session = client.session();
         let (own_id, own_generation) = mirror.own().unwrap_or_default();
         let [width_m, height_m] = mirror.size_m().into();
-        ThrongState {
+        ThrongClientState {
             tick: mirror.tick(),
             server_tick: client.server_tick(self.now).unwrap_or_default(),
             round_trip_s: client.round_trip_s().unwrap_or_default(),
@@ -132,24 +132,26 @@ impl ThrongClient {
                 ..of(Kind::Welcomed)
             },
             ClientEvent::Resumed { keeps } => of(Kind::Resumed).number(keeps),
-            ClientEvent::NotResumed => of(Kind::NotResumed),
+            ClientEvent::ResumeFailed => of(Kind::NotResumed),
             ClientEvent::Loading { scene, size_m } => ThrongEvent {
                 scene,
                 ..of(Kind::Loading).at(size_m.into())
             },
-            ClientEvent::InScene { scene, size_m } => ThrongEvent {
+            ClientEvent::SceneEntered { scene, size_m } => ThrongEvent {
                 scene,
                 ..of(Kind::InScene).at(size_m.into())
             },
-            ClientEvent::OutOfScene => of(Kind::OutOfScene),
-            ClientEvent::Controls { id, generation } => of(Kind::Controls).about((id, generation)),
+            ClientEvent::SceneLeft => of(Kind::OutOfScene),
+            ClientEvent::ControlChanged { id, generation } => {
+                of(Kind::Controls).about((id, generation))
+            }
             ClientEvent::Entered {
                 id,
                 generation,
                 kind,
             } => of(Kind::Entered).about((id, generation)).number(kind),
             ClientEvent::Left { id, generation } => of(Kind::Left).about((id, generation)),
-            ClientEvent::Changed {
+            ClientEvent::AttributeChanged {
                 id,
                 generation,
                 attribute,
@@ -179,7 +181,7 @@ impl ThrongClient {
 /// How a client is. throng_settings fills it in.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct ThrongSettings {
+pub struct ThrongClientSettings {
     /// Who it says it is.
     pub player: u64,
     /// What proves it, as the game defines it: credential_length bytes, at most 512. Null with none, where the token says who it is.
@@ -191,7 +193,7 @@ pub struct ThrongSettings {
     /// In what time what is shown goes over to what is known, down to a third, in seconds. 0 shows what is known.
     pub smooth_s: f32,
     /// Not 0: it is told of a scene only after throng_ready.
-    pub waits_for_ready: u8,
+    pub requires_ready: u8,
 }
 
 /// An object in sight.
@@ -219,7 +221,7 @@ pub struct ThrongObject {
 /// How a client is doing.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ThrongState {
+pub struct ThrongClientState {
     /// The latest tick of the server that it heard of.
     pub tick: u64,
     /// What the server's tick is by now, with its fraction; 0 before that is known.

@@ -108,15 +108,21 @@ impl Town {
                     Object::in_scene(self.scene),
                     Position(Vec2::new(10.0, 20.0)),
                 );
-                world.spawn((Player, player, ControlledBy::new(client), Speed(6.0), place));
+                world.spawn((
+                    Player,
+                    player,
+                    ControlledBy::new(client),
+                    MaxSpeed(6.0),
+                    place,
+                ));
             }
             let mut heard = world.resource_mut::<Messages<FromClient<Greeting>>>();
             let heard: Vec<Entity> = heard.drain().filter_map(|heard| heard.entity).collect();
             for own in heard {
                 let of = world.get::<Object>(own).unwrap().reference();
-                world.write_message(Announce {
+                world.write_message(AnnouncementRequest {
                     from: Some(of),
-                    scope: AnnounceScope::Viewers(of),
+                    scope: AnnouncementScope::Viewers(of),
                     class: Channel::Reliable,
                     ttl_ticks: 100,
                     bytes: b"hello".to_vec(),

@@ -7,7 +7,7 @@ use glam::Vec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_aoi::{Profile, SceneViews, ViewCaps, ViewEvent, ViewTraits};
-use throng_core::kinds::{KindClass, Visibility};
+use throng_core::kinds::{ObjectCategory, ViewRange};
 
 const SIDE_M: f32 = 100.0;
 const WALKERS: u32 = 300;
@@ -22,8 +22,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for id in 0..WALKERS {
         let (position, step) = (between(0.0, SIDE_M), between(-0.7, 0.7));
         let profile = Profile {
-            class: KindClass::Player,
-            visibility: Visibility::Near,
+            class: ObjectCategory::Player,
+            visibility: ViewRange::Near,
             traits: ViewTraits {
                 team: id % 10 + 1,
                 ..ViewTraits::default()

@@ -7,8 +7,8 @@
 //! 1)·s + m)` for cell size s and margin m, and then becomes ⌊p/s⌋. So whoever walks along a border does not
 //! flicker, and what is in range is a function of the reported cells alone.
 //!
-//! Who is seen from afar lives in a coarser *layer*, whose cells are `scale` grid cells wide (`Visibility::Far`), up to
-//! one cell for the whole scene (`Visibility::Scene`). In range means at most one cell apart on both axes in the layer of
+//! Who is seen from afar lives in a coarser *layer*, whose cells are `scale` grid cells wide (`ViewRange::Far`), up to
+//! one cell for the whole scene (`ViewRange::Scene`). In range means at most one cell apart on both axes in the layer of
 //! the target.
 //!
 //! [`locate`](SceneGrid::locate) changes the reported cell at once and the home only at [`settle`](SceneGrid::settle), so
@@ -19,7 +19,7 @@
 
 use glam::Vec2;
 use thiserror::Error;
-use throng_core::kinds::Visibility;
+use throng_core::kinds::ViewRange;
 use throng_core::memory::MemoryUse;
 
 /// The most cells a grid may have.
@@ -301,12 +301,12 @@ impl SceneGrid {
     }
 
     /// The layer in which targets of this visibility live; made when first asked for.
-    pub fn layer_of(&mut self, visibility: Visibility) -> usize {
+    pub fn layer_of(&mut self, visibility: ViewRange) -> usize {
         let whole = u32::from(self.columns.max(self.rows));
         match visibility {
-            Visibility::Near => 0,
-            Visibility::Far(cells) => self.layer_of_scale(u32::from(cells).clamp(1, whole)),
-            Visibility::Scene => self.layer_of_scale(whole),
+            ViewRange::Near => 0,
+            ViewRange::Far(cells) => self.layer_of_scale(u32::from(cells).clamp(1, whole)),
+            ViewRange::Scene => self.layer_of_scale(whole),
         }
     }
 
@@ -466,12 +466,12 @@ mod tests {
     #[test]
     fn the_scene_layer_has_one_cell_and_far_layers_are_clamped_to_it() {
         let mut grid = grid();
-        let everyone = grid.layer_of(Visibility::Scene);
-        assert_eq!(grid.layer_of(Visibility::Far(200)), everyone);
-        assert_eq!(grid.layer_of(Visibility::Far(0)), 0);
+        let everyone = grid.layer_of(ViewRange::Scene);
+        assert_eq!(grid.layer_of(ViewRange::Far(200)), everyone);
+        assert_eq!(grid.layer_of(ViewRange::Far(0)), 0);
         let corner = GridCell { x: 9, y: 5 };
         assert!(grid.in_range(everyone, GridCell::default(), corner));
-        let far = grid.layer_of(Visibility::Far(4));
+        let far = grid.layer_of(ViewRange::Far(4));
         assert!(grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 7, y: 5 }));
         assert!(!grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 8, y: 0 }));
     }
@@ -492,7 +492,7 @@ mod tests {
         #[test]
         fn the_ways_round_a_cell_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {
             let mut grid = grid();
-            let layer = grid.layer_of(Visibility::Far(far));
+            let layer = grid.layer_of(ViewRange::Far(far));
             let here = GridCell { x, y };
             let coarse: Vec<_> = grid.around(layer, grid.coarse(layer, here)).collect();
             for y in 0..6 {

@@ -50,10 +50,11 @@ pub mod workload;
 
 pub use grid::{CELLS_MAX, GridCell, GridError, SceneGrid, cell_m_for_screen};
 pub use priority::{
-    ATTACKER, BANDS, Bands, CLASS_MAX, GUILD, OTHER, OWN, PARTY, SCENERY, TEAM, ViewFilter,
+    ATTACKER, BANDS, CLASS_MAX, DistanceBands, GUILD, OTHER, OWN, PARTY, SCENERY, TEAM, ViewFilter,
     ViewPriority, ViewTraits, by_relationship,
 };
 pub use views::{
-    IDS_MAX, InsertError, LISTS, LeaveReason, Profile, RERANK_TICKS, Removal, SceneViews, Sight,
-    UNCAPPED, ViewCaps, ViewCounters, ViewEvent, ViewException, ViewFault,
+    IDS_MAX, LISTS, Profile, RERANK_TICKS, RemovalReason, SceneViews, UNCAPPED, ViewCaps,
+    ViewCounters, ViewEvent, ViewException, ViewInsertError, ViewInvariantError, ViewLeaveReason,
+    ViewLinkMode,
 };

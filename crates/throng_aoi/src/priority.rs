@@ -4,18 +4,18 @@
 //! ViewTraits (viewer) ─┐
 //!                    ├─▶ ViewPriority ─▶ class 0..=63 ─┐
 //! ViewTraits (target) ─┘                                 ├─▶ rank, a higher one wins
-//! distance ─────────────────▶ Bands ────▶ nearness ────┘
+//! distance ─────────────────▶ DistanceBands ────▶ nearness ────┘
 //! ```
 //! A *rank* is (class, nearness): of one class the nearer band is served first when lists are ranked, so that of a crowd of equals
 //! each viewer comes to see the nearest. Who goes before strangers enters by class, and is ranked by nearness in its turn.
 //!
 //! Invariants: what may be seen and the class of a pair are pure functions of the two stored [`ViewTraits`]. Whoever changes what
 //! the function reads says so through [`SceneViews::set_traits`](crate::SceneViews::set_traits).
-//! Whoever stands in a list counts as nearer by [`Bands::HYSTERESIS`], so that two at the edge of a band do not take turns.
+//! Whoever stands in a list counts as nearer by [`DistanceBands::HYSTERESIS`], so that two at the edge of a band do not take turns.
 //! Cost: one call for each pair that is compared, so the function should be a handful of comparisons.
 
 use glam::Vec2;
-use throng_core::kinds::KindClass;
+use throng_core::kinds::ObjectCategory;
 
 /// What the rules of a scene may read of an object, and all that they may read. An identity of 0 means "none".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,7 +40,7 @@ pub struct ViewTraits {
     /// The layers it sees as a viewer, one bit each.
     pub sees: u32,
     /// The class of its kind, by which caps tell objects apart; the views fill it in.
-    pub class: KindClass,
+    pub class: ObjectCategory,
     /// Nobody sees it while this is set.
     pub hidden: bool,
     /// It is scenery: what everybody else goes before.
@@ -70,7 +70,7 @@ impl Default for ViewTraits {
             guild: 0,
             layers: Self::ORDINARY_LAYER,
             sees: Self::ORDINARY_LAYER,
-            class: KindClass::Npc,
+            class: ObjectCategory::Npc,
             hidden: false,
             scenery: false,
         }
@@ -147,14 +147,14 @@ pub const fn class_of(rank: u8) -> u8 {
 
 /// Bands of distance, each half a cell wide, the farthest without an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bands {
+pub struct DistanceBands {
     /// Squares of the distances at which bands end.
     ends_m2: [f32; BANDS as usize - 1],
     /// The same for those who stand in a list.
     member_ends_m2: [f32; BANDS as usize - 1],
 }
 
-impl Bands {
+impl DistanceBands {
     /// How much nearer a member of a list counts, as a share of the cell.
     pub const HYSTERESIS: f32 = 1.0 / 16.0;
 
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn a_member_counts_as_nearer_by_a_sixteenth_of_a_cell() {
-        let bands = Bands::new(16.0);
+        let bands = DistanceBands::new(16.0);
         let at = |x: f32| Vec2::new(x, 0.0);
         for (x, near, near_as_member) in [
             (0.0, 3, 3),

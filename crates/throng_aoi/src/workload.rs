@@ -8,10 +8,10 @@
 use glam::Vec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use throng_core::kinds::{KindClass, Visibility};
+use throng_core::kinds::{ObjectCategory, ViewRange};
 
 use super::priority::ViewTraits;
-use crate::views::{Profile, SceneViews, Sight, ViewCaps};
+use crate::views::{Profile, SceneViews, ViewCaps, ViewLinkMode};
 
 /// The side of a cell, in metres.
 pub const CELL_M: f32 = 50.0;
@@ -90,7 +90,7 @@ impl Walkers {
 
     /// Views of them all, not updated yet.
     #[must_use]
-    pub fn views(&self, sight: Sight, cap: u16) -> SceneViews {
+    pub fn views(&self, sight: ViewLinkMode, cap: u16) -> SceneViews {
         let count = self.positions.len() as u32;
         let side = (self.side_m, self.side_m);
         let mut views = SceneViews::with_size(side, CELL_M, 0.0, count)
@@ -98,8 +98,8 @@ impl Walkers {
             .with_sight(sight);
         for (id, &position) in (0..count).zip(&self.positions) {
             let profile = Profile {
-                class: KindClass::Player,
-                visibility: Visibility::Near,
+                class: ObjectCategory::Player,
+                visibility: ViewRange::Near,
                 traits: traits(id),
                 viewable: true,
             };
@@ -144,7 +144,7 @@ impl HotSpot {
 
     /// Views of them all, not updated yet.
     #[must_use]
-    pub fn views(&self, sight: Sight) -> SceneViews {
+    pub fn views(&self, sight: ViewLinkMode) -> SceneViews {
         self.walkers.views(sight, CAP)
     }
 

@@ -1,11 +1,11 @@
 //! Flags of a simulated link, which are the same wherever there is one.
 
 use super::whole_number;
-use throng_net::link::{LinkLoss, LinkModel};
+use throng_net::link::{LossModel, NetworkConditioner};
 
 /// A simulated bad network, the same in each direction.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct BadLink {
+pub(super) struct NetworkArgs {
     /// Share of packets to lose in each direction: 10%
     #[arg(long, value_name = "SHARE", value_parser = share, default_value = "0%")]
     loss: f64,
@@ -23,23 +23,23 @@ pub(super) struct BadLink {
     pub seed: u64,
 }
 
-impl BadLink {
+impl NetworkArgs {
     /// What it does; none where it does nothing.
-    pub fn model(self) -> Option<LinkModel> {
+    pub fn model(self) -> Option<NetworkConditioner> {
         if self.loss == 0.0 && self.delay_ms == 0 && self.jitter_ms == 0 {
             return None;
         }
         let loss = match self.bursts_ms {
-            0 => LinkLoss::Each(self.loss),
-            mean_ms => LinkLoss::Bursts {
+            0 => LossModel::Each(self.loss),
+            mean_ms => LossModel::Bursts {
                 share: self.loss,
                 mean_us: f64::from(mean_ms) * 1e3,
             },
         };
-        Some(LinkModel {
+        Some(NetworkConditioner {
             delay_us: u64::from(self.delay_ms) * 1_000,
             jitter_us: u64::from(self.jitter_ms) * 1_000,
-            ..LinkModel::losing(loss)
+            ..NetworkConditioner::losing(loss)
         })
     }
 }

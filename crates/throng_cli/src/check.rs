@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::escape::escaped;
 use super::set::Set;
-use super::{ExitStatus, Failure, Printer, print};
+use super::{CliError, CliStatus, Printer, print};
 use throng::map::{self, MapFormat};
 use throng_scenario::crowd::ATTRIBUTE_NAMES;
 use throng_scenario::{self as scenario, Behaviours, Parameter, Scenario};
@@ -28,8 +28,8 @@ pub(super) struct Check {
 
 impl Check {
     /// Checks all files: a line for each that is good, and all that is wrong or doubtful with the others.
-    pub(super) fn run(&self, printer: &Printer, quiet: bool) -> Result<ExitStatus, Failure> {
-        let mut outcome = ExitStatus::Done;
+    pub(super) fn run(&self, printer: &Printer, quiet: bool) -> Result<CliStatus, CliError> {
+        let mut outcome = CliStatus::Done;
         for file in &self.files {
             let found = check(file, &self.set);
             for error in &found.errors {
@@ -48,7 +48,7 @@ impl Check {
                     parameters.try_for_each(|line| print(&format!("  {}", escaped(line))))?;
                 }
             } else {
-                outcome = ExitStatus::Bad;
+                outcome = CliStatus::Bad;
             }
         }
         Ok(outcome)
@@ -60,9 +60,9 @@ impl Check {
 struct Checked {
     /// What a good one holds.
     summary: String,
-    errors: Vec<Failure>,
+    errors: Vec<CliError>,
     /// What is allowed and probably not meant.
-    doubts: Vec<Failure>,
+    doubts: Vec<CliError>,
     /// A line each.
     parameters: Vec<String>,
 }
@@ -80,12 +80,12 @@ fn check(file: &str, set: &Set) -> Checked {
     })
 }
 
-fn check_map(file: &str) -> Result<Checked, Failure> {
+fn check_map(file: &str) -> Result<Checked, CliError> {
     let start = Instant::now();
     let map = map::load(file)?;
     let ms = start.elapsed().as_secs_f64() * 1e3;
     let is_solid = map.free_count() == 0;
-    let doubt = is_solid.then(|| Failure::new(format!("{file}: the map has no free tile")));
+    let doubt = is_solid.then(|| CliError::new(format!("{file}: the map has no free tile")));
     Ok(Checked {
         summary: format!(
             "{} × {} tiles, {} regions, {ms:.1} ms",
@@ -99,7 +99,7 @@ fn check_map(file: &str) -> Result<Checked, Failure> {
 }
 
 /// What can be read as a scenario, with all that is wrong with it and its maps.
-fn check_scenario(file: &str, set: &Set) -> Result<Checked, Failure> {
+fn check_scenario(file: &str, set: &Set) -> Result<Checked, CliError> {
     let loaded = scenario::load_with(file, &set.values)?;
     let behaviours = Behaviours::default();
     let mut review = loaded.review(ATTRIBUTE_NAMES, &behaviours);
@@ -113,8 +113,8 @@ fn check_scenario(file: &str, set: &Set) -> Result<Checked, Failure> {
     let parameters = parameters.map(|Parameter { name, value, .. }| format!("{name} = {value}"));
     Ok(Checked {
         summary: summary(&loaded.scenario),
-        errors: review.errors.into_iter().map(Failure::from).collect(),
-        doubts: review.warnings.iter().map(Failure::from).collect(),
+        errors: review.errors.into_iter().map(CliError::from).collect(),
+        doubts: review.warnings.iter().map(CliError::from).collect(),
         parameters: parameters.collect(),
     })
 }

@@ -8,16 +8,16 @@ use clap::builder::RangedI64ValueParser;
 use serde_json::{Value, json};
 
 use super::address::address;
-use super::bad_link::BadLink;
-use super::mishaps::{Mishap, Mishaps};
+use super::bad_link::NetworkArgs;
+use super::mishaps::{ClientFault, ClientFaultPlan};
 use super::run::seconds;
 use super::token::{KeyFile, issue};
-use super::truth::TruthSeeker;
-use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print, whole_number};
+use super::truth::MirrorCheckClient;
+use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print, whole_number};
 use throng::net::{EndpointSettings, SecretKey, UdpClient};
 use throng::sim::clock::Pacer;
-use throng::wire::{Channel, PacketHeader, Reader, widen};
-use throng_net::rambler::Rambler;
+use throng::wire::{Channel, PacketHeader, WireReader, widen};
+use throng_net::rambler::BotClient;
 
 /// Arguments of `throng client`.
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub(super) struct ClientCommand {
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     duration: f64,
     #[command(flatten)]
-    link: BadLink,
+    link: NetworkArgs,
     /// Walking speed that the server allows, in metres per second
     #[arg(long, value_name = "M", value_parser = speed, default_value = "3")]
     speed: f64,
@@ -128,13 +128,13 @@ fn per_second(text: &str) -> Result<f64, String> {
 /// One of them.
 struct Visitor {
     client: UdpClient,
-    rambler: Rambler,
+    rambler: BotClient,
     acts_at: Duration,
     /// Why it is not connected any more.
     end: Option<String>,
     was_open: bool,
     /// What it has to get over.
-    mishap: Option<Mishap>,
+    mishap: Option<ClientFault>,
     /// Of those connections that it had before.
     before: Past,
 }
@@ -171,7 +171,7 @@ impl Lateness {
     }
 
     fn note(&mut self, packet: &[u8], tick_s: f32, now_us: f64) {
-        let Ok(header) = PacketHeader::read(&mut Reader::new(packet)) else {
+        let Ok(header) = PacketHeader::read(&mut WireReader::new(packet)) else {
             return;
         };
         if header.channel != Channel::Reliable || tick_s <= 0.0 {
@@ -210,7 +210,7 @@ impl Lateness {
 
 /// What the mirrors came to.
 #[derive(Default)]
-struct Compared {
+struct MirrorCheckResult {
     same: u64,
     away: u64,
     differing: u64,
@@ -221,20 +221,20 @@ struct Compared {
 struct Company {
     visitors: Vec<Visitor>,
     lateness: Lateness,
-    mishaps: Mishaps,
+    mishaps: ClientFaultPlan,
     began: Instant,
 }
 
 impl ClientCommand {
     /// Walks, and says how it was.
-    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let key = self.key.read(&[self.connect])?;
         listen_for_interrupt();
         let walk = Duration::from_secs_f64(self.duration);
         let mut company = Company {
             visitors: Vec::new(),
             lateness: Lateness::new(),
-            mishaps: Mishaps::new([self.rebinds, self.restarts], walk, self.link.seed),
+            mishaps: ClientFaultPlan::new([self.rebinds, self.restarts], walk, self.link.seed),
             began: Instant::now(),
         };
         let step = Duration::from_secs_f64(1.0 / self.rate);
@@ -270,7 +270,7 @@ impl ClientCommand {
         let mut figures = company.figures();
         let compared = self.truth.map(|truth| company.compare(truth, step));
         let compared = compared.transpose();
-        let compared = compared.map_err(|error| Failure::new(format!("--truth: {error}")))?;
+        let compared = compared.map_err(|error| CliError::new(format!("--truth: {error}")))?;
         if let Some(found) = &compared {
             figures["mirrors"] = json!({
                 "same": found.same,
@@ -295,14 +295,14 @@ impl ClientCommand {
         let is_true = compared.is_none_or(|found| found.differing + found.away == 0);
         let is_whole = company.visitors.iter().all(Visitor::is_well) && company.mishaps.are_over();
         Ok(if is_true && is_answered && is_whole {
-            ExitStatus::Done
+            CliStatus::Done
         } else {
-            ExitStatus::Unmet
+            CliStatus::Unmet
         })
     }
 
     /// Has everything befall players that is to by now, so long after all were there.
-    fn upset(&self, company: &mut Company, now: Duration, key: &SecretKey) -> Result<(), Failure> {
+    fn upset(&self, company: &mut Company, now: Duration, key: &SecretKey) -> Result<(), CliError> {
         while company.mishaps.is_due(now) {
             let idle: Vec<usize> = company.idle().collect();
             let Some((nth, mishap)) = company.mishaps.next(now, &idle) else {
@@ -310,13 +310,13 @@ impl ClientCommand {
             };
             let visitor = &mut company.visitors[nth];
             match mishap {
-                Mishap::Rebind => visitor.client.rebind().map_err(|error| {
-                    Failure::new(format!(
+                ClientFault::Rebind => visitor.client.rebind().map_err(|error| {
+                    CliError::new(format!(
                         "could not open another socket for client {}: {error}",
                         nth + 1
                     ))
                 })?,
-                Mishap::Restart => {
+                ClientFault::Restart => {
                     let before = visitor.past();
                     let anew = self.visitor(nth as u64, key)?;
                     *visitor = Visitor { before, ..anew };
@@ -327,13 +327,13 @@ impl ClientCommand {
         Ok(())
     }
 
-    fn visitor(&self, nth: u64, key: &SecretKey) -> Result<Visitor, Failure> {
+    fn visitor(&self, nth: u64, key: &SecretKey) -> Result<Visitor, CliError> {
         let player = self.first + nth;
         let times = (TOKEN_S, self.timeout.ceil() as i32);
         let token = issue(player, vec![self.connect], times, key)?;
         let client = UdpClient::connect(token, EndpointSettings::default());
         let client = client.map_err(|error| {
-            Failure::new(format!(
+            CliError::new(format!(
                 "could not open a socket for client {}: {error}",
                 nth + 1
             ))
@@ -344,7 +344,7 @@ impl ClientCommand {
         };
         Ok(Visitor {
             client,
-            rambler: Rambler::new(player, self.speed as f32, self.link.seed),
+            rambler: BotClient::new(player, self.speed as f32, self.link.seed),
             acts_at: Duration::ZERO,
             end: None,
             was_open: false,
@@ -366,10 +366,10 @@ impl Visitor {
     }
 
     /// What it has got over, if it has just now.
-    fn recover(&mut self) -> Option<Mishap> {
+    fn recover(&mut self) -> Option<ClientFault> {
         let is_over = match self.mishap? {
-            Mishap::Rebind => !self.client.connection().is_moving(),
-            Mishap::Restart => self.rambler.mirror().own().is_some(),
+            ClientFault::Rebind => !self.client.connection().is_moving(),
+            ClientFault::Restart => self.rambler.mirror().own().is_some(),
         };
         self.mishap.take_if(|_| is_over)
     }
@@ -444,8 +444,8 @@ impl Company {
     }
 
     /// Has everybody rest, and asks for each whether what it holds is true.
-    fn compare(&mut self, truth: SocketAddr, step: Duration) -> std::io::Result<Compared> {
-        let mut seeker = TruthSeeker::connect(truth)?;
+    fn compare(&mut self, truth: SocketAddr, step: Duration) -> std::io::Result<MirrorCheckResult> {
+        let mut seeker = MirrorCheckClient::connect(truth)?;
         seeker.ask_for_rest()?;
         let until = Instant::now() + REST;
         for visitor in &mut self.visitors {
@@ -453,7 +453,7 @@ impl Company {
         }
         let mut pacer = Pacer::new(LOOK_EVERY);
         let mut left: Vec<usize> = (0..self.visitors.len()).collect();
-        let mut found = Compared::default();
+        let mut found = MirrorCheckResult::default();
         loop {
             // A while for whatever is under way.
             for _ in 0..100 {
@@ -495,7 +495,7 @@ impl Company {
         // Of the others nothing is known.
         let heard = all.iter().filter(|it| it.was_open);
         let endpoints = heard.map(|it| it.client.connection().endpoint());
-        let mean = |of: &dyn Fn(&throng::net::Endpoint) -> f64| {
+        let mean = |of: &dyn Fn(&throng::net::ReliableEndpoint) -> f64| {
             let count = endpoints.clone().count();
             (count > 0).then(|| endpoints.clone().map(of).sum::<f64>() / count as f64)
         };
@@ -520,14 +520,14 @@ impl Company {
             "bytes_down_per_s": rate(total(|past| past.bytes_in)),
             "bytes_up_per_s": rate(total(|past| past.bytes_out)),
             "corrections": total(|past| past.corrections),
-            "rebinds": self.mishaps.figures(Mishap::Rebind),
-            "restarts": self.mishaps.figures(Mishap::Restart),
+            "rebinds": self.mishaps.figures(ClientFault::Rebind),
+            "restarts": self.mishaps.figures(ClientFault::Restart),
             "ends": all.iter().filter_map(|it| it.end.clone()).take(SHOWN_MAX).collect::<Vec<_>>(),
         })
     }
 }
 
-fn lines(figures: &Value, compared: Option<&Compared>) -> Vec<String> {
+fn lines(figures: &Value, compared: Option<&MirrorCheckResult>) -> Vec<String> {
     let number = |name: &str| figures[name].as_f64().unwrap_or_default();
     let shown = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.1}"));
     let late = |name: &str| shown(figures["late_ms"][name].as_f64());

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::store::StoreAddress;
-use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print};
+use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
 use throng::directory::{
-    ShownValue, StoreError, StoreFindings, StoredRow, dump_store, inspect_store, migrate_store,
+    ShownValue, StoreError, StoreInspection, StoredRow, dump_store, inspect_store, migrate_store,
 };
 use throng::sim::clock::unix_ms;
 
@@ -63,7 +63,7 @@ Exit codes: 0 no errors, 1 errors found, 2 not readable or not a player store.")
     },
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         Self::new(error.to_string())
     }
@@ -71,7 +71,7 @@ impl From<StoreError> for Failure {
 
 impl Db {
     /// Does what is asked for.
-    pub(super) fn run(self) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self) -> Result<CliStatus, CliError> {
         match self.action {
             DbAction::Migrate { store } => {
                 let (name, before, now) = address(&store)?.migrate()?;
@@ -80,7 +80,7 @@ impl Db {
                 } else {
                     format!("{name}: schema {before} → {now}")
                 })?;
-                Ok(ExitStatus::Done)
+                Ok(CliStatus::Done)
             }
             DbAction::Check { store, json } => {
                 let findings = address(&store)?.inspect()?;
@@ -91,9 +91,9 @@ impl Db {
                     lines.iter().try_for_each(|line| print(line))?;
                 }
                 Ok(if findings.wrong.is_empty() {
-                    ExitStatus::Done
+                    CliStatus::Done
                 } else {
-                    ExitStatus::Unmet
+                    CliStatus::Unmet
                 })
             }
             DbAction::Dump { store } => {
@@ -107,14 +107,14 @@ impl Db {
                 Ok(if is_interrupted() {
                     super::interrupted()
                 } else {
-                    ExitStatus::Done
+                    CliStatus::Done
                 })
             }
         }
     }
 }
 
-fn address(store: &Path) -> Result<StoreAddress, Failure> {
+fn address(store: &Path) -> Result<StoreAddress, CliError> {
     match store.to_str() {
         Some(address) => StoreAddress::of(address, "throng db"),
         None => Ok(StoreAddress::File(store.to_owned())),
@@ -134,7 +134,7 @@ impl StoreAddress {
         }
     }
 
-    fn inspect(&self) -> Result<StoreFindings, StoreError> {
+    fn inspect(&self) -> Result<StoreInspection, StoreError> {
         match self {
             Self::File(path) => inspect_store(path),
             #[cfg(feature = "postgres")]
@@ -151,7 +151,7 @@ impl StoreAddress {
     }
 }
 
-fn lines(findings: &StoreFindings, now_ms: u64) -> Vec<String> {
+fn lines(findings: &StoreInspection, now_ms: u64) -> Vec<String> {
     let mut lines = vec![
         format!("schema      {}", findings.version),
         format!("players     {}", findings.players),
@@ -179,7 +179,7 @@ fn lines(findings: &StoreFindings, now_ms: u64) -> Vec<String> {
     lines
 }
 
-fn as_json(findings: &StoreFindings) -> Value {
+fn as_json(findings: &StoreInspection) -> Value {
     let leases = findings.leases.iter();
     let leases: Map<String, Value> = leases
         .map(|(server, (count, last_ms))| {

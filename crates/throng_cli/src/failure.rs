@@ -20,11 +20,11 @@ use clap::builder::styling::{AnsiColor, Style};
 use super::escape::{escaped, is_steering};
 use throng::map::MapError;
 use throng::nav::ScenError;
-use throng_scenario::{Mistake, ScenarioError};
+use throng_scenario::{ScenarioError, SourceError};
 
 /// An error to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
+pub struct CliError {
     message: String,
     excerpt: Option<Excerpt>,
     help: Option<String>,
@@ -44,7 +44,7 @@ struct Excerpt {
     length: usize,
 }
 
-impl Failure {
+impl CliError {
     /// An error without a place.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
@@ -81,8 +81,8 @@ impl Failure {
     }
 }
 
-impl From<&Mistake> for Failure {
-    fn from(mistake: &Mistake) -> Self {
+impl From<&SourceError> for CliError {
+    fn from(mistake: &SourceError) -> Self {
         let text = mistake.text.inner();
         let line = text.split('\n').nth(mistake.line - 1).unwrap_or_default();
         let wrong = text
@@ -102,7 +102,7 @@ impl From<&Mistake> for Failure {
     }
 }
 
-impl From<ScenarioError> for Failure {
+impl From<ScenarioError> for CliError {
     fn from(error: ScenarioError) -> Self {
         if let Some(mistake) = error.mistake() {
             return Self::from(mistake);
@@ -116,7 +116,7 @@ impl From<ScenarioError> for Failure {
     }
 }
 
-impl From<MapError> for Failure {
+impl From<MapError> for CliError {
     fn from(error: MapError) -> Self {
         match (error.file(), error.location()) {
             (Some(file), Some(place)) => Self::in_file(&error.to_string(), file, place),
@@ -125,7 +125,7 @@ impl From<MapError> for Failure {
     }
 }
 
-impl From<ScenError> for Failure {
+impl From<ScenError> for CliError {
     fn from(error: ScenError) -> Self {
         Self::in_file(&error.to_string(), error.file(), error.location())
     }
@@ -178,7 +178,7 @@ impl Printer {
     }
 
     /// Shows an error.
-    pub fn error(&self, failure: &Failure) {
+    pub fn error(&self, failure: &CliError) {
         // Nobody is left to tell when stderr is closed.
         let _ = std::io::stderr()
             .lock()
@@ -186,7 +186,7 @@ impl Printer {
     }
 
     /// Shows what is allowed and probably not meant.
-    pub fn doubt(&self, doubt: &Failure) {
+    pub fn doubt(&self, doubt: &CliError) {
         let yellow = AnsiColor::Yellow.on_default().bold();
         let text = self.render_as("warning:", yellow, doubt);
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -194,11 +194,11 @@ impl Printer {
 
     /// The text of an error, with its colours.
     #[must_use]
-    pub fn render(&self, failure: &Failure) -> String {
+    pub fn render(&self, failure: &CliError) -> String {
         self.render_as("error:", AnsiColor::Red.on_default().bold(), failure)
     }
 
-    fn render_as(&self, word: &str, style: Style, failure: &Failure) -> String {
+    fn render_as(&self, word: &str, style: Style, failure: &CliError) -> String {
         let blue = AnsiColor::Blue.on_default().bold();
         let mut out = format!(
             "{} {}\n",
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn colours_are_used_only_when_asked_for() {
-        let failure = Failure::new("no");
+        let failure = CliError::new("no");
         assert_eq!(PLAIN.render(&failure), "error: no\n");
         assert!(Printer { color: true }.render(&failure).contains('\u{1b}'));
     }
@@ -337,7 +337,7 @@ mod tests {
                 .into(),
         );
         assert!(!shown.contains('\u{1b}'), "{shown}");
-        let failure = Failure::new("no scenario `a\nb\u{9b}2J\u{202e}c`");
+        let failure = CliError::new("no scenario `a\nb\u{9b}2J\u{202e}c`");
         let expected = "error: no scenario `a\\nb\\u{9b}2J\\u{202e}c`\n";
         assert_eq!(PLAIN.render(&failure), expected);
     }

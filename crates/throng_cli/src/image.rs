@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use super::Failure;
+use super::CliError;
 
 /// Red, green and blue.
 pub(super) type Color = [u8; 3];
@@ -23,10 +23,10 @@ pub(super) fn write(
     width: u32,
     height: u32,
     mut fill: impl FnMut(u32, &mut Vec<u8>),
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     check_name(output)?;
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(format!("could not write {}: {error}", output.display()))
+        CliError::new(format!("could not write {}: {error}", output.display()))
     };
     let file = File::create(output).map_err(|error| failed(&error))?;
     let mut encoder = png::Encoder::new(BufWriter::new(file), width, height);
@@ -46,14 +46,14 @@ pub(super) fn write(
 }
 
 /// Fails unless a file's name is that of an image.
-pub(super) fn check_name(output: &Path) -> Result<(), Failure> {
+pub(super) fn check_name(output: &Path) -> Result<(), CliError> {
     let is_png = output
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("png"));
     if is_png {
         return Ok(());
     }
-    Err(Failure::new(format!(
+    Err(CliError::new(format!(
         "expected an image file OUT.png, found {}",
         output.display()
     )))

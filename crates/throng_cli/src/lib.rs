@@ -3,7 +3,7 @@
 //! ```text
 //! arguments ──▶ [`Arguments`] ──▶ subcommand ──▶ stdout: data
 //!                                     │     └──▶ stderr: everything else
-//!                                     └──▶ [`ExitStatus`] ──▶ exit code
+//!                                     └──▶ [`CliStatus`] ──▶ exit code
 //! ```
 //! | file | holds |
 //! |---|---|
@@ -88,8 +88,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use failure::no_color;
-pub use failure::{Failure, Printer};
-pub use terminal::ExitStatus;
+pub use failure::{CliError, Printer};
+pub use terminal::CliStatus;
 use terminal::{
     WIDTH, cores, interrupted, is_interrupted, listen_for_interrupt, print, print_wrong, progress,
     threads, wrapped,
@@ -216,7 +216,7 @@ pub fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(failure) => {
             printer.error(&failure);
-            ExitStatus::Bad.into()
+            CliStatus::Bad.into()
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap_complete::Shell;
 use clap_mangen::Man as Page;
 
-use super::{ExitStatus, Failure, print};
+use super::{CliError, CliStatus, print};
 
 /// Arguments of `throng completions`.
 #[derive(Debug, clap::Args)]
@@ -37,26 +37,26 @@ pub(super) struct Man {
 
 impl Completions {
     /// Prints the script.
-    pub(super) fn run(&self, mut command: clap::Command) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(&self, mut command: clap::Command) -> Result<CliStatus, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "throng", &mut script);
         print(String::from_utf8_lossy(&script).trim_end())?;
-        Ok(ExitStatus::Done)
+        Ok(CliStatus::Done)
     }
 }
 
 impl Man {
     /// Prints a page, or writes all of them.
-    pub(super) fn run(&self, command: clap::Command) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(&self, command: clap::Command) -> Result<CliStatus, CliError> {
         let mut command = command;
         command.build();
         if let Some(folder) = &self.folder {
             std::fs::create_dir_all(folder)
                 .and_then(|()| clap_mangen::generate_to(command, folder))
                 .map_err(|error| {
-                    Failure::new(format!("could not write to {}: {error}", folder.display()))
+                    CliError::new(format!("could not write to {}: {error}", folder.display()))
                 })?;
-            return Ok(ExitStatus::Done);
+            return Ok(CliStatus::Done);
         }
         let mut page = &command;
         for name in &self.command {
@@ -65,7 +65,7 @@ impl Man {
             page = page.find_subcommand(name).ok_or_else(|| {
                 let of = page.get_name();
                 let list = known.join("`, `");
-                Failure::new(match list.as_str() {
+                CliError::new(match list.as_str() {
                     "" => format!("`{of}` has no subcommands, found `{name}`"),
                     list => format!("`{of}` has no subcommand `{name}`, expected `{list}`"),
                 })
@@ -74,8 +74,8 @@ impl Man {
         let mut text = Vec::new();
         Page::new(page.clone())
             .render(&mut text)
-            .map_err(|error| Failure::new(format!("could not make the page: {error}")))?;
+            .map_err(|error| CliError::new(format!("could not make the page: {error}")))?;
         print(String::from_utf8_lossy(&text).trim_end())?;
-        Ok(ExitStatus::Done)
+        Ok(CliStatus::Done)
     }
 }

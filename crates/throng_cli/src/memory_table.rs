@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use throng_scenario::{HeldBlocks, LeakFigures, Memory};
+use throng_scenario::{LeakSummary, LeakedAllocations, MemorySummary};
 
 /// Modules by size, each also by object, player and link of the run's end, of which there are `per`; then what else the process has
 /// grown by. 80 columns.
-pub(super) fn memory_table(memory: &Memory, per: [u64; 3]) -> String {
+pub(super) fn memory_table(memory: &MemorySummary, per: [u64; 3]) -> String {
     let whole = memory.grown_bytes.or(memory.allocated_bytes);
     let mut text = format!(
         "\n{:<14}{:>10}{:>9}{:>12}{:>12}{:>12}",
@@ -54,7 +54,7 @@ pub(super) fn memory_table(memory: &Memory, per: [u64; 3]) -> String {
 }
 
 /// Largest first.
-fn by_size(memory: &Memory) -> Vec<(&'static str, u64)> {
+fn by_size(memory: &MemorySummary) -> Vec<(&'static str, u64)> {
     let mut modules: Vec<_> = memory
         .by_module
         .iter()
@@ -65,7 +65,7 @@ fn by_size(memory: &Memory) -> Vec<(&'static str, u64)> {
 }
 
 /// What a run did not give back, by function. 80 columns but for names and callers.
-pub(super) fn leak_lines(leaks: &LeakFigures) -> String {
+pub(super) fn leak_lines(leaks: &LeakSummary) -> String {
     let mut text = format!(
         "\nstill allocated after all players left: {:.0} kB; the largest:",
         leaks.held_bytes as f64 / 1e3
@@ -89,12 +89,12 @@ pub(super) fn leak_lines(leaks: &LeakFigures) -> String {
     text
 }
 
-fn write_sites(text: &mut String, sites: &[HeldBlocks], with_callers: bool) {
+fn write_sites(text: &mut String, sites: &[LeakedAllocations], with_callers: bool) {
     if sites.is_empty() {
         text.push_str(" nothing");
     }
     for site in sites {
-        let HeldBlocks {
+        let LeakedAllocations {
             blocks,
             bytes,
             thread,
@@ -117,12 +117,12 @@ mod tests {
 
     #[test]
     fn the_largest_come_first_and_the_rest_is_told_apart() {
-        let memory = Memory {
+        let memory = MemorySummary {
             grown_bytes: Some(100_000_000),
             allocated_bytes: Some(80_000_000),
             by_module: [("aoi", 10_000_000), ("sync", 60_000_000)].into(),
             by_set: [("view", 80_000_000)].into(),
-            ..Memory::default()
+            ..MemorySummary::default()
         };
         let table = memory_table(&memory, [2_000, 1_000, 0]);
         let names: Vec<&str> = table

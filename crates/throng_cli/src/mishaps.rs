@@ -12,7 +12,7 @@ const BUSY_SHARE: f64 = 0.9;
 
 /// What befalls a player.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mishap {
+pub(super) enum ClientFault {
     /// It goes on from another port.
     Rebind,
     /// It crashes, and starts anew.
@@ -20,20 +20,23 @@ pub(super) enum Mishap {
 }
 
 /// What is to befall whom, and what came of it.
-pub(super) struct Mishaps {
+pub(super) struct ClientFaultPlan {
     /// The next at the end.
-    due: Vec<(Duration, Mishap)>,
+    due: Vec<(Duration, ClientFault)>,
     random: Pcg64Mcg,
-    /// How many were asked for, befell somebody and were got over; by [`Mishap`].
+    /// How many were asked for, befell somebody and were got over; by [`ClientFault`].
     counts: [[u64; 3]; 2],
 }
 
-impl Mishaps {
+impl ClientFaultPlan {
     /// So many in this time, at times that are the same for the same seed.
     pub fn new([rebinds, restarts]: [u32; 2], within: Duration, seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut due = Vec::new();
-        for (mishap, count) in [(Mishap::Rebind, rebinds), (Mishap::Restart, restarts)] {
+        for (mishap, count) in [
+            (ClientFault::Rebind, rebinds),
+            (ClientFault::Restart, restarts),
+        ] {
             due.extend((0..count).map(|_| {
                 let at = within.mul_f64(random.random_range(0.0..BUSY_SHARE));
                 (at, mishap)
@@ -49,7 +52,7 @@ impl Mishaps {
 
     /// What befalls whom by now, so long after the beginning: one of those that have nothing else to get over. `None` when nothing
     /// is due or there is nobody; then it is due later.
-    pub fn next(&mut self, now: Duration, idle: &[usize]) -> Option<(usize, Mishap)> {
+    pub fn next(&mut self, now: Duration, idle: &[usize]) -> Option<(usize, ClientFault)> {
         let &(at, mishap) = self.due.last()?;
         if at > now || idle.is_empty() {
             return None;
@@ -65,7 +68,7 @@ impl Mishaps {
     }
 
     /// Somebody got over it.
-    pub const fn survived(&mut self, mishap: Mishap) {
+    pub const fn survived(&mut self, mishap: ClientFault) {
         self.counts[mishap as usize][2] += 1;
     }
 
@@ -76,7 +79,7 @@ impl Mishaps {
     }
 
     /// What came of one kind.
-    pub fn figures(&self, mishap: Mishap) -> Value {
+    pub fn figures(&self, mishap: ClientFault) -> Value {
         let [asked, befell, survived] = self.counts[mishap as usize];
         json!({ "asked": asked, "begun": befell, "survived": survived })
     }
@@ -89,7 +92,7 @@ mod tests {
     #[test]
     fn all_befall_somebody_idle_in_time_and_the_same_for_the_same_seed() {
         let play = |seed| {
-            let mut mishaps = Mishaps::new([20, 5], Duration::from_secs(10), seed);
+            let mut mishaps = ClientFaultPlan::new([20, 5], Duration::from_secs(10), seed);
             let mut found = Vec::new();
             for ms in 0..9_000 {
                 let now = Duration::from_millis(ms);
@@ -102,7 +105,7 @@ mod tests {
                 assert!(!mishaps.is_due(now));
             }
             assert!(mishaps.are_over());
-            assert_eq!(mishaps.figures(Mishap::Restart)["survived"], 5);
+            assert_eq!(mishaps.figures(ClientFault::Restart)["survived"], 5);
             found
         };
         let found = play(1);

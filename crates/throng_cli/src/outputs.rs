@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use super::Failure;
+use super::CliError;
 
 /// Symbolic links that are followed to a file that is not there yet.
 const LINKS_MAX: usize = 40;
@@ -19,12 +19,12 @@ pub(super) struct RunFile<'a> {
 ///
 /// # Errors
 /// With both names and the path.
-pub(super) fn check_outputs(inputs: &[RunFile], outputs: &[RunFile]) -> Result<(), Failure> {
+pub(super) fn check_outputs(inputs: &[RunFile], outputs: &[RunFile]) -> Result<(), CliError> {
     for (nth, output) in outputs.iter().enumerate() {
         let others = inputs.iter().chain(&outputs[..nth]);
         for other in others {
             if is_same_file(output.path, other.path) {
-                return Err(Failure::new(format!(
+                return Err(CliError::new(format!(
                     "{} cannot write to `{}`, which is {} as well",
                     output.name,
                     output.path.display(),
@@ -40,7 +40,7 @@ pub(super) fn check_outputs(inputs: &[RunFile], outputs: &[RunFile]) -> Result<(
 ///
 /// # Errors
 /// With both paths.
-pub(super) fn check_output(output: &Path, inputs: &[&Path]) -> Result<(), Failure> {
+pub(super) fn check_output(output: &Path, inputs: &[&Path]) -> Result<(), CliError> {
     let input = |&path| RunFile {
         name: "the input",
         path,
@@ -57,12 +57,12 @@ pub(super) fn check_output(output: &Path, inputs: &[&Path]) -> Result<(), Failur
 ///
 /// # Errors
 /// With the name.
-pub(super) fn check_page(path: &Path) -> Result<(), Failure> {
+pub(super) fn check_page(path: &Path) -> Result<(), CliError> {
     let extension = path.extension();
     if extension.is_some_and(|extension| extension.eq_ignore_ascii_case("html")) {
         return Ok(());
     }
-    Err(Failure::new(format!(
+    Err(CliError::new(format!(
         "--report: expected a page FILE.html, found {}",
         path.display()
     )))
@@ -70,14 +70,14 @@ pub(super) fn check_page(path: &Path) -> Result<(), Failure> {
 
 /// A file for an output, and what writes to it. What is in it stays until it is [emptied](empty), before the first byte is
 /// written: so that nothing is lost for a run that does not begin.
-pub(super) fn open(path: &Path) -> Result<(File, BufWriter<File>), Failure> {
+pub(super) fn open(path: &Path) -> Result<(File, BufWriter<File>), CliError> {
     let opened = File::options()
         .write(true)
         .create(true)
         .truncate(false)
         .open(path)
         .and_then(|file| Ok((file.try_clone()?, BufWriter::new(file))));
-    opened.map_err(|error| Failure::new(format!("could not create `{}`: {error}", path.display())))
+    opened.map_err(|error| CliError::new(format!("could not create `{}`: {error}", path.display())))
 }
 
 /// Checks that a file can be written which is made only at the end, so that no work is done in vain. Nothing is left
@@ -85,7 +85,7 @@ pub(super) fn open(path: &Path) -> Result<(File, BufWriter<File>), Failure> {
 ///
 /// # Errors
 /// With the path.
-pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
+pub(super) fn check_writable(path: &Path) -> Result<(), CliError> {
     let found = fs::metadata(path);
     if found.is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return Ok(());
@@ -100,13 +100,13 @@ pub(super) fn check_writable(path: &Path) -> Result<(), Failure> {
 }
 
 /// Empties what was [opened](open); what is no file, such as a pipe, holds nothing.
-pub(super) fn empty(files: &[File]) -> Result<(), Failure> {
+pub(super) fn empty(files: &[File]) -> Result<(), CliError> {
     let is_file = |file: &&File| file.metadata().is_ok_and(|found| found.is_file());
     files
         .iter()
         .filter(is_file)
         .try_for_each(|file| file.set_len(0))
-        .map_err(|error| Failure::new(format!("could not empty an output: {error}")))
+        .map_err(|error| CliError::new(format!("could not empty an output: {error}")))
 }
 
 /// Whether two paths lead to the same file, also where it is not there yet. What is no file, such as `/dev/null`, may be
@@ -158,7 +158,7 @@ fn is_hard_link(_: &Path, _: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn check(input: &Path, outputs: &[&Path]) -> Result<(), Failure> {
+    fn check(input: &Path, outputs: &[&Path]) -> Result<(), CliError> {
         let outputs: Vec<RunFile> = outputs
             .iter()
             .map(|&path| RunFile {

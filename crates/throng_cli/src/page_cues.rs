@@ -2,8 +2,8 @@
 
 use ron::extensions::Extensions;
 
-use throng_inspect::{CueProposal, Inspector};
-use throng_scenario::{Loaded, Scenario, ScenarioRun};
+use throng_inspect::{ActionPreset, Inspector};
+use throng_scenario::{LoadedScenario, Scenario, ScenarioRun};
 
 /// Proposals of each sort, at most.
 const PROPOSALS_MAX: usize = 32;
@@ -15,7 +15,7 @@ const SPAWNED: u32 = 50;
 const NAME_MAX: usize = 60;
 
 /// What a page proposes: the cues of the script, and crowds like those of the cast.
-pub(super) fn proposals(loaded: &Loaded) -> Vec<CueProposal> {
+pub(super) fn proposals(loaded: &LoadedScenario) -> Vec<ActionPreset> {
     let Scenario { script, cast, .. } = &loaded.scenario;
     // As scenarios are written: without the brackets that their reader needs not.
     let options = ron::Options::default()
@@ -23,7 +23,7 @@ pub(super) fn proposals(loaded: &Loaded) -> Vec<CueProposal> {
         .with_default_extension(Extensions::UNWRAP_VARIANT_NEWTYPES)
         .with_default_extension(Extensions::IMPLICIT_SOME);
     let actions = script.iter().map(|cue| options.to_string(cue.action()));
-    let actions = actions.filter_map(Result::ok).map(|text| CueProposal {
+    let actions = actions.filter_map(Result::ok).map(|text| ActionPreset {
         name: shortened(&text),
         text,
     });
@@ -32,7 +32,7 @@ pub(super) fn proposals(loaded: &Loaded) -> Vec<CueProposal> {
         let [tag, kind] = [&crowd.tag, &crowd.kind].map(ron::to_string);
         let behaviour = ron::to_string(&crowd.behaviour);
         let (tag, kind, behaviour) = (tag.ok()?, kind.ok()?, behaviour.ok()?);
-        Some(CueProposal {
+        Some(ActionPreset {
             name: shortened(&format!("{SPAWNED} more {} where I click", crowd.tag)),
             text: format!(
                 "Spawn(tag: {tag}, kind: {kind}, scene: {{scene}}, count: {SPAWNED}, \
@@ -40,10 +40,10 @@ pub(super) fn proposals(loaded: &Loaded) -> Vec<CueProposal> {
             ),
         })
     });
-    let mut crowds: Vec<CueProposal> = crowds.collect();
+    let mut crowds: Vec<ActionPreset> = crowds.collect();
     crowds.dedup_by(|one, other| one.text == other.text);
     crowds.truncate(PROPOSALS_MAX);
-    let mut all: Vec<CueProposal> = actions.take(PROPOSALS_MAX).collect();
+    let mut all: Vec<ActionPreset> = actions.take(PROPOSALS_MAX).collect();
     all.dedup_by(|one, other| one.text == other.text);
     all.extend(crowds);
     all

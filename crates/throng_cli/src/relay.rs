@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::address::address;
-use super::bad_link::BadLink;
+use super::bad_link::NetworkArgs;
 use super::run::seconds;
-use super::{ExitStatus, Failure, is_interrupted, listen_for_interrupt, print};
+use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
 use throng::sim::clock::Stopwatch;
-use throng_net::link::{LinkLoss, LinkModel, SimulatedLink};
+use throng_net::link::{ConditionedPath, LossModel, NetworkConditioner};
 
 /// Arguments of `throng relay`.
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub(super) struct Relay {
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:7100")]
     listen: SocketAddr,
     #[command(flatten)]
-    link: BadLink,
+    link: NetworkArgs,
     /// How long to run [default: until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     duration: Option<f64>,
@@ -80,10 +80,10 @@ struct Passed {
 }
 
 /// A client, with a socket that is its own towards the server.
-struct Line {
+struct RelayedClient {
     socket: UdpSocket,
     /// Up and down.
-    links: [SimulatedLink; 2],
+    links: [ConditionedPath; 2],
     heard: Duration,
     /// Reads what the server sends.
     reader: JoinHandle<()>,
@@ -93,10 +93,10 @@ struct Line {
 struct Lines {
     front: UdpSocket,
     to: SocketAddr,
-    model: LinkModel,
+    model: NetworkConditioner,
     seed: u64,
     clock: Stopwatch,
-    of: BTreeMap<SocketAddr, Line>,
+    of: BTreeMap<SocketAddr, RelayedClient>,
     clients: u64,
     /// Up and down.
     passed: [Passed; 2],
@@ -109,9 +109,9 @@ const DOWN: usize = 1;
 
 impl Relay {
     /// Passes packets on, and says how many.
-    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let failed = |error: io::Error| {
-            Failure::new(format!(
+            CliError::new(format!(
                 "relay from {} to {}: {error}",
                 self.listen, self.to
             ))
@@ -125,10 +125,10 @@ impl Relay {
         if !quiet {
             print(&format!("relaying to {} from {address}", self.to))?;
         }
-        let perfect = LinkModel {
+        let perfect = NetworkConditioner {
             delay_us: 0,
             jitter_us: 0,
-            ..LinkModel::losing(LinkLoss::Each(0.0))
+            ..NetworkConditioner::losing(LossModel::Each(0.0))
         };
         let lines = Rc::new(RefCell::new(Lines {
             front,
@@ -152,7 +152,7 @@ impl Relay {
         } else if !quiet {
             print(&lines.borrow().told())?;
         }
-        Ok(ExitStatus::Done)
+        Ok(CliStatus::Done)
     }
 }
 
@@ -198,7 +198,7 @@ fn socket_at(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-impl Line {
+impl RelayedClient {
     /// Of a client, to the server.
     fn open(lines: &Rc<RefCell<Lines>>, client: SocketAddr) -> io::Result<Self> {
         let Lines {
@@ -219,7 +219,7 @@ impl Line {
             move |_, datagram| lines.borrow_mut().send(client, DOWN, datagram)
         })?;
         let link = |nth| {
-            SimulatedLink::new(
+            ConditionedPath::new(
                 model,
                 (seed ^ clients.rotate_left(32)).wrapping_mul(2) + nth,
             )
@@ -241,7 +241,7 @@ impl Lines {
             (lines.of.contains_key(&from), lines.of.len())
         };
         if !is_known {
-            let line = (count < CLIENTS_MAX).then(|| Line::open(lines, from));
+            let line = (count < CLIENTS_MAX).then(|| RelayedClient::open(lines, from));
             let Some(Ok(line)) = line else {
                 lines.borrow_mut().refused += 1;
                 return;
@@ -278,7 +278,7 @@ impl Lines {
         let now = Duration::from_micros(now_us);
         let Self { front, passed, .. } = self;
         self.of.retain(|client, line| {
-            let Line {
+            let RelayedClient {
                 socket,
                 links: [up, down],
                 ..

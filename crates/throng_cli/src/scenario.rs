@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 
-use super::{ExitStatus, Failure, print};
+use super::{CliError, CliStatus, print};
 use throng_scenario::{self as scenario, BUILT_IN, ScenarioError, TEMPLATE};
 
 /// Arguments of `throng scenario`.
@@ -39,7 +39,7 @@ enum ScenarioAction {
 
 impl Scenarios {
     /// Lists, shows or writes.
-    pub(super) fn run(self) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self) -> Result<CliStatus, CliError> {
         match self.action {
             ScenarioAction::List => list()?,
             ScenarioAction::Show { scenario } => print(text_of(&scenario)?.trim_end())?,
@@ -47,18 +47,18 @@ impl Scenarios {
             ScenarioAction::New { file: Some(file) } => {
                 let created = File::create_new(&file);
                 let written = created.and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
-                written.map_err(|error| Failure::unwritten(&file, &error))?;
+                written.map_err(|error| CliError::unwritten(&file, &error))?;
             }
             ScenarioAction::Schema => {
                 let text = serde_json::to_string_pretty(&scenario::json_schema());
-                print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
+                print(&text.map_err(|error| CliError::new(error.to_string()))?)?;
             }
         }
-        Ok(ExitStatus::Done)
+        Ok(CliStatus::Done)
     }
 }
 
-fn list() -> Result<(), Failure> {
+fn list() -> Result<(), CliError> {
     for built_in in BUILT_IN {
         let said = first_sentence(built_in.text);
         let mut lines = wrapped(&said, WIDTH).into_iter();
@@ -108,7 +108,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use throng_scenario::crowd::ATTRIBUTE_NAMES;
-    use throng_scenario::{Behaviours, Loaded};
+    use throng_scenario::{Behaviours, LoadedScenario};
 
     #[test]
     fn every_built_in_scenario_says_in_a_sentence_what_it_shows() {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_scenario_to_begin_with_is_sound() {
-        let loaded = Loaded::from_text("template.ron", TEMPLATE).unwrap();
+        let loaded = LoadedScenario::from_text("template.ron", TEMPLATE).unwrap();
         loaded
             .check(ATTRIBUTE_NAMES, &Behaviours::default())
             .unwrap();

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::Failure;
+use super::CliError;
 
 /// The longest file that is read, in bytes.
 const BYTES_MAX: u64 = 4 << 10;
 
 /// Reads a secret, without white space around it. On Unix the file must be readable by its owner only.
-pub(super) fn read_secret(path: &Path) -> Result<String, Failure> {
-    let named = |what: &str| Failure::new(format!("{}: {what}", path.display()));
+pub(super) fn read_secret(path: &Path) -> Result<String, CliError> {
+    let named = |what: &str| CliError::new(format!("{}: {what}", path.display()));
     let failed = |error: std::io::Error| named(&error.to_string());
     let file = File::open(path).map_err(failed)?;
     check_mode(&file, path)?;
@@ -25,18 +25,18 @@ pub(super) fn read_secret(path: &Path) -> Result<String, Failure> {
 }
 
 #[cfg(unix)]
-fn check_mode(file: &File, path: &Path) -> Result<(), Failure> {
+fn check_mode(file: &File, path: &Path) -> Result<(), CliError> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     let name = path.display();
     let metadata = file.metadata();
-    let metadata = metadata.map_err(|error| Failure::new(format!("{name}: {error}")))?;
+    let metadata = metadata.map_err(|error| CliError::new(format!("{name}: {error}")))?;
     let mode = metadata.permissions().mode() & 0o777;
     // A systemd credential belongs to root and is readable by the group of the process.
     let is_passed_on = metadata.uid() == 0 && own_user().is_some_and(|user| user != 0);
     let others = if is_passed_on { 0o037 } else { 0o077 };
     if mode & others != 0 {
-        return Err(Failure::new(format!(
+        return Err(CliError::new(format!(
             "{name}: expected a file that only its owner can read, found mode {mode:03o}: run `chmod 600 {name}`; make a new \
              key if others could have read it"
         )));
@@ -52,7 +52,7 @@ fn own_user() -> Option<u32> {
 }
 
 #[cfg(not(unix))]
-fn check_mode(_: &File, _: &Path) -> Result<(), Failure> {
+fn check_mode(_: &File, _: &Path) -> Result<(), CliError> {
     Ok(())
 }
 

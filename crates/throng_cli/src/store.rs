@@ -10,13 +10,13 @@ use std::time::Duration;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
-use super::Failure;
+use super::CliError;
 use super::outputs::open;
 use throng::directory::{
-    Directory, DirectorySettings, PlayersSaved, SqliteSource, StoreAnswers, StoreSource,
+    PlayerStore, PlayerStoreSettings, PlayersSaved, SqliteSource, StoreFactory, StoreReplyMode,
     close_directory,
 };
-use throng::sim::TickObservers;
+use throng::sim::AfterTick;
 use throng_scenario::RunOptions;
 use throng_scenario::crowd::TradePlugin;
 
@@ -71,7 +71,7 @@ impl RunStore {
         options: &mut RunOptions,
         in_real_time: bool,
         files: &mut Vec<File>,
-    ) -> Result<Arc<AtomicBool>, Failure> {
+    ) -> Result<Arc<AtomicBool>, CliError> {
         let is_unsaved = Arc::new(AtomicBool::new(false));
         let Some(url) = &self.store else {
             return Ok(is_unsaved);
@@ -79,16 +79,16 @@ impl RunStore {
         let mut source = source_of(url)?;
         source
             .open()
-            .map_err(|error| Failure::new(error.to_string()))?;
-        let settings = DirectorySettings {
+            .map_err(|error| CliError::new(error.to_string()))?;
+        let settings = PlayerStoreSettings {
             server: self.server.clone().unwrap_or_default(),
             take_over: self.take_over,
             answers: if in_real_time {
-                StoreAnswers::WhenReady
+                StoreReplyMode::WhenReady
             } else {
-                StoreAnswers::NextTick
+                StoreReplyMode::NextTick
             },
-            ..DirectorySettings::default()
+            ..PlayerStoreSettings::default()
         };
         let log = self.acknowledged.as_deref().map(open).transpose()?;
         let log = log.map(|(file, writer)| {
@@ -98,7 +98,7 @@ impl RunStore {
         options.configure.push(Box::new(move |app: &mut App| {
             app.add_plugins(TradePlugin).insert_resource(settings);
             app.world_mut()
-                .resource_mut::<Directory>()
+                .resource_mut::<PlayerStore>()
                 .open(source)
                 .unwrap_or_else(|error| {
                     tracing::error!(%error, "store not opened: players will not be saved");
@@ -106,10 +106,7 @@ impl RunStore {
             if let Some(log) = log {
                 // It writes to its file alone.
                 let write = move |saved: MessageReader<PlayersSaved>| acknowledge(&log, saved);
-                app.add_systems(
-                    FixedUpdate,
-                    write.in_set(TickObservers).ambiguous_with_all(),
-                );
+                app.add_systems(FixedUpdate, write.in_set(AfterTick).ambiguous_with_all());
             }
         }));
         let told = Arc::clone(&is_unsaved);
@@ -136,7 +133,7 @@ pub(super) enum StoreAddress {
 
 impl StoreAddress {
     /// What an address means that the command line has under this name.
-    pub(super) fn of(address: &str, name: &str) -> Result<Self, Failure> {
+    pub(super) fn of(address: &str, name: &str) -> Result<Self, CliError> {
         if is_postgres(address) {
             server(address, name)
         } else {
@@ -146,23 +143,23 @@ impl StoreAddress {
 }
 
 #[cfg(feature = "postgres")]
-fn server(address: &str, _name: &str) -> Result<StoreAddress, Failure> {
+fn server(address: &str, _name: &str) -> Result<StoreAddress, CliError> {
     let source = throng::directory::PostgresSource::new(address);
     Ok(StoreAddress::Server(source))
 }
 
 #[cfg(not(feature = "postgres"))]
-fn server(_address: &str, name: &str) -> Result<StoreAddress, Failure> {
-    Err(Failure::new(format!(
+fn server(_address: &str, name: &str) -> Result<StoreAddress, CliError> {
+    Err(CliError::new(format!(
         "{name}: expected a file, found a Postgres server: this program was built without the feature `postgres` \
          (cargo build --release --features postgres)"
     )))
 }
 
 /// The store of an address.
-fn source_of(url: &str) -> Result<Box<dyn StoreSource>, Failure> {
+fn source_of(url: &str) -> Result<Box<dyn StoreFactory>, CliError> {
     match StoreAddress::of(url, "--store")? {
-        StoreAddress::File(path) if path == Path::new(":memory:") => Err(Failure::new(
+        StoreAddress::File(path) if path == Path::new(":memory:") => Err(CliError::new(
             "--store: expected a file, found `:memory:`, which is lost when the program ends",
         )),
         StoreAddress::File(path) => Ok(Box::new(SqliteSource::new(path))),

@@ -9,11 +9,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::failure::Failure;
+use super::failure::CliError;
 
 /// How a subcommand ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExitStatus {
+pub enum CliStatus {
     /// Done, and every expectation holds.
     Done,
     /// An expectation does not hold or was not exercised, or a cue could not do what it says.
@@ -24,21 +24,21 @@ pub enum ExitStatus {
     Bad,
 }
 
-impl From<ExitStatus> for ExitCode {
-    fn from(outcome: ExitStatus) -> Self {
+impl From<CliStatus> for ExitCode {
+    fn from(outcome: CliStatus) -> Self {
         match outcome {
-            ExitStatus::Done => Self::SUCCESS,
-            ExitStatus::Unmet => Self::from(1),
-            ExitStatus::Bad => Self::from(2),
-            ExitStatus::Interrupted(code) => Self::from(code),
+            CliStatus::Done => Self::SUCCESS,
+            CliStatus::Unmet => Self::from(1),
+            CliStatus::Bad => Self::from(2),
+            CliStatus::Interrupted(code) => Self::from(code),
         }
     }
 }
 
 /// Writes a line of data to stdout. That nobody reads it any more, as behind `| head`, is no error.
-pub(super) fn print(line: &str) -> Result<(), Failure> {
+pub(super) fn print(line: &str) -> Result<(), CliError> {
     match writeln!(std::io::stdout().lock(), "{line}") {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::new(format!(
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(CliError::new(format!(
             "could not write to the standard output: {error}"
         ))),
         _ => Ok(()),
@@ -79,9 +79,9 @@ pub(super) fn is_interrupted() -> bool {
 }
 
 /// How what was interrupted ends.
-pub(super) fn interrupted() -> ExitStatus {
+pub(super) fn interrupted() -> CliStatus {
     let code = u8::try_from(INTERRUPT_CODE.load(Ordering::Relaxed));
-    ExitStatus::Interrupted(code.ok().filter(|&code| code > 0).unwrap_or(SIGINT_CODE))
+    CliStatus::Interrupted(code.ok().filter(|&code| code > 0).unwrap_or(SIGINT_CODE))
 }
 
 pub(super) fn cores() -> usize {

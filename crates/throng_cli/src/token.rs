@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::address::address;
 use super::run::seconds;
 use super::secret_file::read_secret;
-use super::{ExitStatus, Failure, print, whole_number};
+use super::{CliError, CliStatus, print, whole_number};
 use throng::net::{ConnectToken, KEY_BYTES, SecretKey, TokenClaims};
 use throng::sim::clock::unix_ms;
 
@@ -54,17 +54,17 @@ secure channel.";
 
 impl KeyFile {
     /// The key for these servers.
-    pub fn read(&self, servers: &[SocketAddr]) -> Result<SecretKey, Failure> {
+    pub fn read(&self, servers: &[SocketAddr]) -> Result<SecretKey, CliError> {
         let Some(path) = &self.key else {
             let elsewhere = servers.iter().find(|server| !server.ip().is_loopback());
             return match elsewhere {
                 None => Ok(SecretKey::INSECURE),
-                Some(server) => Err(Failure::new(format!(
+                Some(server) => Err(CliError::new(format!(
                     "{server} is not a loopback address: pass --key FILE; the built-in test key is public"
                 ))),
             };
         };
-        let named = |what: &str| Failure::new(format!("{}: {what}", path.display()));
+        let named = |what: &str| CliError::new(format!("{}: {what}", path.display()));
         let digits = read_secret(path)?;
         let bytes = bytes_of(&digits).filter(|bytes| bytes.len() == KEY_BYTES);
         let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
@@ -79,34 +79,34 @@ pub(super) fn issue(
     servers: Vec<SocketAddr>,
     (lifetime_s, timeout_s): (u64, i32),
     key: &SecretKey,
-) -> Result<ConnectToken, Failure> {
+) -> Result<ConnectToken, CliError> {
     let unix_s = unix_ms() / 1_000;
     let claims = TokenClaims {
         expires_s: unix_s.saturating_add(lifetime_s),
         timeout_s,
         ..TokenClaims::new(player, servers, unix_s)
     };
-    ConnectToken::issue(&claims, key).map_err(|error| Failure::new(error.to_string()))
+    ConnectToken::issue(&claims, key).map_err(|error| CliError::new(error.to_string()))
 }
 
 impl TokenCommand {
     /// Prints a token, or makes a key.
-    pub(super) fn run(self) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self) -> Result<CliStatus, CliError> {
         if let Some(path) = &self.new_key {
-            let key = SecretKey::random().map_err(|error| Failure::new(error.to_string()))?;
+            let key = SecretKey::random().map_err(|error| CliError::new(error.to_string()))?;
             write_key(path, &digits_of(&key.0))?;
-            return Ok(ExitStatus::Done);
+            return Ok(CliStatus::Done);
         }
         let key = self.key.read(&self.server)?;
         let times = (self.lifetime.ceil() as u64, self.timeout.ceil() as i32);
         let token = issue(self.player.unwrap_or_default(), self.server, times, &key)?;
         print(&digits_of(&token.to_bytes()))?;
-        Ok(ExitStatus::Done)
+        Ok(CliStatus::Done)
     }
 }
 
 /// Writes a key where there is no file yet, so that none is lost; on Unix only its owner reads it.
-fn write_key(path: &Path, digits: &str) -> Result<(), Failure> {
+fn write_key(path: &Path, digits: &str) -> Result<(), CliError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -114,7 +114,7 @@ fn write_key(path: &Path, digits: &str) -> Result<(), Failure> {
     let written = options
         .open(path)
         .and_then(|mut file| writeln!(file, "{digits}"));
-    written.map_err(|error| Failure::unwritten(path, &error))
+    written.map_err(|error| CliError::unwritten(path, &error))
 }
 
 fn digits_of(bytes: &[u8]) -> String {

@@ -17,7 +17,7 @@ use tracing_subscriber::layer::{Context, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
 use super::outputs::{empty, open};
-use super::{Failure, Output, log_layer};
+use super::{CliError, Output, log_layer};
 
 /// Ticks that are traced: what they make is bounded, and as much as a viewer shows with ease.
 pub(super) const TRACE_TICKS_MAX: u64 = 1_000;
@@ -34,7 +34,7 @@ pub(super) struct RunTrace {
 
 impl RunTrace {
     /// Begins one of what this thread does from now on: before the app is built, whose systems have their spans from then.
-    pub fn begin(path: &Path, output: Output) -> Result<Self, Failure> {
+    pub fn begin(path: &Path, output: Output) -> Result<Self, CliError> {
         let (file, _) = open(path)?;
         empty(std::slice::from_ref(&file))?;
         let fault = Arc::default();
@@ -77,12 +77,12 @@ impl RunTrace {
     }
 
     /// Ends the file, and tells what could not be written.
-    pub fn finish(&mut self) -> Result<(), Failure> {
+    pub fn finish(&mut self) -> Result<(), CliError> {
         self.file = None;
         let error = self.fault.get();
         error.map_or(Ok(()), |error| {
             let path = &self.path;
-            Err(Failure::new(format!("could not write `{path}`: {error}")))
+            Err(CliError::new(format!("could not write `{path}`: {error}")))
         })
     }
 }

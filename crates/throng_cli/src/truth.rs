@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 
-use super::Failure;
+use super::CliError;
 use throng::session::Sessions;
 use throng::sync::{AttributeValues, Mirror, compare_mirror};
 use throng::wire::{
@@ -32,7 +32,7 @@ const QUESTIONS_MAX: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A question, and where its answer goes.
-struct TruthAsked {
+struct MirrorCheckRequest {
     what: TruthQuestion,
     answer: SyncSender<String>,
 }
@@ -43,16 +43,16 @@ enum TruthQuestion {
 }
 
 /// The server's end.
-pub(super) struct TruthTeller {
-    asked: Receiver<TruthAsked>,
+pub(super) struct MirrorCheckServer {
+    asked: Receiver<MirrorCheckRequest>,
     pub address: SocketAddr,
 }
 
-impl TruthTeller {
+impl MirrorCheckServer {
     /// Answers questions that come to an address of this machine from now on.
-    pub fn listen(address: SocketAddr) -> Result<Self, Failure> {
+    pub fn listen(address: SocketAddr) -> Result<Self, CliError> {
         let named =
-            |what: &dyn std::fmt::Display| Failure::new(format!("--truth {address}: {what}"));
+            |what: &dyn std::fmt::Display| CliError::new(format!("--truth {address}: {what}"));
         if !address.ip().is_loopback() {
             return Err(named(
                 &"expected a loopback address: the mirror check has no authentication",
@@ -75,7 +75,7 @@ impl TruthTeller {
     /// Answers what was asked since the last tick. Whether somebody asked that the world comes to rest.
     pub fn answer(&self, world: &World) -> bool {
         let mut rests = false;
-        for TruthAsked { what, answer } in self.asked.try_iter().take(QUESTIONS_MAX) {
+        for MirrorCheckRequest { what, answer } in self.asked.try_iter().take(QUESTIONS_MAX) {
             let text = match what {
                 TruthQuestion::Rest => {
                     rests = true;
@@ -103,7 +103,7 @@ fn compared(world: &World, player: PlayerId, packet: &[u8]) -> String {
 }
 
 /// Hears questions until there are no more, and has them answered in their order.
-fn hear(stream: &TcpStream, ask: &SyncSender<TruthAsked>) -> io::Result<()> {
+fn hear(stream: &TcpStream, ask: &SyncSender<MirrorCheckRequest>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut reader = BufReader::new(stream);
@@ -117,7 +117,7 @@ fn hear(stream: &TcpStream, ask: &SyncSender<TruthAsked>) -> io::Result<()> {
         });
         while let Some(what) = read_question(&mut reader)? {
             let answer = answer.clone();
-            if ask.send(TruthAsked { what, answer }).is_err() {
+            if ask.send(MirrorCheckRequest { what, answer }).is_err() {
                 break;
             }
         }
@@ -149,11 +149,11 @@ fn read_question(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<TruthQ
 }
 
 /// The client's end.
-pub(super) struct TruthSeeker {
+pub(super) struct MirrorCheckClient {
     stream: BufReader<TcpStream>,
 }
 
-impl TruthSeeker {
+impl MirrorCheckClient {
     pub fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;

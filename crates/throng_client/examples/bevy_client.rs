@@ -7,11 +7,16 @@ use std::time::Duration;
 
 use bevy_app::{App, Update};
 use bevy_ecs::prelude::*;
-use throng_client::{Client, ClientEnded, ClientMessageIn, ClientPlugin, ClientSettings};
-use throng_client::{GameClient, InSight, OwnObject, ShownAt, Walk};
+use throng_client::{
+    Client, ClientDisconnected, ClientEventReceived, ClientPlugin, ClientSettings,
+};
+use throng_client::{ControlState, ControlledObject, GameClient, RenderPosition, VisibleObject};
 
 /// What a renderer would do: draw each of them where it is shown.
-fn draw(all: Query<(&InSight, &ShownAt, Has<OwnObject>)>, mut frame: Local<u32>) {
+fn draw(
+    all: Query<(&VisibleObject, &RenderPosition, Has<ControlledObject>)>,
+    mut frame: Local<u32>,
+) {
     *frame += 1;
     if frame.is_multiple_of(60) {
         let own = all.iter().find(|(.., is_own)| *is_own);
@@ -23,7 +28,10 @@ fn draw(all: Query<(&InSight, &ShownAt, Has<OwnObject>)>, mut frame: Local<u32>)
     }
 }
 
-fn read(mut told: MessageReader<ClientMessageIn>, mut ended: MessageReader<ClientEnded>) {
+fn read(
+    mut told: MessageReader<ClientEventReceived>,
+    mut ended: MessageReader<ClientDisconnected>,
+) {
     for event in told.read().take(3) {
         println!("{:?}", event.0);
     }
@@ -45,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut settings = ClientSettings::new(7);
     settings.speed_m_s = 3.0;
     let mut client = Client::connect(&bytes?, settings)?;
-    client.walk(Walk::towards(32));
+    client.walk(ControlState::towards(32));
     let mut app = App::new();
     app.add_plugins(ClientPlugin)
         .insert_resource(GameClient(client))

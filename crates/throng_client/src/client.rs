@@ -8,18 +8,18 @@ use glam::Vec2;
 use thiserror::Error;
 use throng_nav::map::TileMap;
 use throng_net::{
-    ConnectToken, ConnectionEnd, EndpointSettings, PushRefused, TokenError, UdpClient,
+    ConnectToken, ConnectionError, EndpointSettings, SendError, TokenError, UdpClient,
 };
 use throng_protocol::mirror::{Mirror, MirrorError};
 use throng_protocol::wire::ClientMessage;
 
 use crate::event::ClientEvent;
-use crate::session::{ClientGround, ClientSession, ClientSettings, Walk};
+use crate::session::{ClientMap, ClientSession, ClientSettings, ControlState};
 
 /// Why a client does not even begin.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ConnectError {
+pub enum ClientStartError {
     /// What is to be a token is none.
     #[error("the token: {0}")]
     Token(#[from] TokenError),
@@ -34,13 +34,13 @@ pub enum ConnectError {
 pub enum ClientError {
     /// There is no connection any more, or never was one. [`Client::reconnect`] with another token may help.
     #[error(transparent)]
-    Ended(#[from] ConnectionEnd),
+    Ended(#[from] ConnectionError),
     /// What the server says does not follow from what it said: the two are of different versions.
     #[error("the server is not understood: {0}")]
     Mirror(#[from] MirrorError),
     /// More waits to be sent than may.
     #[error(transparent)]
-    Behind(#[from] PushRefused),
+    SendQueueFull(#[from] SendError),
 }
 
 /// A player's program at one server: see the [crate's page](crate).
@@ -56,9 +56,9 @@ impl Client {
     /// Begins to connect by a token of 2,048 bytes that was not used before, which the game's login service made.
     ///
     /// # Errors
-    /// [`ConnectError`]; whether the server lets it in shows in [`update`](Self::update). It does not answer a token that was used
+    /// [`ClientStartError`]; whether the server lets it in shows in [`update`](Self::update). It does not answer a token that was used
     /// before, is expired or of another key: that is told by `update` once the token's timeout is over.
-    pub fn connect(token: &[u8], settings: ClientSettings) -> Result<Self, ConnectError> {
+    pub fn connect(token: &[u8], settings: ClientSettings) -> Result<Self, ClientStartError> {
         Ok(Self {
             line: line(token)?,
             session: ClientSession::new(settings),
@@ -70,8 +70,8 @@ impl Client {
     /// Connects once more, by another token: what is known stays, and the session goes on if the server still keeps it.
     ///
     /// # Errors
-    /// [`ConnectError`]; all is as before then.
-    pub fn reconnect(&mut self, token: &[u8]) -> Result<(), ConnectError> {
+    /// [`ClientStartError`]; all is as before then.
+    pub fn reconnect(&mut self, token: &[u8]) -> Result<(), ClientStartError> {
         self.line = line(token)?;
         self.session.reconnect();
         self.error = None;
@@ -114,7 +114,7 @@ impl Client {
     /// Sends a message of the game's, or of the server's own: once and in order.
     ///
     /// # Errors
-    /// [`ClientError::Behind`] where it is too long, or more waits than may.
+    /// [`ClientError::SendQueueFull`] where it is too long, or more waits than may.
     pub fn send(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
         Ok(self.line.send(&message.to_bytes())?)
     }
@@ -127,7 +127,7 @@ impl Client {
     }
 
     /// What the player's hands say, from now on.
-    pub const fn walk(&mut self, walk: Walk) {
+    pub const fn walk(&mut self, walk: ControlState) {
         self.session.walk(walk);
     }
 
@@ -144,8 +144,7 @@ impl Client {
     /// The map that its own object walks on, with tiles of so many metres: from now on it stops at the walls at which the server would
     /// stop it. To be called anew in each scene.
     pub fn set_ground(&mut self, tiles: Arc<TileMap>, tile_m: f32) {
-        self.session
-            .set_ground(Some(ClientGround { tiles, tile_m }));
+        self.session.set_ground(Some(ClientMap { tiles, tile_m }));
     }
 
     /// The oldest event that the game was not told of.
@@ -219,7 +218,7 @@ impl Client {
     }
 }
 
-fn line(token: &[u8]) -> Result<UdpClient, ConnectError> {
+fn line(token: &[u8]) -> Result<UdpClient, ClientStartError> {
     let token = ConnectToken::from_bytes(token)?;
     Ok(UdpClient::connect(token, EndpointSettings::default())?)
 }

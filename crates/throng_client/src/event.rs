@@ -27,7 +27,7 @@ pub enum ClientEvent {
         keeps: bool,
     },
     /// The session that was to go on is over, and the player logs in anew.
-    NotResumed,
+    ResumeFailed,
     /// The player is to be in this scene, and is told of it after [`Client::ready`](crate::Client::ready).
     Loading {
         /// The scene's number.
@@ -36,16 +36,16 @@ pub enum ClientEvent {
         size_m: Vec2,
     },
     /// The player is in this scene; all that was in sight before is not any more, without a word of its own.
-    InScene {
+    SceneEntered {
         /// The scene's number.
         scene: u32,
         /// Its width and height, in metres.
         size_m: Vec2,
     },
     /// The player controls nothing any more, and nothing is in sight: its object is gone, or was taken from it.
-    OutOfScene,
+    SceneLeft,
     /// The player controls this object.
-    Controls {
+    ControlChanged {
         /// Its number in the scene.
         id: u32,
         /// How often that number was given out before.
@@ -68,7 +68,7 @@ pub enum ClientEvent {
         generation: u32,
     },
     /// An attribute of an object in sight has another value, or is gone.
-    Changed {
+    AttributeChanged {
         /// The object's number in the scene.
         id: u32,
         /// How often that number was given out before.

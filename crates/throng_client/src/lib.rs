@@ -3,13 +3,13 @@
 //!
 //! ```no_run
 //! use std::time::Instant;
-//! use throng_client::{Client, ClientEvent, ClientSettings, Walk};
+//! use throng_client::{Client, ClientEvent, ClientSettings, ControlState};
 //!
 //! # fn token_of_my_login_service() -> Vec<u8> { Vec::new() }
 //! let mut client = Client::connect(&token_of_my_login_service(), ClientSettings::new(7))?;
 //! loop {
 //!     let now = Instant::now();
-//!     client.walk(Walk::towards(64)); // as long as the key is held; 64 is a quarter of a turn, +y
+//!     client.walk(ControlState::towards(64)); // as long as the key is held; 64 is a quarter of a turn, +y
 //!     client.update(now)?;
 //!     while let Some(event) = client.next_event() {
 //!         match event {
@@ -49,22 +49,22 @@ mod plugin;
 mod session;
 mod smooth;
 
-pub use client::{Client, ClientError, ConnectError};
+pub use client::{Client, ClientError, ClientStartError};
 pub use event::{ClientEvent, EVENTS_MAX};
 #[cfg(feature = "bevy")]
 pub use plugin::{
-    ClientEnded, ClientMessageIn, ClientPlugin, EndedClient, GameClient, InSight, OwnObject,
-    ShownAt,
+    ClientDisconnected, ClientEventReceived, ClientPlugin, ControlledObject, DisconnectedClient,
+    GameClient, RenderPosition, VisibleObject,
 };
-pub use session::{ClientGround, ClientSession, ClientSettings, Walk};
+pub use session::{ClientMap, ClientSession, ClientSettings, ControlState};
 
 pub use glam::Vec2;
 pub use throng_nav::map::TileMap;
-pub use throng_net::{ConnectionEnd, EndpointSettings};
+pub use throng_net::{ConnectionError, EndpointSettings};
 pub use throng_protocol::mirror::{Mirror, MirrorError, MirrorObject};
 pub use throng_protocol::predictor::Correction;
 pub use throng_protocol::wire::{
-    ClientMessage, CloseReason, Encoding, InputMotion, PositionQuantum, SayScope, Value,
+    AttributeValue, ChatScope, ClientMessage, CloseReason, Encoding, InputMotion, QuantizedPosition,
 };
 
 /// What the README shows compiles.

@@ -1,9 +1,9 @@
 //! For games that are made with Bevy: an entity for each object in sight.
 //!
 //! ```text
-//! First:  [follow] Client::update ─▶ Entered: spawned │ Left, another scene or none: despawned, ClientEvents as messages ─▶ [show] ShownAt of all
+//! First:  [follow] Client::update ─▶ ViewEntered: spawned │ ViewLeft, another scene or none: despawned, ClientEvents as messages ─▶ [show] RenderPosition of all
 //! ```
-//! Invariant: after `First` there is one entity for each object that the client has in sight, and no other with [`InSight`] that this
+//! Invariant: after `First` there is one entity for each object that the client has in sight, and no other with [`VisibleObject`] that this
 //! plugin spawned. What a game hangs on these entities goes with them.
 
 use std::collections::HashMap;
@@ -24,33 +24,33 @@ pub struct ClientPlugin;
 impl Plugin for ClientPlugin {
     fn build(&self, app: &mut App) {
         app.init_resource::<Mirrored>()
-            .add_message::<ClientMessageIn>()
-            .add_message::<ClientEnded>()
+            .add_message::<ClientEventReceived>()
+            .add_message::<ClientDisconnected>()
             .add_systems(First, (follow, show).chain().after(MessageUpdateSystems));
     }
 }
 
 /// The game's client. To be inserted when it connects, and removed when it leaves ([`Client::leave`]); where the connection ends by
-/// itself it becomes an [`EndedClient`].
+/// itself it becomes a [`DisconnectedClient`].
 #[derive(Resource, Debug)]
 pub struct GameClient(pub Client);
 
 /// The client whose connection ended: with another token for [`Client::reconnect`] it goes on as [`GameClient`].
 #[derive(Resource, Debug)]
-pub struct EndedClient(pub Client);
+pub struct DisconnectedClient(pub Client);
 
 /// What the server said: see [`ClientEvent`].
 #[derive(Message, Clone, Debug)]
-pub struct ClientMessageIn(pub ClientEvent);
+pub struct ClientEventReceived(pub ClientEvent);
 
 /// There is no connection any more, and nothing is in sight.
 #[derive(Message, Clone, Copy, Debug)]
-pub struct ClientEnded(pub ClientError);
+pub struct ClientDisconnected(pub ClientError);
 
 /// An object that is in sight.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[require(ShownAt)]
-pub struct InSight {
+#[require(RenderPosition)]
+pub struct VisibleObject {
     /// Its number in the scene.
     pub id: u32,
     /// How often that number was given out before.
@@ -61,11 +61,11 @@ pub struct InSight {
 
 /// Where an object is shown in this frame, in metres.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
-pub struct ShownAt(pub Vec2);
+pub struct RenderPosition(pub Vec2);
 
 /// The object that the player controls.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OwnObject;
+pub struct ControlledObject;
 
 /// The entities of objects in sight, by their number.
 #[derive(Resource, Debug, Default)]
@@ -77,8 +77,8 @@ struct Mirrored(HashMap<u32, Entity>);
 fn follow(
     client: Option<ResMut<GameClient>>,
     mut mirrored: ResMut<Mirrored>,
-    mut events: MessageWriter<ClientMessageIn>,
-    mut ended: MessageWriter<ClientEnded>,
+    mut events: MessageWriter<ClientEventReceived>,
+    mut ended: MessageWriter<ClientDisconnected>,
     mut commands: Commands,
 ) {
     let mirrored = &mut mirrored.0;
@@ -88,12 +88,12 @@ fn follow(
     let went = client.0.update(Instant::now());
     while let Some(event) = client.0.next_event() {
         follow_event(&mut commands, mirrored, &client.0, &event);
-        events.write(ClientMessageIn(event));
+        events.write(ClientEventReceived(event));
     }
     if let Err(error) = went {
         clear(&mut commands, mirrored);
         commands.queue(end_client);
-        ended.write(ClientEnded(error));
+        ended.write(ClientDisconnected(error));
     }
 }
 
@@ -101,7 +101,7 @@ fn follow(
 fn show(
     client: Option<Res<GameClient>>,
     mirrored: Res<Mirrored>,
-    mut shown: Query<(&mut ShownAt, Has<OwnObject>)>,
+    mut shown: Query<(&mut RenderPosition, Has<ControlledObject>)>,
     mut commands: Commands,
 ) {
     let Some(GameClient(client)) = client.as_deref() else {
@@ -115,11 +115,11 @@ fn show(
             continue;
         };
         if let Some(at) = client.position(id, now) {
-            shown.set_if_neq(ShownAt(at));
+            shown.set_if_neq(RenderPosition(at));
         }
         match (own == Some(id), was_own) {
-            (true, false) => drop(commands.entity(entity).insert(OwnObject)),
-            (false, true) => drop(commands.entity(entity).remove::<OwnObject>()),
+            (true, false) => drop(commands.entity(entity).insert(ControlledObject)),
+            (false, true) => drop(commands.entity(entity).remove::<ControlledObject>()),
             _ => {}
         }
     }
@@ -132,15 +132,15 @@ fn follow_event(
     event: &ClientEvent,
 ) {
     match *event {
-        ClientEvent::InScene { .. }
-        | ClientEvent::OutOfScene
+        ClientEvent::SceneEntered { .. }
+        | ClientEvent::SceneLeft
         | ClientEvent::Resumed { keeps: false } => clear(commands, mirrored),
         ClientEvent::Entered {
             id,
             generation,
             kind,
         } => {
-            let seen = InSight {
+            let seen = VisibleObject {
                 id,
                 generation,
                 kind,
@@ -155,7 +155,7 @@ fn follow_event(
                 if let Some(object) = client.mirror().object(id) {
                     let (generation, kind) = (object.generation, object.kind);
                     mirrored.entry(id).or_insert_with(|| {
-                        let seen = InSight {
+                        let seen = VisibleObject {
                             id,
                             generation,
                             kind,
@@ -186,6 +186,6 @@ fn clear(commands: &mut Commands, mirrored: &mut HashMap<u32, Entity>) {
 )]
 fn end_client(world: &mut World) {
     if let Some(GameClient(client)) = world.remove_resource() {
-        world.insert_resource(EndedClient(client));
+        world.insert_resource(DisconnectedClient(client));
     }
 }

@@ -23,7 +23,7 @@ pub struct ClientSettings {
     pub player: u64,
     /// What proves it, as the game defines it; at most 512 bytes, and mostly none, where the token says who it is.
     pub credential: Vec<u8>,
-    /// How fast its own object walks, in metres a second: what the server has as its `Speed`. [`Client::set_speed`](crate::Client::set_speed)
+    /// How fast its own object walks, in metres a second: what the server has as its `MaxSpeed`. [`Client::set_speed`](crate::Client::set_speed)
     /// changes it.
     pub speed_m_s: f32,
     /// Whether it may be told of a scene at once; otherwise the game says [`ready`](ClientSession::ready) when it has loaded it.
@@ -51,7 +51,7 @@ impl ClientSettings {
 
 /// What the player's hands say, until they say otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Walk {
+pub struct ControlState {
     /// Where to.
     pub motion: InputMotion,
     /// Where it looks, in 256ths of a turn: 0 is +x, 64 is +y.
@@ -60,7 +60,7 @@ pub struct Walk {
     pub buttons: u32,
 }
 
-impl Walk {
+impl ControlState {
     /// Nowhere; it goes on looking there.
     #[must_use]
     pub const fn stand(heading: u8) -> Self {
@@ -84,7 +84,7 @@ impl Walk {
 
 /// The map that the own object walks on.
 #[derive(Clone, Debug)]
-pub struct ClientGround {
+pub struct ClientMap {
     /// Where there are walls.
     pub tiles: Arc<TileMap>,
     /// The side of a tile, in metres.
@@ -102,8 +102,8 @@ pub struct ClientSession {
     predictor: Predictor,
     /// None before the greeting, which says how long a tick is.
     clock: Option<ServerClock>,
-    ground: Option<ClientGround>,
-    walk: Walk,
+    ground: Option<ClientMap>,
+    walk: ControlState,
     events: VecDeque<ClientEvent>,
     missed: u64,
     /// When the mirror's latest tick came.
@@ -135,7 +135,7 @@ impl ClientSession {
             predictor: Predictor::default(),
             clock: None,
             ground: None,
-            walk: Walk::default(),
+            walk: ControlState::default(),
             events: VecDeque::new(),
             missed: 0,
             heard_s: 0.0,
@@ -176,7 +176,7 @@ impl ClientSession {
                 && mirror.own() == Some((id, generation))
             {
                 shown.clear();
-                push(events, missed, ClientEvent::OutOfScene);
+                push(events, missed, ClientEvent::SceneLeft);
             }
         });
         if self.mirror.tick() > tick {
@@ -218,11 +218,11 @@ impl ClientSession {
                 let reason = CloseReason::of(reason);
                 ClientEvent::Closed { reason }
             }
-            SessionNotice::NotResumed => {
+            SessionNotice::ResumeRefused => {
                 (self.token, self.is_greeted) = (None, false);
-                ClientEvent::NotResumed
+                ClientEvent::ResumeFailed
             }
-            SessionNotice::Continued { keeps } => {
+            SessionNotice::Resumed { keeps } => {
                 if !keeps {
                     self.shown.clear();
                 }
@@ -314,7 +314,7 @@ impl ClientSession {
     }
 
     /// What the hands say from now on.
-    pub const fn walk(&mut self, walk: Walk) {
+    pub const fn walk(&mut self, walk: ControlState) {
         self.walk = walk;
     }
 
@@ -329,7 +329,7 @@ impl ClientSession {
     }
 
     /// The map of the scene that it is in.
-    pub fn set_ground(&mut self, ground: Option<ClientGround>) {
+    pub fn set_ground(&mut self, ground: Option<ClientMap>) {
         self.ground = ground;
     }
 
@@ -393,7 +393,7 @@ impl ClientSession {
 
 /// How far its own object comes in a tick, and over what.
 fn step_on<'a>(
-    ground: Option<&'a ClientGround>,
+    ground: Option<&'a ClientMap>,
     settings: &ClientSettings,
     mirror: &Mirror,
 ) -> PlayerStep<'a> {
@@ -412,9 +412,11 @@ fn tell(message: &ServerMessage, mut tell: impl FnMut(ClientEvent)) {
     match *message {
         ServerMessage::Scene { scene, size } => {
             let size_m = size.metres();
-            tell(ClientEvent::InScene { scene, size_m });
+            tell(ClientEvent::SceneEntered { scene, size_m });
         }
-        ServerMessage::Own { id, generation } => tell(ClientEvent::Controls { id, generation }),
+        ServerMessage::ControlledObject { id, generation } => {
+            tell(ClientEvent::ControlChanged { id, generation })
+        }
         ServerMessage::Snapshot {
             id,
             generation,
@@ -432,7 +434,7 @@ fn tell(message: &ServerMessage, mut tell: impl FnMut(ClientEvent)) {
             ref attributes,
         } => {
             for attribute in attributes {
-                tell(ClientEvent::Changed {
+                tell(ClientEvent::AttributeChanged {
                     id,
                     generation,
                     attribute: attribute.id,
@@ -492,7 +494,7 @@ mod tests {
             write_snapshot_head(bytes, 7, 0, 1, stands, 0);
         });
         session.take(&begins, 1.0).unwrap();
-        session.walk(Walk::towards(0));
+        session.walk(ControlState::towards(0));
         let mut now_s = 1.0;
         let mut inputs = |session: &mut ClientSession| {
             let mut count = 0;

@@ -10,8 +10,9 @@ use throng::net::{ListenSettings, SecretKey, TokenClaims, listen, stop_listening
 use throng::prelude::*;
 use throng::sim::clock::unix_ms;
 use throng_client::{
-    Client, ClientEnded, ClientError, ClientEvent, ClientPlugin, ClientSettings, ConnectError,
-    ConnectionEnd, EndedClient, GameClient, InSight, OwnObject, ShownAt, Walk,
+    Client, ClientDisconnected, ClientError, ClientEvent, ClientPlugin, ClientSettings,
+    ClientStartError, ConnectionError, ControlState, ControlledObject, DisconnectedClient,
+    GameClient, RenderPosition, VisibleObject,
 };
 
 const KEY: SecretKey = SecretKey([9; 32]);
@@ -91,7 +92,7 @@ impl Town {
         let new: Vec<LoggedIn> = world.resource_mut::<Messages<LoggedIn>>().drain().collect();
         for LoggedIn { client, player } in new {
             let place = (Object::in_scene(self.scene), Position(Vec2::splat(10.0)));
-            let own = (Player, player, ControlledBy::new(client), Speed(SPEED));
+            let own = (Player, player, ControlledBy::new(client), MaxSpeed(SPEED));
             world.spawn((own, place));
         }
         for client in clients {
@@ -143,11 +144,11 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
         at(|event| *event == ClientEvent::Welcomed { player: 7 }),
         at(|event| matches!(event, ClientEvent::Loading { .. })),
         at(
-            |event| matches!(event, ClientEvent::InScene { size_m, .. } if *size_m == Vec2::splat(40.0)),
+            |event| matches!(event, ClientEvent::SceneEntered { size_m, .. } if *size_m == Vec2::splat(40.0)),
         ),
     ];
     assert!(order.is_sorted(), "{told:?}");
-    at(|event| matches!(event, ClientEvent::Controls { .. }));
+    at(|event| matches!(event, ClientEvent::ControlChanged { .. }));
     let other = own(&second).expect("it controls one");
     assert!(
         told.iter()
@@ -155,7 +156,7 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
     );
 
     first.set_ground(tiles(), TILE_M);
-    first.walk(Walk::towards(0));
+    first.walk(ControlState::towards(0));
     let walker = own(&first).expect("it controls one");
     town.until(&mut [&mut first, &mut second], |town, clients| {
         let ahead = clients[0].own_position(town.now).expect("it has a place");
@@ -170,7 +171,7 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
         let at = clients[0].own_position(town.now);
         at.is_some_and(|at| at.x > wall_m - 0.1)
     });
-    first.walk(Walk::stand(0));
+    first.walk(ControlState::stand(0));
     town.until(&mut [&mut first, &mut second], |town, clients| {
         let at = |client: &Client| client.position(walker, town.now).expect("in sight");
         let (rest, seen) = (at(clients[0]), at(clients[1]));
@@ -189,7 +190,7 @@ fn who_does_not_know_the_map_is_corrected_at_its_walls() {
     let mut town = Town::open();
     let mut client = town.client(7);
     town.until(&mut [&mut client], |_, clients| own(clients[0]).is_some());
-    client.walk(Walk::towards(0));
+    client.walk(ControlState::towards(0));
     let began = Instant::now();
     let mut is_corrected = false;
     while !is_corrected {
@@ -202,7 +203,7 @@ fn who_does_not_know_the_map_is_corrected_at_its_walls() {
         is_corrected = events(&mut client).iter().any(corrected);
     }
     assert!(town.place(7).x < 15.0);
-    client.walk(Walk::stand(0));
+    client.walk(ControlState::stand(0));
     town.until(&mut [&mut client], |town, clients| {
         let rest = clients[0].own_position(town.now).expect("it has a place");
         rest.distance(town.place(7)) < 0.01
@@ -244,7 +245,7 @@ fn a_session_goes_on_over_another_connection_and_from_another_port() {
 fn what_is_no_token_or_one_of_another_key_is_told() {
     let mut town = Town::open();
     let none = Client::connect(b"no token", ClientSettings::new(7));
-    assert!(matches!(none, Err(ConnectError::Token(_))), "{none:?}");
+    assert!(matches!(none, Err(ClientStartError::Token(_))), "{none:?}");
     let token = town.token(7, &SecretKey([1; 32]));
     let mut client = Client::connect(&token, ClientSettings::new(7)).unwrap();
     let began = Instant::now();
@@ -260,7 +261,7 @@ fn what_is_no_token_or_one_of_another_key_is_told() {
         sleep(Duration::from_millis(1));
     };
     assert!(
-        matches!(end, ClientError::Ended(ConnectionEnd::Failed(_))),
+        matches!(end, ClientError::Ended(ConnectionError::Failed(_))),
         "{end}"
     );
     assert_eq!(client.update(Instant::now()), Err(end));
@@ -289,7 +290,7 @@ fn whoever_leaves_is_out_of_sight_and_a_server_that_stops_says_so() {
         }
         assert!(began.elapsed() < Duration::from_secs(20), "nothing is said");
     };
-    assert_eq!(end, ClientError::Ended(ConnectionEnd::Closed));
+    assert_eq!(end, ClientError::Ended(ConnectionError::Closed));
     let reason = Some(throng_client::CloseReason::Stopping);
     assert!(events(&mut client).contains(&ClientEvent::Closed { reason }));
 }
@@ -303,7 +304,7 @@ fn a_game_made_with_bevy_has_an_entity_for_each_object_in_sight() {
         .insert_resource(GameClient(town.client(7)));
     let mut sight = app
         .world_mut()
-        .query::<(&InSight, &ShownAt, Has<OwnObject>)>();
+        .query::<(&VisibleObject, &RenderPosition, Has<ControlledObject>)>();
     let began = Instant::now();
     while sight.iter(app.world()).len() < 2 {
         assert!(
@@ -363,13 +364,13 @@ fn a_game_made_with_bevy_has_an_entity_for_each_object_in_sight() {
         app.update();
     }
     assert_eq!(sight.iter(app.world()).len(), 0);
-    assert!(app.world().contains_resource::<EndedClient>());
-    let ended = app.world().resource::<Messages<ClientEnded>>();
+    assert!(app.world().contains_resource::<DisconnectedClient>());
+    let ended = app.world().resource::<Messages<ClientDisconnected>>();
     let ends: Vec<ClientError> = ended
         .iter_current_update_messages()
         .map(|end| end.0)
         .collect();
-    assert_eq!(ends, [ClientError::Ended(ConnectionEnd::Closed)]);
+    assert_eq!(ends, [ClientError::Ended(ConnectionError::Closed)]);
 }
 
 #[test]
@@ -379,7 +380,7 @@ fn a_game_made_with_bevy_shows_nobody_while_it_has_no_client_and_all_again_when_
     let mut app = bevy_app::App::new();
     app.add_plugins(ClientPlugin)
         .insert_resource(GameClient(town.client(7)));
-    let mut sight = app.world_mut().query::<&InSight>();
+    let mut sight = app.world_mut().query::<&VisibleObject>();
     let mut until_there_are = |town: &mut Town, app: &mut bevy_app::App, count: usize| {
         let began = Instant::now();
         while sight.iter(app.world()).len() != count {
@@ -415,12 +416,12 @@ fn observers_of_objects_in_sight_find_the_client_in_the_world() {
         .init_resource::<Seen>()
         .insert_resource(GameClient(town.client(7)))
         .add_observer(
-            |_: On<Add<InSight>>, client: Res<GameClient>, mut seen: ResMut<Seen>| {
+            |_: On<Add<VisibleObject>>, client: Res<GameClient>, mut seen: ResMut<Seen>| {
                 seen.0 += u32::from(!client.0.ids().is_empty());
             },
         )
         .add_observer(
-            |_: On<Remove<InSight>>, _: Res<GameClient>, mut seen: ResMut<Seen>| seen.1 += 1,
+            |_: On<Remove<VisibleObject>>, _: Res<GameClient>, mut seen: ResMut<Seen>| seen.1 += 1,
         );
     let seen = |app: &bevy_app::App| {
         let seen = app.world().resource::<Seen>();

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How far away an object of a kind is seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Visibility {
+pub enum ViewRange {
     /// In the nine grid cells around a viewer; counts against the viewer's cap.
     #[default]
     Near,
@@ -19,7 +19,7 @@ pub enum Visibility {
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[repr(u8)]
-pub enum KindClass {
+pub enum ObjectCategory {
     /// Characters that a player controls.
     Player,
     /// Characters that the server controls: monsters, guards, pets.
@@ -29,7 +29,7 @@ pub enum KindClass {
     Thing,
 }
 
-impl KindClass {
+impl ObjectCategory {
     /// All classes, in the order in which caps are listed.
     pub const ALL: [Self; 3] = [Self::Player, Self::Npc, Self::Thing];
 

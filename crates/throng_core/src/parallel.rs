@@ -1,7 +1,7 @@
 //! How an algorithm hands out its work without knowing threads, pools or the ECS.
 //!
 //! ```text
-//! algorithm ──items──▶ Spread ─┬─ Inline    one after the other, on the calling thread
+//! algorithm ──items──▶ ParallelExecutor ─┬─ InlineExecutor    one after the other, on the calling thread
 //!                              ├─ Threads   side by side, on threads that end with the step
 //!                              └─ whatever else implements it, such as the workers of `throng` on Bevy's pool
 //! ```
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// Who runs the parts of a piece of work.
-pub trait Spread: Copy {
+pub trait ParallelExecutor: Copy {
     /// Calls `work(scratch, first, chunk)` for consecutive chunks that cover `items`; `first` is the chunk's place.
     ///
     /// `scratch` holds one value a chunk, made when first needed and kept for the next call. A chunk has at least
@@ -35,9 +35,9 @@ pub trait Spread: Copy {
 
 /// Everything on the calling thread, in the order of the items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Inline;
+pub struct InlineExecutor;
 
-impl Spread for Inline {
+impl ParallelExecutor for InlineExecutor {
     fn for_each_chunk<T: Send, S: Send + Default>(
         self,
         items: &mut [T],
@@ -76,7 +76,7 @@ impl Threads {
     }
 }
 
-impl Spread for Threads {
+impl ParallelExecutor for Threads {
     fn for_each_chunk<T: Send, S: Send + Default>(
         self,
         items: &mut [T],
@@ -86,7 +86,7 @@ impl Spread for Threads {
     ) {
         let chunks = (self.0 * CHUNKS_A_THREAD).min(items.len() / chunk_min.max(1));
         if self.0 == 1 || chunks < 2 {
-            return Inline.for_each_chunk(items, chunk_min, scratch, work);
+            return InlineExecutor.for_each_chunk(items, chunk_min, scratch, work);
         }
         if scratch.len() < chunks {
             scratch.resize_with(chunks, S::default);
@@ -125,12 +125,12 @@ mod tests {
     #[test]
     fn inline_work_visits_every_item_once_with_one_scratch() {
         let (mut items, mut scratch) = ([1, 2, 3], Vec::<usize>::new());
-        Inline.for_each_chunk(&mut items, 1, &mut scratch, |seen, first, chunk| {
+        InlineExecutor.for_each_chunk(&mut items, 1, &mut scratch, |seen, first, chunk| {
             assert_eq!(first, 0);
             *seen += chunk.len();
             chunk.iter_mut().for_each(|item| *item *= 2);
         });
-        Inline.for_each_in_turn(&mut items, |item| *item += 1);
+        InlineExecutor.for_each_in_turn(&mut items, |item| *item += 1);
         assert_eq!((items, scratch), ([3, 5, 7], vec![3]));
     }
 

@@ -28,7 +28,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         .name
         .map_or_else(|| snake_case(&name.to_string()), |name| name.value());
     let encoding = settings.encoding.map_or_else(
-        || quote!(<#ty as #throng::wire::AttributeValue>::ENCODING),
+        || quote!(<#ty as #throng::wire::AttributeType>::ENCODING),
         ToTokens::into_token_stream,
     );
     let spec = match settings.id {
@@ -46,8 +46,8 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 #spec #(.to(#audience))* #(.at(#cadence))* #persist
             }
 
-            fn value(&self) -> #throng::wire::Value {
-                #throng::wire::AttributeValue::to_value(&self.#member)
+            fn value(&self) -> #throng::wire::AttributeValue {
+                #throng::wire::AttributeType::to_value(&self.#member)
             }
         }
     })

@@ -77,11 +77,11 @@ pub use plugin::{
     MEMORY_EVERY_S, PAGE_CUES_MAX, ServerHealth, answer_pages, open_inspector,
 };
 pub use ticks::{
-    SETS, SLOW_TICKS_KEPT, SlowTick, TICK_BUCKETS_S, TICKS_KEPT_MAX, TickDeeds, TickHistory,
+    SETS, SLOW_TICKS_KEPT, SlowTick, TICK_BUCKETS_S, TICKS_KEPT_MAX, TickHistory, TickWork,
     TimedTick,
 };
 pub use traffic::{
-    CONNECTION_S_MAX, CONNECTIONS_MAX, CueProposal, InspectStats, PAGES_MAX, PaceWish, RunPace,
+    ActionPreset, CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX, PaceRequest, RunPace,
 };
 pub use waiting::wait_sentence;
-pub use why::{PairRules, SightReason, sight_reason};
+pub use why::{PairRules, VisibilityReason, sight_reason};

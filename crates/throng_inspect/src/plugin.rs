@@ -33,7 +33,7 @@ pub use inspector::{
 };
 
 use super::ticks::TickHistory;
-use throng::sim::{self, TickObservers};
+use throng::sim::{self, AfterTick};
 
 /// Notes how long ticks take where [`TimingPlugin`](throng::sim::TimingPlugin) times them, writes a warning about slow ones (at
 /// most one a second), and answers whoever looks at the server once [`open_inspector`] was called. Without that it costs a few
@@ -45,7 +45,7 @@ impl Plugin for InspectPlugin {
     fn build(&self, app: &mut App) {
         sim::install(app);
         app.init_resource::<NotedTicks>()
-            .add_systems(FixedUpdate, note::note_tick.in_set(TickObservers))
+            .add_systems(FixedUpdate, note::note_tick.in_set(AfterTick))
             .init_resource::<ServerHealth>()
             .add_systems(Last, (health::watch_health, inspector::answer).chain());
     }

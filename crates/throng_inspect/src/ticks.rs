@@ -21,7 +21,7 @@ pub const TICK_BUCKETS_S: [f64; 14] = [
 
 /// What a tick may have been busy with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TickDeeds {
+pub struct TickWork {
     /// Messages of clients that were handled.
     pub messages: u64,
     /// Players that logged in.
@@ -38,7 +38,7 @@ pub struct TickDeeds {
     pub bytes: u64,
 }
 
-impl TickDeeds {
+impl TickWork {
     /// What was done between two readings of totals.
     #[must_use]
     pub const fn since(self, before: Self) -> Self {
@@ -84,9 +84,9 @@ pub struct SlowTick {
     /// How long it took, by set.
     pub times: TimedTick,
     /// What was done in it.
-    pub deeds: TickDeeds,
+    pub deeds: TickWork,
     /// Slow ticks since the last that was told of in the log, this one included, if it is to be told of now.
-    pub untold: u64,
+    pub unlogged: u64,
 }
 
 /// The ticks so far.
@@ -100,7 +100,7 @@ pub struct TickHistory {
     slow_count: u64,
     untold: u64,
     next_told_tick: u64,
-    totals: TickDeeds,
+    totals: TickWork,
 }
 
 impl Default for TickHistory {
@@ -113,7 +113,7 @@ impl Default for TickHistory {
             slow_count: 0,
             untold: 0,
             next_told_tick: 0,
-            totals: TickDeeds::default(),
+            totals: TickWork::default(),
         }
     }
 }
@@ -124,7 +124,7 @@ impl TickHistory {
     pub fn note(
         &mut self,
         times: TimedTick,
-        totals: TickDeeds,
+        totals: TickWork,
         limit_ms: f32,
         told_apart: u64,
     ) -> Option<SlowTick> {
@@ -149,11 +149,11 @@ impl TickHistory {
         let mut slow = SlowTick {
             times,
             deeds,
-            untold: 0,
+            unlogged: 0,
         };
         let is_told = times.tick >= self.next_told_tick;
         if is_told {
-            slow.untold = std::mem::take(&mut self.untold);
+            slow.unlogged = std::mem::take(&mut self.untold);
             self.next_told_tick = times.tick + told_apart;
         }
         if self.slow.len() == SLOW_TICKS_KEPT {
@@ -212,10 +212,10 @@ mod tests {
         TimedTick { tick, sets_ms }
     }
 
-    fn did(paths: u64) -> TickDeeds {
-        TickDeeds {
+    fn did(paths: u64) -> TickWork {
+        TickWork {
             paths,
-            ..TickDeeds::default()
+            ..TickWork::default()
         }
     }
 
@@ -223,7 +223,7 @@ mod tests {
     fn ticks_are_counted_by_size_and_summed_by_set() {
         let mut history = TickHistory::default();
         for (nth, ms) in (1..).zip([0.5, 0.6, 50.0, 51.0, 5_000.0]) {
-            history.note(tick(nth, ms), TickDeeds::default(), 1e9, 20);
+            history.note(tick(nth, ms), TickWork::default(), 1e9, 20);
         }
         let (buckets, count) = history.buckets();
         let at = |s: f64| buckets.iter().find(|(most, _)| *most == s).unwrap().1;
@@ -238,13 +238,13 @@ mod tests {
         let mut history = TickHistory::default();
         assert_eq!(history.note(tick(1, 50.0), did(7), 50.0, 20), None);
         let told = history.note(tick(2, 60.0), did(10), 50.0, 20).unwrap();
-        assert_eq!((told.deeds, told.untold), (did(3), 1));
+        assert_eq!((told.deeds, told.unlogged), (did(3), 1));
         assert_eq!(told.times.longest().next(), Some((6, 60.0)));
         for nth in 3..22 {
             assert_eq!(history.note(tick(nth, 70.0), did(10), 50.0, 20), None);
         }
         let told = history.note(tick(22, 70.0), did(10), 50.0, 20).unwrap();
-        assert_eq!(told.untold, 20);
+        assert_eq!(told.unlogged, 20);
         assert_eq!((history.slow_count(), history.slow().count()), (21, 21));
     }
 
@@ -252,7 +252,7 @@ mod tests {
     fn the_newest_are_kept() {
         let mut history = TickHistory::default();
         for nth in 1..=3_000 {
-            history.note(tick(nth, 2.0), TickDeeds::default(), 1.0, 20);
+            history.note(tick(nth, 2.0), TickWork::default(), 1.0, 20);
         }
         assert_eq!(history.since(0).count(), TICKS_KEPT_MAX);
         let newer: Vec<u64> = history.since(2_998).map(|kept| kept.tick).collect();

@@ -50,7 +50,7 @@ pub(super) struct PageCue {
 /// What a page asks of the pace of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PaceWish {
+pub enum PaceRequest {
     /// No more ticks for now.
     Pause,
     /// Ticks again, at the speed that there was.
@@ -74,12 +74,12 @@ pub struct RunPace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PagePace {
-    pub pace: PaceWish,
+    pub pace: PaceRequest,
 }
 
 /// What a page may propose to whoever looks at it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct CueProposal {
+pub struct ActionPreset {
     /// What it is called.
     pub name: String,
     /// What is asked for. In it `{at}` stands for the place that is clicked on, `x, y` in metres, and `{scene}` for the name of the
@@ -99,7 +99,7 @@ pub(super) enum HeatOf {
 
 /// What the thread asks of the tick.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum InspectWish {
+pub(super) enum InspectRequest {
     /// Numbers.
     Metrics,
     /// A page is open.
@@ -109,13 +109,13 @@ pub(super) enum InspectWish {
     /// What a page wants to be done.
     Cue(String),
     /// How it wants the run to go on.
-    Pace(PaceWish),
+    Pace(PaceRequest),
     /// It is open no more.
     Closed(u64),
 }
 
 /// What the tick answers.
-pub(super) enum InspectNews {
+pub(super) enum InspectReply {
     /// Numbers as they were after a tick.
     Metrics(Vec<MetricFamily>),
     /// For these pages.

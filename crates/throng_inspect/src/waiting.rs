@@ -31,7 +31,7 @@ pub fn wait_sentence(reason: WaitReason, tick_s: f64) -> String {
             "too few parties within {window} points of its skill; {}",
             opens(opens_in_ticks)
         ),
-        WaitReason::WishesDisagree { opens_in_ticks } => format!(
+        WaitReason::PreferencesConflict { opens_in_ticks } => format!(
             "candidates excluded by avoid lists, recent matches or missing roles; {}",
             opens(opens_in_ticks)
         ),

@@ -1,11 +1,11 @@
 //! Why a viewer sees another object, or does not.
 
 use throng::aoi::{SceneViews, ViewException, ViewFilter, ViewTraits};
-use throng::world::{KindClass, Visibility};
+use throng::world::{ObjectCategory, ViewRange};
 
 /// What decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SightReason {
+pub enum VisibilityReason {
     /// One of the two is not there.
     Absent,
     /// The viewer keeps no list.
@@ -64,26 +64,31 @@ pub struct PairRules {
     /// Its own filter.
     pub allows: Option<ViewFilter>,
     /// How far the target is seen.
-    pub visibility: Option<Visibility>,
+    pub visibility: Option<ViewRange>,
     /// Whether the scene has a ranking of its own.
     pub is_own_ranking: bool,
 }
 
 /// Why the viewer sees the target or not, in the order in which the views ask. O(nine cells and the viewer's exceptions).
 #[must_use]
-pub fn sight_reason(views: &SceneViews, rules: PairRules, viewer: u32, target: u32) -> SightReason {
+pub fn sight_reason(
+    views: &SceneViews,
+    rules: PairRules,
+    viewer: u32,
+    target: u32,
+) -> VisibilityReason {
     let (Some(mine), Some(theirs)) = (views.traits(viewer), views.traits(target)) else {
-        return SightReason::Absent;
+        return VisibilityReason::Absent;
     };
     if viewer == target {
-        return SightReason::Itself;
+        return VisibilityReason::Itself;
     }
     if views.caps(viewer).is_none() {
-        return SightReason::NoViewer;
+        return VisibilityReason::NoViewer;
     }
     if views.visible(viewer, target) {
         let seen = views.seen_by(viewer).find(|(of, _)| *of == target);
-        return SightReason::Seen {
+        return VisibilityReason::Seen {
             is_shown: exception(views, viewer, target) == Some(ViewException::Show),
             class: seen.map_or(0, |(_, class)| class),
             is_own_ranking: rules.is_own_ranking,
@@ -94,30 +99,30 @@ pub fn sight_reason(views: &SceneViews, rules: PairRules, viewer: u32, target: u
     }
     let is_pair = views.is_pair(viewer, target);
     if is_pair && forbidden(views, rules, &theirs, &mine).is_some() {
-        return SightReason::OneSided;
+        return VisibilityReason::OneSided;
     }
     let (here, there) = (views.grid().cell(viewer), views.grid().cell(target));
     let (scale, is_capped) = match rules.visibility {
-        Some(Visibility::Far(cells)) => (cells.max(1).into(), false),
-        Some(Visibility::Scene) => (u16::MAX, false),
-        Some(Visibility::Near) | None => (1, true),
+        Some(ViewRange::Far(cells)) => (cells.max(1).into(), false),
+        Some(ViewRange::Scene) => (u16::MAX, false),
+        Some(ViewRange::Near) | None => (1, true),
     };
     let apart = |a: u16, b: u16| (a / scale).abs_diff(b / scale);
     if apart(here.x, there.x).max(apart(here.y, there.y)) > 1 {
-        return SightReason::Far {
+        return VisibilityReason::Far {
             cells: here.x.abs_diff(there.x).max(here.y.abs_diff(there.y)),
             cells_max: scale,
         };
     }
     if !views.could_see(viewer, target) {
-        return SightReason::NoTarget;
+        return VisibilityReason::NoTarget;
     }
     if let Some((found, cap)) = full(views, viewer, theirs.class).filter(|_| is_capped) {
-        return SightReason::Cap { found, cap };
+        return VisibilityReason::Cap { found, cap };
     }
     match full(views, target, mine.class).filter(|_| is_pair) {
-        Some((found, cap)) => SightReason::OtherCap { found, cap },
-        None => SightReason::Waits,
+        Some((found, cap)) => VisibilityReason::OtherCap { found, cap },
+        None => VisibilityReason::Waits,
     }
 }
 
@@ -132,38 +137,38 @@ fn forbidden(
     rules: PairRules,
     viewer: &ViewTraits,
     target: &ViewTraits,
-) -> Option<SightReason> {
+) -> Option<VisibilityReason> {
     if target.hidden {
-        return Some(SightReason::Hidden);
+        return Some(VisibilityReason::Hidden);
     }
     match exception(views, viewer.id, target.id) {
-        Some(ViewException::Hide) => Some(SightReason::Excepted),
+        Some(ViewException::Hide) => Some(VisibilityReason::Excepted),
         Some(ViewException::Show) => None,
-        None if !viewer.can_see(target) => Some(SightReason::Layers),
+        None if !viewer.can_see(target) => Some(VisibilityReason::Layers),
         None if rules.allows.is_some_and(|allows| !allows(viewer, target)) => {
-            Some(SightReason::Rules)
+            Some(VisibilityReason::Rules)
         }
         None => None,
     }
 }
 
 /// How many of a class a viewer sees and may see, if it may see no more.
-fn full(views: &SceneViews, viewer: u32, class: KindClass) -> Option<(usize, u16)> {
+fn full(views: &SceneViews, viewer: u32, class: ObjectCategory) -> Option<(usize, u16)> {
     let cap = views.caps(viewer)?.by_class()[class.index()];
     let found = views.list_len(viewer, class);
     (found >= usize::from(cap)).then_some((found, cap))
 }
 
 /// What lists of a class of objects are called.
-const fn listed(class: KindClass) -> &'static str {
+const fn listed(class: ObjectCategory) -> &'static str {
     match class {
-        KindClass::Player => "players",
-        KindClass::Npc => "NPCs",
-        KindClass::Thing => "things",
+        ObjectCategory::Player => "players",
+        ObjectCategory::Npc => "NPCs",
+        ObjectCategory::Thing => "things",
     }
 }
 
-impl SightReason {
+impl VisibilityReason {
     /// Whether it is seen.
     #[must_use]
     pub const fn is_seen(self) -> bool {
@@ -172,7 +177,7 @@ impl SightReason {
 
     /// The reason for a person, about a target of this class.
     #[must_use]
-    pub fn sentence(self, class: KindClass) -> String {
+    pub fn sentence(self, class: ObjectCategory) -> String {
         match self {
             Self::Absent => "one of them is no longer in this scene".into(),
             Self::NoViewer => "it is not a viewer".into(),
@@ -235,14 +240,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use throng::aoi::{Profile, Sight, ViewCaps};
+    use throng::aoi::{Profile, ViewCaps, ViewLinkMode};
 
     /// One of a scene.
     #[derive(Clone, Copy, Debug)]
     struct Seen {
         x: f32,
-        class: KindClass,
-        visibility: Visibility,
+        class: ObjectCategory,
+        visibility: ViewRange,
         traits: ViewTraits,
         viewable: bool,
         cap: Option<u16>,
@@ -250,8 +255,8 @@ mod tests {
 
     const SEEN: Seen = Seen {
         x: 5.0,
-        class: KindClass::Player,
-        visibility: Visibility::Near,
+        class: ObjectCategory::Player,
+        visibility: ViewRange::Near,
         traits: ViewTraits {
             id: 0,
             owner: 0,
@@ -262,7 +267,7 @@ mod tests {
             guild: 0,
             layers: 1,
             sees: 1,
-            class: KindClass::Player,
+            class: ObjectCategory::Player,
             hidden: false,
             scenery: false,
         },
@@ -272,7 +277,7 @@ mod tests {
 
     /// A scene of these, by id, in cells of 10 m, after an update.
     fn scene(
-        sight: Sight,
+        sight: ViewLinkMode,
         all: &[Seen],
         exceptions: &[(u32, u32, ViewException)],
         allows: Option<ViewFilter>,
@@ -337,55 +342,55 @@ mod tests {
             },
             Seen {
                 x: 35.0,
-                visibility: Visibility::Far(3),
+                visibility: ViewRange::Far(3),
                 ..SEEN
             },
             Seen {
                 x: 75.0,
-                visibility: Visibility::Far(3),
+                visibility: ViewRange::Far(3),
                 ..SEEN
             },
             Seen {
-                class: KindClass::Npc,
+                class: ObjectCategory::Npc,
                 ..with(|it| it.layers = 2)
             },
         ];
         let (show, hide) = (ViewException::Show, ViewException::Hide);
         // Who hides from everybody hides from those whom it is shown to as well.
         let exceptions = [(0, 2, show), (0, 5, hide), (0, 11, show)];
-        let views = scene(Sight::Directed, &all, &exceptions, Some(no_tags));
-        let seen = |is_shown, class| SightReason::Seen {
+        let views = scene(ViewLinkMode::Directed, &all, &exceptions, Some(no_tags));
+        let seen = |is_shown, class| VisibilityReason::Seen {
             is_shown,
             class,
             is_own_ranking: false,
         };
-        let far = |cells, cells_max| SightReason::Far { cells, cells_max };
+        let far = |cells, cells_max| VisibilityReason::Far { cells, cells_max };
         for (target, expected) in [
-            (0, SightReason::Itself),
+            (0, VisibilityReason::Itself),
             (1, seen(false, 2)),
-            (2, SightReason::Hidden),
-            (3, SightReason::Layers),
-            (4, SightReason::Rules),
-            (5, SightReason::Excepted),
+            (2, VisibilityReason::Hidden),
+            (3, VisibilityReason::Layers),
+            (4, VisibilityReason::Rules),
+            (5, VisibilityReason::Excepted),
             (6, far(3, 1)),
-            (7, SightReason::Cap { found: 1, cap: 1 }),
-            (8, SightReason::NoTarget),
+            (7, VisibilityReason::Cap { found: 1, cap: 1 }),
+            (8, VisibilityReason::NoTarget),
             (9, seen(false, 1)),
             (10, far(7, 3)),
             (11, seen(true, 1)),
-            (99, SightReason::Absent),
+            (99, VisibilityReason::Absent),
         ] {
             let found = sight_reason(&views, rules(&all, target, Some(no_tags)), 0, target);
             assert_eq!(found, expected, "of {target}");
         }
         let found = sight_reason(&views, rules(&all, 0, None), 1, 0);
-        assert_eq!(found, SightReason::NoViewer);
-        let own = SightReason::Seen {
+        assert_eq!(found, VisibilityReason::NoViewer);
+        let own = VisibilityReason::Seen {
             is_shown: false,
             class: 2,
             is_own_ranking: true,
         };
-        let sentence = own.sentence(KindClass::Player);
+        let sentence = own.sentence(ObjectCategory::Player);
         assert!(!sentence.contains("team"), "{sentence}");
     }
 
@@ -406,14 +411,14 @@ mod tests {
             let views = scene(sight, &all, &[], None);
             sight_reason(&views, rules(&all, target, None), 0, target)
         };
-        assert_eq!(of(Sight::Mutual, 1), SightReason::OneSided);
-        let full = SightReason::OtherCap { found: 0, cap: 0 };
-        assert_eq!(of(Sight::Mutual, 2), full);
+        assert_eq!(of(ViewLinkMode::Mutual, 1), VisibilityReason::OneSided);
+        let full = VisibilityReason::OtherCap { found: 0, cap: 0 };
+        assert_eq!(of(ViewLinkMode::Mutual, 2), full);
         assert!(
-            of(Sight::Mutual, 3).is_seen(),
+            of(ViewLinkMode::Mutual, 3).is_seen(),
             "who keeps no list has no say"
         );
-        assert!((1..4).all(|target| of(Sight::Directed, target).is_seen()));
+        assert!((1..4).all(|target| of(ViewLinkMode::Directed, target).is_seen()));
     }
 
     #[test]
@@ -422,21 +427,21 @@ mod tests {
             cap: Some(9),
             ..SEEN
         };
-        let mut views = scene(Sight::Directed, &[viewer, SEEN], &[], None);
+        let mut views = scene(ViewLinkMode::Directed, &[viewer, SEEN], &[], None);
         views.set_exception(0, 1, Some(ViewException::Hide));
         views.update(9, &mut Vec::new());
         views.set_exception(0, 1, None);
         let found = sight_reason(&views, PairRules::default(), 0, 1);
-        assert_eq!(found, SightReason::Waits);
+        assert_eq!(found, VisibilityReason::Waits);
     }
 
     fn some() -> impl Strategy<Value = Seen> {
         let visibility = prop_oneof![
-            4 => Just(Visibility::Near),
-            1 => (0u8..4).prop_map(Visibility::Far),
-            1 => Just(Visibility::Scene),
+            4 => Just(ViewRange::Near),
+            1 => (0u8..4).prop_map(ViewRange::Far),
+            1 => Just(ViewRange::Scene),
         ];
-        let class = prop::sample::select(KindClass::ALL.to_vec());
+        let class = prop::sample::select(ObjectCategory::ALL.to_vec());
         let bits = (0u32..4, 1u32..4, 1u32..4, prop::bool::weighted(0.1));
         let cap = prop::option::weighted(0.7, 0u16..4);
         let viewable = prop::bool::weighted(0.9);
@@ -468,7 +473,7 @@ mod tests {
             is_mutual in any::<bool>(),
             is_filtered in any::<bool>(),
         ) {
-            let sight = if is_mutual { Sight::Mutual } else { Sight::Directed };
+            let sight = if is_mutual { ViewLinkMode::Mutual } else { ViewLinkMode::Directed };
             let allows = is_filtered.then_some(no_tags as ViewFilter);
             let excepted: Vec<_> = excepted
                 .into_iter()
@@ -485,14 +490,14 @@ mod tests {
                 prop_assert_eq!(reason.is_seen(), is_itself || views.visible(viewer, target));
                 let could = matches!(
                     reason,
-                    SightReason::Seen { .. }
-                        | SightReason::Cap { .. }
-                        | SightReason::OtherCap { .. }
-                        | SightReason::Waits
+                    VisibilityReason::Seen { .. }
+                        | VisibilityReason::Cap { .. }
+                        | VisibilityReason::OtherCap { .. }
+                        | VisibilityReason::Waits
                 );
                 prop_assert_eq!(could, views.could_see(viewer, target), "{:?}", reason);
                 // With looks enough nobody waits who could be let in, but for pairs, whose ends take turns.
-                let waits = reason == SightReason::Waits && !views.is_pair(viewer, target);
+                let waits = reason == VisibilityReason::Waits && !views.is_pair(viewer, target);
                 prop_assert!(!waits, "{viewer} waits for {target}");
             }
         }

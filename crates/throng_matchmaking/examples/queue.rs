@@ -6,18 +6,20 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_core::ids::{PartyId, PlayerId};
-use throng_matchmaking::{HeartbeatOutcome, Match, Matcher, ModeSettings, QueueMode, Ticket};
+use throng_matchmaking::{
+    GroupModeSettings, HeartbeatOutcome, Match, MatchModeSettings, MatchmakingCore, Ticket,
+};
 
 const TICK_HZ: u64 = 20;
 const HEARTBEAT_TICKS: u64 = 10;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mode = ModeSettings {
+    let mode = GroupModeSettings {
         name: "arena".to_owned(),
         group_size: 3,
-        ..ModeSettings::default()
+        ..GroupModeSettings::default()
     };
-    let mut matcher = Matcher::new(&[QueueMode::Groups(mode)], TICK_HZ as f64)?;
+    let mut matcher = MatchmakingCore::new(&[MatchModeSettings::Groups(mode)], TICK_HZ as f64)?;
     let mut random = Pcg64Mcg::seed_from_u64(7);
     let (mut next_party, mut next_player) = (0, 0);
     let mut outcome = HeartbeatOutcome::default();

@@ -3,14 +3,14 @@
 //! # How it works
 //!
 //! ```text
-//! Ticket ─▶ [Matcher] ─▶ pool of its mode ─▶ heartbeat: [Groups]
+//! Ticket ─▶ [MatchmakingCore] ─▶ pool of its mode ─▶ heartbeat: [GroupMode]
 //!                        by age, by skill     1 first in line   parties past the wait bound      (seek)
 //!                                             2 pack            all at once inside windows       (sweep, exact)
 //!                                             3 left over       oldest first, by composition     (seek)
 //!                                             └▶ balance ─▶ Match { groups, power, quality } ─▶ proposed ─▶ on
 //! ```
 //! Objectives, in this order: the wait bound, the window, players matched, spread, gap. What is guaranteed, the
-//! wait bound above all, stands at [`Groups`].
+//! wait bound above all, stands at [`GroupMode`].
 //!
 //! Invariants, after every heartbeat:
 //! - a player is in at most one ticket or match; a party is whole; a group has exactly K players;
@@ -32,7 +32,7 @@
 //! | `workload` | the queues that benches and tests measure on (feature `bench`) |
 //!
 //! Cost: O(log n) a request; a heartbeat follows the matches that it makes, with a million parties waiting or a
-//! few: see [`Groups`].
+//! few: see [`GroupMode`].
 #![warn(missing_docs)]
 
 #[cfg(test)]
@@ -59,23 +59,24 @@ mod ticket;
 pub mod workload;
 
 pub use found::{HeartbeatOutcome, Match};
-pub use matcher::Matcher;
+pub use matcher::MatchmakingCore;
 pub use mode::{
-    GROUP_SIZE_MAX, ModeError, ModeRules, ModeSettings, OPEN, Packing, SECONDS_MAX, Widening,
+    GROUP_SIZE_MAX, GroupModeSettings, GroupModeTickSettings, ModeError, OPEN, Packing,
+    SECONDS_MAX, Widening,
 };
-pub use open_mode::OpenMode;
+pub use open_mode::MatchMode;
 pub use pack::backfill::Backfill;
-pub use pack::groups::Groups;
+pub use pack::groups::GroupMode;
 pub use pack::wait_reason::WaitReason;
 pub use quality::Quality;
 pub use queue::ticket_queue::TicketQueue;
-pub use queue_mode::QueueMode;
-pub use rooms::gather::{Rooms, SPECTATORS_MAX};
-pub use rooms::settings::{RoomRules, RoomSettings, SIDE_SIZE_MAX};
+pub use queue_mode::MatchModeSettings;
+pub use rooms::gather::{RoomMode, SPECTATORS_MAX};
+pub use rooms::settings::{RoomModeSettings, RoomRules, SIDE_SIZE_MAX};
 pub use stats::{Distribution, ModeStats};
 pub use ticket::{
     AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, ROLES, Ticket, TicketError, TicketParty, TicketPlayer,
-    Wishes, whole_power,
+    TicketPreferences, whole_power,
 };
 
 #[cfg(test)]

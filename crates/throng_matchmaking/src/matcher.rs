@@ -20,22 +20,22 @@ use throng_core::memory::MemoryUse;
 
 use super::found::{HeartbeatOutcome, Match};
 use super::mode::ModeError;
-use super::open_mode::OpenMode;
+use super::open_mode::MatchMode;
 use super::pack::backfill::Backfill;
 use super::pack::wait_reason::WaitReason;
 use super::penalties::Penalties;
 use super::proposals::Proposals;
-use super::queue_mode::QueueMode;
+use super::queue_mode::MatchModeSettings;
 use super::stats::ModeStats;
 use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
 
 /// The waiting parties of all modes.
 #[derive(Clone, Debug, MemoryUse)]
-pub struct Matcher {
+pub struct MatchmakingCore {
     #[memory(each)]
     names: Vec<String>,
     #[memory(each)]
-    modes: Vec<OpenMode>,
+    modes: Vec<MatchMode>,
     parties: HashMap<TicketParty, TicketLocation, FixedState>,
     players: HashMap<TicketPlayer, TicketParty, FixedState>,
     proposals: Proposals,
@@ -52,19 +52,19 @@ enum TicketLocation {
     Proposed { id: u64 },
 }
 
-impl Matcher {
+impl MatchmakingCore {
     /// Opens the modes, in this order; their ids count from 0. A tick lasts `1 / tick_hz` seconds.
     ///
     /// # Errors
     /// [`ModeError`] when a mode's settings are out of range or two have the same name.
-    pub fn new(modes: &[QueueMode], tick_hz: f64) -> Result<Self, ModeError> {
+    pub fn new(modes: &[MatchModeSettings], tick_hz: f64) -> Result<Self, ModeError> {
         if modes.len() > usize::from(u16::MAX) + 1 {
             return Err(ModeError::TooMany(modes.len()));
         }
         let mut names: Vec<String> = Vec::new();
         let mut opened = Vec::new();
         for (id, mode) in modes.iter().enumerate() {
-            opened.push(OpenMode::new(ModeId(id as u16), mode, tick_hz)?);
+            opened.push(MatchMode::new(ModeId(id as u16), mode, tick_hz)?);
             if names.iter().any(|known| known == mode.name()) {
                 return Err(ModeError::NameTwice(mode.name().to_owned()));
             }
@@ -99,14 +99,14 @@ impl Matcher {
 
     /// The modes at work, by id.
     #[must_use]
-    pub fn modes(&self) -> &[OpenMode] {
+    pub fn modes(&self) -> &[MatchMode] {
         &self.modes
     }
 
     /// What a mode has done so far. O(1).
     #[must_use]
     pub fn stats(&self, mode: ModeId) -> Option<&ModeStats> {
-        self.modes.get(usize::from(mode.0)).map(OpenMode::stats)
+        self.modes.get(usize::from(mode.0)).map(MatchMode::stats)
     }
 
     /// Parties that wait, those in proposals included, over all modes. O(1).
@@ -311,8 +311,8 @@ impl Matcher {
             Some(TicketLocation::Proposed { .. }) => return Err(TicketError::NoSeat { party }),
         };
         match &mut self.modes[at] {
-            OpenMode::Rooms(rooms) => rooms.watch(party, slot, player)?,
-            OpenMode::Groups(_) => return Err(TicketError::NoSeat { party }),
+            MatchMode::Rooms(rooms) => rooms.watch(party, slot, player)?,
+            MatchMode::Groups(_) => return Err(TicketError::NoSeat { party }),
         }
         self.proposals.unwatch(player);
         for (other, mode) in self.modes.iter_mut().enumerate() {
@@ -334,7 +334,7 @@ impl Matcher {
     /// Parties that join a running match of a mode of groups, at `now_tick`: exactly as many players as are missing,
     /// near it in skill. They wait no more. None when there are none. Cost as in `backfill.rs`.
     pub fn backfill(&mut self, mode: ModeId, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
-        let Some(OpenMode::Groups(groups)) = self.modes.get_mut(usize::from(mode.0)) else {
+        let Some(MatchMode::Groups(groups)) = self.modes.get_mut(usize::from(mode.0)) else {
             return Vec::new();
         };
         let joined = groups.backfill(wanted, now_tick);

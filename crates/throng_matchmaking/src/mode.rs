@@ -1,6 +1,6 @@
 //! The modes in which parties can queue, and how their limits widen with waiting.
 //!
-//! Settings are in seconds, as a scenario writes them; [`ModeRules`] are the same in ticks, so that nothing
+//! Settings are in seconds, as a scenario writes them; [`GroupModeTickSettings`] are the same in ticks, so that nothing
 //! but integers reaches a decision.
 //!
 //! ```text
@@ -39,7 +39,7 @@ pub enum Packing {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
-pub struct ModeSettings {
+pub struct GroupModeSettings {
     /// The mode's name, by which scenarios and statistics know it; unique.
     pub name: String,
     /// K: players in a group, 1–50.
@@ -86,7 +86,7 @@ pub struct ModeSettings {
     pub tickets_max: u32,
 }
 
-impl Default for ModeSettings {
+impl Default for GroupModeSettings {
     fn default() -> Self {
         Self {
             name: "arena".to_owned(),
@@ -113,15 +113,15 @@ impl Default for ModeSettings {
     }
 }
 
-impl ModeSettings {
+impl GroupModeSettings {
     /// Converts seconds into ticks of `1 / tick_hz` seconds. O(1).
     ///
     /// # Errors
     /// [`ModeError`] when a value is out of its range.
-    pub fn rules(&self, tick_hz: f64) -> Result<ModeRules, ModeError> {
+    pub fn rules(&self, tick_hz: f64) -> Result<GroupModeTickSettings, ModeError> {
         self.check_ranges(tick_hz)?;
         let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
-        Ok(ModeRules {
+        Ok(GroupModeTickSettings {
             group_size: self.group_size,
             packing: self.packing,
             expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
@@ -214,7 +214,7 @@ impl ModeSettings {
 
 /// A mode's settings in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModeRules {
+pub struct GroupModeTickSettings {
     /// K: players in a group, 1–50.
     pub group_size: u8,
     /// How parties are gathered into groups.
@@ -251,7 +251,7 @@ pub struct ModeRules {
     pub tickets_max: u32,
 }
 
-impl ModeRules {
+impl GroupModeTickSettings {
     /// The largest skill spread of a match whose longest-waiting party has waited `waited_ticks`; [`OPEN`] for
     /// [`Packing::Arrival`] and for a party past the wait bound. O(1).
     #[must_use]
@@ -337,7 +337,7 @@ mod tests {
 
     #[test]
     fn limits_widen_evenly_and_then_open() {
-        let settings = ModeSettings {
+        let settings = GroupModeSettings {
             skill_window_start: 50,
             skill_window_widen_per_s: 20,
             open_after_s: 30.0,
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn huge_values_saturate() {
-        let settings = ModeSettings {
+        let settings = GroupModeSettings {
             skill_window_start: u32::MAX,
             skill_window_widen_per_s: u32::MAX,
             open_after_s: SECONDS_MAX,
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn values_out_of_range_are_named() {
-        let error = ModeSettings {
+        let error = GroupModeSettings {
             group_size: 51,
             ..Default::default()
         }
@@ -378,7 +378,7 @@ mod tests {
             "queue `arena`: expected `group_size` between 1 and 50, found 51"
         );
         assert!(
-            ModeSettings {
+            GroupModeSettings {
                 expire_after_s: f64::NAN,
                 ..Default::default()
             }
@@ -386,16 +386,16 @@ mod tests {
             .is_err()
         );
         assert!(
-            ModeSettings {
+            GroupModeSettings {
                 open_after_s: -1.0,
                 ..Default::default()
             }
             .rules(20.0)
             .is_err()
         );
-        assert!(ModeSettings::default().rules(0.0).is_err());
+        assert!(GroupModeSettings::default().rules(0.0).is_err());
         assert!(
-            ModeSettings {
+            GroupModeSettings {
                 looks_per_heartbeat_max: 0,
                 ..Default::default()
             }

@@ -3,36 +3,36 @@
 use throng_core::memory::MemoryUse;
 
 use super::found::Match;
-use super::mode::{ModeError, ModeRules};
-use super::pack::groups::Groups;
+use super::mode::{GroupModeTickSettings, ModeError};
+use super::pack::groups::GroupMode;
 use super::pack::wait_reason::WaitReason;
 use super::queue::ticket_queue::TicketQueue;
-use super::queue_mode::QueueMode;
-use super::rooms::gather::Rooms;
+use super::queue_mode::MatchModeSettings;
+use super::rooms::gather::RoomMode;
 use super::stats::ModeStats;
 use super::ticket::{ModeId, Ticket, TicketPlayer};
 
 /// A mode at work.
 #[derive(Clone, Debug, MemoryUse)]
-pub enum OpenMode {
+pub enum MatchMode {
     /// Battles between two groups of exactly K players.
-    Groups(Box<Groups>),
+    Groups(Box<GroupMode>),
     /// Rooms of 1v1, 2v2 or 3v3 in which parties gather over time.
-    Rooms(Box<Rooms>),
+    Rooms(Box<RoomMode>),
 }
 
-impl OpenMode {
+impl MatchMode {
     /// An empty mode.
     ///
     /// # Errors
     /// [`ModeError`] when a setting is out of its range.
-    pub fn new(id: ModeId, mode: &QueueMode, tick_hz: f64) -> Result<Self, ModeError> {
+    pub fn new(id: ModeId, mode: &MatchModeSettings, tick_hz: f64) -> Result<Self, ModeError> {
         Ok(match mode {
-            QueueMode::Groups(settings) => {
-                Self::Groups(Box::new(Groups::new(id, settings.rules(tick_hz)?)))
+            MatchModeSettings::Groups(settings) => {
+                Self::Groups(Box::new(GroupMode::new(id, settings.rules(tick_hz)?)))
             }
-            QueueMode::Rooms(settings) => {
-                Self::Rooms(Box::new(Rooms::new(id, settings.rules(tick_hz)?)))
+            MatchModeSettings::Rooms(settings) => {
+                Self::Rooms(Box::new(RoomMode::new(id, settings.rules(tick_hz)?)))
             }
         })
     }
@@ -71,7 +71,7 @@ impl OpenMode {
 
     /// The rules that both kinds share; in rooms the window is on the leaders' strength.
     #[must_use]
-    pub fn rules(&self) -> &ModeRules {
+    pub fn rules(&self) -> &GroupModeTickSettings {
         match self {
             Self::Groups(groups) => groups.rules(),
             Self::Rooms(rooms) => &rooms.rules().mode,

@@ -2,29 +2,29 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::mode::{ModeError, ModeSettings};
-use super::rooms::settings::RoomSettings;
+use super::mode::{GroupModeSettings, ModeError};
+use super::rooms::settings::RoomModeSettings;
 
 /// A way of making battles out of waiting parties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 #[non_exhaustive]
-pub enum QueueMode {
+pub enum MatchModeSettings {
     /// Battles between two groups of exactly K players.
-    Groups(ModeSettings),
+    Groups(GroupModeSettings),
     /// Rooms of 1v1, 2v2 or 3v3 in which parties gather over time.
-    Rooms(RoomSettings),
+    Rooms(RoomModeSettings),
 }
 
-impl QueueMode {
-    /// A mode of this name whose battles are between two groups of so many players; all else as [`ModeSettings::default`] has
+impl MatchModeSettings {
+    /// A mode of this name whose battles are between two groups of so many players; all else as [`GroupModeSettings::default`] has
     /// it.
     #[must_use]
     pub fn groups(name: &str, group_size: u8) -> Self {
-        Self::Groups(ModeSettings {
+        Self::Groups(GroupModeSettings {
             name: name.to_owned(),
             group_size,
-            ..ModeSettings::default()
+            ..GroupModeSettings::default()
         })
     }
 
@@ -50,8 +50,8 @@ impl QueueMode {
     #[must_use]
     pub fn default_name(&self) -> String {
         match self {
-            Self::Groups(_) => ModeSettings::default().name,
-            Self::Rooms(_) => RoomSettings::default().name,
+            Self::Groups(_) => GroupModeSettings::default().name,
+            Self::Rooms(_) => RoomModeSettings::default().name,
         }
     }
 
@@ -91,13 +91,13 @@ mod tests {
 
     #[test]
     fn a_mode_is_read_from_ron_and_unknown_fields_are_refused() {
-        let mode: QueueMode =
+        let mode: MatchModeSettings =
             ron::from_str("Groups((name: \"duel\", group_size: 1, packing: Arrival))").unwrap();
-        let QueueMode::Groups(settings) = mode else {
+        let MatchModeSettings::Groups(settings) = mode else {
             panic!("a mode of groups");
         };
         assert_eq!((settings.name.as_str(), settings.group_size), ("duel", 1));
         assert_eq!(settings.packing, Packing::Arrival);
-        assert!(ron::from_str::<QueueMode>("Groups((group_sise: 1))").is_err());
+        assert!(ron::from_str::<MatchModeSettings>("Groups((group_sise: 1))").is_err());
     }
 }

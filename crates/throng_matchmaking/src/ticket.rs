@@ -133,7 +133,7 @@ impl fmt::Display for TicketParty {
 
 /// What a party wishes beyond a fair battle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, MemoryUse)]
-pub struct Wishes {
+pub struct TicketPreferences {
     /// Players whom it would not meet, on either side; until the mode's limits are open for it.
     #[memory(skip)]
     pub avoid: ArrayVec<TicketPlayer, AVOIDED_MAX>,
@@ -156,7 +156,7 @@ pub struct Ticket {
     pub skill: i32,
     /// The party's level; the levels of a match lie within a band.
     pub level: u16,
-    /// The strength of the party's leader, which decides in [`Rooms`](super::Rooms) alone.
+    /// The strength of the party's leader, which decides in [`RoomMode`](super::RoomMode) alone.
     pub leader_strength: u32,
     /// The mode in which the party wants to play.
     pub mode: ModeId,
@@ -166,7 +166,7 @@ pub struct Ticket {
     #[memory(skip)]
     pub members: ArrayVec<TicketPlayer, { PARTY_SIZE_MAX as usize }>,
     /// What else it wishes, if anything.
-    pub wishes: Option<Box<Wishes>>,
+    pub wishes: Option<Box<TicketPreferences>>,
 }
 
 /// A power given as a float, rounded to a whole number.
@@ -254,7 +254,7 @@ impl Ticket {
         }
     }
 
-    /// The same, waiting since this tick. Whoever queues without a request ([`Matcher::queue`](super::Matcher::queue)) has to
+    /// The same, waiting since this tick. Whoever queues without a request ([`MatchmakingCore::queue`](super::MatchmakingCore::queue)) has to
     /// say it: there, a ticket without it never waits long enough for limits to open.
     #[must_use]
     pub fn since(self, since_tick: u64) -> Self {
@@ -263,7 +263,7 @@ impl Ticket {
 
     /// The same with wishes beyond a fair battle.
     #[must_use]
-    pub fn wishing(self, wishes: Wishes) -> Self {
+    pub fn wishing(self, wishes: TicketPreferences) -> Self {
         Self {
             wishes: Some(Box::new(wishes)),
             ..self

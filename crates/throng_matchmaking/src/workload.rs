@@ -7,9 +7,9 @@ use rand_pcg::Pcg64Mcg;
 use throng_core::ids::{PartyId, PlayerId};
 
 use super::found::HeartbeatOutcome;
-use super::matcher::Matcher;
-use super::mode::{ModeError, ModeSettings, OPEN, Packing};
-use super::queue_mode::QueueMode;
+use super::matcher::MatchmakingCore;
+use super::mode::{GroupModeSettings, ModeError, OPEN, Packing};
+use super::queue_mode::MatchModeSettings;
 use super::ticket::{ModeId, Ticket, TicketError, TicketParty};
 
 pub use super::pack::arrival::Arrival;
@@ -22,7 +22,7 @@ pub const SHARES: [u32; 5] = [60, 20, 8, 4, 8];
 
 /// Where the power of a party comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Power {
+pub enum PartyPowerSource {
     /// Each player's power is the party's skill.
     Skill,
     /// Each player's power is the same random number of 1,000 to 2,000, whatever the skill.
@@ -33,7 +33,7 @@ pub enum Power {
 #[derive(Clone, Debug)]
 pub struct PartySource {
     random: Pcg64Mcg,
-    power: Power,
+    power: PartyPowerSource,
     next_party: u32,
     next_player: u64,
 }
@@ -41,7 +41,7 @@ pub struct PartySource {
 impl PartySource {
     /// Parties of skills around 1,500 with a deviation of 300.
     #[must_use]
-    pub fn new(seed: u64, power: Power) -> Self {
+    pub fn new(seed: u64, power: PartyPowerSource) -> Self {
         Self {
             random: Pcg64Mcg::seed_from_u64(seed),
             power,
@@ -61,8 +61,8 @@ impl PartySource {
         let size = fitting.map_or(1, |at| at as u8 + 1);
         let skill = 1500 + bell(&mut self.random, 300.0);
         let strength = match self.power {
-            Power::Skill => skill.max(0) as u32,
-            Power::Apart => self.random.random_range(1_000..2_000),
+            PartyPowerSource::Skill => skill.max(0) as u32,
+            PartyPowerSource::Apart => self.random.random_range(1_000..2_000),
         };
         let (party, first) = (self.next_party, self.next_player);
         self.next_party += 1;
@@ -98,7 +98,7 @@ fn bell(random: &mut impl Rng, deviation: f64) -> i32 {
 /// Parties that all came at tick 0, of levels 1 to 60, whatever their skill.
 #[must_use]
 pub fn tickets_of_levels(parties: u32) -> Vec<Ticket> {
-    let mut source = PartySource::new(1, Power::Skill);
+    let mut source = PartySource::new(1, PartyPowerSource::Skill);
     let mut ticket = || {
         let mut ticket = source.ticket(0);
         ticket.level = 1 + source.below(60) as u16;
@@ -109,7 +109,7 @@ pub fn tickets_of_levels(parties: u32) -> Vec<Ticket> {
 
 /// Parties that all came at tick 0.
 #[must_use]
-pub fn tickets(parties: u32, power: Power) -> Vec<Ticket> {
+pub fn tickets(parties: u32, power: PartyPowerSource) -> Vec<Ticket> {
     let mut source = PartySource::new(1, power);
     (0..parties).map(|_| source.ticket(0)).collect()
 }
@@ -123,16 +123,16 @@ pub fn queued(
     packing: Packing,
     matches_max: u32,
     tickets: &[Ticket],
-) -> Result<Matcher, ModeError> {
-    let mode = ModeSettings {
+) -> Result<MatchmakingCore, ModeError> {
+    let mode = GroupModeSettings {
         packing,
         power_gap_start: OPEN,
         matches_per_heartbeat_max: matches_max,
         expire_after_s: 0.0,
         tickets_max: 1 << 24,
-        ..ModeSettings::default()
+        ..GroupModeSettings::default()
     };
-    let mut matcher = Matcher::new(&[QueueMode::Groups(mode)], 20.0)?;
+    let mut matcher = MatchmakingCore::new(&[MatchModeSettings::Groups(mode)], 20.0)?;
     for ticket in tickets {
         let queued = matcher.queue(ticket.clone());
         debug_assert!(queued.is_ok(), "{queued:?}");
@@ -221,7 +221,7 @@ pub struct Requests {
 /// A queue that is held at a number of parties by others that come and give up.
 #[derive(Clone, Debug)]
 pub struct Churn {
-    matcher: Matcher,
+    matcher: MatchmakingCore,
     source: PartySource,
     waiting: Vec<TicketParty>,
     parties: usize,
@@ -234,7 +234,7 @@ impl Churn {
     /// # Errors
     /// [`ModeError`] when `matches_max` is 0.
     pub fn new(parties: usize, since_ticks: u64, matches_max: u32) -> Result<Self, ModeError> {
-        let mut source = PartySource::new(7, Power::Skill);
+        let mut source = PartySource::new(7, PartyPowerSource::Skill);
         let came = |nth: usize| nth as u64 * since_ticks / parties.max(1) as u64;
         let tickets: Vec<Ticket> = (0..parties).map(|nth| source.ticket(came(nth))).collect();
         Ok(Self {
@@ -291,7 +291,7 @@ impl Churn {
 
     /// The matcher that the requests go to.
     #[must_use]
-    pub const fn matcher(&self) -> &Matcher {
+    pub const fn matcher(&self) -> &MatchmakingCore {
         &self.matcher
     }
 }

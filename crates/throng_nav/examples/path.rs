@@ -6,7 +6,7 @@
 
 use glam::IVec2;
 use throng_nav::map::{CaveRecipe, MapRecipe, TileMap, generate};
-use throng_nav::{Algorithm, Diagonal, NavMap, Outcome, Query, Search};
+use throng_nav::{Algorithm, Diagonal, NavMap, PathQuery, Search, SearchOutcome};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let recipe = CaveRecipe {
@@ -20,13 +20,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut prepared = NavMap::new(Diagonal::default());
     prepared.prepare(&tiles, algorithm);
 
-    let query = Query::new(
+    let query = PathQuery::new(
         free_near(&tiles, IVec2::ZERO)?,
         free_near(&tiles, IVec2::new(71, 35))?,
     );
     let (mut search, mut waypoints) = (Search::new(), Vec::new());
     let outcome = search.find(&tiles, &prepared, algorithm, query, &mut waypoints);
-    let Outcome::Found(path) = outcome else {
+    let SearchOutcome::Found(path) = outcome else {
         return Err(format!("no path: {outcome:?}").into());
     };
 

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::prepared::SignPlanes;
 use super::{
-    Algorithm, Cost, Diagonal, Direction, NavMap, Outcome, Query, Search, SharedSearch, Steps,
+    Algorithm, Cost, Diagonal, Direction, MultiStartSearch, NavMap, PathQuery, Search,
+    SearchOutcome, Steps,
 };
 use crate::map::{TileEdit, TileMap, TileRect};
 
@@ -87,7 +88,7 @@ fn lengths_from<L: Copy + Ord + Add<Output = L>>(
 fn walk(
     map: &TileMap,
     diagonal: Diagonal,
-    query: Query,
+    query: PathQuery,
     waypoints: &[IVec2],
 ) -> Result<Cost, String> {
     if waypoints.first() != Some(&query.from) || waypoints.last() != Some(&query.to) {
@@ -161,22 +162,22 @@ fn check_prepared(
     let costs = costs_from(map, diagonal, from);
     let mut waypoints = Vec::new();
     for &to in goals {
-        let query = Query::new(from, to);
+        let query = PathQuery::new(from, to);
         let expected = costs[(to.y * map.width() as i32 + to.x) as usize];
         for algorithm in Algorithm::ALL {
             let outcome = search.find(map, nav_map, algorithm, query, &mut waypoints);
             let case = || format!("{algorithm} {diagonal:?} {from}→{to}\n{}", picture(map));
             match outcome {
-                Outcome::Found(path) => {
+                SearchOutcome::Found(path) => {
                     prop_assert_eq!(Some(path.cost()), expected, "{}", case());
                     let walked = walk(map, diagonal, query, &waypoints);
                     prop_assert_eq!(walked, Ok(path.cost()), "{}", case());
                 }
-                Outcome::Unreachable => prop_assert_eq!(None, expected, "{}", case()),
-                Outcome::Blocked => prop_assert!(!map.is_free(from) || !map.is_free(to)),
+                SearchOutcome::Unreachable => prop_assert_eq!(None, expected, "{}", case()),
+                SearchOutcome::Blocked => prop_assert!(!map.is_free(from) || !map.is_free(to)),
                 other => prop_assert!(false, "{other:?} {}", case()),
             }
-            prop_assert!(waypoints.is_empty() == !matches!(outcome, Outcome::Found(_)));
+            prop_assert!(waypoints.is_empty() == !matches!(outcome, SearchOutcome::Found(_)));
         }
     }
     Ok(())
@@ -186,7 +187,7 @@ fn check_prepared(
 /// planes or all prepared.
 fn check_shared(
     map: &TileMap,
-    shared: &mut SharedSearch,
+    shared: &mut MultiStartSearch,
     goal: IVec2,
     starts: &[IVec2],
 ) -> Result<(), TestCaseError> {
@@ -199,13 +200,13 @@ fn check_shared(
             shared.find(map, &nav_map, goal, starts, None, &mut answers);
             prop_assert_eq!(answers.len(), starts.len());
             for (nth, (&from, &answer)) in starts.iter().zip(&answers).enumerate() {
-                let query = Query::new(from, goal);
+                let query = PathQuery::new(from, goal);
                 let case = || format!("{diagonal:?} {from}→{goal} of {starts:?}\n{}", picture(map));
                 let algorithm = Algorithm::JpsBitPrune;
                 let single = search.find(map, &nav_map, algorithm, query, &mut waypoints);
                 prop_assert_eq!(answer, single, "{}", case());
                 shared.write_path(nth, &mut waypoints);
-                if let Outcome::Found(path) = answer {
+                if let SearchOutcome::Found(path) = answer {
                     let expected = costs[(from.y * map.width() as i32 + from.x) as usize];
                     prop_assert_eq!(Some(path.cost()), expected, "{}", case());
                     let walked = walk(map, diagonal, query, &waypoints);
@@ -245,8 +246,8 @@ proptest! {
     /// The goal is among the starts, and tiles come more than once.
     #[test]
     fn a_shared_search_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(14, 60), count in 1usize..=60) {
-        check_shared(&map, &mut SharedSearch::new(), tiles[0], &tiles[60 - count..])?;
-        check_shared(&map, &mut SharedSearch::new(), tiles[59], &tiles[60 - count..])?;
+        check_shared(&map, &mut MultiStartSearch::new(), tiles[0], &tiles[60 - count..])?;
+        check_shared(&map, &mut MultiStartSearch::new(), tiles[59], &tiles[60 - count..])?;
     }
 }
 
@@ -301,7 +302,7 @@ proptest! {
     fn a_capped_search_never_gives_a_wrong_answer((map, tiles) in map_and_tiles(20, 2)) {
         let mut search = Search::new();
         let mut waypoints = Vec::new();
-        let query = Query::new(tiles[0], tiles[1]);
+        let query = PathQuery::new(tiles[0], tiles[1]);
         let nav_map = prepared(&map, Diagonal::NoCut);
         for algorithm in Algorithm::ALL {
             let unlimited = search.find(&map, &nav_map, algorithm, query, &mut waypoints);
@@ -309,7 +310,7 @@ proptest! {
             for node_limit in 0..=generated {
                 let limited = search.find(&map, &nav_map, algorithm, query.with_node_limit(node_limit), &mut waypoints);
                 prop_assert!(search.generated() <= node_limit);
-                let may_give_up = node_limit < generated && limited == Outcome::Capped;
+                let may_give_up = node_limit < generated && limited == SearchOutcome::Capped;
                 prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", picture(&map));
             }
         }
@@ -317,7 +318,7 @@ proptest! {
 
     #[test]
     fn a_shared_search_finds_shortest_walks_across_words((map, tiles) in map_and_tiles(150, 40)) {
-        let mut shared = SharedSearch::new();
+        let mut shared = MultiStartSearch::new();
         check_shared(&map, &mut shared, tiles[0], &tiles)?;
         check_shared(&map, &mut shared, tiles[1], &tiles[30..])?;
     }
@@ -325,7 +326,7 @@ proptest! {
     /// Every limit below what the search needs: what is answered is right, and the walks written are as long.
     #[test]
     fn a_capped_shared_search_never_gives_a_wrong_answer((map, tiles) in map_and_tiles(20, 12)) {
-        let mut shared = SharedSearch::new();
+        let mut shared = MultiStartSearch::new();
         let (mut unlimited, mut limited, mut waypoints) = (Vec::new(), Vec::new(), Vec::new());
         let (goal, starts) = (tiles[0], &tiles[1..]);
         for diagonal in Diagonal::ALL {
@@ -336,11 +337,11 @@ proptest! {
                 shared.find(&map, &nav_map, goal, starts, Some(node_limit), &mut limited);
                 prop_assert!(shared.generated() <= node_limit);
                 for (nth, (&limited, &unlimited)) in limited.iter().zip(&unlimited).enumerate() {
-                    let may_give_up = node_limit < generated && limited == Outcome::Capped;
+                    let may_give_up = node_limit < generated && limited == SearchOutcome::Capped;
                     prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", picture(&map));
                     shared.write_path(nth, &mut waypoints);
-                    if let Outcome::Found(path) = limited {
-                        let walked = walk(&map, diagonal, Query::new(starts[nth], goal), &waypoints);
+                    if let SearchOutcome::Found(path) = limited {
+                        let walked = walk(&map, diagonal, PathQuery::new(starts[nth], goal), &waypoints);
                         prop_assert_eq!(walked, Ok(path.cost()));
                     } else {
                         prop_assert!(waypoints.is_empty());
@@ -356,7 +357,7 @@ proptest! {
         let nav_map = prepared(&map, Diagonal::NoCut);
         let (mut waypoints, mut fresh_waypoints) = (Vec::new(), Vec::new());
         for pair in tiles.chunks_exact(2) {
-            let query = Query::new(pair[0], pair[1]);
+            let query = PathQuery::new(pair[0], pair[1]);
             for algorithm in Algorithm::ALL {
                 let outcome = used.find(&map, &nav_map, algorithm, query, &mut waypoints);
                 let mut fresh = Search::new();
@@ -441,7 +442,7 @@ fn sixteen_threads_on_one_map_answer_as_one() {
         for place in 0..700 {
             let nth = (place + first * 43) % 700;
             let tile = |n: u32| IVec2::new((n * 37 % 200) as i32, (n * 101 % 200) as i32);
-            let query = Query::new(tile(nth), tile(nth * 13 + 5));
+            let query = PathQuery::new(tile(nth), tile(nth * 13 + 5));
             let algorithm = Algorithm::ALL[nth as usize % Algorithm::ALL.len()];
             let outcome = search.find(&map, &nav_map, algorithm, query, &mut waypoints);
             answers[nth as usize] = Some((outcome, waypoints.clone(), search.expanded()));
@@ -449,7 +450,9 @@ fn sixteen_threads_on_one_map_answer_as_one() {
         answers
     };
     let alone = ask(0);
-    let found = |answer: &&Option<(Outcome, _, _)>| matches!(answer, Some((Outcome::Found(_), ..)));
+    let found = |answer: &&Option<(SearchOutcome, _, _)>| {
+        matches!(answer, Some((SearchOutcome::Found(_), ..)))
+    };
     assert!(alone.iter().filter(found).count() > 300);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..16)

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!                      ┌ AStar ───────── astar ─┐
-//! TileMap ─▶ [`NavMap`] ┤ Jps… ─ jump ◀─ tiles, bits, planes, table   ├─▶ [`Search::find`] ─▶ Outcome + waypoints
+//! TileMap ─▶ [`NavMap`] ┤ Jps… ─ jump ◀─ tiles, bits, planes, table   ├─▶ [`Search::find`] ─▶ SearchOutcome + waypoints
 //!   edit ─▶ follow_edit └ JpsGraph ────── graph ◀─ planes ┘      ▲ nodes, open_list: scratch of a thread
 //! ```
 //! | file | holds |
@@ -21,7 +21,7 @@
 //! | `workload` | the queries that searches are measured with |
 //!
 //! Invariants: all algorithms return the same cost, that of a shortest path under the map's [`Diagonal`] rule, whatever is
-//! prepared and right after every edit; a search that gives up says [`Outcome::Capped`]; the same query on the same map
+//! prepared and right after every edit; a search that gives up says [`SearchOutcome::Capped`]; the same query on the same map
 //! with the same algorithm and preparations gives the same waypoints, whatever was searched before with the same scratch.
 //!
 //! Cost, mean of all queries of four benchmark maps (streets, rooms, two game maps; see the CHANGELOG of `throng`): 5 to 38 µs with
@@ -55,8 +55,8 @@ pub mod workload;
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use cost::{Cost, Steps, octile, to_tiles};
 pub use direction::Direction;
-pub use prepared::{NavMap, PartRefused};
+pub use prepared::{MapSectionError, NavMap};
 pub use rule::Diagonal;
 pub use scen::{Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, parse_scen};
-pub use search::{FoundPath, NODES_MAX, Outcome, Query, Search, SharedSearch};
+pub use search::{FoundPath, MultiStartSearch, NODES_MAX, PathQuery, Search, SearchOutcome};
 pub use smooth::{farthest_in_sight, path_crosses, smooth};

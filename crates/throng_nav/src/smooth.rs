@@ -91,7 +91,7 @@ fn segment_touches(a: IVec2, b: IVec2, rect: TileRect) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Algorithm, NavMap, Outcome, Query, Search};
+    use crate::{Algorithm, NavMap, PathQuery, Search, SearchOutcome};
     use proptest::prelude::*;
 
     fn path(map: &TileMap, from: IVec2, to: IVec2) -> Vec<IVec2> {
@@ -100,10 +100,10 @@ mod tests {
             map,
             &NavMap::default(),
             Algorithm::default(),
-            Query::new(from, to),
+            PathQuery::new(from, to),
             &mut waypoints,
         );
-        assert!(matches!(outcome, Outcome::Found(_)), "{outcome:?}");
+        assert!(matches!(outcome, SearchOutcome::Found(_)), "{outcome:?}");
         waypoints
     }
 

@@ -5,7 +5,7 @@ use glam::IVec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{Query, octile, to_tiles};
+use super::{PathQuery, octile, to_tiles};
 use crate::map::{MapError, MapRecipe, RegionId, TileMap, TownRecipe, generate};
 
 /// Tries at a pair of tiles before giving up on a map that has none like it.
@@ -24,14 +24,14 @@ pub fn town(side_tiles: u32) -> Result<TileMap, MapError> {
 }
 
 /// At most `count` queries between tiles of the largest region, by a seed.
-pub fn queries(map: &TileMap, count: usize, seed: u64) -> Vec<Query> {
+pub fn queries(map: &TileMap, count: usize, seed: u64) -> Vec<PathQuery> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut query = |region| {
         let (from, to) = (
             tile(map, region, &mut random)?,
             tile(map, region, &mut random)?,
         );
-        Some(Query::new(from, to))
+        Some(PathQuery::new(from, to))
     };
     let region = map.largest_region();
     (0..count).map_while(|_| query(region?.0)).collect()
@@ -58,7 +58,7 @@ pub fn starts_within(
 }
 
 /// The same between tiles about so many tiles apart: 19/20 to 21/20 of it by octile distance.
-pub fn queries_apart(map: &TileMap, count: usize, tiles: u32, seed: u64) -> Vec<Query> {
+pub fn queries_apart(map: &TileMap, count: usize, tiles: u32, seed: u64) -> Vec<PathQuery> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let Some((region, _)) = map.largest_region() else {
         return Vec::new();
@@ -72,7 +72,7 @@ pub fn queries_apart(map: &TileMap, count: usize, tiles: u32, seed: u64) -> Vec<
             let to = from + IVec2::new(axis(), axis());
             let is_wanted =
                 map.region(to) == Some(region) && range.contains(&to_tiles(octile(from, to)));
-            is_wanted.then_some(Query::new(from, to))
+            is_wanted.then_some(PathQuery::new(from, to))
         })
     };
     (0..count).map_while(|_| query()).collect()
@@ -96,7 +96,7 @@ mod tests {
         let map = town(256).unwrap();
         let queries = queries_apart(&map, 50, 100, 7);
         assert_eq!(queries.len(), 50);
-        for Query { from, to, .. } in queries {
+        for PathQuery { from, to, .. } in queries {
             assert!((95.0..=105.0).contains(&to_tiles(octile(from, to))));
             assert!(map.connected(from, to));
         }

@@ -1,11 +1,14 @@
 //! Two endpoints over a link that loses a third of all packets: every message on a stream arrives once and in order.
 #![allow(clippy::print_stdout, reason = "an example talks")]
 
-use throng_net::{Endpoint, EndpointSettings, PacketStamp, StreamId};
+use throng_net::{EndpointSettings, PacketStamp, ReliableEndpoint, StreamId};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = EndpointSettings::default();
-    let (mut server, mut client) = (Endpoint::new(settings), Endpoint::new(settings.client()));
+    let (mut server, mut client) = (
+        ReliableEndpoint::new(settings),
+        ReliableEndpoint::new(settings.client()),
+    );
     let (mut sent, mut lost, mut received) = (0, 0, Vec::new());
     let mut buffer = Vec::new();
     for tick in 0..200_u16 {

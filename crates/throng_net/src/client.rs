@@ -9,11 +9,11 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
-use super::endpoint::{Endpoint, EndpointSettings, PacketRefused, PushRefused};
-use super::handshake::{ClientHandshake, ConnectFailed};
+use super::endpoint::{EndpointSettings, PacketError, ReliableEndpoint, SendError};
+use super::handshake::{ClientHandshake, ClientHandshakeError};
 use super::packet::{PacketStamp, StreamId};
 use super::path::{PathSecret, write_numbered};
-use super::seal::{SealRefused, SealedKind, SealedLine};
+use super::seal::{ConnectionCipher, DecryptError, SealedKind};
 use super::token::ConnectToken;
 
 /// How often it is said that the connection is over, since nothing answers that.
@@ -26,10 +26,10 @@ const SILENCE_US: u64 = 1_500_000;
 /// Why a connection ended, or was never made.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ConnectionEnd {
+pub enum ConnectionError {
     /// It was never made.
     #[error(transparent)]
-    Failed(#[from] ConnectFailed),
+    Failed(#[from] ClientHandshakeError),
     /// The server closed it.
     #[error("the server closed the connection")]
     Closed,
@@ -38,7 +38,7 @@ pub enum ConnectionEnd {
     Lost,
     /// A packet of the server could not be decoded.
     #[error("a packet of the server cannot be decoded: {0}")]
-    Broken(PacketRefused),
+    Broken(PacketError),
     /// This client left.
     #[error("the client left")]
     Left,
@@ -47,31 +47,31 @@ pub enum ConnectionEnd {
 /// Why a datagram is refused. It changes nothing.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DatagramRefused {
+pub enum DatagramError {
     /// It was not sealed by the server, or is a replay.
     #[error(transparent)]
-    Sealed(#[from] SealRefused),
+    Sealed(#[from] DecryptError),
     /// Its content is not a valid packet.
     #[error(transparent)]
-    Packet(#[from] PacketRefused),
+    Packet(#[from] PacketError),
     /// The connection has ended.
     #[error(transparent)]
-    Ended(#[from] ConnectionEnd),
+    Ended(#[from] ConnectionError),
 }
 
 /// How far it is.
 #[derive(Debug)]
 enum ClientPhase {
     Connecting(Box<ClientHandshake>),
-    Open(Box<SealedLine>),
-    Over(ConnectionEnd),
+    Open(Box<ConnectionCipher>),
+    Over(ConnectionError),
 }
 
 /// The client's end.
 #[derive(Debug)]
 pub struct ClientConnection {
     phase: ClientPhase,
-    endpoint: Endpoint,
+    endpoint: ReliableEndpoint,
     server: Option<SocketAddr>,
     timeout_us: Option<u64>,
     heard_us: u64,
@@ -98,7 +98,7 @@ impl ClientConnection {
         Self {
             timeout_us: timeout_s.map(|timeout_s| timeout_s.saturating_mul(1_000_000)),
             phase: ClientPhase::Connecting(Box::new(ClientHandshake::new(token))),
-            endpoint: Endpoint::new(settings.client()),
+            endpoint: ReliableEndpoint::new(settings.client()),
             server: None,
             heard_us: 0,
             is_to_confirm: false,
@@ -116,7 +116,7 @@ impl ClientConnection {
     ///
     /// # Errors
     /// Why the connection ended.
-    pub const fn is_open(&self) -> Result<bool, ConnectionEnd> {
+    pub const fn is_open(&self) -> Result<bool, ConnectionError> {
         match self.phase {
             ClientPhase::Connecting(_) => Ok(false),
             ClientPhase::Open(_) => Ok(true),
@@ -135,36 +135,36 @@ impl ClientConnection {
 
     /// The endpoint, with loss and round trip.
     #[must_use]
-    pub const fn endpoint(&self) -> &Endpoint {
+    pub const fn endpoint(&self) -> &ReliableEndpoint {
         &self.endpoint
     }
 
     /// Sends a reliable message: it arrives once and in order. While connecting, it waits.
     ///
     /// # Errors
-    /// [`PushRefused`]: the message is empty or longer than 1,024 bytes, or too much waits already.
-    pub fn send(&mut self, message: &[u8]) -> Result<(), PushRefused> {
+    /// [`SendError`]: the message is empty or longer than 1,024 bytes, or too much waits already.
+    pub fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
         self.endpoint.push(StreamId::World, message)
     }
 
     /// Sends an unreliable message with the next [`update`](Self::update). It may get lost.
     ///
     /// # Errors
-    /// [`PushRefused`] if it is empty or longer than a packet.
-    pub fn send_unreliable(&mut self, message: &[u8]) -> Result<(), PushRefused> {
+    /// [`SendError`] if it is empty or longer than a packet.
+    pub fn send_unreliable(&mut self, message: &[u8]) -> Result<(), SendError> {
         self.endpoint.push_unreliable(message)
     }
 
     /// Receives a datagram that came from the [server](Self::server), decrypts it in place, and calls `deliver` with each complete message.
     ///
     /// # Errors
-    /// [`DatagramRefused`]. Anybody can cause it by a forged datagram; [`is_open`](Self::is_open) has the state of the connection.
+    /// [`DatagramError`]. Anybody can cause it by a forged datagram; [`is_open`](Self::is_open) has the state of the connection.
     pub fn receive(
         &mut self,
         now_us: u64,
         datagram: &mut [u8],
         mut deliver: impl FnMut(&[u8]),
-    ) -> Result<(), DatagramRefused> {
+    ) -> Result<(), DatagramError> {
         match &mut self.phase {
             ClientPhase::Over(end) => Err((*end).into()),
             ClientPhase::Connecting(handshake) => {
@@ -184,7 +184,7 @@ impl ClientConnection {
                         return Ok(());
                     }
                     SealedKind::Disconnect => {
-                        self.phase = ClientPhase::Over(ConnectionEnd::Closed);
+                        self.phase = ClientPhase::Over(ConnectionError::Closed);
                         return Ok(());
                     }
                     // It did not hear yet that this end is there.
@@ -199,7 +199,7 @@ impl ClientConnection {
                 });
                 taken.map_err(|refused| {
                     if refused.is_final() {
-                        self.phase = ClientPhase::Over(ConnectionEnd::Broken(refused));
+                        self.phase = ClientPhase::Over(ConnectionError::Broken(refused));
                     }
                     refused.into()
                 })
@@ -209,7 +209,7 @@ impl ClientConnection {
 
     /// Takes the handshake's outcome, once there is one.
     fn open_if_connected(&mut self, now_us: u64) {
-        let left = ClientPhase::Over(ConnectionEnd::Left);
+        let left = ClientPhase::Over(ConnectionError::Left);
         self.phase = match std::mem::replace(&mut self.phase, left) {
             ClientPhase::Connecting(handshake) => match handshake.is_connected() {
                 Err(why) => ClientPhase::Over(why.into()),
@@ -220,7 +220,7 @@ impl ClientConnection {
                     self.heard_us = now_us;
                     self.is_to_confirm = true;
                     let line = handshake.into_line();
-                    line.map_or(ClientPhase::Over(ConnectionEnd::Lost), |line| {
+                    line.map_or(ClientPhase::Over(ConnectionError::Lost), |line| {
                         ClientPhase::Open(Box::new(line))
                     })
                 }
@@ -251,7 +251,7 @@ impl ClientConnection {
         };
         let silent_us = now_us.saturating_sub(self.heard_us);
         if self.timeout_us.is_some_and(|most_us| silent_us >= most_us) {
-            self.phase = ClientPhase::Over(ConnectionEnd::Lost);
+            self.phase = ClientPhase::Over(ConnectionError::Lost);
             return;
         }
         self.is_numbered |= silent_us >= SILENCE_US;
@@ -299,7 +299,7 @@ impl ClientConnection {
             }
         }
         if !matches!(self.phase, ClientPhase::Over(_)) {
-            self.phase = ClientPhase::Over(ConnectionEnd::Left);
+            self.phase = ClientPhase::Over(ConnectionError::Left);
         }
     }
 }

@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::ClientId;
 
-use super::handshake::Admitted;
+use super::handshake::AcceptedClient;
 use super::path::PathCandidate;
-use super::seal::{SealedKind, SealedLine, random_bytes};
+use super::seal::{ConnectionCipher, SealedKind, random_bytes};
 use super::server_endpoint::{ConnectionLimits, ServerEndpoint};
 use crate::inbox::DisconnectReason;
 
@@ -43,7 +43,7 @@ pub(super) struct ServerConnection {
     pub address: SocketAddr,
     pub endpoint: ServerEndpoint,
     #[memory(skip)]
-    line: SealedLine,
+    line: ConnectionCipher,
     greeted_us: Option<u64>,
     is_confirmed: bool,
     /// Where the client may be, if it answers.
@@ -53,7 +53,7 @@ pub(super) struct ServerConnection {
 impl ServerConnection {
     pub fn new(
         client: ClientId,
-        admitted: Admitted,
+        admitted: AcceptedClient,
         limits: ConnectionLimits,
         now_us: u64,
     ) -> Self {
@@ -165,12 +165,12 @@ mod tests {
     fn a_late_packet_from_elsewhere_starts_no_challenge() {
         let [up, down] = [(); 2].map(|()| SecretKey::random().unwrap());
         let [home, elsewhere] = [1, 2].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
-        let admitted = Admitted {
+        let admitted = AcceptedClient {
             client: 1,
             address: home,
             timeout_s: 10,
             user_data: [0; _],
-            line: SealedLine::new(7, &down, &up),
+            line: ConnectionCipher::new(7, &down, &up),
         };
         let limits = ConnectionLimits {
             endpoint: EndpointSettings::default(),
@@ -178,7 +178,7 @@ mod tests {
             unacknowledged_us_max: 1,
         };
         let mut server = ServerConnection::new(ClientId(1), admitted, limits, 0);
-        let mut client = SealedLine::new(7, &up, &down);
+        let mut client = ConnectionCipher::new(7, &up, &down);
         let mut packets: [Vec<u8>; 3] = Default::default();
         for packet in &mut packets {
             client.seal(SealedKind::KeepAlive, &[], packet);

@@ -108,18 +108,19 @@ mod web;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
-pub use client::{ClientConnection, ConnectionEnd, DatagramRefused};
+pub use client::{ClientConnection, ConnectionError, DatagramError};
 pub use endpoint::{
-    CountersStart, Delivery, Endpoint, EndpointSettings, EndpointStats, PacketRefused, PushRefused,
+    CountersStart, EndpointSettings, EndpointStats, PacketError, ReceivedMessage, ReliableEndpoint,
+    SendError,
 };
 pub use handshake::{
-    Admitted, ClientHandshake, ConnectFailed, Gate, GateRefused, GateSettings, SeenTokens,
-    TokenBearer,
+    AcceptedClient, ClientHandshake, ClientHandshakeError, ServerHandshake, ServerHandshakeError,
+    ServerHandshakeSettings, TokenIdentity, UsedTokens,
 };
 pub use packet::{PACKET_BYTES_MAX, PacketStamp, StreamId};
 pub use seal::{
-    KEY_BYTES, NoRandomness, ReplayWindow, SEALING_BYTES, SealRefused, SealedKind, SealedLine,
-    SecretKey, TAG_BYTES,
+    ConnectionCipher, DecryptError, KEY_BYTES, RandomnessUnavailable, ReplayWindow, SEALING_BYTES,
+    SealedKind, SecretKey, TAG_BYTES,
 };
 pub use stream::WINDOW_BYTES_MAX;
 pub use token::{
@@ -127,8 +128,8 @@ pub use token::{
     USER_DATA_BYTES,
 };
 pub use udp::{
-    ClientIntake, ServerSocket, SocketTotals, UdpClient, UdpServer, UdpServerSink, UdpSettings,
-    UdpStats,
+    ConnectionHandler, ServerSocket, SocketTotals, UdpClient, UdpServer, UdpServerSink,
+    UdpSettings, UdpStats,
 };
 #[cfg(feature = "webtransport")]
 pub use web::WebTransportSettings;

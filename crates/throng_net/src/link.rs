@@ -3,7 +3,7 @@
 //! What is lost is drawn for each packet, or in bursts: a link in two states (Gilbert and Elliott) of exponential lengths, in one of
 //! which everything is lost. What becomes of a packet hangs on the seed, on the moment at which it is sent and on how many were sent
 //! before it in that moment, so that all who speak over links of one seed meet the same losses, however much each of them says.
-//! Times are microseconds, as of an [`Endpoint`](super::Endpoint).
+//! Times are microseconds, as of a [`ReliableEndpoint`](super::ReliableEndpoint).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 
 /// How a link loses packets. Shares are from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LinkLoss {
+pub enum LossModel {
     /// Each with this chance.
     Each(f64),
     /// All for times of this mean length in microseconds, which make up this share.
@@ -27,13 +27,13 @@ pub enum LinkLoss {
 
 /// What a link does with packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LinkModel {
+pub struct NetworkConditioner {
     /// The least time that a packet takes.
     pub delay_us: u64,
     /// The most by which it takes longer; each packet its own, so that those of the same moment overtake each other.
     pub jitter_us: u64,
     /// What is lost.
-    pub loss: LinkLoss,
+    pub loss: LossModel,
     /// The share of packets that come twice.
     pub doubled: f64,
     /// The share that takes longer by up to `late_us`.
@@ -44,10 +44,10 @@ pub struct LinkModel {
     pub bytes_max: usize,
 }
 
-impl LinkModel {
+impl NetworkConditioner {
     /// 55 ms one way, 4 ms jitter, and this loss.
     #[must_use]
-    pub const fn losing(loss: LinkLoss) -> Self {
+    pub const fn losing(loss: LossModel) -> Self {
         Self {
             delay_us: 55_000,
             jitter_us: 4_000,
@@ -62,8 +62,8 @@ impl LinkModel {
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
-pub struct SimulatedLink {
-    model: LinkModel,
+pub struct ConditionedPath {
+    model: NetworkConditioner,
     seed: u64,
     /// When the newest packet was sent, and how many before it at the same time.
     newest: (u64, u64),
@@ -81,10 +81,10 @@ pub struct SimulatedLink {
     changes_at_us: f64,
 }
 
-impl SimulatedLink {
+impl ConditionedPath {
     /// A link on which nothing is under way.
     #[must_use]
-    pub fn new(model: LinkModel, seed: u64) -> Self {
+    pub fn new(model: NetworkConditioner, seed: u64) -> Self {
         Self {
             model,
             seed,
@@ -100,7 +100,7 @@ impl SimulatedLink {
     }
 
     /// What it does from now on.
-    pub const fn set_model(&mut self, model: LinkModel) {
+    pub const fn set_model(&mut self, model: NetworkConditioner) {
         self.model = model;
     }
 
@@ -133,7 +133,7 @@ impl SimulatedLink {
     }
 
     fn carry(&mut self, now_us: u64, packet: &[u8], random: &mut Pcg64Mcg) {
-        let LinkModel {
+        let NetworkConditioner {
             delay_us,
             jitter_us,
             late,
@@ -152,8 +152,8 @@ impl SimulatedLink {
 
     fn loses(&mut self, now_us: u64, random: &mut Pcg64Mcg) -> bool {
         match self.model.loss {
-            LinkLoss::Each(share) => share > 0.0 && random.random_bool(share.min(1.0)),
-            LinkLoss::Bursts { share, mean_us } => {
+            LossModel::Each(share) => share > 0.0 && random.random_bool(share.min(1.0)),
+            LossModel::Bursts { share, mean_us } => {
                 while now_us as f64 >= self.changes_at_us {
                     self.is_in_burst = !self.is_in_burst;
                     let mean_us = if self.is_in_burst {
@@ -200,8 +200,8 @@ mod tests {
     use super::*;
 
     /// The share of packets that come through, and of lost ones that follow another.
-    fn shares(loss: LinkLoss) -> (f64, f64) {
-        let mut link = SimulatedLink::new(LinkModel::losing(loss), 1);
+    fn shares(loss: LossModel) -> (f64, f64) {
+        let mut link = ConditionedPath::new(NetworkConditioner::losing(loss), 1);
         let came = (0..20_000_u64).map(|nth| {
             link.send(nth * 33_000, &[0]);
             link.take(u64::MAX, |_, _| ())
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn a_link_loses_what_it_is_told_to() {
-        let (lost, in_a_row) = shares(LinkLoss::Each(0.1));
+        let (lost, in_a_row) = shares(LossModel::Each(0.1));
         assert!((0.09..0.11).contains(&lost) && in_a_row < 0.13, "{lost}");
-        let (lost, in_a_row) = shares(LinkLoss::Bursts {
+        let (lost, in_a_row) = shares(LossModel::Bursts {
             share: 0.1,
             mean_us: 50_000.0,
         });
@@ -226,14 +226,14 @@ mod tests {
     #[test]
     fn who_says_more_meets_the_same_losses() {
         for loss in [
-            LinkLoss::Each(0.3),
-            LinkLoss::Bursts {
+            LossModel::Each(0.3),
+            LossModel::Bursts {
                 share: 0.3,
                 mean_us: 50_000.0,
             },
         ] {
             let arrivals = |packets: u8| {
-                let mut link = SimulatedLink::new(LinkModel::losing(loss), 1);
+                let mut link = ConditionedPath::new(NetworkConditioner::losing(loss), 1);
                 for tick in 0..1_000 {
                     (0..packets).for_each(|nth| link.send(tick * 33_000, &[nth]));
                 }

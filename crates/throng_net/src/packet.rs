@@ -2,7 +2,7 @@
 //!
 //! Invariant: a packet is read as a whole before anything of it counts, so that a broken one changes nothing.
 
-use throng_protocol::wire::{Reader, WireError, write_varint};
+use throng_protocol::wire::{WireError, WireReader, write_varint};
 
 /// Bytes that every packet begins with.
 pub(super) const HEAD_BYTES: usize = 8;
@@ -123,7 +123,7 @@ impl PacketHead {
         }
     }
 
-    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+    fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let [flags, epoch, n0, n1, t0, t1, a0, a1] = reader.array()?;
         let is_known = flags & !(PIECES | HAS_BITMAP | HAS_INPUT | WANTS_ACK | LONG_BITMAP) == 0;
         let before = match flags & (HAS_BITMAP | LONG_BITMAP) {
@@ -178,7 +178,7 @@ impl<'p> ReadPacket<'p> {
     /// # Errors
     /// Where it ends too early, and at a bit that this version does not know.
     pub fn read(packet: &'p [u8]) -> Result<Self, WireError> {
-        let mut reader = Reader::new(packet);
+        let mut reader = WireReader::new(packet);
         let head = PacketHead::read(&mut reader)?;
         let mut pieces = [StreamPiece::default(); PIECES_MAX];
         for piece in &mut pieces[..head.pieces] {
@@ -194,7 +194,7 @@ impl<'p> ReadPacket<'p> {
             };
         }
         let tail = reader.rest();
-        let mut rest = Reader::new(tail);
+        let mut rest = WireReader::new(tail);
         while next_message(&mut rest)?.is_some() {}
         Ok(Self { head, pieces, tail })
     }
@@ -206,14 +206,14 @@ impl<'p> ReadPacket<'p> {
 
     /// Its unreliable messages, in their order.
     pub fn unreliable(&self) -> impl Iterator<Item = &'p [u8]> + use<'p> {
-        let mut rest = Reader::new(self.tail);
+        let mut rest = WireReader::new(self.tail);
         // It was read before, and had no error.
         std::iter::from_fn(move || next_message(&mut rest).ok().flatten())
     }
 }
 
 /// The next message behind its length; none at the end, and where a length of 0 says that the rest is filling.
-fn next_message<'p>(tail: &mut Reader<'p>) -> Result<Option<&'p [u8]>, WireError> {
+fn next_message<'p>(tail: &mut WireReader<'p>) -> Result<Option<&'p [u8]>, WireError> {
     if tail.is_empty() {
         return Ok(None);
     }

@@ -17,7 +17,7 @@ const TURN_TICKS: u32 = 100;
 
 /// A player's program. No sockets, no clock.
 #[derive(Debug)]
-pub struct Rambler {
+pub struct BotClient {
     player: u64,
     speed_m_s: f32,
     mirror: Mirror,
@@ -33,7 +33,7 @@ pub struct Rambler {
     corrections: u64,
 }
 
-impl Rambler {
+impl BotClient {
     /// Who walks so fast, in metres a second, and takes the same turns for the same seed.
     #[must_use]
     pub fn new(player: u64, speed_m_s: f32, seed: u64) -> Self {

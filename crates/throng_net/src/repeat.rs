@@ -33,7 +33,7 @@ pub(super) const UNTIL_ACKNOWLEDGED: u8 = u8::MAX;
 
 /// What a link does with packets, as far as acknowledgements tell.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct LinkEstimate {
+pub(super) struct PathEstimate {
     /// Shares of packets that are lost: of the last fifty or so, and of the last 250.
     quick: f32,
     slow: f32,
@@ -49,7 +49,7 @@ pub(super) struct LinkEstimate {
     heard_us: u64,
 }
 
-impl Default for LinkEstimate {
+impl Default for PathEstimate {
     fn default() -> Self {
         Self {
             quick: 0.03,
@@ -69,7 +69,7 @@ fn blend(average: &mut f32, value: f32, share: f32) {
     *average += (value - *average) * share;
 }
 
-impl LinkEstimate {
+impl PathEstimate {
     /// A packet arrived, so long after it was sent where that is a round trip.
     pub fn arrived(&mut self, now_us: u64, round_trip_us: Option<u64>, was_lost: bool) {
         if !was_lost {
@@ -169,8 +169,8 @@ impl LinkEstimate {
 mod tests {
     use super::*;
 
-    fn after(lost: impl Fn(u32) -> bool) -> LinkEstimate {
-        let mut estimate = LinkEstimate::default();
+    fn after(lost: impl Fn(u32) -> bool) -> PathEstimate {
+        let mut estimate = PathEstimate::default();
         for nth in 0..2_000 {
             if lost(nth) {
                 estimate.lost(lost(nth.wrapping_sub(1)));

@@ -47,13 +47,13 @@ impl std::fmt::Debug for SecretKey {
 /// The system has no randomness to give.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("the system gave no random bytes")]
-pub struct NoRandomness;
+pub struct RandomnessUnavailable;
 
 /// Bytes that nobody can guess.
-pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
+pub(super) fn random_bytes<const N: usize>() -> Result<[u8; N], RandomnessUnavailable> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map(|()| bytes).map_err(|_| NoRandomness)
+    filled.map(|()| bytes).map_err(|_| RandomnessUnavailable)
 }
 
 impl SecretKey {
@@ -64,7 +64,7 @@ impl SecretKey {
     ///
     /// # Errors
     /// Where the system has no randomness.
-    pub fn random() -> Result<Self, NoRandomness> {
+    pub fn random() -> Result<Self, RandomnessUnavailable> {
         random_bytes().map(Self)
     }
 }
@@ -115,7 +115,7 @@ impl SealedKind {
 /// Why a packet is not opened. It changed nothing.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SealRefused {
+pub enum DecryptError {
     /// It is shorter than any sealed packet, or of no kind that is known.
     #[error("{found} bytes are not a sealed packet")]
     Malformed {
@@ -170,10 +170,10 @@ impl SealingKey {
         nonce: [u8; NONCE_LEN],
         bound: &[u8],
         sealed: &'p mut [u8],
-    ) -> Result<&'p mut [u8], SealRefused> {
+    ) -> Result<&'p mut [u8], DecryptError> {
         let nonce = Nonce::assume_unique_for_key(nonce);
         let opened = self.0.open_in_place(nonce, Aad::from(bound), sealed);
-        opened.map_err(|_| SealRefused::Forged)
+        opened.map_err(|_| DecryptError::Forged)
     }
 
     /// Seals what lies behind `start` under a number, and appends the tag.
@@ -187,7 +187,7 @@ impl SealingKey {
         number: u64,
         bound: &[u8],
         sealed: &'p mut [u8],
-    ) -> Result<&'p mut [u8], SealRefused> {
+    ) -> Result<&'p mut [u8], DecryptError> {
         self.open_with(nonce_of(number), bound, sealed)
     }
 }
@@ -225,8 +225,8 @@ pub(super) fn open_packet<'p>(
     protocol: u64,
     packet: &'p mut [u8],
     admits: impl FnOnce(SealedKind, u64) -> bool,
-) -> Result<(SealedKind, u64, &'p mut [u8]), SealRefused> {
-    let malformed = SealRefused::Malformed {
+) -> Result<(SealedKind, u64, &'p mut [u8]), DecryptError> {
+    let malformed = DecryptError::Malformed {
         found: packet.len(),
     };
     let (&mut first, rest) = packet.split_first_mut().ok_or(malformed)?;
@@ -241,7 +241,7 @@ pub(super) fn open_packet<'p>(
     whole[..number_bytes].copy_from_slice(number);
     let number = u64::from_le_bytes(whole);
     if !admits(kind, number) {
-        return Err(SealRefused::Replayed { number });
+        return Err(DecryptError::Replayed { number });
     }
     let body = key.open(number, &bound(protocol, first), sealed)?;
     Ok((kind, number, body))
@@ -288,7 +288,7 @@ impl ReplayWindow {
 
 /// The sealing of one connection, at one end.
 #[derive(Debug)]
-pub struct SealedLine {
+pub struct ConnectionCipher {
     protocol: u64,
     sending: SealingKey,
     receiving: SealingKey,
@@ -297,7 +297,7 @@ pub struct SealedLine {
     window: ReplayWindow,
 }
 
-impl SealedLine {
+impl ConnectionCipher {
     pub(super) fn new(protocol: u64, sending: &SecretKey, receiving: &SecretKey) -> Self {
         Self {
             protocol,
@@ -323,11 +323,11 @@ impl SealedLine {
     /// Opens a packet where it lies.
     ///
     /// # Errors
-    /// [`SealRefused`]; it changed nothing then.
+    /// [`DecryptError`]; it changed nothing then.
     pub fn open<'p>(
         &mut self,
         packet: &'p mut [u8],
-    ) -> Result<(SealedKind, &'p mut [u8]), SealRefused> {
+    ) -> Result<(SealedKind, &'p mut [u8]), DecryptError> {
         let window = self.window;
         let admits = |kind: SealedKind, number| !kind.is_once() || window.expects(number);
         let (kind, number, body) = open_packet(&self.receiving, self.protocol, packet, admits)?;
@@ -397,7 +397,7 @@ pub(super) fn open_extended<'p>(
     nonce: &[u8; 24],
     bound: &[u8],
     sealed: &'p mut [u8],
-) -> Result<&'p mut [u8], SealRefused> {
+) -> Result<&'p mut [u8], DecryptError> {
     let (key, nonce) = shortened(key, nonce);
     key.open_with(nonce, bound, sealed)
 }
@@ -444,11 +444,11 @@ mod tests {
         assert_eq!(opened, text);
     }
 
-    fn lines() -> (SealedLine, SealedLine) {
+    fn lines() -> (ConnectionCipher, ConnectionCipher) {
         let keys = [SecretKey([1; KEY_BYTES]), SecretKey([2; KEY_BYTES])];
         (
-            SealedLine::new(7, &keys[0], &keys[1]),
-            SealedLine::new(7, &keys[1], &keys[0]),
+            ConnectionCipher::new(7, &keys[0], &keys[1]),
+            ConnectionCipher::new(7, &keys[1], &keys[0]),
         )
     }
 
@@ -475,7 +475,7 @@ mod tests {
                 there.open(&mut packet.clone()).map(|(kind, body)| (kind, body.to_vec())),
                 Ok((SealedKind::Payload, body))
             );
-            prop_assert_eq!(there.open(&mut packet), Err(SealRefused::Replayed { number: next }));
+            prop_assert_eq!(there.open(&mut packet), Err(DecryptError::Replayed { number: next }));
         }
 
         #[test]

@@ -7,7 +7,7 @@
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{Channel, PACKET_HEADER_BYTES};
 
-use super::endpoint::{Endpoint, EndpointSettings, EndpointStats, PacketRefused, PushRefused};
+use super::endpoint::{EndpointSettings, EndpointStats, PacketError, ReliableEndpoint, SendError};
 use super::packet::{PacketStamp, StreamId, framed_bytes};
 use crate::inbox::DisconnectReason;
 
@@ -55,7 +55,7 @@ pub(super) struct ServerEndpoint {
     pub is_touched: bool,
     /// When it was flushed last.
     pub flushed_us: u64,
-    endpoint: Endpoint,
+    endpoint: ReliableEndpoint,
     stamp: PacketStamp,
     timeout_us: Option<u64>,
     heard_us: u64,
@@ -74,7 +74,7 @@ impl ServerEndpoint {
         Self {
             is_touched: false,
             flushed_us: now_us,
-            endpoint: Endpoint::new(limits.endpoint),
+            endpoint: ReliableEndpoint::new(limits.endpoint),
             stamp: PacketStamp::default(),
             timeout_us: timeout_s.map(|timeout_s| timeout_s.saturating_mul(1_000_000)),
             heard_us: now_us,
@@ -101,7 +101,7 @@ impl ServerEndpoint {
         now_us: u64,
         packet: &[u8],
         mut deliver: impl FnMut(&[u8]),
-    ) -> Result<(), PacketRefused> {
+    ) -> Result<(), PacketError> {
         let is_open = self.closes_us.is_none();
         self.endpoint.receive(now_us, packet, |delivery| {
             if is_open {
@@ -125,7 +125,7 @@ impl ServerEndpoint {
             Channel::Reliable => StreamId::World,
             // One that this path takes in pieces only comes late, which it may, and does not hold up the others.
             Channel::Unreliable => match self.endpoint.push_unreliable(packet) {
-                Err(PushRefused::TooLong { .. }) => StreamId::Bulk,
+                Err(SendError::TooLong { .. }) => StreamId::Bulk,
                 Ok(()) | Err(_) => return true,
             },
         };
@@ -134,7 +134,7 @@ impl ServerEndpoint {
                 self.watch.pushed += framed_bytes(packet.len()) as u64;
                 true
             }
-            Err(PushRefused::Behind { .. }) => false,
+            Err(SendError::SendQueueFull { .. }) => false,
             // No packet is empty, nor longer than a datagram.
             Err(_) => true,
         }
@@ -204,7 +204,7 @@ mod tests {
     ) -> Option<(u64, DisconnectReason)> {
         let limits = limits();
         let mut server = ServerEndpoint::new(10, limits, 0);
-        let mut client = Endpoint::new(limits.endpoint.client());
+        let mut client = ReliableEndpoint::new(limits.endpoint.client());
         let mut buffer = Vec::new();
         for tick in 0..600 {
             let now_us = tick * TICK_US;

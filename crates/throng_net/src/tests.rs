@@ -6,8 +6,8 @@ mod links;
 
 use std::collections::BTreeSet;
 
-use super::endpoint::{CountersStart, Delivery, EndpointSettings, PushRefused};
-use super::link::LinkModel;
+use super::endpoint::{CountersStart, EndpointSettings, ReceivedMessage, SendError};
+use super::link::NetworkConditioner;
 use super::packet::StreamId;
 use super::workload::{Duplex, LinkEnd};
 
@@ -51,12 +51,12 @@ impl PushedLog {
         message.extend(content(self.pushed, length));
         match end.endpoint.push_unreliable(&message) {
             Ok(()) => assert!(self.unreliable.insert(message)),
-            Err(PushRefused::TooLong { .. }) => {}
+            Err(SendError::TooLong { .. }) => {}
             Err(refused) => self.fault = Some(format!("an unreliable push was refused: {refused}")),
         }
     }
 
-    fn take(&mut self, delivery: Delivery<'_>) {
+    fn take(&mut self, delivery: ReceivedMessage<'_>) {
         let Some(stream) = delivery.stream else {
             if !self.unreliable.remove(delivery.bytes) {
                 self.fault = Some("an unreliable message came twice or was never pushed".into());
@@ -88,7 +88,12 @@ struct Talk {
 }
 
 impl Talk {
-    fn new(settings: EndpointSettings, start: CountersStart, model: LinkModel, seed: u64) -> Self {
+    fn new(
+        settings: EndpointSettings,
+        start: CountersStart,
+        model: NetworkConditioner,
+        seed: u64,
+    ) -> Self {
         Self {
             duplex: Duplex::new(settings, start, model, seed),
             down: PushedLog::default(),

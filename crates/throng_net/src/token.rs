@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
 use super::seal::{
-    KEY_BYTES, NoRandomness, SecretKey, TAG_BYTES, VERSION, open_extended, random_bytes,
+    KEY_BYTES, RandomnessUnavailable, SecretKey, TAG_BYTES, VERSION, open_extended, random_bytes,
     seal_extended,
 };
 
@@ -69,7 +69,7 @@ pub enum TokenError {
     Forged,
     /// The operating system has no randomness.
     #[error(transparent)]
-    NoRandomness(#[from] NoRandomness),
+    NoRandomness(#[from] RandomnessUnavailable),
 }
 
 /// The content of a token.

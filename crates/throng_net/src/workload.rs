@@ -6,8 +6,10 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_core::memory::MemoryUse;
 
-use super::endpoint::{CountersStart, Delivery, Endpoint, EndpointSettings, PacketRefused};
-use super::link::{LinkModel, SimulatedLink};
+use super::endpoint::{
+    CountersStart, EndpointSettings, PacketError, ReceivedMessage, ReliableEndpoint,
+};
+use super::link::{ConditionedPath, NetworkConditioner};
 use super::packet::{PacketStamp, StreamId};
 
 /// The length of a tick of both ends, in microseconds.
@@ -20,9 +22,9 @@ pub const DATAGRAM_BYTES: u64 = 28 + 20;
 #[derive(Clone, Debug)]
 pub struct LinkEnd {
     /// The end.
-    pub endpoint: Endpoint,
+    pub endpoint: ReliableEndpoint,
     /// To the other end.
-    pub link: SimulatedLink,
+    pub link: ConditionedPath,
     /// Packets that were refused, but for those that came twice or much too late.
     pub faults: u64,
     packet: Vec<u8>,
@@ -50,14 +52,14 @@ impl LinkEnd {
     pub fn receive(
         &mut self,
         now_us: u64,
-        from: &mut SimulatedLink,
-        mut deliver: impl FnMut(u64, Delivery<'_>),
+        from: &mut ConditionedPath,
+        mut deliver: impl FnMut(u64, ReceivedMessage<'_>),
     ) {
         while from.take(now_us, |at_us, packet| {
             let taken = self.endpoint.receive(at_us, packet, |delivery| {
                 deliver(at_us, delivery);
             });
-            let is_fault = taken.is_err_and(|why| !matches!(why, PacketRefused::NotNew { .. }));
+            let is_fault = taken.is_err_and(|why| !matches!(why, PacketError::NotNew { .. }));
             self.faults += u64::from(is_fault);
         }) {}
     }
@@ -80,12 +82,12 @@ impl Duplex {
     pub fn new(
         settings: EndpointSettings,
         start: CountersStart,
-        model: LinkModel,
+        model: NetworkConditioner,
         seed: u64,
     ) -> Self {
         let end = |settings, seed| LinkEnd {
-            endpoint: Endpoint::starting_at(settings, start),
-            link: SimulatedLink::new(model, seed),
+            endpoint: ReliableEndpoint::starting_at(settings, start),
+            link: ConditionedPath::new(model, seed),
             faults: 0,
             packet: Vec::new(),
         };
@@ -106,8 +108,8 @@ impl Duplex {
     /// which it does.
     pub fn tick(
         &mut self,
-        mut to_client: impl FnMut(u64, Delivery<'_>),
-        mut to_server: impl FnMut(u64, Delivery<'_>),
+        mut to_client: impl FnMut(u64, ReceivedMessage<'_>),
+        mut to_server: impl FnMut(u64, ReceivedMessage<'_>),
     ) {
         let (tick, begin_us) = (self.ticks as u16, self.now_us());
         let Self { server, client, .. } = self;
@@ -161,7 +163,12 @@ const SETTLING_TICKS: u64 = 150;
 /// A town over so many ticks: in each 150 bytes of unreliable messages, and in about every second a message of 32 bytes on an
 /// ordered stream; the client says 12 bytes a tick.
 #[must_use]
-pub fn town(settings: EndpointSettings, model: LinkModel, ticks: u64, seed: u64) -> TownFigures {
+pub fn town(
+    settings: EndpointSettings,
+    model: NetworkConditioner,
+    ticks: u64,
+    seed: u64,
+) -> TownFigures {
     let mut duplex = Duplex::new(settings, CountersStart::default(), model, seed);
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut pushed_us: Vec<u64> = Vec::new();
@@ -184,7 +191,7 @@ pub fn town(settings: EndpointSettings, model: LinkModel, ticks: u64, seed: u64)
             let _ = server.push_unreliable(&[9; 150]);
             let _ = duplex.client.endpoint.push_unreliable(&[5; 12]);
         }
-        let to_client = |at_us: u64, delivery: Delivery<'_>| {
+        let to_client = |at_us: u64, delivery: ReceivedMessage<'_>| {
             if delivery.stream.is_some() {
                 let nth = delivery
                     .bytes
@@ -224,8 +231,8 @@ const CROWD_ROUND_TRIP_TICKS: usize = 3;
 /// Many connections of one server, without links: what a tick costs there. Each step is one that may be timed by itself.
 #[derive(Debug)]
 pub struct ConnectedCrowd {
-    servers: Vec<Endpoint>,
-    clients: Vec<Endpoint>,
+    servers: Vec<ReliableEndpoint>,
+    clients: Vec<ReliableEndpoint>,
     /// What was sent to each client in this tick; empty where it is lost.
     down: Vec<Vec<u8>>,
     /// What each client sent, in the last ticks, the oldest first.
@@ -247,7 +254,11 @@ impl ConnectedCrowd {
     #[must_use]
     pub fn new(count: usize, lost_one_in: Option<usize>) -> Self {
         let settings = EndpointSettings::default();
-        let ends = |settings| (0..count).map(|_| Endpoint::new(settings)).collect();
+        let ends = |settings| {
+            (0..count)
+                .map(|_| ReliableEndpoint::new(settings))
+                .collect()
+        };
         Self {
             servers: ends(settings),
             clients: ends(settings.client()),
@@ -340,6 +351,6 @@ impl ConnectedCrowd {
     #[must_use]
     pub fn client_bytes(&self) -> usize {
         let heap: usize = self.servers.iter().map(MemoryUse::heap_bytes).sum();
-        size_of::<Endpoint>() + heap / self.servers.len().max(1)
+        size_of::<ReliableEndpoint>() + heap / self.servers.len().max(1)
     }
 }

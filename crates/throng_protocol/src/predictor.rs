@@ -22,7 +22,7 @@ use glam::Vec2;
 use throng_core::motion::PlayerMotion;
 
 use crate::mirror::{Mirror, OwnPosition};
-use crate::movement::{Credit, MoveRules, PlayerStep};
+use crate::movement::{MoveBudget, MoveRules, PlayerStep};
 use crate::wire::{ClientInput, InputMotion, is_newer};
 
 /// Inputs that are kept until the server has handled them, at most: three seconds of them at 20 a second. A server holds no more
@@ -187,7 +187,7 @@ fn walk(on: &PlayerStep, from: Vec2, input: ClientInput) -> Vec2 {
         InputMotion::To(to) => PlayerMotion::To(to.metres()),
         InputMotion::Towards(direction) => PlayerMotion::Towards(direction),
     };
-    let walked = on.walk(from, motion, Credit(f32::INFINITY), &UNLIMITED);
+    let walked = on.walk(from, motion, MoveBudget(f32::INFINITY), &UNLIMITED);
     walked.map_or(from, |(to, _)| to)
 }
 

@@ -17,16 +17,16 @@
 //! A run that says ok is ok. An expectation with nothing to judge (no client, no path, no match) is not exercised, which
 //! is no pass. A cue that could not do what it says is a fault that fails the run, unless the scenario expects
 //! [`ScriptFaultsAllowed`](Expectation::ScriptFaultsAllowed). Wall time is judged where somebody asks for it
-//! ([`TimeJudging`]), and never that of the first second. A run that is interrupted judges nothing and says so. Before a
-//! run, [`Loaded::review`] lists all that is wrong, and warns of text that does nothing.
+//! ([`TimingChecks`]), and never that of the first second. A run that is interrupted judges nothing and says so. Before a
+//! run, [`LoadedScenario::review`] lists all that is wrong, and warns of text that does nothing.
 //!
 //!
 //! ```
-//! use throng_scenario::{Loaded, RunOptions, ScenarioRun};
+//! use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun};
 //!
 //! let text = r#"Scenario(name: "walk", duration_s: 5, scenes: [Scene(name: "a")], cast: [
 //!     Crowd(kind: "npc", count: 20, behaviour: Wander(radius_m: 10))], expect: [PathsExact])"#;
-//! let mut run = ScenarioRun::new(Loaded::from_text("walk.ron", text)?, RunOptions::default())?;
+//! let mut run = ScenarioRun::new(LoadedScenario::from_text("walk.ron", text)?, RunOptions::default())?;
 //! while run.step()? {}
 //! let report = run.finish()?;
 //! assert!(report.expectations.iter().all(|judged| !judged.verdict.fails()));

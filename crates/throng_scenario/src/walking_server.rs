@@ -10,8 +10,8 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
 use throng::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
-use throng::outbox::{Outbox, OutboxStats, Sink};
-use throng::session::{Connected, SessionSettings, connect, control};
+use throng::outbox::{Outbox, OutboxStats, PacketSink};
+use throng::session::{ConnectionInfo, SessionSettings, connect, control};
 use throng::sim::clock::{Stopwatch, one_tick_an_update};
 use throng::sim::{SimSystems, SimTick, single_threaded};
 use throng::sync::{SyncPlugin, SyncSettings, SyncStats};
@@ -103,7 +103,7 @@ impl WalkingServer {
             let object = spawn_object(world, scene, KindId(0), at, sight)?;
             server.objects.push(object);
             if nth < clients
-                && let Ok(client) = connect(world, Connected::unknown().ready())
+                && let Ok(client) = connect(world, ConnectionInfo::unknown().ready())
             {
                 control(world, client, object);
                 server.clients.push(client);
@@ -113,7 +113,7 @@ impl WalkingServer {
     }
 
     /// Where packets go from now on.
-    pub fn set_sink(&mut self, sink: Box<dyn Sink>) {
+    pub fn set_sink(&mut self, sink: Box<dyn PacketSink>) {
         self.app.world_mut().resource_mut::<Outbox>().set_sink(sink);
     }
 

@@ -30,9 +30,9 @@ use serde::{Deserialize, Serialize};
 use throng_core::ids::PlayerId;
 use throng_core::memory::{MemoryUse, each};
 
-use super::error::{DirectoryError, StoreError};
+use super::error::{PlayerStoreError, StoreError};
 use super::record::PlayerRecord;
-use super::store::LookedUp;
+use super::store::LookupResult;
 
 /// Limits and times of a [`PlayerCache`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ impl Default for CacheSettings {
 
 /// What is known of a player, and how old that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KnownPlayer {
+pub struct CachedPlayer {
     /// Its record; `None` when there is no such player. Of one who is on this server it has the values of now, which no
     /// revision stands for yet: that is 0 then.
     pub record: Option<Arc<PlayerRecord>>,
@@ -192,18 +192,18 @@ impl PlayerCache {
     /// what is known.
     ///
     /// # Errors
-    /// [`DirectoryError::Looks`] when too many wait.
+    /// [`PlayerStoreError::TooManyLookups`] when too many wait.
     pub fn look(
         &mut self,
         player: PlayerId,
         number: u64,
         now_ms: u64,
-    ) -> Result<Option<KnownPlayer>, DirectoryError> {
+    ) -> Result<Option<CachedPlayer>, PlayerStoreError> {
         self.stats.looks += 1;
         let entry = self.entries.get(&player);
         let is_known = entry.is_some();
         if let Some(entry) = entry.filter(|entry| now_ms < entry.fresh_until_ms) {
-            let known = KnownPlayer {
+            let known = CachedPlayer {
                 record: entry.record.clone(),
                 age_ms: now_ms.saturating_sub(entry.read_ms),
             };
@@ -221,22 +221,22 @@ impl PlayerCache {
     /// when it is asked next.
     ///
     /// # Errors
-    /// [`DirectoryError::Looks`] when too many wait.
+    /// [`PlayerStoreError::TooManyLookups`] when too many wait.
     pub fn look_at_store(
         &mut self,
         player: PlayerId,
         number: u64,
         now_ms: u64,
-    ) -> Result<(), DirectoryError> {
+    ) -> Result<(), PlayerStoreError> {
         self.stats.looks += 1;
         self.wait(player, number, now_ms)
     }
 
-    fn wait(&mut self, player: PlayerId, number: u64, now_ms: u64) -> Result<(), DirectoryError> {
+    fn wait(&mut self, player: PlayerId, number: u64, now_ms: u64) -> Result<(), PlayerStoreError> {
         let (waiting, max) = (self.waiting, self.settings.waiting_max as usize);
         if waiting >= max {
             self.stats.failed += 1;
-            return Err(DirectoryError::Looks {
+            return Err(PlayerStoreError::TooManyLookups {
                 player,
                 waiting,
                 max,
@@ -303,9 +303,9 @@ impl PlayerCache {
     pub fn take(
         &mut self,
         players: &[PlayerId],
-        found: Result<Vec<LookedUp>, StoreError>,
+        found: Result<Vec<LookupResult>, StoreError>,
         now_ms: u64,
-        mut tell: impl FnMut(u64, PlayerId, Result<KnownPlayer, DirectoryError>),
+        mut tell: impl FnMut(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>),
     ) {
         self.is_under_way = false;
         let (found, failed) = match found {
@@ -316,10 +316,10 @@ impl PlayerCache {
         for &player in players {
             let read = match (&failed, found.next()) {
                 (Some(error), _) => Err(error.clone().into()),
-                (None, Some(LookedUp::Found(record))) => Ok(Some(Arc::new(record))),
-                (None, Some(LookedUp::Missing)) => Ok(None),
-                (None, Some(LookedUp::Unreadable(error))) => Err(error.into()),
-                (None, None) => Err(DirectoryError::NoAnswer { player }),
+                (None, Some(LookupResult::Found(record))) => Ok(Some(Arc::new(record))),
+                (None, Some(LookupResult::Missing)) => Ok(None),
+                (None, Some(LookupResult::Unreadable(error))) => Err(error.into()),
+                (None, None) => Err(PlayerStoreError::NoAnswer { player }),
             };
             let answer = match read {
                 Ok(record) => self.learn(player, record, now_ms).map(Ok),
@@ -335,8 +335,8 @@ impl PlayerCache {
     fn answer(
         &mut self,
         player: PlayerId,
-        answer: &Result<KnownPlayer, DirectoryError>,
-        tell: &mut impl FnMut(u64, PlayerId, Result<KnownPlayer, DirectoryError>),
+        answer: &Result<CachedPlayer, PlayerStoreError>,
+        tell: &mut impl FnMut(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>),
     ) {
         let awaited = self.awaited.remove(&player);
         let looks = awaited.map_or_else(Vec::new, |awaited| awaited.looks);
@@ -368,7 +368,7 @@ impl PlayerCache {
         player: PlayerId,
         record: Option<Arc<PlayerRecord>>,
         now_ms: u64,
-    ) -> Option<KnownPlayer> {
+    ) -> Option<CachedPlayer> {
         let revision = record.as_ref().map_or(0, |record| record.revision);
         let kept = self.entries.peek(&player);
         if kept.is_none() && !self.awaited.contains_key(&player) {
@@ -385,7 +385,7 @@ impl PlayerCache {
         };
         self.entries.insert(player, entry);
         let is_young = age_ms < fresh_ms || age_ms <= self.settings.deadline_ms;
-        is_young.then_some(KnownPlayer { record, age_ms })
+        is_young.then_some(CachedPlayer { record, age_ms })
     }
 
     /// How long what was learnt now is fresh: a little less for some than for others, the same in every run.
@@ -451,7 +451,7 @@ impl PlayerCache {
     pub fn expire(
         &mut self,
         now_ms: u64,
-        mut tell: impl FnMut(u64, PlayerId, Result<KnownPlayer, DirectoryError>),
+        mut tell: impl FnMut(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>),
     ) {
         let deadline_ms = self.settings.deadline_ms;
         let (mut late, waiting) = (0, &mut self.waiting);
@@ -461,7 +461,7 @@ impl PlayerCache {
                 if is_late {
                     late += 1;
                     *waiting -= 1;
-                    let error = DirectoryError::Late {
+                    let error = PlayerStoreError::TimedOut {
                         player,
                         deadline_ms,
                     };
@@ -531,7 +531,7 @@ mod tests {
         assert_eq!(cache.look(PlayerId(7), 4, 1), Ok(None));
         assert!(cache.order(0, |_| true, &[]).is_empty(), "it is under way");
         let mut told = Vec::new();
-        let found = Ok(vec![LookedUp::Found(record(7, 3))]);
+        let found = Ok(vec![LookupResult::Found(record(7, 3))]);
         cache.take(&[PlayerId(7)], found, 2, |number, _, _| told.push(number));
         assert_eq!(told, [0, 1, 2, 3, 4]);
         let stats = cache.stats();
@@ -549,7 +549,7 @@ mod tests {
         cache.order(0, |_| true, &[]);
         cache.take(
             &[PlayerId(7)],
-            Ok(vec![LookedUp::Found(record(7, 3))]),
+            Ok(vec![LookupResult::Found(record(7, 3))]),
             2,
             |_, _, _| (),
         );
@@ -561,7 +561,7 @@ mod tests {
         let mut told = 0;
         cache.take(
             &[PlayerId(7)],
-            Ok(vec![LookedUp::Found(record(7, 4))]),
+            Ok(vec![LookupResult::Found(record(7, 4))]),
             201,
             |_, _, known| {
                 told = known.unwrap().record.unwrap().revision;
@@ -577,7 +577,7 @@ mod tests {
         cache.order(0, |_| true, &[]);
         cache.take(
             &[PlayerId(7)],
-            Ok(vec![LookedUp::Missing]),
+            Ok(vec![LookupResult::Missing]),
             0,
             |_, _, known| {
                 assert_eq!(known.unwrap().record, None);
@@ -586,7 +586,7 @@ mod tests {
         let known = cache.look(PlayerId(7), 1, 10).unwrap();
         assert_eq!(
             known,
-            Some(KnownPlayer {
+            Some(CachedPlayer {
                 record: None,
                 age_ms: 10
             })

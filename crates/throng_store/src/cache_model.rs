@@ -6,10 +6,10 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use throng_core::ids::PlayerId;
 
-use super::cache::{CacheSettings, KnownPlayer, PlayerCache};
-use super::error::{DirectoryError, StoreError, StoreFault};
+use super::cache::{CacheSettings, CachedPlayer, PlayerCache};
+use super::error::{PlayerStoreError, StoreError, StoreErrorKind};
 use super::record::PlayerRecord;
-use super::store::LookedUp;
+use super::store::LookupResult;
 
 const PLAYERS: u64 = 8;
 const FRESH_MS: u64 = 100;
@@ -40,7 +40,7 @@ fn record(player: u64, revision: u64) -> PlayerRecord {
 fn error() -> StoreError {
     StoreError {
         store: "x".to_owned(),
-        fault: StoreFault::Locked,
+        fault: StoreErrorKind::Locked,
         cause: "y".to_owned(),
     }
 }
@@ -90,7 +90,7 @@ fn steps() -> impl Strategy<Value = Vec<CacheStep>> {
 /// What came of a look: a revision with its age, or that there was an error.
 type ToldInShort = Result<(u64, u64), ()>;
 
-fn in_short(answer: &Result<KnownPlayer, DirectoryError>) -> ToldInShort {
+fn in_short(answer: &Result<CachedPlayer, PlayerStoreError>) -> ToldInShort {
     let known = answer.as_ref().map_err(|_| ())?;
     let revision = known.record.as_ref().map_or(0, |record| record.revision);
     Ok((revision, known.age_ms))
@@ -257,7 +257,7 @@ impl CacheTrial {
 
     fn tell_all(
         &mut self,
-        told: &[(u64, PlayerId, Result<KnownPlayer, DirectoryError>)],
+        told: &[(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>)],
         expected: Option<Vec<(u64, ToldInShort)>>,
     ) -> CacheChecked {
         let answers = told.iter();
@@ -325,9 +325,9 @@ impl CacheTrial {
         let asked = std::mem::take(&mut self.asked);
         let players: Vec<PlayerId> = asked.iter().map(|&(player, _)| player).collect();
         let read = |(nth, &(player, revision)): (usize, &(PlayerId, u64))| match mood {
-            StoreMood::ReadsAllButOne if nth == 0 => LookedUp::Unreadable(error()),
-            _ if revision == 0 => LookedUp::Missing,
-            _ => LookedUp::Found(record(player.0, revision)),
+            StoreMood::ReadsAllButOne if nth == 0 => LookupResult::Unreadable(error()),
+            _ if revision == 0 => LookupResult::Missing,
+            _ => LookupResult::Found(record(player.0, revision)),
         };
         let found = match mood {
             StoreMood::Fails => Err(error()),

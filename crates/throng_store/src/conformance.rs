@@ -1,7 +1,7 @@
 //! What every store must do, as checks that run over any of them; a game's own store is held to it by one call.
 //!
 //! The checks know nothing of how a store works: they compare it with a model on maps, and with what the documentation of
-//! [`Store`] says.
+//! [`StoreBackend`] says.
 
 mod clocks;
 
@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_core::ids::PlayerId;
-use throng_protocol::wire::{Encoding, Value};
+use throng_protocol::wire::{AttributeValue, Encoding};
 
 use clocks::{leases_from_the_future, names_in_use};
 
 use super::enrollment::EnrollTerms;
-use super::error::{StoreError, StoreFault};
+use super::error::{StoreError, StoreErrorKind};
 use super::lease::ServerId;
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, Store, StoreSource};
+use super::store::{ClaimResult, ClaimTerms, LookupResult, Renewal, StoreBackend, StoreFactory};
 
 /// Attributes of all encodings.
 const ENCODINGS: [Encoding; 7] = [
@@ -59,12 +59,12 @@ const fn enroll_at(now_ms: u64, take_over: bool) -> EnrollTerms {
 /// What a check found: nothing, or a sentence on what is wrong.
 type Conformed = Result<(), String>;
 
-/// Holds a store to all that [`Store`] says. `make` gives a source of stores that are empty at first, another one at every
+/// Holds a store to all that [`StoreBackend`] says. `make` gives a source of stores that are empty at first, another one at every
 /// call; what one source opens is the same store.
 ///
 /// # Errors
 /// What was done, what was expected, and what was found.
-pub fn check_store<S: StoreSource>(mut make: impl FnMut() -> S) -> Conformed {
+pub fn check_store<S: StoreFactory>(mut make: impl FnMut() -> S) -> Conformed {
     let checks: [(&str, fn(&mut StoreTrial) -> Conformed); 14] = [
         ("a new player", new_player),
         ("values", values_of_all_encodings),
@@ -91,8 +91,8 @@ pub fn check_store<S: StoreSource>(mut make: impl FnMut() -> S) -> Conformed {
 
 /// A store with two servers that use it.
 struct StoreTrial<'s> {
-    source: &'s mut dyn StoreSource,
-    store: Box<dyn Store>,
+    source: &'s mut dyn StoreFactory,
+    store: Box<dyn StoreBackend>,
     servers: [ServerId; 2],
     /// The number of the last batch, over all servers.
     number: u64,
@@ -119,7 +119,7 @@ fn dictionary() -> Vec<StoredAttribute> {
 }
 
 impl<'s> StoreTrial<'s> {
-    fn new(source: &'s mut dyn StoreSource) -> Result<Self, String> {
+    fn new(source: &'s mut dyn StoreFactory) -> Result<Self, String> {
         let mut store = source.open().map_err(failed)?;
         store.learn(&dictionary()).map_err(failed)?;
         let mut enroll = |name| store.enroll(name, enroll_at(0, false)).map_err(failed);
@@ -138,12 +138,12 @@ impl<'s> StoreTrial<'s> {
         self.store.learn(&dictionary()).map_err(failed)
     }
 
-    fn claim(&mut self, by: usize, player: u64, now_ms: u64) -> Result<Claimed, String> {
+    fn claim(&mut self, by: usize, player: u64, now_ms: u64) -> Result<ClaimResult, String> {
         let by = self.servers[by].clone();
         self.claim_as(&by, player, now_ms)
     }
 
-    fn claim_as(&mut self, by: &ServerId, player: u64, now_ms: u64) -> Result<Claimed, String> {
+    fn claim_as(&mut self, by: &ServerId, player: u64, now_ms: u64) -> Result<ClaimResult, String> {
         let mut claimed = self.store.claim(by, &[PlayerId(player)], terms(now_ms));
         let claimed = claimed.as_mut().map_err(|error| failed(error.clone()))?;
         claimed.pop().ok_or_else(|| "no answer".to_owned())
@@ -152,7 +152,7 @@ impl<'s> StoreTrial<'s> {
     /// Claims what is free, and gives its epoch.
     fn take(&mut self, by: usize, player: u64, now_ms: u64) -> Result<u64, String> {
         match self.claim(by, player, now_ms)? {
-            Claimed::Granted { epoch, .. } => Ok(epoch),
+            ClaimResult::Granted { epoch, .. } => Ok(epoch),
             other => Err(format!("expected a lease, found {other:?}")),
         }
     }
@@ -173,8 +173,8 @@ impl<'s> StoreTrial<'s> {
     fn look(&mut self, player: u64) -> Result<Option<PlayerRecord>, String> {
         let mut found = self.store.look_up(&[PlayerId(player)]).map_err(failed)?;
         match (found.pop(), found.len()) {
-            (Some(LookedUp::Found(record)), 0) => Ok(Some(record)),
-            (Some(LookedUp::Missing), 0) => Ok(None),
+            (Some(LookupResult::Found(record)), 0) => Ok(Some(record)),
+            (Some(LookupResult::Missing), 0) => Ok(None),
             other => Err(format!("expected one answer, found {other:?}")),
         }
     }
@@ -187,7 +187,7 @@ fn put(batch: &mut SaveBatch, player: u64, epoch: u64, values: &[(u16, Option<&[
 
 fn new_player(bench: &mut StoreTrial) -> Conformed {
     expect("nobody is there", bench.look(7)?, None)?;
-    let granted = Claimed::Granted {
+    let granted = ClaimResult::Granted {
         epoch: 1,
         record: PlayerRecord::new(PlayerId(7)),
     };
@@ -195,14 +195,14 @@ fn new_player(bench: &mut StoreTrial) -> Conformed {
     expect("a claim saves nothing", bench.look(7)?, None)?;
     let all = [PlayerId(7), PlayerId(8)];
     let found = bench.store.look_up(&all).map_err(failed)?;
-    let nobody = vec![LookedUp::Missing, LookedUp::Missing];
+    let nobody = vec![LookupResult::Missing, LookupResult::Missing];
     expect("who was never saved", found, nobody)?;
     let epoch = bench.take(0, 8, 0)?;
     let mut batch = bench.batch(1);
     put(&mut batch, 8, epoch, &[(1, Some(&[1]))]);
     bench.save(0, &batch)?;
     let found = bench.store.look_up(&[9, 8, 7].map(PlayerId));
-    let found = found.map_err(failed)?.into_iter().map(LookedUp::found);
+    let found = found.map_err(failed)?.into_iter().map(LookupResult::found);
     let found: Vec<_> = found
         .map(|found| found.map(|record| record.player.0))
         .collect();
@@ -212,7 +212,7 @@ fn new_player(bench: &mut StoreTrial) -> Conformed {
 
 fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
     let epoch = bench.take(0, u64::MAX, 0)?;
-    let samples: [[Value; 3]; 7] = [
+    let samples: [[AttributeValue; 3]; 7] = [
         [0u8.into(), 7u8.into(), u8::MAX.into()],
         [0u16.into(), 700u16.into(), u16::MAX.into()],
         [0u32.into(), 70_000u32.into(), u32::MAX.into()],
@@ -268,7 +268,7 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
         Some(expected.clone()),
     )?;
     match bench.claim(0, u64::MAX, 1)? {
-        Claimed::Granted { record, .. } => expect("with a claim", record, expected),
+        ClaimResult::Granted { record, .. } => expect("with a claim", record, expected),
         other => Err(format!("expected a lease, found {other:?}")),
     }
 }
@@ -279,7 +279,7 @@ fn leases(bench: &mut StoreTrial) -> Conformed {
     bench.reopen()?;
     for now_ms in [1_000, 1_050, 1_000 + LEASE_MS + GRACE_MS] {
         match bench.claim(1, 7, now_ms)? {
-            Claimed::Refused { player, refusal } => {
+            ClaimResult::Refused { player, refusal } => {
                 expect("who was asked for", player, PlayerId(7))?;
                 expect("the holder", refusal.holder, bench.servers[0].clone())?;
                 let left_ms = 1_000 + LEASE_MS + GRACE_MS - now_ms;
@@ -312,14 +312,14 @@ fn incarnations(bench: &mut StoreTrial) -> Conformed {
         ));
     }
     match bench.claim_as(&newer, 7, 1)? {
-        Claimed::Granted { epoch: 2, .. } => {}
+        ClaimResult::Granted { epoch: 2, .. } => {}
         other => return Err(format!("expected the next epoch at once, found {other:?}")),
     }
     let epoch = bench.take(1, 8, 2)?;
     expect("another server gets what the dead one had", epoch, 2)?;
     // One that was taken over and is alive gets nobody.
     match bench.store.claim(&older, &[PlayerId(9)], terms(2)) {
-        Err(error) => expect("why it gets nobody", error.fault, StoreFault::NameInUse),
+        Err(error) => expect("why it gets nobody", error.fault, StoreErrorKind::NameInUse),
         other => Err(format!(
             "expected the older process to get nobody, found {other:?}"
         )),
@@ -352,7 +352,7 @@ fn fenced_writers(bench: &mut StoreTrial) -> Conformed {
         Vec::new(),
     )?;
     let refused = bench.claim(0, 7, 501)?;
-    if matches!(refused, Claimed::Refused { .. }) {
+    if matches!(refused, ClaimResult::Refused { .. }) {
         return Ok(());
     }
     Err(format!(
@@ -448,7 +448,7 @@ fn what_cannot_be_kept(bench: &mut StoreTrial) -> Conformed {
             .map(|(player, error)| (player.0, error.fault))
             .collect();
         let expected = if round == 0 {
-            vec![(3, StoreFault::Attributes)]
+            vec![(3, StoreErrorKind::Attributes)]
         } else {
             Vec::new()
         };
@@ -478,7 +478,7 @@ fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
         lost,
         Renewal::lost(vec![PlayerId(9), PlayerId(10)]),
     )?;
-    if let granted @ Claimed::Granted { .. } = bench.claim(1, 7, 805)? {
+    if let granted @ ClaimResult::Granted { .. } = bench.claim(1, 7, 805)? {
         return Err(format!("expected the lease to last, found {granted:?}"));
     }
     let mut batch = bench.batch(1);
@@ -517,7 +517,7 @@ fn attributes_keep_their_meaning(bench: &mut StoreTrial) -> Conformed {
         }
         let mut store = bench.source.open().map_err(failed)?;
         match store.learn(&other) {
-            Err(error) if error.fault == StoreFault::Attributes => {}
+            Err(error) if error.fault == StoreErrorKind::Attributes => {}
             found => return Err(format!("expected a change to be refused, found {found:?}")),
         }
     }
@@ -591,12 +591,12 @@ fn random_claim(
     }
     let expected = is_had.then_some(known.epoch);
     let found = match bench.claim(by, player, now_ms)? {
-        Claimed::Granted { epoch, record } => {
+        ClaimResult::Granted { epoch, record } => {
             expect("the revision with it", record.revision, known.revision)?;
             expect("the values with it", &record.values, &known.values)?;
             Some(epoch)
         }
-        Claimed::Refused { .. } | Claimed::Unreadable { .. } => None,
+        ClaimResult::Refused { .. } | ClaimResult::Unreadable { .. } => None,
     };
     expect("the epoch of a claim", found, expected)
 }

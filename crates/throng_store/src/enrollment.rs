@@ -4,7 +4,7 @@
 //! One that ends signs off, and its name is free at once. One that crashed is seen as dead when the time of its leases has
 //! passed; the next process of that name is refused until then.
 
-use super::error::{StoreError, StoreFault};
+use super::error::{StoreError, StoreErrorKind};
 
 /// The terms on which a process enters the list of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl LastProcess {
 fn in_use(store: &str, cause: String) -> StoreError {
     StoreError {
         store: store.to_owned(),
-        fault: StoreFault::NameInUse,
+        fault: StoreErrorKind::NameInUse,
         cause,
     }
 }

@@ -5,7 +5,7 @@ use throng_core::ids::PlayerId;
 
 /// What a store failed of. Each asks something else of an operator.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
-pub enum StoreFault {
+pub enum StoreErrorKind {
     /// Somebody else holds it, longer than is waited for.
     #[error("locked by another program")]
     Locked,
@@ -43,7 +43,7 @@ pub enum StoreFault {
     Unreachable,
 }
 
-impl StoreFault {
+impl StoreErrorKind {
     /// Whether it lies in what is kept of one player, and the store has nothing against all others.
     #[must_use]
     pub const fn is_of_one_player(self) -> bool {
@@ -59,14 +59,14 @@ pub struct StoreError {
     /// Its file or address.
     pub store: String,
     /// What it failed of.
-    pub fault: StoreFault,
+    pub fault: StoreErrorKind,
     /// What the store itself says.
     pub cause: String,
 }
 
 /// Why a player's record cannot be had.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum DirectoryError {
+pub enum PlayerStoreError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -82,7 +82,7 @@ pub enum DirectoryError {
     },
     /// The store took longer than [`deadline_ms`](super::LedgerSettings::deadline_ms), or a look longer than its own.
     #[error("player {}: store request timed out after {deadline_ms} ms", player.0)]
-    Late {
+    TimedOut {
         /// Whose record was asked for.
         player: PlayerId,
         /// How long was waited.
@@ -90,7 +90,7 @@ pub enum DirectoryError {
     },
     /// The store is behind by so many players that nobody else is let in.
     #[error("player {} not loaded: save backlog full ({unsaved} of {max} players)", player.0)]
-    Behind {
+    SaveBacklogFull {
         /// Whose record was asked for.
         player: PlayerId,
         /// How many wait.
@@ -110,7 +110,7 @@ pub enum DirectoryError {
     },
     /// Too many look-ups wait for the store.
     #[error("player {}: too many pending lookups ({waiting} of {max})", player.0)]
-    Looks {
+    TooManyLookups {
         /// Whose record was asked for.
         player: PlayerId,
         /// How many wait.

@@ -8,11 +8,13 @@ use rand_pcg::Pcg64Mcg;
 use throng_core::ids::PlayerId;
 
 use super::enrollment::EnrollTerms;
-use super::error::{StoreError, StoreFault};
+use super::error::{StoreError, StoreErrorKind};
 use super::lease::ServerId;
 use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+use super::store::{
+    ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
+};
 
 /// How often each fault strikes; shares of all calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,7 +41,7 @@ pub struct FaultySource<S> {
     clock: Arc<AtomicU64>,
 }
 
-impl<S: StoreSource> FaultySource<S> {
+impl<S: StoreFactory> FaultySource<S> {
     /// Around the stores that `source` opens.
     #[must_use]
     pub fn new(source: S, seed: u64, shares: FaultShares) -> Self {
@@ -67,7 +69,7 @@ fn locked(faults: &Mutex<(FaultShares, Pcg64Mcg)>) -> MutexGuard<'_, (FaultShare
     faults.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn fault(fault: StoreFault, cause: &str) -> StoreError {
+fn fault(fault: StoreErrorKind, cause: &str) -> StoreError {
     StoreError {
         store: "with faults".to_owned(),
         fault,
@@ -75,11 +77,11 @@ fn fault(fault: StoreFault, cause: &str) -> StoreError {
     }
 }
 
-impl<S: StoreSource> StoreSource for FaultySource<S> {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+impl<S: StoreFactory> StoreFactory for FaultySource<S> {
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         let (shares, random) = &mut *locked(&self.faults);
         if random.random_bool(shares.closed) {
-            return Err(fault(StoreFault::Unreachable, "closed"));
+            return Err(fault(StoreErrorKind::Unreachable, "closed"));
         }
         Ok(Box::new(FaultyStore {
             store: self.source.open()?,
@@ -92,7 +94,7 @@ impl<S: StoreSource> StoreSource for FaultySource<S> {
 
 /// A store whose calls fail by seed; made by a [`FaultySource`].
 struct FaultyStore {
-    store: Box<dyn Store>,
+    store: Box<dyn StoreBackend>,
     faults: Arc<Mutex<(FaultShares, Pcg64Mcg)>>,
     clock: Arc<AtomicU64>,
     is_lost: bool,
@@ -102,9 +104,9 @@ impl FaultyStore {
     fn call<T>(
         &mut self,
         saves: bool,
-        call: impl FnOnce(&mut dyn Store) -> Result<T, StoreError>,
+        call: impl FnOnce(&mut dyn StoreBackend) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let lost = || fault(StoreFault::Unreachable, "the connection is lost");
+        let lost = || fault(StoreErrorKind::Unreachable, "the connection is lost");
         if self.is_lost {
             return Err(lost());
         }
@@ -119,7 +121,7 @@ impl FaultyStore {
             (draw(shares.failing), draw(shares.torn), draw(shares.full))
         };
         if is_full && saves {
-            return Err(fault(StoreFault::Full, "no room"));
+            return Err(fault(StoreErrorKind::Full, "no room"));
         }
         self.is_lost = fails || tears;
         if fails {
@@ -130,7 +132,7 @@ impl FaultyStore {
     }
 }
 
-impl Store for FaultyStore {
+impl StoreBackend for FaultyStore {
     fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
         self.call(false, |store| store.learn(attributes))
     }
@@ -148,7 +150,7 @@ impl Store for FaultyStore {
         by: &ServerId,
         players: &[PlayerId],
         terms: ClaimTerms,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimResult>, StoreError> {
         self.call(false, |store| store.claim(by, players, terms))
     }
 
@@ -170,7 +172,7 @@ impl Store for FaultyStore {
         self.call(false, |store| store.renew(by, leases, terms))
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
         self.call(false, |store| store.look_up(players))
     }
 }

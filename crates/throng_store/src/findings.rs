@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 #[cfg(feature = "postgres")]
-use throng_protocol::wire::{Encoding, Value};
+use throng_protocol::wire::{AttributeValue, Encoding};
 
 /// What is wrong in a store is listed up to so many lines.
 pub(super) const WRONG_MAX: usize = 100;
 
 /// What a store holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoreFindings {
+pub struct StoreInspection {
     /// The version of its tables.
     pub version: i64,
     /// Names of the attributes, by their numbers.
@@ -67,13 +67,13 @@ impl ShownValue {
             (again == bytes).then_some(value)
         });
         let shown = match read {
-            Some(Value::Unsigned(value)) => i64::try_from(value).ok().map(Self::Integer),
-            Some(Value::Signed(value)) => Some(Self::Integer(value)),
-            Some(Value::Float(value)) => {
+            Some(AttributeValue::Unsigned(value)) => i64::try_from(value).ok().map(Self::Integer),
+            Some(AttributeValue::Signed(value)) => Some(Self::Integer(value)),
+            Some(AttributeValue::Float(value)) => {
                 let is_plain = value.is_finite() && !(value == 0.0 && value.is_sign_negative());
                 is_plain.then(|| Self::Real(f64::from(value)))
             }
-            Some(Value::Bytes(_)) => {
+            Some(AttributeValue::Bytes(_)) => {
                 let text = std::str::from_utf8(bytes).ok();
                 let text = text.filter(|text| !text.contains('\0'));
                 text.map(|text| Self::Text(text.to_owned()))

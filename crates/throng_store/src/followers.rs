@@ -1,7 +1,7 @@
 //! Which servers show this server's players, and what they are to be told.
 //!
 //! ```text
-//! Held ─▶ follow ─┐             saved, and somebody follows ─┐
+//! PendingAnnouncement ─▶ follow ─┐             saved, and somebody follows ─┐
 //!                 └▶ until when ─▶                           ├▶ due ─▶ the store is read ─▶ publish ─▶ Saved
 //!                                        left ─▶ to all ─────┘
 //! ```
@@ -22,7 +22,7 @@ use throng_core::ids::PlayerId;
 use throng_core::memory::MemoryUse;
 
 use super::record::PlayerRecord;
-use super::store::LookedUp;
+use super::store::LookupResult;
 
 /// Limits of what goes between servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +80,7 @@ enum RecordFor {
 
 /// Which servers show which players of this one, and what they are to be told.
 #[derive(Debug, MemoryUse)]
-pub struct Followers {
+pub struct SaveSubscribers {
     #[memory(skip)]
     settings: PeerSettings,
     #[memory(each_value)]
@@ -94,7 +94,7 @@ pub struct Followers {
     stats: PeerStats,
 }
 
-impl Followers {
+impl SaveSubscribers {
     /// With nobody who follows anybody.
     #[must_use]
     pub fn new(settings: PeerSettings) -> Self {
@@ -208,13 +208,14 @@ impl Followers {
     pub fn publish(
         &mut self,
         players: &[PlayerId],
-        found: &[LookedUp],
+        found: &[LookupResult],
         now_ms: u64,
         mut tell: impl FnMut(Option<&str>, Vec<Arc<PlayerRecord>>),
     ) {
         let (mut to_all, mut to_one) = (Vec::new(), BTreeMap::<Arc<str>, Vec<_>>::new());
         for (player, found) in players.iter().zip(found) {
-            let (Some(whom), LookedUp::Found(record)) = (self.asked.remove(player), found) else {
+            let (Some(whom), LookupResult::Found(record)) = (self.asked.remove(player), found)
+            else {
                 continue;
             };
             let record = Arc::new(record.clone());
@@ -244,15 +245,15 @@ impl Followers {
 mod tests {
     use super::*;
 
-    fn record(player: PlayerId, revision: u64) -> LookedUp {
-        LookedUp::Found(PlayerRecord {
+    fn record(player: PlayerId, revision: u64) -> LookupResult {
+        LookupResult::Found(PlayerRecord {
             revision,
             ..PlayerRecord::new(player)
         })
     }
 
     /// What is told now, when the store has this revision of everybody.
-    fn told(followers: &mut Followers, now_ms: u64) -> Vec<(Option<String>, Vec<u64>)> {
+    fn told(followers: &mut SaveSubscribers, now_ms: u64) -> Vec<(Option<String>, Vec<u64>)> {
         let players = followers.take_due();
         let found: Vec<_> = players.iter().map(|&player| record(player, 9)).collect();
         let mut told = Vec::new();
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn who_holds_a_record_is_told_of_saves_until_its_time_is_over_and_all_when_the_player_goes() {
-        let mut followers = Followers::new(PeerSettings::default());
+        let mut followers = SaveSubscribers::new(PeerSettings::default());
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         followers.saved(PlayerId(1), 1, 0);
         assert!(told(&mut followers, 0).is_empty(), "nobody follows");
@@ -296,7 +297,7 @@ mod tests {
 
     #[test]
     fn nothing_grows_over_its_limit() {
-        let mut followers = Followers::new(PeerSettings {
+        let mut followers = SaveSubscribers::new(PeerSettings {
             followers_max: 2,
             due_max: 3,
             players_per_order: 2,

@@ -1,7 +1,7 @@
 //! The whole protocol as a model: servers with clocks that differ, a store with faults, processes that are killed at random.
 //!
 //! ```text
-//! login, logout, deal, write ─▶ Ledger ─ orders, late ─▶ StoreSupervisor ─▶ a store with faults
+//! login, logout, deal, write ─▶ LeaseTable ─ orders, late ─▶ StoreSupervisor ─▶ a store with faults
 //!        kill, restart ─▶ ▲                                    │
 //!                         └────────────── reports, late ◀──────┘
 //! ```
@@ -18,11 +18,11 @@ use throng_protocol::wire::Encoding;
 
 use super::enrollment::EnrollTerms;
 use super::faulty_store::{FaultShares, FaultySource};
-use super::ledger::{Ledger, LedgerEvent, LedgerSettings};
+use super::ledger::{LeaseTable, LedgerEvent, LedgerSettings};
 use super::memory_store::MemoryDisk;
 use super::record::{PlayerRecord, StoredAttribute};
-use super::store::{LookedUp, StoreSource};
-use super::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
+use super::store::{LookupResult, StoreFactory};
+use super::supervisor::{StoreReply, StoreRequest, StoreSupervisor};
 
 const PLAYERS: u64 = 8;
 const COINS: u64 = 100;
@@ -40,10 +40,10 @@ struct Character {
 
 struct ModelServer {
     name: String,
-    ledger: Ledger,
+    ledger: LeaseTable,
     supervisor: StoreSupervisor,
-    orders: VecDeque<StoreOrder>,
-    reports: VecDeque<StoreReport>,
+    orders: VecDeque<StoreRequest>,
+    reports: VecDeque<StoreReply>,
     /// Milliseconds that its clock is ahead.
     ahead_ms: u64,
     /// Who is live here.
@@ -83,7 +83,7 @@ fn server(source: &FaultySource<MemoryDisk>, nth: usize, clocks: ModelClocks) ->
                 ..EnrollTerms::default()
             }),
         name,
-        ledger: Ledger::new(settings),
+        ledger: LeaseTable::new(settings),
         orders: VecDeque::new(),
         reports: VecDeque::new(),
         ahead_ms: nth as u64 * clocks.apart_ms / 2,
@@ -260,7 +260,7 @@ impl LeaseModel {
                 }
             }
             LedgerEvent::Refused(..) => self.count("refused"),
-            LedgerEvent::Trouble(_) => self.count("trouble"),
+            LedgerEvent::StoreFailed(_) => self.count("trouble"),
         }
         Ok(())
     }
@@ -281,14 +281,14 @@ impl LeaseModel {
         };
         match server.supervisor.work(&stamped(&order, at_ms), now_ms) {
             Ok(report) => server.reports.push_back(report),
-            Err(error) if matches!(order, StoreOrder::Save { .. }) => {
-                server.reports.push_back(StoreReport::Trouble(error));
+            Err(error) if matches!(order, StoreRequest::Save { .. }) => {
+                server.reports.push_back(StoreReply::Trouble(error));
                 server.orders.push_front(order);
                 // Other orders are answered meanwhile.
                 if let Some(place) = server
                     .orders
                     .iter()
-                    .position(|order| !matches!(order, StoreOrder::Save { .. }))
+                    .position(|order| !matches!(order, StoreRequest::Save { .. }))
                     && let Some(other) = server.orders.remove(place)
                 {
                     let answer = server.supervisor.work(&stamped(&other, at_ms), now_ms);
@@ -382,7 +382,7 @@ impl LeaseModel {
         let all: Vec<PlayerId> = (0..PLAYERS).map(PlayerId).collect();
         let mut store = self.disk.open().expect(DISK);
         let kept = store.look_up(&all).expect(DISK).into_iter();
-        let kept: Vec<PlayerRecord> = kept.filter_map(LookedUp::found).collect();
+        let kept: Vec<PlayerRecord> = kept.filter_map(LookupResult::found).collect();
         let coins = |bytes: &Vec<u8>| u64::from_le_bytes(bytes.as_slice().try_into().expect(DISK));
         let sum: u64 = kept
             .iter()
@@ -405,7 +405,7 @@ impl LeaseModel {
     }
 }
 
-fn save(ledger: &mut Ledger, player: PlayerId, tick: u64, character: Character) {
+fn save(ledger: &mut LeaseTable, player: PlayerId, tick: u64, character: Character) {
     let values = [
         (PURSE, character.coins.to_le_bytes()),
         (WRITES, character.writes.to_le_bytes()),
@@ -415,9 +415,9 @@ fn save(ledger: &mut Ledger, player: PlayerId, tick: u64, character: Character) 
 }
 
 /// The order as the store takes it, by its clock.
-fn stamped(order: &StoreOrder, at_ms: u64) -> StoreOrder {
+fn stamped(order: &StoreRequest, at_ms: u64) -> StoreRequest {
     let mut order = order.clone();
-    if let StoreOrder::Claim { terms, .. } | StoreOrder::Renew { terms, .. } = &mut order {
+    if let StoreRequest::Claim { terms, .. } | StoreRequest::Renew { terms, .. } = &mut order {
         terms.at_ms = Some(at_ms);
     }
     order

@@ -25,11 +25,11 @@ use throng_core::ids::PlayerId;
 use throng_core::memory::MemoryUse;
 use tracing::error;
 
-use super::error::{DirectoryError, StoreError, StoreFault};
+use super::error::{PlayerStoreError, StoreError, StoreErrorKind};
 use super::record::PlayerRecord;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, Renewal, SaveOutcome};
-use super::supervisor::{StoreOrder, StoreReport};
+use super::store::{ClaimResult, ClaimTerms, Renewal, SaveOutcome};
+use super::supervisor::{StoreReply, StoreRequest};
 
 /// Players in one claim, at most.
 const CLAIMS_PER_ORDER: usize = 4_096;
@@ -75,7 +75,7 @@ pub enum LedgerEvent {
     /// A player's record is here, and the player is this server's.
     Loaded(PlayerRecord),
     /// A player's record cannot be had.
-    Refused(PlayerId, DirectoryError),
+    Refused(PlayerId, PlayerStoreError),
     /// A player is another server's: what was not saved of it is not going to be.
     Lost {
         /// Who.
@@ -95,7 +95,7 @@ pub enum LedgerEvent {
         left: Vec<PlayerId>,
     },
     /// The store failed.
-    Trouble(StoreError),
+    StoreFailed(StoreError),
 }
 
 /// How a player's lease is held.
@@ -113,7 +113,7 @@ enum HoldState {
 pub fn thread_ended() -> StoreError {
     StoreError {
         store: "of this server".to_owned(),
-        fault: StoreFault::Unreachable,
+        fault: StoreErrorKind::Unreachable,
         cause: "its thread has ended".to_owned(),
     }
 }
@@ -129,7 +129,7 @@ struct LeaseHold {
 /// Who is here, under which lease, and what of them is not saved yet. At most one order of each kind is under way, and what waits
 /// is bounded by the [settings](LedgerSettings); a batch is tried with the same number until it is done.
 #[derive(Debug, Default, MemoryUse)]
-pub struct Ledger {
+pub struct LeaseTable {
     #[memory(skip)]
     settings: LedgerSettings,
     holds: BTreeMap<PlayerId, LeaseHold>,
@@ -151,7 +151,7 @@ pub struct Ledger {
     renew_at_ms: u64,
 }
 
-impl Ledger {
+impl LeaseTable {
     /// With nobody in it.
     #[must_use]
     pub fn new(settings: LedgerSettings) -> Self {
@@ -221,11 +221,11 @@ impl Ledger {
     /// A player wants to come. Answered later, by [`LedgerEvent::Loaded`] or [`LedgerEvent::Refused`].
     ///
     /// # Errors
-    /// [`DirectoryError::Behind`] and [`DirectoryError::Full`]: there is no other answer then.
-    pub fn claim(&mut self, player: PlayerId, now_ms: u64) -> Result<(), DirectoryError> {
+    /// [`PlayerStoreError::SaveBacklogFull`] and [`PlayerStoreError::Full`]: there is no other answer then.
+    pub fn claim(&mut self, player: PlayerId, now_ms: u64) -> Result<(), PlayerStoreError> {
         let (unsaved, max) = (self.unsaved(), self.settings.unsaved_players_max as usize);
         if unsaved > max {
-            return Err(DirectoryError::Behind {
+            return Err(PlayerStoreError::SaveBacklogFull {
                 player,
                 unsaved,
                 max,
@@ -233,7 +233,7 @@ impl Ledger {
         }
         let (held, max) = (self.len(), self.settings.players_max as usize);
         if held >= max {
-            return Err(DirectoryError::Full { player, held, max });
+            return Err(PlayerStoreError::Full { player, held, max });
         }
         self.waiting.insert(player, now_ms);
         Ok(())
@@ -294,7 +294,7 @@ impl Ledger {
     }
 
     /// All that is to be saved, unless a transaction is under way. At the end of a tick.
-    pub fn save_order(&mut self) -> Option<StoreOrder> {
+    pub fn save_order(&mut self) -> Option<StoreRequest> {
         if self.saving.is_some() || self.unsaved.is_empty() {
             return None;
         }
@@ -305,7 +305,7 @@ impl Ledger {
         (batch.number, batch.tick) = (self.batches, self.saved_tick);
         let batch = Arc::new(batch);
         self.saving = Some(batch.clone());
-        Some(StoreOrder::Save { batch })
+        Some(StoreRequest::Save { batch })
     }
 
     /// Everybody leaves, also who is on its way in.
@@ -323,7 +323,7 @@ impl Ledger {
     }
 
     /// What else the store is to be asked now, an order of each kind at most. At any time.
-    pub fn orders(&mut self, now_ms: u64, mut order: impl FnMut(StoreOrder)) {
+    pub fn orders(&mut self, now_ms: u64, mut order: impl FnMut(StoreRequest)) {
         // Counted from before the store is asked: the store counts from later on.
         let until_ms = now_ms.saturating_add(self.settings.lease_ms);
         let terms = ClaimTerms {
@@ -342,7 +342,7 @@ impl Ledger {
             }
             self.asked_until_ms = until_ms;
             if !players.is_empty() {
-                order(StoreOrder::Claim { players, terms });
+                order(StoreRequest::Claim { players, terms });
             }
         }
         // Also without players: it says that the server is alive, and keeps its name.
@@ -352,48 +352,48 @@ impl Ledger {
             let leases: Vec<_> = held.map(|(&player, hold)| (player, hold.epoch)).collect();
             self.renew_at_ms = now_ms.saturating_add(self.settings.renew_after_ms);
             self.renewing = Some((leases.clone(), until_ms));
-            order(StoreOrder::Renew { leases, terms });
+            order(StoreRequest::Renew { leases, terms });
         }
     }
 
     /// Takes an answer of the store.
-    pub fn take(&mut self, report: StoreReport, now_ms: u64, mut tell: impl FnMut(LedgerEvent)) {
+    pub fn take(&mut self, report: StoreReply, now_ms: u64, mut tell: impl FnMut(LedgerEvent)) {
         match report {
-            StoreReport::Claimed(players, Ok(claimed)) => {
+            StoreReply::Claimed(players, Ok(claimed)) => {
                 for (player, claimed) in players.into_iter().zip(claimed) {
                     self.take_claimed(player, claimed, &mut tell);
                 }
             }
-            StoreReport::Claimed(players, Err(error)) => {
+            StoreReply::Claimed(players, Err(error)) => {
                 for player in players {
                     if self.asked.remove(&player).flatten().is_some() {
                         tell(LedgerEvent::Refused(player, error.clone().into()));
                     }
                 }
-                tell(LedgerEvent::Trouble(error));
+                tell(LedgerEvent::StoreFailed(error));
             }
-            StoreReport::Saved(outcome) => self.take_saved(outcome, &mut tell),
-            StoreReport::Renewed(Ok(renewal)) => self.take_renewed(&renewal, now_ms, &mut tell),
-            StoreReport::Renewed(Err(error)) => {
+            StoreReply::Saved(outcome) => self.take_saved(outcome, &mut tell),
+            StoreReply::Renewed(Ok(renewal)) => self.take_renewed(&renewal, now_ms, &mut tell),
+            StoreReply::Renewed(Err(error)) => {
                 self.renewing = None;
                 self.renew_at_ms = now_ms.saturating_add(RENEW_AGAIN_MS);
-                tell(LedgerEvent::Trouble(error));
+                tell(LedgerEvent::StoreFailed(error));
             }
-            StoreReport::Trouble(error) => tell(LedgerEvent::Trouble(error)),
+            StoreReply::Trouble(error) => tell(LedgerEvent::StoreFailed(error)),
             // Look-ups are no business of leases.
-            StoreReport::LookedUp(..) => {}
+            StoreReply::LookedUp(..) => {}
         }
     }
 
     fn take_claimed(
         &mut self,
         player: PlayerId,
-        claimed: Claimed,
+        claimed: ClaimResult,
         tell: &mut impl FnMut(LedgerEvent),
     ) {
         let is_wanted = self.asked.remove(&player).flatten().is_some();
         match claimed {
-            Claimed::Granted { epoch, record } => {
+            ClaimResult::Granted { epoch, record } => {
                 let hold = LeaseHold {
                     epoch,
                     until_ms: self.asked_until_ms,
@@ -406,18 +406,18 @@ impl Ledger {
                     self.give_back(player);
                 }
             }
-            Claimed::Refused { refusal, .. } if is_wanted => {
-                let error = DirectoryError::Leased {
+            ClaimResult::Refused { refusal, .. } if is_wanted => {
+                let error = PlayerStoreError::Leased {
                     player,
                     server: refusal.holder.name,
                     left_ms: refusal.left_ms,
                 };
                 tell(LedgerEvent::Refused(player, error));
             }
-            Claimed::Unreadable { error, .. } if is_wanted => {
+            ClaimResult::Unreadable { error, .. } if is_wanted => {
                 tell(LedgerEvent::Refused(player, error.into()));
             }
-            Claimed::Refused { .. } | Claimed::Unreadable { .. } => {}
+            ClaimResult::Refused { .. } | ClaimResult::Unreadable { .. } => {}
         }
     }
 
@@ -523,7 +523,7 @@ impl Ledger {
             late.extend(since.take_if(|since| is_late(*since)).map(|_| player));
         }
         for player in late {
-            let error = DirectoryError::Late {
+            let error = PlayerStoreError::TimedOut {
                 player,
                 deadline_ms,
             };

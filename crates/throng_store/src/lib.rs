@@ -3,9 +3,9 @@
 //! # The modules
 //!
 //! ```text
-//!  claim ─┐                             ┌▶ lease + record ─▶ Loaded, Refused
-//!  save ──┼▶ Ledger ══ orders ══▶ StoreThread ══ reports ══▶ Ledger ─▶ Saved
-//!  release┘   what is not saved yet   └▶ Store: one transaction a tick     └▶ Lost: it has to go
+//!  claim ─┐                             ┌▶ lease + record ─▶ LoadedScenario, ReceiveError
+//!  save ──┼▶ LeaseTable ══ orders ══▶ StoreThread ══ reports ══▶ LeaseTable ─▶ Saved
+//!  release┘   what is not saved yet   └▶ StoreBackend: one transaction a tick     └▶ Lost: it has to go
 //! ```
 //! | file | what it holds |
 //! |---|---|
@@ -65,19 +65,19 @@ mod supervisor;
 #[doc(hidden)]
 pub mod testing;
 
-pub use cache::{CacheSettings, CacheStats, KnownPlayer, PlayerCache};
+pub use cache::{CacheSettings, CacheStats, CachedPlayer, PlayerCache};
 pub use enrollment::EnrollTerms;
-pub use error::{DirectoryError, StoreError, StoreFault};
+pub use error::{PlayerStoreError, StoreError, StoreErrorKind};
 pub use faulty_store::{FaultShares, FaultySource};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub use findings::{ShownValue, StoreFindings, StoredRow};
+pub use findings::{ShownValue, StoreInspection, StoredRow};
 #[doc(hidden)]
-pub use followers::Followers;
+pub use followers::SaveSubscribers;
 pub use followers::{PeerSettings, PeerStats};
 pub use lease::{LeaseClaim, LeaseRefused, LeaseState, ServerId};
 #[doc(hidden)]
 pub use ledger::thread_ended;
-pub use ledger::{Ledger, LedgerEvent, LedgerSettings};
+pub use ledger::{LeaseTable, LedgerEvent, LedgerSettings};
 pub use memory_store::{MemoryDisk, MemoryStore};
 pub use peers::{LocalPeers, PeerFaults, PeerHub, PeerMessage, Peers};
 #[cfg(feature = "postgres")]
@@ -87,6 +87,8 @@ pub use save_batch::{PlayerSave, SaveBatch};
 pub use spoilt_records::check_spoilt_records;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSource, SqliteStore, dump_store, inspect_store, migrate_store};
-pub use store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+pub use store::{
+    ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
+};
 pub use store_thread::StoreThread;
-pub use supervisor::{StoreOrder, StoreReport, StoreSupervisor};
+pub use supervisor::{StoreReply, StoreRequest, StoreSupervisor};

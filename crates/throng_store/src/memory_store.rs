@@ -7,11 +7,13 @@ use throng_core::clock::unix_ms;
 use throng_core::ids::PlayerId;
 
 use super::enrollment::{EnrollTerms, LastProcess};
-use super::error::{StoreError, StoreFault};
+use super::error::{StoreError, StoreErrorKind};
 use super::lease::{LeaseState, ServerId};
 use super::record::{PlayerRecord, StoredAttribute};
 use super::save_batch::{PlayerSave, SaveBatch};
-use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+use super::store::{
+    ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
+};
 
 /// How errors name it.
 const IN_MEMORY: &str = "in memory";
@@ -60,14 +62,14 @@ impl MemoryTables {
     fn spoilt(&self, player: PlayerId) -> Option<StoreError> {
         self.spoilt.contains(&player).then(|| StoreError {
             store: IN_MEMORY.to_owned(),
-            fault: StoreFault::Value,
+            fault: StoreErrorKind::Value,
             cause: format!("player {}: expected a record, found a spoilt one", player.0),
         })
     }
 }
 
-impl StoreSource for MemoryDisk {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+impl StoreFactory for MemoryDisk {
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         Ok(Box::new(MemoryStore(self.clone())))
     }
 }
@@ -76,7 +78,7 @@ impl StoreSource for MemoryDisk {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore(MemoryDisk);
 
-impl Store for MemoryStore {
+impl StoreBackend for MemoryStore {
     fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
         let mut tables = self.0.tables();
         for new in attributes {
@@ -85,7 +87,7 @@ impl Store for MemoryStore {
             if let Some(other) = other.filter(|&other| other != new) {
                 return Err(StoreError {
                     store: IN_MEMORY.to_owned(),
-                    fault: StoreFault::Attributes,
+                    fault: StoreErrorKind::Attributes,
                     cause: format!("expected {new:?}, found {other:?}"),
                 });
             }
@@ -125,7 +127,7 @@ impl Store for MemoryStore {
         by: &ServerId,
         players: &[PlayerId],
         terms: ClaimTerms,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimResult>, StoreError> {
         let mut tables = self.0.tables();
         let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
         if let Some(last) = tables.servers.get(&by.name) {
@@ -137,15 +139,15 @@ impl Store for MemoryStore {
             let (record, lease) = tables.players.entry(player).or_insert_with(fresh);
             let mut claimed = lease.clone();
             match (claimed.claim(terms.claim_by(by, now_ms)), spoilt) {
-                (Ok(_), Some(error)) => Claimed::Unreadable { player, error },
+                (Ok(_), Some(error)) => ClaimResult::Unreadable { player, error },
                 (Ok(epoch), None) => {
                     *lease = claimed;
                     let record = record.clone();
-                    Claimed::Granted { epoch, record }
+                    ClaimResult::Granted { epoch, record }
                 }
                 (Err(refusal), _) => {
                     *lease = claimed;
-                    Claimed::Refused { player, refusal }
+                    ClaimResult::Refused { player, refusal }
                 }
             }
         });
@@ -177,7 +179,7 @@ impl Store for MemoryStore {
             let unknown = ids.find(|(id, _)| !tables.attributes.contains_key(id))?;
             Some(StoreError {
                 store: IN_MEMORY.to_owned(),
-                fault: StoreFault::Attributes,
+                fault: StoreErrorKind::Attributes,
                 cause: format!("attribute {} is not registered in this store", unknown.0),
             })
         };
@@ -242,7 +244,7 @@ impl Store for MemoryStore {
         Ok(Renewal::lost(lost))
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
         let tables = self.0.tables();
         let found = players.iter().map(|&player| {
             let kept = tables.players.get(&player).map(|(record, _)| record);
@@ -250,9 +252,9 @@ impl Store for MemoryStore {
                 kept.filter(|record| !record.is_new()),
                 tables.spoilt(player),
             ) {
-                (None, _) => LookedUp::Missing,
-                (Some(_), Some(error)) => LookedUp::Unreadable(error),
-                (Some(record), None) => LookedUp::Found(record.clone()),
+                (None, _) => LookupResult::Missing,
+                (Some(_), Some(error)) => LookupResult::Unreadable(error),
+                (Some(record), None) => LookupResult::Found(record.clone()),
             }
         });
         Ok(found.collect())

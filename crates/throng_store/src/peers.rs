@@ -1,7 +1,7 @@
 //! What goes between servers that share a store.
 //!
 //! ```text
-//! server A: loads a record ─▶ Held ─▶ all others; whose player it is notes that A holds it, for so long
+//! server A: loads a record ─▶ PendingAnnouncement ─▶ all others; whose player it is notes that A holds it, for so long
 //! server B: saves its player ─▶ Saved ─▶ who holds it;    its player goes offline ─▶ Saved ─▶ all others
 //! ```
 //! None of it has to arrive: what is lost makes what is shown elsewhere older, by no more than
@@ -24,7 +24,7 @@ pub enum PeerMessage {
     /// Players of the sender as the store has them.
     Saved(Vec<Arc<PlayerRecord>>),
     /// The sender has read what the store has of these players, and shows it for a time.
-    Held {
+    Subscribe {
         /// The sender's name.
         by: Arc<str>,
         /// Whom, and in which revision; 0 for one of whom nothing was saved.
@@ -98,7 +98,7 @@ impl PeerHub {
     }
 
     /// The way of the server of this name to all others that join. The name is that by which it
-    /// holds leases ([`Store::enroll`](crate::Store::enroll)).
+    /// holds leases ([`StoreBackend::enroll`](crate::StoreBackend::enroll)).
     #[must_use]
     pub fn join(&self, server: &str) -> LocalPeers {
         let mailbox = VecDeque::new();
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn held(player: u64) -> PeerMessage {
-        PeerMessage::Held {
+        PeerMessage::Subscribe {
             by: "a".into(),
             players: vec![(PlayerId(player), 0)],
             for_ms: 1,

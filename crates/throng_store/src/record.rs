@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use throng_core::ids::PlayerId;
 use throng_core::memory::MemoryUse;
-use throng_protocol::wire::{Encoding, Value};
+use throng_protocol::wire::{AttributeValue, Encoding};
 
 /// An attribute that is kept: what a store writes down of it, so that people can read its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl PlayerRecord {
 
     /// The value of an attribute; `None` where there is none, or none that this encoding wrote.
     #[must_use]
-    pub fn value(&self, id: u16, encoding: Encoding) -> Option<Value> {
+    pub fn value(&self, id: u16, encoding: Encoding) -> Option<AttributeValue> {
         encoding.read(self.values.get(&id)?).ok()
     }
 
@@ -59,9 +59,9 @@ impl PlayerRecord {
     #[must_use]
     pub fn count(&self, id: u16, encoding: Encoding) -> Option<u64> {
         match self.value(id, encoding)? {
-            Value::Unsigned(count) => Some(count),
-            Value::Signed(count) => u64::try_from(count).ok(),
-            Value::Float(_) | Value::Bytes(_) => None,
+            AttributeValue::Unsigned(count) => Some(count),
+            AttributeValue::Signed(count) => u64::try_from(count).ok(),
+            AttributeValue::Float(_) | AttributeValue::Bytes(_) => None,
         }
     }
 

@@ -7,7 +7,7 @@ use super::enrollment::EnrollTerms;
 use super::error::StoreError;
 use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, StoreSource};
+use super::store::{ClaimResult, ClaimTerms, LookupResult, StoreFactory};
 
 const TERMS: ClaimTerms = ClaimTerms {
     at_ms: Some(0),
@@ -15,14 +15,14 @@ const TERMS: ClaimTerms = ClaimTerms {
     grace_ms: 0,
 };
 
-/// Holds an empty store to what [`Store`](super::Store) says of a record that cannot be read: its player's lease stays free, and
+/// Holds an empty store to what [`StoreBackend`](super::StoreBackend) says of a record that cannot be read: its player's lease stays free, and
 /// all other records are read. `spoil` makes the record of a player so, by means of the store's own. For stores that check what
 /// they read, beside [`check_store`](super::conformance::check_store).
 ///
 /// # Errors
 /// What was expected, and what was found.
 pub fn check_spoilt_records(
-    source: &mut dyn StoreSource,
+    source: &mut dyn StoreFactory,
     spoil: impl FnOnce(PlayerId),
 ) -> Result<(), String> {
     let failed = |error: StoreError| format!("expected no error, found {error}");
@@ -50,9 +50,9 @@ pub fn check_spoilt_records(
     let looked = store.look_up(&players).map_err(failed)?;
     match &looked[..] {
         [
-            LookedUp::Found(three),
-            LookedUp::Unreadable(_),
-            LookedUp::Found(one),
+            LookupResult::Found(three),
+            LookupResult::Unreadable(_),
+            LookupResult::Found(one),
         ] if (three.player, one.player) == (PlayerId(3), PlayerId(1)) => {}
         found => {
             return Err(format!(
@@ -64,7 +64,7 @@ pub fn check_spoilt_records(
     for by in [&one, &other] {
         let claimed = store.claim(by, &players[1..2], TERMS).map_err(failed)?;
         let [
-            Claimed::Unreadable {
+            ClaimResult::Unreadable {
                 player: PlayerId(2),
                 ..
             },
@@ -77,9 +77,9 @@ pub fn check_spoilt_records(
     }
     match &store.claim(&one, &players, TERMS).map_err(failed)?[..] {
         [
-            Claimed::Granted { .. },
-            Claimed::Unreadable { .. },
-            Claimed::Granted { .. },
+            ClaimResult::Granted { .. },
+            ClaimResult::Unreadable { .. },
+            ClaimResult::Granted { .. },
         ] => Ok(()),
         found => Err(format!("expected leases of 3 and 1, found {found:?}")),
     }

@@ -35,7 +35,7 @@ impl ClaimTerms {
 
 /// What a claim came to: a lease with the player's record, or the word of who has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claimed {
+pub enum ClaimResult {
     /// The player is this server's.
     Granted {
         /// The fencing token for all that is written of it.
@@ -50,7 +50,7 @@ pub enum Claimed {
         /// Whose it is.
         refusal: LeaseRefused,
     },
-    /// What is kept of the player cannot be read, or its row is locked ([`StoreFault::Locked`](super::StoreFault::Locked)):
+    /// What is kept of the player cannot be read, or its row is locked ([`StoreErrorKind::Locked`](super::StoreErrorKind::Locked)):
     /// nothing changes.
     Unreadable {
         /// Who was asked for.
@@ -62,7 +62,7 @@ pub enum Claimed {
 
 /// What a look at a player found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LookedUp {
+pub enum LookupResult {
     /// What is kept of it.
     Found(PlayerRecord),
     /// Nothing was ever saved of it.
@@ -71,7 +71,7 @@ pub enum LookedUp {
     Unreadable(StoreError),
 }
 
-impl LookedUp {
+impl LookupResult {
     /// The record, if there is one that can be read.
     #[must_use]
     pub fn found(self) -> Option<PlayerRecord> {
@@ -141,18 +141,18 @@ impl SaveOutcome {
 /// A store of players. It is used by one thread, which may wait for it; a tick never does. Every call is one transaction: it is
 /// done wholly or not at all, also when the process is killed in the middle of it, and what [`save`](Self::save) answered is on
 /// disk. [`check_store`](super::conformance::check_store) holds any store to that.
-pub trait Store: Send {
+pub trait StoreBackend: Send {
     /// Learns which attributes there are. Called once, before anything else.
     ///
     /// # Errors
-    /// [`StoreFault::Attributes`](super::StoreFault::Attributes) when one has another name or encoding than before.
+    /// [`StoreErrorKind::Attributes`](super::StoreErrorKind::Attributes) when one has another name or encoding than before.
     fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError>;
 
     /// Enters a process on the list: gives a number that no other process of that name has or had, higher than theirs. What
     /// leases those have are given back.
     ///
     /// # Errors
-    /// [`StoreFault::NameInUse`](super::StoreFault::NameInUse) when the last process of that name was seen within the time of
+    /// [`StoreErrorKind::NameInUse`](super::StoreErrorKind::NameInUse) when the last process of that name was seen within the time of
     /// its leases (it enrolled, saved or renewed), did not [sign off](Self::sign_off), and is not to be taken over. Otherwise
     /// [`StoreError`], as of all that follows: nothing is known of what was done then.
     fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError>;
@@ -167,14 +167,14 @@ pub trait Store: Send {
     /// of which is there once.
     ///
     /// # Errors
-    /// [`StoreFault::NameInUse`](super::StoreFault::NameInUse) when a later process has taken the name over, or another
+    /// [`StoreErrorKind::NameInUse`](super::StoreErrorKind::NameInUse) when a later process has taken the name over, or another
     /// [`StoreError`].
     fn claim(
         &mut self,
         by: &ServerId,
         players: &[PlayerId],
         terms: ClaimTerms,
-    ) -> Result<Vec<Claimed>, StoreError>;
+    ) -> Result<Vec<ClaimResult>, StoreError>;
 
     /// Saves what a batch says of every player whose lease has the epoch that it says, those who are tied all or none; then
     /// gives leases back. Whoever's values cannot be kept is refused like one without a lease, and keeps nobody else from being saved. A batch whose number is that of the server's last one was done before: nothing changes, and the
@@ -206,20 +206,20 @@ pub trait Store: Send {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError>;
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError>;
 }
 
 /// Opens a store, as often as that is needed: when a server starts, and after the store failed.
-pub trait StoreSource: Send + Sync + fmt::Debug {
+pub trait StoreFactory: Send + Sync + fmt::Debug {
     /// Opens it, and brings its schema up to date.
     ///
     /// # Errors
     /// [`StoreError`] when it cannot be reached or is none.
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError>;
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError>;
 }
 
-impl StoreSource for Box<dyn StoreSource> {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+impl StoreFactory for Box<dyn StoreFactory> {
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         (**self).open()
     }
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 use throng_core::clock::Stopwatch;
 use tracing::{error, warn};
 
-use super::error::{StoreError, StoreFault};
-use super::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
+use super::error::{StoreError, StoreErrorKind};
+use super::supervisor::{StoreReply, StoreRequest, StoreSupervisor};
 
 /// Orders that can be under way: one of each kind, and some to spare.
 const ORDERS_MAX: usize = 8;
@@ -31,8 +31,8 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// A store's thread, as the tick has it.
 pub struct StoreThread {
-    orders: Option<SyncSender<StoreOrder>>,
-    reports: Receiver<StoreReport>,
+    orders: Option<SyncSender<StoreRequest>>,
+    reports: Receiver<StoreReply>,
     /// Whether saves that fail are given up, since nobody waits any longer.
     gives_up: Arc<AtomicBool>,
     /// Is disconnected when the thread has ended.
@@ -79,7 +79,7 @@ impl StoreThread {
     ///
     /// # Errors
     /// The order, when the thread has ended or does not keep up.
-    pub fn order(&self, order: StoreOrder) -> Result<(), StoreOrder> {
+    pub fn order(&self, order: StoreRequest) -> Result<(), StoreRequest> {
         let Some(orders) = &self.orders else {
             return Err(order);
         };
@@ -90,13 +90,13 @@ impl StoreThread {
 
     /// The next answer, if there is one. Never waits.
     #[must_use]
-    pub fn report(&self) -> Option<StoreReport> {
+    pub fn report(&self) -> Option<StoreReply> {
         self.reports.try_recv().ok()
     }
 
     /// The next answer; waits for it so long at most. Between ticks, and at the end.
     #[must_use]
-    pub fn report_within(&self, time: Duration) -> Option<StoreReport> {
+    pub fn report_within(&self, time: Duration) -> Option<StoreReply> {
         self.reports.recv_timeout(time).ok()
     }
 }
@@ -125,7 +125,7 @@ impl Drop for StoreThread {
 fn thread_panicked() -> StoreError {
     StoreError {
         store: "of this server".to_owned(),
-        fault: StoreFault::Unreachable,
+        fault: StoreErrorKind::Unreachable,
         cause: "its thread panicked".to_owned(),
     }
 }
@@ -133,10 +133,10 @@ fn thread_panicked() -> StoreError {
 /// What the thread works with.
 struct StoreWorker {
     supervisor: StoreSupervisor,
-    orders: Receiver<StoreOrder>,
+    orders: Receiver<StoreRequest>,
     /// Orders without an answer: the save, and what is worked off while that waits.
-    under_way: Vec<StoreOrder>,
-    reports: SyncSender<StoreReport>,
+    under_way: Vec<StoreRequest>,
+    reports: SyncSender<StoreReply>,
     gives_up: Arc<AtomicBool>,
     clock: Stopwatch,
 }
@@ -157,21 +157,21 @@ impl StoreWorker {
         // What a panic cut off.
         let (saves, others) = std::mem::take(&mut self.under_way)
             .into_iter()
-            .partition(|order| matches!(order, StoreOrder::Save { .. }));
+            .partition(|order| matches!(order, StoreRequest::Save { .. }));
         self.under_way = saves;
         for order in others {
             self.answer_failed(order, thread_panicked());
         }
         if let Some(save) = self.under_way.first().cloned() {
-            self.tell(StoreReport::Trouble(thread_panicked()));
+            self.tell(StoreReply::Trouble(thread_panicked()));
             self.finish_save(&save);
         }
         while let Ok(order) = self.orders.recv() {
             self.under_way.push(order.clone());
             match self.work(&order) {
                 Ok(report) => self.finish(report),
-                Err(error) if matches!(order, StoreOrder::Save { .. }) => {
-                    self.tell(StoreReport::Trouble(error));
+                Err(error) if matches!(order, StoreRequest::Save { .. }) => {
+                    self.tell(StoreReply::Trouble(error));
                     self.finish_save(&order);
                 }
                 Err(error) => {
@@ -183,12 +183,12 @@ impl StoreWorker {
     }
 
     /// The last order that is under way is done.
-    fn finish(&mut self, report: StoreReport) {
+    fn finish(&mut self, report: StoreReply) {
         self.under_way.pop();
         self.tell(report);
     }
 
-    fn finish_save(&mut self, order: &StoreOrder) {
+    fn finish_save(&mut self, order: &StoreRequest) {
         let saved = self.save_at_last(order);
         self.under_way.pop();
         if let Some(saved) = saved {
@@ -196,13 +196,13 @@ impl StoreWorker {
         }
     }
 
-    fn answer_failed(&self, order: StoreOrder, error: StoreError) {
+    fn answer_failed(&self, order: StoreRequest, error: StoreError) {
         if let Some(report) = order.failed(error) {
             self.tell(report);
         }
     }
 
-    fn work(&mut self, order: &StoreOrder) -> Result<StoreReport, StoreError> {
+    fn work(&mut self, order: &StoreRequest) -> Result<StoreReply, StoreError> {
         let now_ms = self.now_ms();
         self.supervisor.work(order, now_ms)
     }
@@ -213,7 +213,7 @@ impl StoreWorker {
 
     /// Tries a save until it is done; `None` when it is given up. Leases are renewed between the attempts, before the store
     /// is busy with the save again: a save that cannot be done must not cost the players.
-    fn save_at_last(&mut self, order: &StoreOrder) -> Option<StoreReport> {
+    fn save_at_last(&mut self, order: &StoreRequest) -> Option<StoreReply> {
         let mut renewal = None;
         loop {
             if self.gives_up.load(Ordering::Relaxed) {
@@ -223,7 +223,7 @@ impl StoreWorker {
             let pause_ms = self.supervisor.pause_ms(self.now_ms());
             let pause = Duration::from_millis(pause_ms.max(RETRY_MS));
             match self.orders.recv_timeout(pause) {
-                Ok(later @ StoreOrder::Renew { .. }) => renewal = Some(later),
+                Ok(later @ StoreRequest::Renew { .. }) => renewal = Some(later),
                 Ok(other) => {
                     // There is one save at a time, so this is something else.
                     self.answer(other);
@@ -234,7 +234,7 @@ impl StoreWorker {
                     }
                     match self.work(order) {
                         Ok(report) => return Some(report),
-                        Err(error) => self.tell(StoreReport::Trouble(error)),
+                        Err(error) => self.tell(StoreReply::Trouble(error)),
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => thread::park_timeout(pause),
@@ -243,7 +243,7 @@ impl StoreWorker {
     }
 
     /// Works off what is no save.
-    fn answer(&mut self, order: StoreOrder) {
+    fn answer(&mut self, order: StoreRequest) {
         self.under_way.push(order.clone());
         match self.work(&order) {
             Ok(report) => self.finish(report),
@@ -255,8 +255,8 @@ impl StoreWorker {
     }
 
     /// Trouble is told if there is room; answers always have it.
-    fn tell(&self, report: StoreReport) {
-        if let StoreReport::Trouble(_) = report {
+    fn tell(&self, report: StoreReply) {
+        if let StoreReply::Trouble(_) = report {
             // Whoever does not read needs no more of it.
             let _ = self.reports.try_send(report);
         } else {
@@ -275,7 +275,7 @@ mod tests {
     use super::*;
     use crate::memory_store::MemoryDisk;
     use crate::save_batch::SaveBatch;
-    use crate::store::{ClaimTerms, Store, StoreSource};
+    use crate::store::{ClaimTerms, StoreBackend, StoreFactory};
     use crate::testing::HookedSource;
     use throng_core::ids::PlayerId;
 
@@ -284,8 +284,8 @@ mod tests {
         StoreThread::start(supervisor).unwrap()
     }
 
-    fn save() -> StoreOrder {
-        StoreOrder::Save {
+    fn save() -> StoreRequest {
+        StoreRequest::Save {
             batch: Arc::new(SaveBatch::new(1, 1)),
         }
     }
@@ -298,7 +298,7 @@ mod tests {
             match failures_left.try_update(Ordering::Relaxed, Ordering::Relaxed, less) {
                 Ok(_) => Err(StoreError {
                     store: "it".to_owned(),
-                    fault: StoreFault::Full,
+                    fault: StoreErrorKind::Full,
                     cause: "no room".to_owned(),
                 }),
                 Err(_) => saving(),
@@ -311,13 +311,13 @@ mod tests {
             lease_ms: 1,
             grace_ms: 0,
         };
-        thread.order(StoreOrder::Renew { leases, terms }).unwrap();
+        thread.order(StoreRequest::Renew { leases, terms }).unwrap();
         let mut renewed = None;
         loop {
             match thread.report_within(Duration::from_secs(30)).unwrap() {
-                StoreReport::Trouble(_) => {}
-                StoreReport::Renewed(answer) => renewed = Some(answer.is_ok()),
-                StoreReport::Saved(_) => break,
+                StoreReply::Trouble(_) => {}
+                StoreReply::Renewed(answer) => renewed = Some(answer.is_ok()),
+                StoreReply::Saved(_) => break,
                 other => panic!("{other:?}"),
             }
         }
@@ -356,8 +356,8 @@ mod tests {
         }
     }
 
-    impl StoreSource for PanickingSource {
-        fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+    impl StoreFactory for PanickingSource {
+        fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
             self.0.open()
         }
     }
@@ -376,20 +376,20 @@ mod tests {
         let thread = StoreThread::start(supervisor).unwrap();
         thread.order(save()).unwrap();
         let players = vec![PlayerId(7)];
-        thread.order(StoreOrder::LookUp { players }).unwrap();
+        thread.order(StoreRequest::LookUp { players }).unwrap();
         let (mut looked_up, mut is_saved) = (0, false);
         while looked_up == 0 || !is_saved {
             match thread
                 .report_within(Duration::from_secs(30))
                 .expect("an answer")
             {
-                StoreReport::Trouble(_) => {}
-                StoreReport::LookedUp(..) => looked_up += 1,
-                StoreReport::Saved(_) => is_saved = true,
+                StoreReply::Trouble(_) => {}
+                StoreReply::LookedUp(..) => looked_up += 1,
+                StoreReply::Saved(_) => is_saved = true,
                 other => panic!("{other:?}"),
             }
         }
         let players = vec![PlayerId(8)];
-        assert!(thread.order(StoreOrder::LookUp { players }).is_ok());
+        assert!(thread.order(StoreRequest::LookUp { players }).is_ok());
     }
 }

@@ -1,7 +1,7 @@
 //! Works off what a server asks of its store, and opens the store again when it fails.
 //!
 //! ```text
-//! StoreOrder ──▶ [`StoreSupervisor::work`] ──▶ StoreReport
+//! StoreRequest ──▶ [`StoreSupervisor::work`] ──▶ StoreReply
 //!                     └─ on an error: the store is closed, and opened again after a pause that doubles; not for a lock
 //! ```
 //! One attempt a call, without waiting; who waits between attempts is the thread around it, or a test that winds the clock.
@@ -13,18 +13,20 @@ use throng_core::ids::PlayerId;
 use tracing::{error, info, warn};
 
 use super::enrollment::EnrollTerms;
-use super::error::{StoreError, StoreFault};
+use super::error::{StoreError, StoreErrorKind};
 use super::lease::ServerId;
 use super::record::StoredAttribute;
 use super::save_batch::SaveBatch;
-use super::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+use super::store::{
+    ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
+};
 
 /// The pauses between attempts to open a store that failed, in milliseconds: the first, and the longest.
 const PAUSE_MS: (u64, u64) = (100, 5_000);
 
 /// What is asked of a store. Times are those of [`ClaimTerms`].
 #[derive(Clone, Debug)]
-pub enum StoreOrder {
+pub enum StoreRequest {
     /// The leases and records of players.
     Claim {
         /// Whose, each once.
@@ -53,27 +55,27 @@ pub enum StoreOrder {
 
 /// The answer to an order of the same name. An order that failed was done or not, and the answer is the error.
 #[derive(Clone, Debug)]
-pub enum StoreReport {
+pub enum StoreReply {
     /// Of each player what its claim came to.
-    Claimed(Vec<PlayerId>, Result<Vec<Claimed>, StoreError>),
+    Claimed(Vec<PlayerId>, Result<Vec<ClaimResult>, StoreError>),
     /// What became of a batch: never an error, since saves are tried until they are done.
     Saved(SaveOutcome),
     /// The leases that were not extended.
     Renewed(Result<Renewal, StoreError>),
     /// Of each player what is kept of it.
-    LookedUp(Vec<PlayerId>, Result<Vec<LookedUp>, StoreError>),
+    LookedUp(Vec<PlayerId>, Result<Vec<LookupResult>, StoreError>),
     /// A save failed, and is tried again.
     Trouble(StoreError),
 }
 
-impl StoreOrder {
+impl StoreRequest {
     /// The answer when the order cannot be done; `None` for a save, which is tried again.
     #[must_use]
-    pub fn failed(self, error: StoreError) -> Option<StoreReport> {
+    pub fn failed(self, error: StoreError) -> Option<StoreReply> {
         Some(match self {
-            Self::Claim { players, .. } => StoreReport::Claimed(players, Err(error)),
-            Self::Renew { .. } => StoreReport::Renewed(Err(error)),
-            Self::LookUp { players } => StoreReport::LookedUp(players, Err(error)),
+            Self::Claim { players, .. } => StoreReply::Claimed(players, Err(error)),
+            Self::Renew { .. } => StoreReply::Renewed(Err(error)),
+            Self::LookUp { players } => StoreReply::LookedUp(players, Err(error)),
             Self::Save { .. } => return None,
         })
     }
@@ -81,13 +83,13 @@ impl StoreOrder {
 
 /// Keeps a store open.
 pub struct StoreSupervisor {
-    source: Box<dyn StoreSource>,
+    source: Box<dyn StoreFactory>,
     attributes: Vec<StoredAttribute>,
     server: String,
     enroll: EnrollTerms,
     /// Which process of that name this is, once a store has said so.
     id: Option<ServerId>,
-    store: Option<Box<dyn Store>>,
+    store: Option<Box<dyn StoreBackend>>,
     pause_ms: u64,
     /// Before this time the store is not opened again, and the last error stands.
     not_before_ms: u64,
@@ -98,7 +100,7 @@ impl StoreSupervisor {
     /// For a server of this name, whose players have these attributes. Nothing is opened before there is something to do.
     #[must_use]
     pub fn new(
-        source: Box<dyn StoreSource>,
+        source: Box<dyn StoreFactory>,
         server: String,
         attributes: Vec<StoredAttribute>,
     ) -> Self {
@@ -144,7 +146,7 @@ impl StoreSupervisor {
     ///
     /// # Errors
     /// What the store failed of. It is opened again at a later call.
-    pub fn work(&mut self, order: &StoreOrder, now_ms: u64) -> Result<StoreReport, StoreError> {
+    pub fn work(&mut self, order: &StoreRequest, now_ms: u64) -> Result<StoreReply, StoreError> {
         if let Some(error) = &self.last_error
             && now_ms < self.not_before_ms
         {
@@ -163,15 +165,17 @@ impl StoreSupervisor {
             Err(error) => {
                 // Told once for each thing that goes wrong, and not at every attempt.
                 if self.last_error.as_ref() != Some(&error) {
-                    if error.fault == StoreFault::NameInUse {
+                    if error.fault == StoreErrorKind::NameInUse {
                         error!(server = self.server, %error, "server name in use: logins are refused");
                     } else {
                         error!(store = ?self.source, %error, "store failed: saves wait and logins are refused until it recovers");
                     }
                 }
                 self.last_error = Some(error.clone());
-                let is_of_others =
-                    matches!(error.fault, StoreFault::Locked | StoreFault::NameInUse);
+                let is_of_others = matches!(
+                    error.fault,
+                    StoreErrorKind::Locked | StoreErrorKind::NameInUse
+                );
                 if is_of_others && self.id.is_some() && self.store.is_some() {
                     // Nothing is wrong with the connection, and other orders may succeed.
                     return Err(error);
@@ -193,12 +197,12 @@ impl StoreSupervisor {
     fn panicked(&self) -> StoreError {
         StoreError {
             store: format!("{:?}", self.source),
-            fault: StoreFault::Unreachable,
+            fault: StoreErrorKind::Unreachable,
             cause: "the store panicked".to_owned(),
         }
     }
 
-    fn attempt(&mut self, order: &StoreOrder) -> Result<StoreReport, StoreError> {
+    fn attempt(&mut self, order: &StoreRequest) -> Result<StoreReply, StoreError> {
         let store = match &mut self.store {
             Some(store) => store,
             none => {
@@ -212,15 +216,15 @@ impl StoreSupervisor {
             None => self.id.insert(store.enroll(&self.server, self.enroll)?),
         };
         Ok(match order {
-            StoreOrder::Claim { players, terms } => {
-                StoreReport::Claimed(players.clone(), Ok(store.claim(id, players, *terms)?))
+            StoreRequest::Claim { players, terms } => {
+                StoreReply::Claimed(players.clone(), Ok(store.claim(id, players, *terms)?))
             }
-            StoreOrder::Save { batch } => StoreReport::Saved(store.save(id, batch, None)?),
-            StoreOrder::Renew { leases, terms } => {
-                StoreReport::Renewed(Ok(store.renew(id, leases, *terms)?))
+            StoreRequest::Save { batch } => StoreReply::Saved(store.save(id, batch, None)?),
+            StoreRequest::Renew { leases, terms } => {
+                StoreReply::Renewed(Ok(store.renew(id, leases, *terms)?))
             }
-            StoreOrder::LookUp { players } => {
-                StoreReport::LookedUp(players.clone(), Ok(store.look_up(players)?))
+            StoreRequest::LookUp { players } => {
+                StoreReply::LookedUp(players.clone(), Ok(store.look_up(players)?))
             }
         })
     }
@@ -231,7 +235,7 @@ mod tests {
     use super::*;
     use crate::memory_store::MemoryDisk;
 
-    const LOOK: StoreOrder = StoreOrder::LookUp {
+    const LOOK: StoreRequest = StoreRequest::LookUp {
         players: Vec::new(),
     };
 
@@ -256,7 +260,7 @@ mod tests {
         let mut next = process(&disk, 5_000);
         for now_ms in [0, 30_000] {
             let error = next.work(&LOOK, now_ms).unwrap_err();
-            assert_eq!(error.fault, StoreFault::NameInUse, "{error}");
+            assert_eq!(error.fault, StoreErrorKind::NameInUse, "{error}");
         }
         assert!(next.pause_ms(30_000) <= PAUSE_MS.1, "it tries again soon");
         let mut next = next.enrolling(at(61_001));

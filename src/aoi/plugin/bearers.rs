@@ -7,9 +7,9 @@ use crate::world::{Generation, ObjectId};
 
 /// The bearer of each id, kept until the next one comes: what is told of those who are gone names them, too.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub(super) struct Bearers(Vec<Option<(Entity, Generation)>>);
+pub(super) struct EntityByObjectId(Vec<Option<(Entity, Generation)>>);
 
-impl Bearers {
+impl EntityByObjectId {
     pub fn set(&mut self, id: ObjectId, entity: Entity, generation: Generation) {
         let place = id.0 as usize;
         if self.0.len() <= place {

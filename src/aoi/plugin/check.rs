@@ -4,13 +4,13 @@
 
 use bevy_ecs::prelude::*;
 
-use super::components::{Ties, ViewTag, Viewable, Viewer};
+use super::components::{ViewRelations, ViewTag, Viewable, Viewer};
 use super::exceptions::ViewExceptions;
 use super::interest::SceneInterest;
-use crate::aoi::{ViewException, ViewFault, ViewTraits};
+use crate::aoi::{ViewException, ViewInvariantError, ViewTraits};
 use crate::world::{
-    GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef, PartyId, Position, SceneObjects,
-    TeamId,
+    GuildId, Object, ObjectCategory, ObjectId, ObjectKinds, ObjectRef, PartyId, Position,
+    SceneObjects, TeamId,
 };
 
 /// Checks the views of a scene: that they know of every object what its components say now, and of nobody else, and then
@@ -19,7 +19,7 @@ use crate::world::{
 ///
 /// # Errors
 /// Says what does not hold, for whom.
-pub fn validate_views(world: &World, scene: Entity) -> Result<(), ViewFault> {
+pub fn validate_views(world: &World, scene: Entity) -> Result<(), ViewInvariantError> {
     let (Some(interest), Some(objects)) = (
         world.get::<SceneInterest>(scene),
         world.get::<SceneObjects>(scene),
@@ -28,11 +28,13 @@ pub fn validate_views(world: &World, scene: Entity) -> Result<(), ViewFault> {
     };
     let views = interest.views();
     for (id, entity) in objects.iter() {
-        check_object(world, interest, objects, id, entity).map_err(ViewFault::new)?;
+        check_object(world, interest, objects, id, entity).map_err(ViewInvariantError::new)?;
     }
     for id in 0..=objects.max_objects() {
         if views.contains(id) && objects.entity(ObjectId(id)).is_none() {
-            return Err(ViewFault::new(format!("{id} is in the views and is gone")));
+            return Err(ViewInvariantError::new(format!(
+                "{id} is in the views and is gone"
+            )));
         }
     }
     views.validate()
@@ -69,7 +71,7 @@ fn check_object(
         }
         _ => at == 0,
     };
-    let ties = world.get::<Ties>(entity);
+    let ties = world.get::<ViewRelations>(entity);
     if !lives(traits.owner, ties.and_then(|ties| ties.owner)) {
         return fault("owner");
     }
@@ -94,7 +96,7 @@ fn check_object(
         sees: viewer.map_or(0, |viewer| viewer.sees),
         class: class.unwrap_or_default(),
         hidden: viewable.is_none_or(|viewable| viewable.hidden),
-        scenery: class == Some(KindClass::Thing),
+        scenery: class == Some(ObjectCategory::Thing),
     };
     if traits != expected {
         return fault("trait");

@@ -4,20 +4,20 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
-use crate::aoi::{Sight, ViewCaps, ViewFilter, ViewPriority};
+use crate::aoi::{ViewCaps, ViewFilter, ViewLinkMode, ViewPriority};
 use crate::sim::StateHasher;
 use crate::world::{ObjectRef, StateHashed};
 
 /// A scene's own grid, in place of the one in [`AoiSettings`](super::AoiSettings). Read when the scene opens.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
-pub struct InterestSpec {
+pub struct SceneAoiSettings {
     /// Side of a grid cell, in metres.
     pub cell_m: f32,
     /// How far beyond its cell an object may go before the cell changes, in metres.
     pub margin_m: f32,
     /// Whether a link needs the other end's consent.
-    pub sight: Sight,
+    pub sight: ViewLinkMode,
 }
 
 /// A scene's own rules: who may see whom, and who goes first when a list is full. On the scene's entity; inserted,
@@ -27,11 +27,11 @@ pub struct InterestSpec {
 /// neither the world nor each other's answers, are called from several threads, in no order, for every pair that is
 /// compared, and must answer the same for the same traits. They are plain functions, not closures, so that nothing that
 /// changes unseen can be captured; a table that never changes may be a `static`. What they should know of an object beyond
-/// its team, party, guild, [`Ties`], layers and class is put into its [`ViewTag`]: quests as bits, a phase, the patch of fog
-/// that it stands in. Whatever changes these announces itself with [`PriorityChanged`], and the pairs of that object are
+/// its team, party, guild, [`ViewRelations`], layers and class is put into its [`ViewTag`]: quests as bits, a phase, the patch of fog
+/// that it stands in. Whatever changes these announces itself with [`ViewRerankRequest`], and the pairs of that object are
 /// judged anew in the same tick.
 ///
-/// When `allows` becomes false a link ends in that tick, with [`LeaveReason::Hidden`](crate::aoi::LeaveReason::Hidden).
+/// When `allows` becomes false a link ends in that tick, with [`ViewLeaveReason::Hidden`](crate::aoi::ViewLeaveReason::Hidden).
 /// When it becomes true the link begins in that tick, unless more change at once than
 /// [`sweeps_per_tick_max`](super::AoiSettings::sweeps_per_tick_max). Range, caps, layers and hiding hold beside it, and
 /// [`show_to`](super::show_to) and [`hide_from`](super::hide_from) before it.
@@ -51,7 +51,7 @@ pub struct ViewRules {
 }
 
 /// Two words of an object that only [`ViewRules`] read; without it they are 0. Inserting, replacing or removing it writes
-/// [`PriorityChanged`].
+/// [`ViewRerankRequest`].
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash, StateHashed)]
 #[component(immutable, on_insert = rules_may_differ, on_discard = rules_may_differ)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
@@ -59,18 +59,18 @@ pub struct ViewTag(pub [u32; 2]);
 
 /// Whom an object is tied to, beside its team, party and guild, as far as the ranking of views asks. A tie ends with the
 /// object that it leads to; it says nothing of the next object of that id. Inserting, replacing or removing it writes
-/// [`PriorityChanged`].
+/// [`ViewRerankRequest`].
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[component(immutable, on_insert = rules_may_differ, on_discard = rules_may_differ)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
-pub struct Ties {
+pub struct ViewRelations {
     /// Who owns it, as a player owns a pet.
     pub owner: Option<ObjectRef>,
     /// Whom it has picked as its target, or attacks.
     pub target: Option<ObjectRef>,
 }
 
-impl StateHashed for Ties {
+impl StateHashed for ViewRelations {
     fn hash(&self, hasher: &mut StateHasher) {
         for tie in [self.owner, self.target] {
             hasher.write_u64(tie.map_or(0, |tie| 1 + u64::from(tie.id.0)));
@@ -81,17 +81,17 @@ impl StateHashed for Ties {
     }
 }
 
-/// Something changed that the rules of a scene read of an object; its pairs are judged anew in this tick's View. [`Ties`]
+/// Something changed that the rules of a scene read of an object; its pairs are judged anew in this tick's View. [`ViewRelations`]
 /// and [`ViewTag`] write it by themselves, and of [`Viewer`], [`Viewable`], teams, parties and guilds the views learn
 /// without; so an embedder writes it only for a change that went past all of these.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PriorityChanged {
+pub struct ViewRerankRequest {
     /// The object whose pairs may count differently.
     pub entity: Entity,
 }
 
 fn rules_may_differ(mut world: DeferredWorld, context: HookContext) {
-    world.write_message(PriorityChanged {
+    world.write_message(ViewRerankRequest {
         entity: context.entity,
     });
 }

@@ -5,15 +5,15 @@ use bevy_ecs::system::SystemParam;
 use glam::Vec2;
 use tracing::{error, warn};
 
-use super::components::{PriorityChanged, Ties, ViewRules, ViewTag, Viewable, Viewer};
+use super::components::{ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Viewable, Viewer};
 use super::exceptions::ViewExceptions;
 use super::interest::SceneInterest;
 use super::settings::AoiStats;
-use crate::aoi::{Profile, Removal, ViewTraits};
+use crate::aoi::{Profile, RemovalReason, ViewTraits};
 use crate::world::{
-    AffiliationChanged, Despawned, GuildId, KindClass, Object, ObjectId, ObjectKinds, ObjectRef,
-    ObjectRequest, PartyId, Position, Scene, SceneChanged, SceneObjects, Spawned, TeamId,
-    Teleported,
+    AffiliationChanged, GuildId, Object, ObjectCategory, ObjectChangedScene, ObjectDespawned,
+    ObjectId, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, PartyId, Position,
+    SceneObjects, SimScene, SpawnRequest, TeamId,
 };
 
 type Profiled = (
@@ -24,7 +24,7 @@ type Profiled = (
     Option<&'static TeamId>,
     Option<&'static PartyId>,
     Option<&'static GuildId>,
-    Option<&'static Ties>,
+    Option<&'static ViewRelations>,
     Option<&'static ViewTag>,
 );
 type ProfiledItem<'w, 's> = <Profiled as bevy_ecs::query::QueryData>::Item<'w, 's>;
@@ -52,7 +52,7 @@ fn traits_of(profiled: &ProfiledItem, kinds: &ObjectKinds, objects: &SceneObject
         owner: ties.map_or(0, |ties| id_of(ties.owner)),
         target: ties.map_or(0, |ties| id_of(ties.target)),
         tag: tag.map_or([0; 2], |tag| tag.0),
-        scenery: class == Some(KindClass::Thing),
+        scenery: class == Some(ObjectCategory::Thing),
         class: class.unwrap_or_default(),
         // 0 says "none" there, so teams and guilds move up by one.
         team: team.map_or(0, |team| team.0.wrapping_add(1)),
@@ -72,7 +72,7 @@ pub(super) fn find_unplaced(
         (
             Or<(Added<Viewer>, Added<Viewable>)>,
             Without<Object>,
-            Without<ObjectRequest>,
+            Without<SpawnRequest>,
         ),
     >,
     mut stats: ResMut<AoiStats>,
@@ -92,8 +92,8 @@ pub(super) fn find_unplaced(
 
 /// Objects that went: their links, ties and exceptions end.
 pub(super) fn follow_leavers(
-    mut gone: MessageReader<Despawned>,
-    mut moved_on: MessageReader<SceneChanged>,
+    mut gone: MessageReader<ObjectDespawned>,
+    mut moved_on: MessageReader<ObjectChangedScene>,
     mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
     mut exceptions: Query<(&Object, &mut ViewExceptions)>,
 ) {
@@ -101,14 +101,14 @@ pub(super) fn follow_leavers(
     let mut moved_on: Vec<ObjectRef> = moved_on.collect();
     moved_on.sort_unstable();
     let mut bereft = Vec::new();
-    for Despawned { object, .. } in gone.read() {
+    for ObjectDespawned { object, .. } in gone.read() {
         let Ok((mut interest, objects)) = scenes.get_mut(object.scene_entity()) else {
             continue;
         };
         let removal = if moved_on.binary_search(&object.reference()).is_ok() {
-            Removal::Scene
+            RemovalReason::Scene
         } else {
-            Removal::Despawn
+            RemovalReason::Despawn
         };
         let excepting = interest.views.excepting(object.id().0);
         bereft.extend(excepting.filter_map(|viewer| objects.entity(ObjectId(viewer))));
@@ -128,7 +128,7 @@ pub(super) fn follow_leavers(
 
 /// Objects that came.
 pub(super) fn follow_comers(
-    mut came: MessageReader<Spawned>,
+    mut came: MessageReader<ObjectSpawned>,
     profiles: Profiles,
     mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
 ) {
@@ -173,7 +173,7 @@ pub(super) fn follow_comers(
 
 /// Objects that were put elsewhere.
 pub(super) fn follow_teleports(
-    mut put: MessageReader<Teleported>,
+    mut put: MessageReader<ObjectTeleported>,
     objects: Query<(&Object, &Position)>,
     mut scenes: Query<&mut SceneInterest>,
 ) {
@@ -190,7 +190,7 @@ pub(super) fn follow_teleports(
 /// Objects that count differently than before.
 pub(super) fn follow_traits(
     mut affiliations: MessageReader<AffiliationChanged>,
-    mut priority: MessageReader<PriorityChanged>,
+    mut priority: MessageReader<ViewRerankRequest>,
     mut stopped_viewing: RemovedComponents<Viewer>,
     mut stopped_showing: RemovedComponents<Viewable>,
     altered: Query<Entity, Or<(Changed<Viewer>, Changed<Viewable>)>>,
@@ -279,7 +279,7 @@ fn set_exceptions(interest: &mut SceneInterest, viewer: ObjectId, wanted: &ViewE
 /// named, all are counted.
 pub(super) fn locate(
     moved: Query<(&Object, &Position), Changed<Position>>,
-    mut scenes: Query<(&Scene, &mut SceneInterest)>,
+    mut scenes: Query<(&SimScene, &mut SceneInterest)>,
     mut by_scene: Local<Vec<(Entity, u32, Vec2)>>,
     mut stats: ResMut<AoiStats>,
 ) {

@@ -6,20 +6,20 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use tracing::error;
 
-use super::bearers::Bearers;
-use super::components::InterestSpec;
+use super::bearers::EntityByObjectId;
+use super::components::SceneAoiSettings;
 use super::settings::{AoiSettings, AoiStats, add_since};
-use crate::aoi::{GridError, LeaveReason, SceneViews, ViewCounters, ViewEvent};
+use crate::aoi::{GridError, SceneViews, ViewCounters, ViewEvent, ViewLeaveReason};
 use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::sim::{Overload, Workers};
-use crate::world::{Generation, ObjectId, ObjectRef, Scene, SceneId, SceneObjects, SceneOpened};
+use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneObjects, SceneOpened, SimScene};
 
 /// Who sees whom in a scene; on the scene's entity from the scene's first Locate on.
 #[derive(Component, Debug, MemoryUse)]
 pub struct SceneInterest {
     scene: SceneId,
     pub(super) views: SceneViews,
-    pub(super) bearers: Bearers,
+    pub(super) bearers: EntityByObjectId,
     counted: ViewCounters,
     /// What the last update changed.
     events: Vec<ViewEvent>,
@@ -33,10 +33,10 @@ impl SceneInterest {
     }
 
     /// All that the last View changed in this scene, for whoever keeps something of its own about links. It is all that
-    /// there is to tell: [`Entered`] and [`Left`] are written from it, for those who want messages instead.
+    /// there is to tell: [`ViewEntered`] and [`ViewLeft`] are written from it, for those who want messages instead.
     ///
     /// In it are, of each event, the ids of viewer and target, the viewer's list, and of a leave its reason. Ids are unique
-    /// within a tick, since none is reused before its `Despawned` went through a whole Replicate:
+    /// within a tick, since none is reused before its `ObjectDespawned` went through a whole Replicate:
     /// [`object_ref`](Self::object_ref) gives the generation that each of this tick's events means, also of who is gone.
     ///
     /// The events of one viewer stand in the order in which they happened. Events of different viewers stand in an order that
@@ -78,12 +78,12 @@ impl SceneInterest {
     }
 
     /// An enter as it is told, with the entities of both ends.
-    pub(super) fn entered(&self, event: &ViewEvent) -> Option<Entered> {
+    pub(super) fn entered(&self, event: &ViewEvent) -> Option<ViewEntered> {
         let ViewEvent::Enter { priority, .. } = *event else {
             return None;
         };
         let (viewer, target) = event.pair();
-        Some(Entered {
+        Some(ViewEntered {
             viewer_entity: self.named(viewer),
             target_entity: self.named(target),
             scene: self.scene,
@@ -94,12 +94,12 @@ impl SceneInterest {
     }
 
     /// A leave as it is told, with the entities that both ends are, or were.
-    pub(super) fn left(&self, event: &ViewEvent) -> Option<Left> {
+    pub(super) fn left(&self, event: &ViewEvent) -> Option<ViewLeft> {
         let ViewEvent::Leave { reason, .. } = *event else {
             return None;
         };
         let (viewer, target) = event.pair();
-        Some(Left {
+        Some(ViewLeft {
             viewer_entity: self.named(viewer),
             target_entity: self.named(target),
             scene: self.scene,
@@ -118,13 +118,13 @@ impl SceneInterest {
 
 /// A viewer sees a target from this tick on.
 ///
-/// A message, and an event for observers on the viewer (`commands.entity(player).observe(|entered: On<Entered>| …)`) or on
+/// A message, and an event for observers on the viewer (`commands.entity(player).observe(|entered: On<ViewEntered>| …)`) or on
 /// all. Observers run within View, scene by scene and of each viewer in the order in which things happened; a viewer that
 /// nobody observes costs nothing. Messages are for bulk: they are written whether or not anybody reads them, since that
 /// cannot be known (whoever has the world may ask for [`Messages`](bevy_ecs::message::Messages) after the tick); each is 40
 /// bytes at most.
 #[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entered {
+pub struct ViewEntered {
     /// The entity that sees.
     #[event_target]
     pub viewer_entity: Entity,
@@ -140,10 +140,10 @@ pub struct Entered {
     pub priority: u8,
 }
 
-/// A viewer sees a target no more. Every `Left` follows exactly one [`Entered`] of the same pair; when a scene closes, its
-/// links end without. A message and an event, as [`Entered`] is.
+/// A viewer sees a target no more. Every `ViewLeft` follows exactly one [`ViewEntered`] of the same pair; when a scene closes, its
+/// links end without. A message and an event, as [`ViewEntered`] is.
 #[derive(Message, EntityEvent, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct ViewLeft {
     /// The entity that saw. It may be gone by now; what observes it is gone with it then.
     #[event_target]
     pub viewer_entity: Entity,
@@ -158,21 +158,21 @@ pub struct Left {
     /// Which bearer of that id.
     pub target_generation: Generation,
     /// Why the link ended.
-    pub reason: LeaveReason,
+    pub reason: ViewLeaveReason,
 }
 
 /// Gives each new scene its grid.
 pub(super) fn open_grids(
     mut opened: MessageReader<SceneOpened>,
     settings: Res<AoiSettings>,
-    scenes: Query<(&Scene, &SceneObjects, Option<&InterestSpec>)>,
+    scenes: Query<(&SimScene, &SceneObjects, Option<&SceneAoiSettings>)>,
     mut commands: Commands,
 ) {
     for scene_entity in opened.read().map(|message| message.entity) {
         let Ok((scene, objects, spec)) = scenes.get(scene_entity) else {
             continue;
         };
-        let spec = spec.copied().unwrap_or(InterestSpec {
+        let spec = spec.copied().unwrap_or(SceneAoiSettings {
             cell_m: settings.cell_m,
             margin_m: settings.margin_m,
             sight: settings.sight,
@@ -192,7 +192,7 @@ pub(super) fn open_grids(
 fn interest(
     scene: SceneId,
     size_m: Vec2,
-    spec: InterestSpec,
+    spec: SceneAoiSettings,
     max_objects: u32,
 ) -> Result<SceneInterest, GridError> {
     // Ids begin at 1, so the largest is `max_objects` itself.
@@ -206,7 +206,7 @@ fn interest(
     Ok(SceneInterest {
         scene,
         views,
-        bearers: Bearers::default(),
+        bearers: EntityByObjectId::default(),
         counted: ViewCounters::default(),
         events: Vec::new(),
     })

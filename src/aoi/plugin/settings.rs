@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::aoi::{RERANK_TICKS, Sight, ViewCounters};
+use crate::aoi::{RERANK_TICKS, ViewCounters, ViewLinkMode};
 
 /// What holds for scenes and viewers that say nothing else.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct AoiSettings {
     /// [`show_to`](super::show_to). When it has as many, a further one is an error and changes nothing.
     pub exceptions_per_viewer_max: u32,
     /// Whether a link needs the other end's consent. Read when a scene opens.
-    pub sight: Sight,
+    pub sight: ViewLinkMode,
 }
 
 impl Default for AoiSettings {
@@ -46,7 +46,7 @@ impl Default for AoiSettings {
             sweeps_per_tick_max: 4096,
             rerank_ticks: RERANK_TICKS,
             exceptions_per_viewer_max: 256,
-            sight: Sight::Directed,
+            sight: ViewLinkMode::Directed,
         }
     }
 }

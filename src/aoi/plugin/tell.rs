@@ -3,22 +3,22 @@
 use bevy_ecs::observer::CachedObservers;
 use bevy_ecs::prelude::*;
 
-use super::interest::{Entered, Left, SceneInterest};
+use super::interest::{SceneInterest, ViewEntered, ViewLeft};
 use crate::world::Scenes;
 
 /// What is told of an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ViewFact {
-    Entered(Entered),
-    Left(Left),
+    Entered(ViewEntered),
+    Left(ViewLeft),
 }
 
 /// The events of all scenes as messages, scene by scene. The one place that writes them.
 pub(super) fn tell(
     scenes: Res<Scenes>,
     interests: Query<&SceneInterest>,
-    mut entered: MessageWriter<Entered>,
-    mut left: MessageWriter<Left>,
+    mut entered: MessageWriter<ViewEntered>,
+    mut left: MessageWriter<ViewLeft>,
 ) {
     for (_, scene) in scenes.iter() {
         let Ok(interest) = interests.get(scene) else {
@@ -35,7 +35,10 @@ pub(super) fn tell(
 pub(super) fn tell_observers(world: &mut World, mut facts: Local<Vec<ViewFact>>) {
     facts.clear();
     {
-        let (of_enters, of_leaves) = (observers::<Entered>(world), observers::<Left>(world));
+        let (of_enters, of_leaves) = (
+            observers::<ViewEntered>(world),
+            observers::<ViewLeft>(world),
+        );
         if of_enters.is_none() && of_leaves.is_none() {
             return;
         }

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::*;
-use crate::aoi::{LeaveReason, OTHER, OWN, ViewCaps, ViewEvent, ViewException, ViewTraits};
+use crate::aoi::{OTHER, OWN, ViewCaps, ViewEvent, ViewException, ViewLeaveReason, ViewTraits};
 use crate::sim::{StateHash, state_hash};
 use crate::world::{
     GuildId, KindId, Object, ObjectRef, Position, SceneSpec, TeamId, change_scene, close_scene,
@@ -34,14 +34,14 @@ fn player(app: &mut App, scene: Entity, x: f32) -> Entity {
 }
 
 /// (viewer, target) of this tick's enters, and of its leaves with their reasons.
-fn changes(app: &App) -> (Vec<(u32, u32)>, Vec<(u32, u32, LeaveReason)>) {
+fn changes(app: &App) -> (Vec<(u32, u32)>, Vec<(u32, u32, ViewLeaveReason)>) {
     let entered = app
         .world()
-        .resource::<Messages<Entered>>()
+        .resource::<Messages<ViewEntered>>()
         .iter_current_update_messages();
     let left = app
         .world()
-        .resource::<Messages<Left>>()
+        .resource::<Messages<ViewLeft>>()
         .iter_current_update_messages();
     (
         entered.map(|e| (e.viewer.0, e.target.0)).collect(),
@@ -62,7 +62,10 @@ fn neighbours_see_each_other_and_a_walk_or_teleport_away_ends_it() {
     // Cell by cell: the first is in another by now.
     assert_eq!(
         changes(&app).1,
-        [(2, 1, LeaveReason::Range), (1, 2, LeaveReason::Range)]
+        [
+            (2, 1, ViewLeaveReason::Range),
+            (1, 2, ViewLeaveReason::Range)
+        ]
     );
     teleport(app.world_mut(), b, Vec2::new(401.0, 500.0)).unwrap();
     app.update();
@@ -84,8 +87,11 @@ fn a_despawn_and_a_change_of_scene_end_links_with_their_reasons() {
             .filter(move |l| l.0 == 3 && l.1 == target)
             .map(|l| l.2)
     };
-    assert_eq!(reasons_of(1).collect::<Vec<_>>(), [LeaveReason::Despawn]);
-    assert_eq!(reasons_of(2).collect::<Vec<_>>(), [LeaveReason::Scene]);
+    assert_eq!(
+        reasons_of(1).collect::<Vec<_>>(),
+        [ViewLeaveReason::Despawn]
+    );
+    assert_eq!(reasons_of(2).collect::<Vec<_>>(), [ViewLeaveReason::Scene]);
 }
 
 #[test]
@@ -115,17 +121,17 @@ fn affiliation_hiding_and_caps_take_effect_through_their_components() {
     app.update();
     app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(1);
     app.update();
-    assert_eq!(changes(&app).1, [(1, 3, LeaveReason::Evicted)]);
+    assert_eq!(changes(&app).1, [(1, 3, ViewLeaveReason::Evicted)]);
     app.world_mut().entity_mut(a).insert(TeamId(1));
     app.world_mut().entity_mut(c).insert(TeamId(1));
     app.update();
     assert_eq!(
         changes(&app),
-        (vec![(1, 3)], vec![(1, 2, LeaveReason::Evicted)])
+        (vec![(1, 3)], vec![(1, 2, ViewLeaveReason::Evicted)])
     );
     app.world_mut().get_mut::<Viewable>(b).unwrap().hidden = true;
     app.update();
-    assert_eq!(changes(&app).1, [(3, 2, LeaveReason::Hidden)]);
+    assert_eq!(changes(&app).1, [(3, 2, ViewLeaveReason::Hidden)]);
     app.world_mut().entity_mut(c).remove::<Viewer>();
     app.update();
     assert_eq!(changes(&app).1.len(), 1, "it saw only the first by then");
@@ -144,19 +150,19 @@ fn a_target_and_who_attacks_go_before_all_others_as_long_as_they_live() {
         interest.views().visible(1, id)
     };
     assert!(sees(&app, 2) && !sees(&app, 3));
-    let ties = Ties {
+    let ties = ViewRelations {
         target: Some(reference(&app, c)),
-        ..Ties::default()
+        ..ViewRelations::default()
     };
     app.world_mut().entity_mut(a).insert(ties);
     app.update();
     assert!(!sees(&app, 2) && sees(&app, 3), "the own target");
-    let ties = Ties {
+    let ties = ViewRelations {
         target: Some(reference(&app, a)),
-        ..Ties::default()
+        ..ViewRelations::default()
     };
     app.world_mut().entity_mut(b).insert(ties);
-    app.world_mut().entity_mut(a).remove::<Ties>();
+    app.world_mut().entity_mut(a).remove::<ViewRelations>();
     app.update();
     assert!(sees(&app, 2) && !sees(&app, 3), "who attacks");
     app.world_mut().despawn(b);
@@ -181,7 +187,7 @@ fn who_becomes_viewable_later_is_seen_until_it_no_longer_is() {
     assert_eq!(changes(&app).0, [(1, 2)]);
     app.world_mut().entity_mut(ghost).remove::<Viewable>();
     app.update();
-    assert_eq!(changes(&app).1, [(1, 2, LeaveReason::Hidden)]);
+    assert_eq!(changes(&app).1, [(1, 2, ViewLeaveReason::Hidden)]);
 }
 
 #[test]
@@ -235,7 +241,9 @@ fn who_gets_the_id_of_a_dead_target_is_a_stranger() {
     let scene = scene(&mut app);
     let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
     let (target, owner) = (Some(reference(&app, b)), None);
-    app.world_mut().entity_mut(a).insert(Ties { target, owner });
+    app.world_mut()
+        .entity_mut(a)
+        .insert(ViewRelations { target, owner });
     app.update();
     assert_eq!(seen_by(&app, scene, 1), [(2, OWN)]);
     app.world_mut().despawn(b);
@@ -252,7 +260,7 @@ fn a_tie_to_who_died_before_it_was_ever_seen_ends_as_well() {
     let mut app = app();
     let scene = scene(&mut app);
     let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
-    let ties = Ties {
+    let ties = ViewRelations {
         target: Some(reference(&app, b)),
         owner: None,
     };
@@ -320,7 +328,7 @@ fn rules_of_a_scene_hide_and_rank_and_follow_a_tag_in_its_tick() {
     assert_eq!(seen_by(&app, scene, 1), [(2, 7)], "the lower class goes");
     app.world_mut().entity_mut(a).insert(ViewTag([0b01, 1]));
     app.update();
-    assert!(changes(&app).1.contains(&(1, 2, LeaveReason::Hidden)));
+    assert!(changes(&app).1.contains(&(1, 2, ViewLeaveReason::Hidden)));
     app.world_mut().entity_mut(scene).remove::<ViewRules>();
     app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(9);
     app.update();
@@ -490,7 +498,7 @@ fn change_world(
         let tie = known[random.random_range(0..known.len())];
         (random.random_range(0..3) > 0).then_some(tie)
     };
-    let ties = Ties {
+    let ties = ViewRelations {
         owner: tie(),
         target: tie(),
     };
@@ -501,7 +509,7 @@ fn change_world(
         2 => drop(teleport(world, entity, at)),
         3 => world.get_mut::<Position>(entity).unwrap().0 = at,
         4 | 5 => drop(world.entity_mut(entity).insert(ties)),
-        6 => drop(world.entity_mut(entity).remove::<Ties>()),
+        6 => drop(world.entity_mut(entity).remove::<ViewRelations>()),
         7 => drop(
             world
                 .entity_mut(entity)

@@ -15,7 +15,7 @@ use crate::world::{Object, ObjectId, SceneObjects};
 /// #[derive(Component)]
 /// struct Frightening;
 ///
-/// fn frighten(views: Views, frightening: Query<Entity, With<Frightening>>, mut speeds: Query<&mut Speed>) {
+/// fn frighten(views: Views, frightening: Query<Entity, With<Frightening>>, mut speeds: Query<&mut MaxSpeed>) {
 ///     for entity in &frightening {
 ///         for witness in views.watchers(entity) {
 ///             if let Ok(mut speed) = speeds.get_mut(witness) {
@@ -39,13 +39,13 @@ pub struct Views<'w, 's> {
 
 /// An object as the views of its scene know it.
 #[derive(Clone, Copy)]
-struct KnownObject<'a> {
+struct SceneViewRef<'a> {
     id: u32,
     interest: &'a SceneInterest,
     objects: &'a SceneObjects,
 }
 
-impl KnownObject<'_> {
+impl SceneViewRef<'_> {
     /// The entity of another of the scene; `None` for one that is gone.
     fn entity(&self, other: u32) -> Option<Entity> {
         let id = ObjectId(other);
@@ -90,13 +90,13 @@ impl Views<'_, '_> {
     }
 
     /// The object as the views know it: one that came, or went to another scene, since the last Locate is not known yet.
-    fn known(&self, entity: Entity) -> Option<KnownObject<'_>> {
+    fn known(&self, entity: Entity) -> Option<SceneViewRef<'_>> {
         let object = self.objects.get(entity).ok()?;
         let (interest, objects) = self.scenes.get(object.scene_entity()).ok()?;
         let id = object.id().0;
         let is_known =
             interest.views().contains(id) && interest.object_ref(id) == object.reference();
-        is_known.then_some(KnownObject {
+        is_known.then_some(SceneViewRef {
             id,
             interest,
             objects,

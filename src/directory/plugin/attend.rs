@@ -4,11 +4,11 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use throng_store::{LedgerEvent, Peers, StoredAttribute};
 
-use super::directory::Directory;
+use super::directory::PlayerStore;
 use super::events::{emit, with_directory};
 use super::hand_over::tie;
 use super::look_up::look_up;
-use super::settings::DirectorySettings;
+use super::settings::PlayerStoreSettings;
 use crate::session::{LoggedIn, LoggedOut, Sessions};
 use crate::sync::Attributes;
 
@@ -18,7 +18,7 @@ use crate::sync::Attributes;
 /// and the hooks and observers that these run) comes after it is back.
 pub(super) fn attend(world: &mut World) {
     let happened = with_directory(world, |world, directory| {
-        let settings = world.resource::<DirectorySettings>();
+        let settings = world.resource::<PlayerStoreSettings>();
         directory.start(settings, || kept_attributes(world.resource::<Attributes>()));
         if directory.open.is_some() {
             // Deals since the last tick tie their players before any of them is lost.
@@ -41,8 +41,8 @@ fn kept_attributes(attributes: &Attributes) -> Vec<StoredAttribute> {
     kept.collect()
 }
 
-fn attend_to(world: &World, directory: &mut Directory) -> Vec<LedgerEvent> {
-    let Directory {
+fn attend_to(world: &World, directory: &mut PlayerStore) -> Vec<LedgerEvent> {
+    let PlayerStore {
         open,
         logins,
         logouts,
@@ -74,8 +74,8 @@ fn attend_to(world: &World, directory: &mut Directory) -> Vec<LedgerEvent> {
     events
 }
 
-fn look_up_for(world: &mut World, directory: &mut Directory) {
-    let Directory {
+fn look_up_for(world: &mut World, directory: &mut PlayerStore) {
+    let PlayerStore {
         open,
         look_ups,
         peers,

@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use tracing::error;
 
-use super::directory::Directory;
+use super::directory::PlayerStore;
 use super::events::{emit, with_directory};
 use super::hand_over::{hand_over, tie};
 use crate::sim::clock::Stopwatch;
@@ -15,13 +15,13 @@ use crate::sync::request_all_saves;
 /// Saves all that is not saved yet, gives all leases back and ends the store's thread; waits for the store so long at most.
 /// Whether all is on disk. For the end of an app, between ticks; nobody is kept from then on.
 pub fn close_directory(world: &mut World, within: Duration) -> bool {
-    if !world.contains_resource::<Directory>() {
+    if !world.contains_resource::<PlayerStore>() {
         return true;
     }
     with_directory(world, tie);
     request_all_saves(world);
     let clock = Stopwatch::start();
-    let mut directory = world.resource_mut::<Directory>();
+    let mut directory = world.resource_mut::<PlayerStore>();
     if let Some(open) = &mut directory.open {
         open.ledger.release_all();
     }
@@ -29,7 +29,7 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
     hand_over(world);
     loop {
         let now = world.resource::<Time<Fixed>>().elapsed();
-        let mut directory = world.resource_mut::<Directory>();
+        let mut directory = world.resource_mut::<PlayerStore>();
         let Some(open) = &mut directory.open else {
             return true;
         };

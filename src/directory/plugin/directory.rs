@@ -1,4 +1,4 @@
-//! The resource [`Directory`].
+//! The resource [`PlayerStore`].
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -7,16 +7,16 @@ use std::time::Duration;
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use throng_store::{
-    CacheStats, DirectoryError, EnrollTerms, Followers, Ledger, LedgerEvent, PeerStats, Peers,
-    StoreOrder, StoreReport, StoreSource, StoreSupervisor, StoreThread, StoredAttribute,
-    thread_ended,
+    CacheStats, EnrollTerms, LeaseTable, LedgerEvent, PeerStats, Peers, PlayerStoreError,
+    SaveSubscribers, StoreFactory, StoreReply, StoreRequest, StoreSupervisor, StoreThread,
+    StoredAttribute, thread_ended,
 };
 use tracing::error;
 
-use super::elsewhere::Elsewhere;
-use super::messages::LookUpRequest;
-use super::messages::Transfer;
-use super::settings::{DirectorySettings, StoreAnswers};
+use super::elsewhere::RemotePlayers;
+use super::messages::AtomicSaveRequest;
+use super::messages::PlayerLookup;
+use super::settings::{PlayerStoreSettings, StoreReplyMode};
 use crate::memory::MemoryUse;
 use crate::session::{LoggedIn, LoggedOut};
 use crate::sim::clock::{Stopwatch, unix_ms};
@@ -28,28 +28,28 @@ const WAIT: Duration = Duration::from_secs(30);
 
 /// The way to the store.
 #[derive(Resource, Default, MemoryUse)]
-pub struct Directory {
+pub struct PlayerStore {
     #[memory(skip)]
-    source: Option<Box<dyn StoreSource>>,
+    source: Option<Box<dyn StoreFactory>>,
     pub(super) open: Option<OpenDirectory>,
     pub(super) logins: MessageCursor<LoggedIn>,
     pub(super) logouts: MessageCursor<LoggedOut>,
-    pub(super) transfers: MessageCursor<Transfer>,
+    pub(super) transfers: MessageCursor<AtomicSaveRequest>,
     pub(super) saves: MessageCursor<SaveRequest>,
-    pub(super) look_ups: MessageCursor<LookUpRequest>,
+    pub(super) look_ups: MessageCursor<PlayerLookup>,
     #[memory(skip)]
     pub(super) peers: Option<Box<dyn Peers>>,
 }
 
-impl Directory {
+impl PlayerStore {
     /// Keeps players in a store from the next tick on. The store is opened on its own thread; that it cannot be is logged, and
     /// told to whoever logs in. To know at once, open the source first.
     ///
     /// # Errors
-    /// [`DirectoryError::AlreadyOpen`] when there is one: what it has not saved must not be forgotten.
-    pub fn open(&mut self, source: impl StoreSource + 'static) -> Result<(), DirectoryError> {
+    /// [`PlayerStoreError::AlreadyOpen`] when there is one: what it has not saved must not be forgotten.
+    pub fn open(&mut self, source: impl StoreFactory + 'static) -> Result<(), PlayerStoreError> {
         if self.has_store() {
-            return Err(DirectoryError::AlreadyOpen);
+            return Err(PlayerStoreError::AlreadyOpen);
         }
         self.source = Some(Box::new(source));
         Ok(())
@@ -85,7 +85,7 @@ impl Directory {
     #[must_use]
     pub fn peer_stats(&self) -> Option<PeerStats> {
         let followers = self.open.as_ref()?.elsewhere.followers.as_ref();
-        followers.map(Followers::stats)
+        followers.map(SaveSubscribers::stats)
     }
 
     /// What became of looks at players elsewhere; `None` without a store that is open.
@@ -119,7 +119,7 @@ impl Directory {
     /// Starts the thread, if there is a store that was not started yet.
     pub(super) fn start(
         &mut self,
-        settings: &DirectorySettings,
+        settings: &PlayerStoreSettings,
         attributes: impl FnOnce() -> Vec<StoredAttribute>,
     ) {
         let Some(source) = self.source.take() else {
@@ -138,7 +138,7 @@ impl Directory {
             Ok(thread) => {
                 self.open = Some(OpenDirectory {
                     store,
-                    ledger: Ledger::new(settings.ledger.clone()),
+                    ledger: LeaseTable::new(settings.ledger.clone()),
                     refused: Vec::new(),
                     kept,
                     late: BTreeSet::new(),
@@ -147,7 +147,7 @@ impl Directory {
                     opened_ms: unix_ms(),
                     clock: Stopwatch::start(),
                     is_failing: false,
-                    elsewhere: Elsewhere::new(settings),
+                    elsewhere: RemotePlayers::new(settings),
                 });
             }
             Err(error) => error!(%error, "store thread failed to start: players will not be saved"),
@@ -160,7 +160,7 @@ impl Directory {
 pub(super) struct OpenDirectory {
     /// Which it is, for who reads the log.
     pub store: String,
-    pub ledger: Ledger,
+    pub ledger: LeaseTable,
     /// What came of deals that were refused, and is emitted at the end of the tick.
     pub refused: Vec<LedgerEvent>,
     /// The attributes that the store was told of.
@@ -170,12 +170,12 @@ pub(super) struct OpenDirectory {
     /// The lock is never waited for: only one thread has the resource, and this says so to the compiler.
     #[memory(skip)]
     thread: Mutex<StoreThread>,
-    answers: StoreAnswers,
+    answers: StoreReplyMode,
     opened_ms: u64,
     clock: Stopwatch,
     /// Whether the store failed last.
     is_failing: bool,
-    pub elsewhere: Elsewhere,
+    pub elsewhere: RemotePlayers,
 }
 
 impl OpenDirectory {
@@ -195,8 +195,8 @@ impl OpenDirectory {
     /// deterministic run as the simulation. What other servers go by is the clock of the store.
     pub fn now_ms(&self, simulated: Duration) -> u64 {
         let elapsed = match self.answers {
-            StoreAnswers::WhenReady => self.clock.elapsed(),
-            StoreAnswers::NextTick => simulated,
+            StoreReplyMode::WhenReady => self.clock.elapsed(),
+            StoreReplyMode::NextTick => simulated,
         };
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self.opened_ms.saturating_add(elapsed_ms)
@@ -204,7 +204,7 @@ impl OpenDirectory {
 
     /// Takes what the store answered by now, and all that it was asked if the run is to be deterministic.
     pub fn take_reports(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
-        let waits = self.answers == StoreAnswers::NextTick;
+        let waits = self.answers == StoreReplyMode::NextTick;
         loop {
             let is_awaited = waits && !self.is_failing && self.is_under_way();
             let Some(report) = self.next(if is_awaited { WAIT } else { Duration::ZERO }) else {
@@ -251,12 +251,12 @@ impl OpenDirectory {
     pub fn order_look_up(&mut self, now_ms: u64) {
         let players = self.elsewhere.order(now_ms, &self.ledger);
         if !players.is_empty() {
-            self.hand_over(StoreOrder::LookUp { players }, now_ms, &mut Vec::new());
+            self.hand_over(StoreRequest::LookUp { players }, now_ms, &mut Vec::new());
         }
     }
 
-    fn take(&mut self, report: StoreReport, now_ms: u64, events: &mut Vec<LedgerEvent>) {
-        if let StoreReport::LookedUp(players, found) = report {
+    fn take(&mut self, report: StoreReply, now_ms: u64, events: &mut Vec<LedgerEvent>) {
+        if let StoreReply::LookedUp(players, found) = report {
             self.is_failing = found.is_err();
             let Self {
                 elsewhere, ledger, ..
@@ -267,7 +267,7 @@ impl OpenDirectory {
         let mut failed = false;
         let first = events.len();
         self.ledger.take(report, now_ms, |event| {
-            failed |= matches!(event, LedgerEvent::Trouble(_));
+            failed |= matches!(event, LedgerEvent::StoreFailed(_));
             events.push(event);
         });
         for event in &events[first..] {
@@ -276,7 +276,7 @@ impl OpenDirectory {
         self.is_failing = failed;
     }
 
-    fn next(&mut self, time: Duration) -> Option<StoreReport> {
+    fn next(&mut self, time: Duration) -> Option<StoreReply> {
         let thread = self
             .thread
             .get_mut()
@@ -304,7 +304,7 @@ impl OpenDirectory {
         }
     }
 
-    fn hand_over(&mut self, order: StoreOrder, now_ms: u64, events: &mut Vec<LedgerEvent>) {
+    fn hand_over(&mut self, order: StoreRequest, now_ms: u64, events: &mut Vec<LedgerEvent>) {
         let thread = self
             .thread
             .get_mut()
@@ -314,7 +314,7 @@ impl OpenDirectory {
             // out, since no lease is renewed.
             error!("store thread ended: players will not be saved and are logged out");
             let failed = order.failed(thread_ended());
-            let report = failed.unwrap_or_else(|| StoreReport::Trouble(thread_ended()));
+            let report = failed.unwrap_or_else(|| StoreReply::Trouble(thread_ended()));
             self.take(report, now_ms, events);
         }
     }

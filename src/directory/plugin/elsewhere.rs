@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use throng_store::{
-    Followers, Ledger, LedgerEvent, LookedUp, PeerMessage, PeerSettings, Peers, PlayerCache,
-    StoreError,
+    LeaseTable, LedgerEvent, LookupResult, PeerMessage, PeerSettings, Peers, PlayerCache,
+    SaveSubscribers, StoreError,
 };
 
-use super::messages::LookUpAnswer;
-use super::settings::DirectorySettings;
+use super::messages::PlayerLookupResult;
+use super::settings::PlayerStoreSettings;
 use crate::memory::MemoryUse;
 use crate::world::PlayerId;
 
 /// The cache, who follows players of this server, and what is to be told.
 #[derive(MemoryUse)]
-pub(super) struct Elsewhere {
+pub(super) struct RemotePlayers {
     pub cache: PlayerCache,
-    pub answers: Vec<LookUpAnswer>,
+    pub answers: Vec<PlayerLookupResult>,
     /// `None` without other servers.
-    pub followers: Option<Followers>,
+    pub followers: Option<SaveSubscribers>,
     /// What other servers are to be told; without a name all of them.
     outgoing: Vec<(Option<Arc<str>>, PeerMessage)>,
     #[memory(skip)]
@@ -28,8 +28,8 @@ pub(super) struct Elsewhere {
     peers: PeerSettings,
 }
 
-impl Elsewhere {
-    pub fn new(settings: &DirectorySettings) -> Self {
+impl RemotePlayers {
+    pub fn new(settings: &PlayerStoreSettings) -> Self {
         Self {
             cache: PlayerCache::new(settings.cache.clone()),
             answers: Vec::new(),
@@ -43,14 +43,14 @@ impl Elsewhere {
 
     /// Somebody looks at a player who has no object here. While something of it may be unsaved here, and while it is here without
     /// an object, nothing is told that was known before.
-    pub fn look(&mut self, player: PlayerId, number: u64, now_ms: u64, ledger: &Ledger) {
+    pub fn look(&mut self, player: PlayerId, number: u64, now_ms: u64, ledger: &LeaseTable) {
         let answer = if ledger.is_live(player) || ledger.is_unsaved(player) {
             let waits = self.cache.look_at_store(player, number, now_ms);
             waits.err().map(Err)
         } else {
             self.cache.look(player, number, now_ms).transpose()
         };
-        self.answers.extend(answer.map(|answer| LookUpAnswer {
+        self.answers.extend(answer.map(|answer| PlayerLookupResult {
             player,
             number,
             answer,
@@ -61,7 +61,7 @@ impl Elsewhere {
     pub fn expire(&mut self, now_ms: u64) {
         let Self { cache, answers, .. } = self;
         cache.expire(now_ms, |number, player, answer| {
-            answers.push(LookUpAnswer {
+            answers.push(PlayerLookupResult {
                 player,
                 number,
                 answer,
@@ -71,12 +71,12 @@ impl Elsewhere {
 
     /// Whom the store is to be asked for now: for those who look, and for other servers. Who has something unsaved here is asked
     /// for when it is saved.
-    pub fn order(&mut self, now_ms: u64, ledger: &Ledger) -> Vec<PlayerId> {
+    pub fn order(&mut self, now_ms: u64, ledger: &LeaseTable) -> Vec<PlayerId> {
         if self.cache.is_under_way() {
             return Vec::new();
         }
         let followers = self.followers.as_mut();
-        let due = followers.map(Followers::take_due).unwrap_or_default();
+        let due = followers.map(SaveSubscribers::take_due).unwrap_or_default();
         let may_ask = |player| !ledger.is_unsaved(player);
         self.cache.order(now_ms, may_ask, &due)
     }
@@ -85,9 +85,9 @@ impl Elsewhere {
     pub fn take(
         &mut self,
         players: &[PlayerId],
-        found: Result<Vec<LookedUp>, StoreError>,
+        found: Result<Vec<LookupResult>, StoreError>,
         now_ms: u64,
-        ledger: &Ledger,
+        ledger: &LeaseTable,
     ) {
         let Self {
             cache,
@@ -106,7 +106,7 @@ impl Elsewhere {
             (None, _) => {}
         }
         cache.take(players, found, now_ms, |number, player, answer| {
-            answers.push(LookUpAnswer {
+            answers.push(PlayerLookupResult {
                 player,
                 number,
                 answer,
@@ -119,7 +119,7 @@ impl Elsewhere {
         let held = elsewhere.filter_map(|&player| Some((player, cache.revision(player)?)));
         let held: Vec<(PlayerId, u64)> = held.collect();
         if !held.is_empty() {
-            let message = PeerMessage::Held {
+            let message = PeerMessage::Subscribe {
                 by: self.server.clone(),
                 players: held,
                 for_ms: self.held_ms,
@@ -130,7 +130,7 @@ impl Elsewhere {
 
     /// Players of this server were saved, went or were lost: what was known of them from before is not served any more, and
     /// others are told.
-    pub fn note(&mut self, event: &LedgerEvent, now_ms: u64, ledger: &Ledger) {
+    pub fn note(&mut self, event: &LedgerEvent, now_ms: u64, ledger: &LeaseTable) {
         match event {
             LedgerEvent::Saved {
                 revisions, left, ..
@@ -157,11 +157,11 @@ impl Elsewhere {
     }
 
     /// Takes what other servers told.
-    pub fn receive(&mut self, peers: &mut dyn Peers, now_ms: u64, ledger: &Ledger) {
+    pub fn receive(&mut self, peers: &mut dyn Peers, now_ms: u64, ledger: &LeaseTable) {
         let settings = &self.peers;
         let followers = self
             .followers
-            .get_or_insert_with(|| Followers::new(settings.clone()));
+            .get_or_insert_with(|| SaveSubscribers::new(settings.clone()));
         for _ in 0..settings.messages_per_tick {
             match peers.receive() {
                 Some(PeerMessage::Saved(records)) => {
@@ -169,7 +169,7 @@ impl Elsewhere {
                         self.cache.push(record);
                     }
                 }
-                Some(PeerMessage::Held {
+                Some(PeerMessage::Subscribe {
                     by,
                     players,
                     for_ms,
@@ -197,6 +197,6 @@ impl Elsewhere {
 
     /// Whether other servers were told all that they are to be, as far as it was saved.
     pub fn is_published(&self) -> bool {
-        self.followers.as_ref().is_none_or(Followers::is_idle)
+        self.followers.as_ref().is_none_or(SaveSubscribers::is_idle)
     }
 }

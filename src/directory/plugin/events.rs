@@ -1,12 +1,12 @@
 //! Writes the events of the ledger as messages for the game.
 
 use bevy_ecs::prelude::*;
-use throng_store::{DirectoryError, LedgerEvent};
+use throng_store::{LedgerEvent, PlayerStoreError};
 use tracing::{error, warn};
 
-use super::directory::Directory;
-use super::messages::{LeaseLost, PlayerLoaded, PlayerRefused, PlayersSaved};
-use super::stats::DirectoryStats;
+use super::directory::PlayerStore;
+use super::messages::{LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayersSaved};
+use super::stats::PlayerStoreStats;
 use crate::session::{LogoutReason, Sessions, disconnect};
 use crate::world::PlayerId;
 
@@ -14,13 +14,13 @@ use crate::world::PlayerId;
 /// not run a command, hook or observer: those may need the directory.
 pub(super) fn with_directory<R>(
     world: &mut World,
-    work: impl FnOnce(&mut World, &mut Directory) -> R,
+    work: impl FnOnce(&mut World, &mut PlayerStore) -> R,
 ) -> R {
     #[expect(
         clippy::disallowed_methods,
         reason = "the few callers, all in this folder, run no hooks"
     )]
-    world.resource_scope(|world, mut directory: Mut<Directory>| work(world, &mut directory))
+    world.resource_scope(|world, mut directory: Mut<PlayerStore>| work(world, &mut directory))
 }
 
 /// Emits what happened, and gives leases back that no session needs any more. May log players out, so the directory has to be in
@@ -29,13 +29,13 @@ pub(super) fn emit(world: &mut World, events: Vec<LedgerEvent>) {
     if events.is_empty() {
         return;
     }
-    let open = world.resource::<Directory>().open.as_ref();
+    let open = world.resource::<PlayerStore>().open.as_ref();
     let store = open.map_or_else(String::new, |open| open.store.clone());
     for event in events {
         let Some(unneeded) = emit_one(world, &store, event) else {
             continue;
         };
-        if let Some(open) = &mut world.resource_mut::<Directory>().open {
+        if let Some(open) = &mut world.resource_mut::<PlayerStore>().open {
             open.ledger.release(unneeded);
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn emit(world: &mut World, events: Vec<LedgerEvent>) {
 
 /// Emits one event; gives the player whose lease no session needs any more.
 fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<PlayerId> {
-    let mut stats = world.resource_mut::<DirectoryStats>();
+    let mut stats = world.resource_mut::<PlayerStoreStats>();
     match event {
         LedgerEvent::Loaded(record) => {
             stats.loaded += 1;
@@ -56,19 +56,19 @@ fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<Player
             stats.refused += 1;
             match &error {
                 // Told by whoever keeps the store open.
-                DirectoryError::Store(_) => {}
-                DirectoryError::Leased { .. } | DirectoryError::Late { .. } => {
+                PlayerStoreError::Store(_) => {}
+                PlayerStoreError::Leased { .. } | PlayerStoreError::TimedOut { .. } => {
                     error!(store, player = player.0, %error, "player not loaded");
                 }
                 _ => warn!(player = player.0, %error, "player not loaded"),
             }
             if let Some(client) = world.resource::<Sessions>().of(player) {
-                world.write_message(PlayerRefused {
+                world.write_message(PlayerLoadFailed {
                     client,
                     player,
                     error,
                 });
-                disconnect(world, client, LogoutReason::Unavailable);
+                disconnect(world, client, LogoutReason::PlayerUnavailable);
             }
         }
         LedgerEvent::Lost { player, is_here } => {
@@ -98,7 +98,7 @@ fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<Player
             stats.players_saved += revisions.len() as u64;
             world.write_message(PlayersSaved { tick, revisions });
         }
-        LedgerEvent::Trouble(_) => stats.failures += 1,
+        LedgerEvent::StoreFailed(_) => stats.failures += 1,
     }
     None
 }
@@ -106,6 +106,6 @@ fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<Player
 fn remove(world: &mut World, player: PlayerId, is_saved: bool) {
     world.write_message(LeaseLost { player, is_saved });
     if let Some(client) = world.resource::<Sessions>().of(player) {
-        disconnect(world, client, LogoutReason::Unavailable);
+        disconnect(world, client, LogoutReason::PlayerUnavailable);
     }
 }

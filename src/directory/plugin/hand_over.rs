@@ -5,10 +5,10 @@ use bevy_time::{Fixed, Time};
 use throng_store::LedgerEvent;
 use tracing::error;
 
-use super::directory::{Directory, OpenDirectory};
+use super::directory::{OpenDirectory, PlayerStore};
 use super::events::{emit, with_directory};
-use super::messages::Transfer;
-use super::stats::DirectoryStats;
+use super::messages::AtomicSaveRequest;
+use super::stats::PlayerStoreStats;
 use crate::sim::SimTick;
 use crate::sync::{DirtyMasks, MaskSlot, SaveRequest};
 use crate::world::Players;
@@ -19,17 +19,17 @@ pub(super) fn hasten(world: &mut World) {
 }
 
 /// Ties the players of all deals that were told since the last time.
-pub(super) fn tie(world: &mut World, directory: &mut Directory) {
-    let Directory {
+pub(super) fn tie(world: &mut World, directory: &mut PlayerStore) {
+    let PlayerStore {
         open, transfers, ..
     } = directory;
-    let deals = transfers.read(world.resource::<Messages<Transfer>>());
-    let deals: Vec<Transfer> = deals.copied().collect();
+    let deals = transfers.read(world.resource::<Messages<AtomicSaveRequest>>());
+    let deals: Vec<AtomicSaveRequest> = deals.copied().collect();
     let Some(open) = open else {
         return;
     };
     let tick = world.resource::<SimTick>().0;
-    for Transfer { players } in deals {
+    for AtomicSaveRequest { players } in deals {
         let [one, other] = players;
         if !open.ledger.tie(one, other, tick) {
             error!(
@@ -37,7 +37,7 @@ pub(super) fn tie(world: &mut World, directory: &mut Directory) {
                 other = other.0,
                 "transfer refused: this server does not hold the lease of both players; neither is saved"
             );
-            world.resource_mut::<DirectoryStats>().transfers_refused += 1;
+            world.resource_mut::<PlayerStoreStats>().transfers_refused += 1;
             let OpenDirectory {
                 ledger, refused, ..
             } = open;
@@ -60,8 +60,8 @@ pub(super) fn hand_over(world: &mut World) {
     emit(world, happened);
 }
 
-fn order_saves(world: &mut World, directory: &mut Directory) -> Vec<LedgerEvent> {
-    let Directory { open, saves, .. } = directory;
+fn order_saves(world: &mut World, directory: &mut PlayerStore) -> Vec<LedgerEvent> {
+    let PlayerStore { open, saves, .. } = directory;
     let requests = saves.read(world.resource::<Messages<SaveRequest>>());
     let mut events = Vec::new();
     let Some(open) = open else {
@@ -91,7 +91,7 @@ fn order_saves(world: &mut World, directory: &mut Directory) -> Vec<LedgerEvent>
     open.order_save(now_ms, &mut events);
     open.order_look_up(now_ms);
     let unsaved = open.ledger.unsaved();
-    let mut stats = world.resource_mut::<DirectoryStats>();
+    let mut stats = world.resource_mut::<PlayerStoreStats>();
     stats.not_ours += not_ours;
     stats.unsaved_peak = stats.unsaved_peak.max(unsaved);
     events

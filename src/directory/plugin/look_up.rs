@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
-use throng_store::{DirectoryError, KnownPlayer, Peers, PlayerRecord};
+use throng_store::{CachedPlayer, Peers, PlayerRecord, PlayerStoreError};
 
 use super::directory::OpenDirectory;
-use super::messages::{LookUpAnswer, LookUpRequest};
+use super::messages::{PlayerLookup, PlayerLookupResult};
 use crate::sync::save_request_of;
 use crate::world::{PlayerId, Players};
 
@@ -17,16 +17,16 @@ pub(super) fn look_up(
     world: &mut World,
     open: Option<&mut OpenDirectory>,
     mut peers: Option<&mut dyn Peers>,
-    cursor: &mut MessageCursor<LookUpRequest>,
+    cursor: &mut MessageCursor<PlayerLookup>,
     now_ms: u64,
 ) {
-    let requests = cursor.read(world.resource::<Messages<LookUpRequest>>());
-    let requests: Vec<LookUpRequest> = requests.copied().collect();
+    let requests = cursor.read(world.resource::<Messages<PlayerLookup>>());
+    let requests: Vec<PlayerLookup> = requests.copied().collect();
     let Some(open) = open else {
-        let unanswered = requests.into_iter().map(|request| LookUpAnswer {
+        let unanswered = requests.into_iter().map(|request| PlayerLookupResult {
             player: request.player,
             number: request.number,
-            answer: Err(DirectoryError::NoStore),
+            answer: Err(PlayerStoreError::NoStore),
         });
         world.write_message_batch(unanswered.collect::<Vec<_>>());
         return;
@@ -34,10 +34,10 @@ pub(super) fn look_up(
     if let Some(peers) = &mut peers {
         open.elsewhere.receive(*peers, now_ms, &open.ledger);
     }
-    for LookUpRequest { player, number } in requests {
+    for PlayerLookup { player, number } in requests {
         let is_here = open.ledger.is_live(player);
         match is_here.then(|| of_components(world, player)).flatten() {
-            Some(known) => open.elsewhere.answers.push(LookUpAnswer {
+            Some(known) => open.elsewhere.answers.push(PlayerLookupResult {
                 player,
                 number,
                 answer: Ok(known),
@@ -53,7 +53,7 @@ pub(super) fn look_up(
 }
 
 /// What is to be kept of a player who is here, as it is now; `None` when it has no object yet.
-fn of_components(world: &World, player: PlayerId) -> Option<KnownPlayer> {
+fn of_components(world: &World, player: PlayerId) -> Option<CachedPlayer> {
     let entity = world.resource::<Players>().entity(player)?;
     let request = save_request_of(world, entity)?;
     let record = PlayerRecord {
@@ -61,7 +61,7 @@ fn of_components(world: &World, player: PlayerId) -> Option<KnownPlayer> {
         values: request.values.into_iter().collect(),
         ..PlayerRecord::new(player)
     };
-    Some(KnownPlayer {
+    Some(CachedPlayer {
         record: Some(Arc::new(record)),
         age_ms: 0,
     })

@@ -1,7 +1,7 @@
 //! Messages of the directory: requests and facts.
 
 use bevy_ecs::prelude::*;
-use throng_store::{DirectoryError, KnownPlayer, PlayerRecord};
+use throng_store::{CachedPlayer, PlayerRecord, PlayerStoreError};
 
 use crate::wire::ClientId;
 use crate::world::PlayerId;
@@ -18,13 +18,13 @@ pub struct PlayerLoaded {
 
 /// The record of a player that logged in cannot be had. Its session was ended.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct PlayerRefused {
+pub struct PlayerLoadFailed {
     /// The session that was.
     pub client: ClientId,
     /// Who is refused.
     pub player: PlayerId,
     /// Why.
-    pub error: DirectoryError,
+    pub error: PlayerStoreError,
 }
 
 /// A player is not this server's any more. If it was here, its session was ended and its object despawned; it may also have
@@ -51,16 +51,16 @@ pub struct PlayersSaved {
 /// components, before [`SyncSystems::Mark`](crate::sync::SyncSystems::Mark). Both are saved in this tick's transaction, or
 /// neither is; [`PlayersSaved`] of this tick says that they are.
 ///
-/// Both must be here: check [`Directory::is_live`](super::Directory::is_live) before components change. If one is not, the deal is
+/// Both must be here: check [`PlayerStore::is_live`](super::PlayerStore::is_live) before components change. If one is not, the deal is
 /// refused: neither is saved, and the other one, whose components have changed, is logged out ([`LeaseLost`]). All that is exchanged has to be in attributes that
 /// are persistent.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub struct AtomicSaveRequest {
     /// Who dealt.
     pub players: [PlayerId; 2],
 }
 
-/// Somebody wants to know of a player, here or elsewhere. Answered by [`LookUpAnswer`], from the next tick on, within
+/// Somebody wants to know of a player, here or elsewhere. Answered by [`PlayerLookupResult`], from the next tick on, within
 /// [`deadline_ms`](crate::directory::CacheSettings::deadline_ms).
 ///
 /// "Show me that player", of whom another server saved a name, a level, power, a guild and gear:
@@ -70,9 +70,9 @@ pub struct Transfer {
 ///
 /// use bevy_app::App;
 /// use bevy_ecs::prelude::*;
-/// use throng::directory::{LookUpAnswer, LookUpRequest, MemoryDisk, StoreAnswers, close_directory};
+/// use throng::directory::{PlayerLookupResult, PlayerLookup, MemoryDisk, StoreReplyMode, close_directory};
 /// use throng::prelude::*;
-/// use throng::wire::Value;
+/// use throng::wire::AttributeValue;
 ///
 /// #[derive(Component)]
 /// struct Character { name: String, level: u8, power: u32, guild: u64, gear: Vec<u8> }
@@ -85,26 +85,26 @@ pub struct Transfer {
 /// const GEAR: AttributeSpec = AttributeSpec::new("gear", 44, TEXT);
 ///
 /// fn register(app: &mut App) {
-///     app.replicate_field(NAME.persistent(), |of: &Character| Value::from(of.name.as_str()))
+///     app.replicate_field(NAME.persistent(), |of: &Character| AttributeValue::from(of.name.as_str()))
 ///         .replicate_field(LEVEL.persistent(), |of: &Character| of.level)
 ///         .replicate_field(POWER.persistent(), |of: &Character| of.power)
 ///         .replicate_field(GUILD.persistent(), |of: &Character| of.guild)
-///         .replicate_field(GEAR.persistent(), |of: &Character| Value::from(&of.gear[..]));
+///         .replicate_field(GEAR.persistent(), |of: &Character| AttributeValue::from(&of.gear[..]));
 /// }
 ///
 /// fn game(server: &str, disk: &MemoryDisk) -> Server {
-///     let settings = DirectorySettings {
+///     let settings = PlayerStoreSettings {
 ///         server: server.to_owned(),
-///         answers: StoreAnswers::NextTick,
-///         ..DirectorySettings::default()
+///         answers: StoreReplyMode::NextTick,
+///         ..PlayerStoreSettings::default()
 ///     };
 ///     let mut server = Server::builder()
-///         .plugins((DirectoryPlugin, move |app: &mut App| {
+///         .plugins((PlayerStorePlugin, move |app: &mut App| {
 ///             register(app);
 ///             app.insert_resource(settings.clone());
 ///         }))
 ///         .build();
-///     let mut directory = server.world_mut().resource_mut::<Directory>();
+///     let mut directory = server.world_mut().resource_mut::<PlayerStore>();
 ///     directory.open(disk.clone()).unwrap();
 ///     server
 /// }
@@ -113,7 +113,7 @@ pub struct Transfer {
 /// let disk = MemoryDisk::default();
 /// let mut other = game("town-1", &disk);
 /// let scene = open_scene(other.world_mut(), SceneSpec::default(), ())?;
-/// let client = connect(other.world_mut(), Connected::player(7).ready())?;
+/// let client = connect(other.world_mut(), ConnectionInfo::player(7).ready())?;
 /// let transport = other.world().resource::<TransportHandle>().clone();
 /// transport.receive(client, &ClientMessage::login(7).to_bytes())?;
 /// other.step(2);
@@ -127,13 +127,13 @@ pub struct Transfer {
 /// // Somebody here wants to know who that is.
 /// let mut server = game("town-2", &disk);
 /// let (player, number) = (PlayerId(7), 1);
-/// server.world_mut().write_message(LookUpRequest { player, number });
+/// server.world_mut().write_message(PlayerLookup { player, number });
 /// server.step(2);
-/// let answers = server.world().resource::<Messages<LookUpAnswer>>();
+/// let answers = server.world().resource::<Messages<PlayerLookupResult>>();
 /// let answer = answers.iter_current_update_messages().next().expect("the store answered");
 /// let known = answer.answer.clone()?.record.expect("there is such a player");
 /// let value = |spec: AttributeSpec| known.value(spec.id, spec.encoding).expect("it was kept");
-/// let (Value::Bytes(name), Value::Bytes(gear)) = (value(NAME), value(GEAR)) else { panic!() };
+/// let (AttributeValue::Bytes(name), AttributeValue::Bytes(gear)) = (value(NAME), value(GEAR)) else { panic!() };
 /// let count = |spec: AttributeSpec| known.count(spec.id, spec.encoding).expect("it was kept");
 /// let shown = format!(
 ///     "{}, level {}, power {}, of guild {}, wears {:?}",
@@ -144,21 +144,21 @@ pub struct Transfer {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LookUpRequest {
+pub struct PlayerLookup {
     /// Of whom.
     pub player: PlayerId,
     /// A number of the asker's own, by which it knows the answer.
     pub number: u64,
 }
 
-/// What is known of a player that a [`LookUpRequest`] named: of one who is here what its components say now, of others what
+/// What is known of a player that a [`PlayerLookup`] named: of one who is here what its components say now, of others what
 /// the store had [`fresh_ms`](crate::directory::CacheSettings::fresh_ms) ago at the earliest.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct LookUpAnswer {
+pub struct PlayerLookupResult {
     /// Of whom.
     pub player: PlayerId,
     /// The asker's number.
     pub number: u64,
     /// What is known; the error when it could not be had in time.
-    pub answer: Result<KnownPlayer, DirectoryError>,
+    pub answer: Result<CachedPlayer, PlayerStoreError>,
 }

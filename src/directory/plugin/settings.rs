@@ -7,7 +7,7 @@ use throng_store::{CacheSettings, LedgerSettings, PeerSettings};
 
 /// When answers of the store are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StoreAnswers {
+pub enum StoreReplyMode {
     /// In the first tick that finds them there. No tick waits. For real time.
     #[default]
     WhenReady,
@@ -20,7 +20,7 @@ pub enum StoreAnswers {
 /// How players are kept. Read when the store is opened, in the first tick that has one.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct DirectorySettings {
+pub struct PlayerStoreSettings {
     /// The server's name, by which it holds leases. Two servers that run at the same time need two names: the second one refuses
     /// logins and waits until the first one stops, or crashed [`lease_ms`](LedgerSettings::lease_ms) ago. A server that stopped
     /// in order is followed at once.
@@ -28,7 +28,7 @@ pub struct DirectorySettings {
     /// Whether the name and all its players are taken from a server that is alive.
     pub take_over: bool,
     /// When answers of the store are taken.
-    pub answers: StoreAnswers,
+    pub answers: StoreReplyMode,
     /// Limits and times.
     pub ledger: LedgerSettings,
     /// What is remembered of players elsewhere.
@@ -37,7 +37,7 @@ pub struct DirectorySettings {
     pub peers: PeerSettings,
 }
 
-impl DirectorySettings {
+impl PlayerStoreSettings {
     /// Takes the server's name and all its players from a server that is alive: that one logs them out and gets no others.
     #[must_use]
     pub const fn take_over(mut self) -> Self {
@@ -46,12 +46,12 @@ impl DirectorySettings {
     }
 }
 
-impl Default for DirectorySettings {
+impl Default for PlayerStoreSettings {
     fn default() -> Self {
         Self {
             server: "throng".to_owned(),
             take_over: false,
-            answers: StoreAnswers::default(),
+            answers: StoreReplyMode::default(),
             ledger: LedgerSettings::default(),
             cache: CacheSettings::default(),
             peers: PeerSettings::default(),

@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 
 /// What happened since the app began.
 #[derive(Resource, Clone, Debug, Default, PartialEq, Eq)]
-pub struct DirectoryStats {
+pub struct PlayerStoreStats {
     /// Players whose record came.
     pub loaded: u64,
     /// Players that were refused.

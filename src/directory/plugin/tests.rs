@@ -15,10 +15,10 @@ use throng_store::testing::HookedSource;
 
 use super::*;
 use crate::directory::{
-    ClaimTerms, DirectoryError, EnrollTerms, FaultShares, FaultySource, LedgerSettings, MemoryDisk,
-    Store, StoreError, StoreSource,
+    ClaimTerms, EnrollTerms, FaultShares, FaultySource, LedgerSettings, MemoryDisk,
+    PlayerStoreError, StoreBackend, StoreError, StoreFactory,
 };
-use crate::inbox::Connected;
+use crate::inbox::ConnectionInfo;
 use crate::session::{ControlledBy, Sessions, TransportHandle, connect};
 use crate::sim::clock;
 use crate::sync::{AttributeSpec, Audience, ReplicateAppExt, SyncSettings};
@@ -36,19 +36,19 @@ const PURSE: u16 = 2;
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A game whose players have a purse, in a scene; a store's answers come in the next tick.
-fn game(source: impl StoreSource + 'static) -> App {
+fn game(source: impl StoreFactory + 'static) -> App {
     game_with(
         source,
-        DirectorySettings {
-            answers: StoreAnswers::NextTick,
-            ..DirectorySettings::default()
+        PlayerStoreSettings {
+            answers: StoreReplyMode::NextTick,
+            ..PlayerStoreSettings::default()
         },
     )
 }
 
-fn game_with(source: impl StoreSource + 'static, settings: DirectorySettings) -> App {
+fn game_with(source: impl StoreFactory + 'static, settings: PlayerStoreSettings) -> App {
     let mut app = App::new();
-    app.add_plugins((bevy_time::TimePlugin, DirectoryPlugin));
+    app.add_plugins((bevy_time::TimePlugin, PlayerStorePlugin));
     let purse = AttributeSpec::new("purse", PURSE, Encoding::Varint).to(Audience::OWNER);
     app.replicate_field(purse.persistent(), |purse: &Purse| purse.0);
     // Nobody's turn comes by itself.
@@ -73,7 +73,7 @@ fn game_with(source: impl StoreSource + 'static, settings: DirectorySettings) ->
     };
     app.add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
     app.world_mut()
-        .resource_mut::<Directory>()
+        .resource_mut::<PlayerStore>()
         .open(source)
         .unwrap();
     app.finish();
@@ -83,7 +83,7 @@ fn game_with(source: impl StoreSource + 'static, settings: DirectorySettings) ->
 }
 
 fn log_in(app: &mut App, player: u64) -> ClientId {
-    let client = connect(app.world_mut(), Connected::player(player).ready()).unwrap();
+    let client = connect(app.world_mut(), ConnectionInfo::player(player).ready()).unwrap();
     send(app, client, ClientMessage::login(player));
     client
 }
@@ -116,7 +116,7 @@ fn deal(app: &mut App, from: u64, to: u64, coins: u32) {
     purse(app, from).unwrap().0 -= coins;
     purse(app, to).unwrap().0 += coins;
     let players = [PlayerId(from), PlayerId(to)];
-    app.world_mut().write_message(Transfer { players });
+    app.world_mut().write_message(AtomicSaveRequest { players });
 }
 
 /// What the disk has of a player: its coins and the tick.
@@ -146,14 +146,14 @@ fn a_player_comes_with_what_it_had_and_leaves_with_what_it_has() {
     send(&mut app, client, ClientMessage::Logout);
     ticks(&mut app, 2);
     assert_eq!(kept(&disk, 7).map(|(coins, _)| coins), Some(42));
-    assert!(!app.world().resource::<Directory>().is_live(PlayerId(7)));
+    assert!(!app.world().resource::<PlayerStore>().is_live(PlayerId(7)));
     // Its lease was given back, so that another server has it at once.
     let mut other = game_with(
         disk.clone(),
-        DirectorySettings {
+        PlayerStoreSettings {
             server: "other".to_owned(),
-            answers: StoreAnswers::NextTick,
-            ..DirectorySettings::default()
+            answers: StoreReplyMode::NextTick,
+            ..PlayerStoreSettings::default()
         },
     );
     log_in(&mut other, 7);
@@ -162,10 +162,10 @@ fn a_player_comes_with_what_it_had_and_leaves_with_what_it_has() {
     // And the first one does not get it meanwhile.
     log_in(&mut app, 7);
     ticks(&mut app, 2);
-    let refused = told::<PlayerRefused>(&app);
+    let refused = told::<PlayerLoadFailed>(&app);
     let [
-        PlayerRefused {
-            error: DirectoryError::Leased { server, .. },
+        PlayerLoadFailed {
+            error: PlayerStoreError::Leased { server, .. },
             ..
         },
     ] = &refused[..]
@@ -204,7 +204,7 @@ fn a_login_that_replaces_another_whose_record_just_came_gives_one_object() {
             most = most.max(purses.iter(app.world()).count());
         }
         assert_eq!(most, 1, "{wait} ticks between them");
-        assert!(app.world().resource::<Directory>().is_live(PlayerId(7)));
+        assert!(app.world().resource::<PlayerStore>().is_live(PlayerId(7)));
     }
 }
 
@@ -255,7 +255,7 @@ fn what_a_game_never_gave_its_player_stays_in_the_store_and_what_it_took_goes() 
             2 => assert!(close_directory(app.world_mut(), MINUTE)),
             _ => {
                 let players = [PlayerId(7); 2];
-                app.world_mut().write_message(Transfer { players });
+                app.world_mut().write_message(AtomicSaveRequest { players });
             }
         }
         ticks(&mut app, 3);
@@ -350,7 +350,7 @@ fn a_fenced_player_and_who_dealt_with_it_go_unsaved_and_no_coin_is_doubled() {
             "{player} has what 1 gave away"
         );
     }
-    assert_eq!(app.world().resource::<DirectoryStats>().lost, 3);
+    assert_eq!(app.world().resource::<PlayerStoreStats>().lost, 3);
     let coins = |player| kept(&disk, player).map(|(coins, _)| coins);
     assert_eq!((coins(1), coins(2), coins(3)), (Some(90), Some(110), None));
     log_in(&mut app, 2);
@@ -383,16 +383,16 @@ fn a_store_that_fails_refuses_logins_delays_saves_and_loses_none() {
     let mut refused = Vec::new();
     while refused.is_empty() {
         app.update();
-        refused = told::<PlayerRefused>(&app);
+        refused = told::<PlayerLoadFailed>(&app);
     }
-    let DirectoryError::Store(error) = &refused[0].error else {
+    let PlayerStoreError::Store(error) = &refused[0].error else {
         panic!("{refused:?}");
     };
     assert_eq!(error.store, "with faults");
     assert_eq!(
         (
             kept(&disk, 1),
-            app.world().resource::<Directory>().unsaved()
+            app.world().resource::<PlayerStore>().unsaved()
         ),
         (None, 4)
     );
@@ -406,11 +406,11 @@ fn a_store_that_fails_refuses_logins_delays_saves_and_loses_none() {
 fn a_file_that_is_no_store_is_named_to_whoever_logs_in_and_the_server_goes_on() {
     #[derive(Debug)]
     struct NoStore;
-    impl StoreSource for NoStore {
-        fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+    impl StoreFactory for NoStore {
+        fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
             Err(StoreError {
                 store: "players.db".to_owned(),
-                fault: crate::directory::StoreFault::Foreign,
+                fault: crate::directory::StoreErrorKind::Foreign,
                 cause: "file is not a database".to_owned(),
             })
         }
@@ -418,7 +418,7 @@ fn a_file_that_is_no_store_is_named_to_whoever_logs_in_and_the_server_goes_on() 
     let mut app = game(NoStore);
     log_in(&mut app, 7);
     ticks(&mut app, 2);
-    let refused = told::<PlayerRefused>(&app);
+    let refused = told::<PlayerLoadFailed>(&app);
     let error = refused[0].error.to_string();
     assert!(
         error.contains("players.db") && error.contains("not a database"),
@@ -430,7 +430,7 @@ fn a_file_that_is_no_store_is_named_to_whoever_logs_in_and_the_server_goes_on() 
 
 fn is_live(app: &App, player: u64) -> bool {
     app.world()
-        .resource::<Directory>()
+        .resource::<PlayerStore>()
         .is_live(PlayerId(player))
 }
 
@@ -446,12 +446,12 @@ fn gated(disk: &MemoryDisk, gate: &Arc<Mutex<()>>) -> HookedSource {
 #[test]
 fn a_store_that_stalls_delays_no_tick_and_what_waits_for_it_does_not_grow() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
-    let settings = DirectorySettings {
+    let settings = PlayerStoreSettings {
         ledger: LedgerSettings {
             unsaved_players_max: 1,
             ..LedgerSettings::default()
         },
-        ..DirectorySettings::default()
+        ..PlayerStoreSettings::default()
     };
     let mut app = game_with(gated(&disk, &gate), settings);
     log_in_up_to(&mut app, 2);
@@ -463,13 +463,13 @@ fn a_store_that_stalls_delays_no_tick_and_what_waits_for_it_does_not_grow() {
         deal(&mut app, 1, 2, 1);
         // With a tick that waited for the store this would never end.
         app.update();
-        assert!(app.world().resource::<Directory>().unsaved() <= 4);
+        assert!(app.world().resource::<PlayerStore>().unsaved() <= 4);
     }
     log_in(&mut app, 3);
     app.update();
-    let refused = told::<PlayerRefused>(&app);
+    let refused = told::<PlayerLoadFailed>(&app);
     assert!(
-        matches!(refused[0].error, DirectoryError::Behind { .. }),
+        matches!(refused[0].error, PlayerStoreError::SaveBacklogFull { .. }),
         "{refused:?}"
     );
     drop(closed);
@@ -492,10 +492,10 @@ fn an_end_saves_everybody_and_gives_their_leases_back() {
     assert_eq!(kept(&disk, 20).map(|(coins, _)| coins), Some(5));
     let mut other = game_with(
         disk,
-        DirectorySettings {
+        PlayerStoreSettings {
             server: "other".to_owned(),
-            answers: StoreAnswers::NextTick,
-            ..DirectorySettings::default()
+            answers: StoreReplyMode::NextTick,
+            ..PlayerStoreSettings::default()
         },
     );
     log_in_up_to(&mut other, 21);
@@ -518,10 +518,10 @@ fn a_look_finds_who_is_here_as_it_is_and_who_is_elsewhere_as_it_was_saved() {
     let mut look = |player: u64, number| {
         let player = PlayerId(player);
         app.world_mut()
-            .write_message(LookUpRequest { player, number });
+            .write_message(PlayerLookup { player, number });
         for tick in 1..=2 {
             app.update();
-            if let Some(LookUpAnswer {
+            if let Some(PlayerLookupResult {
                 number: n, answer, ..
             }) = told(&app).pop()
             {
@@ -542,13 +542,13 @@ fn a_look_finds_who_is_here_as_it_is_and_who_is_elsewhere_as_it_was_saved() {
 
 fn ask(app: &mut App, player: u64, number: u64) {
     let player = PlayerId(player);
-    let request = LookUpRequest { player, number };
+    let request = PlayerLookup { player, number };
     app.world_mut().write_message(request);
 }
 
 /// The answers of this tick: the number, and the coins where there is such a player.
-fn answers(app: &App) -> Vec<(u64, Result<Option<u64>, DirectoryError>)> {
-    let coins = |answer: LookUpAnswer| {
+fn answers(app: &App) -> Vec<(u64, Result<Option<u64>, PlayerStoreError>)> {
+    let coins = |answer: PlayerLookupResult| {
         let known = answer.answer.map(|known| {
             let record = known.record?;
             record.count(PURSE, Encoding::Varint)
@@ -599,17 +599,17 @@ fn a_spoilt_record_is_an_error_to_who_looks_at_it_and_to_nobody_else() {
     ticks(&mut app, 2);
     let found = answers(&app);
     assert!(
-        matches!(found[1].1, Err(DirectoryError::Store(_))),
+        matches!(found[1].1, Err(PlayerStoreError::Store(_))),
         "{found:?}"
     );
     assert_eq!((&found[0].1, &found[2].1), (&Ok(Some(100)), &Ok(Some(100))));
-    assert_eq!(app.world().resource::<DirectoryStats>().failures, 0);
+    assert_eq!(app.world().resource::<PlayerStoreStats>().failures, 0);
 }
 
 #[test]
 fn looks_at_a_store_that_stalls_are_answered_by_the_deadline() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
-    let mut settings = DirectorySettings::default();
+    let mut settings = PlayerStoreSettings::default();
     settings.cache.deadline_ms = 20;
     settings.cache.waiting_max = 3;
     let mut app = game_with(gated(&disk, &gate), settings);
@@ -628,13 +628,13 @@ fn looks_at_a_store_that_stalls_are_answered_by_the_deadline() {
     let mut found = answers(&app);
     assert!(matches!(
         found[..],
-        [(3, Err(DirectoryError::Looks { waiting: 3, .. }))]
+        [(3, Err(PlayerStoreError::TooManyLookups { waiting: 3, .. }))]
     ));
     while found.len() < 4 {
         app.update();
         found.extend(answers(&app));
     }
-    let is_late = |error: &Result<_, _>| matches!(error, Err(DirectoryError::Late { .. }));
+    let is_late = |error: &Result<_, _>| matches!(error, Err(PlayerStoreError::TimedOut { .. }));
     assert!(
         found[1..].iter().all(|(_, error)| is_late(error)),
         "{found:?}"

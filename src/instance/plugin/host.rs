@@ -10,7 +10,7 @@ use super::messages::InstanceError;
 use crate::instance::rules::InstanceRules;
 use crate::matchmaking::Match;
 use crate::sim::StateHasher;
-use crate::world::{Scene, SceneId, SceneSpec, WorldError, change_scene, open_scene};
+use crate::world::{SceneId, SceneSpec, SimScene, WorldError, change_scene, open_scene};
 
 /// Where a player stood when it went to its match.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,7 +59,7 @@ pub trait InstanceHost: Send + Sync + 'static {
         player: Entity,
     ) -> Result<(), WorldError> {
         let size_m = world
-            .get::<Scene>(scene)
+            .get::<SimScene>(scene)
             .ok_or(WorldError::NoSuchScene { scene })?
             .size_m();
         change_scene(world, player, scene, size_m / 2.0)

@@ -13,15 +13,15 @@ pub struct InstanceId(pub u64);
 /// The game wants an instance to end, since the match is decided, say. Handled in the next
 /// [`InstanceSystems`](crate::instance::InstanceSystems); nothing happens when it has ended already.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndRequest {
+pub struct EndInstanceRequest {
     /// The instance that is to end.
     pub instance: InstanceId,
 }
 
-/// Somebody wants to leave a match before its end. Handled as [`EndRequest`] is: real players are moved home, and
+/// Somebody wants to leave a match before its end. Handled as [`EndInstanceRequest`] is: real players are moved home, and
 /// others are asked to join in their place.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeaveRequest {
+pub struct LeaveInstanceRequest {
     /// Which instance is left.
     pub instance: InstanceId,
     /// The player or the party that leaves it.
@@ -37,7 +37,7 @@ pub enum Leaver {
     Party(TicketParty),
 }
 
-/// A match has a scene from this tick on; its players' [`PlayerEntered`] come right after it.
+/// A match has a scene from this tick on; its players' [`InstancePlayerEntered`] come right after it.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InstanceOpened {
     /// The number that the instance has from now on.
@@ -85,7 +85,7 @@ pub enum InstanceError {
 
 /// A player's object is in the scene of its match.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlayerEntered {
+pub struct InstancePlayerEntered {
     /// The instance of its match.
     pub instance: InstanceId,
     /// The player that this is about.
@@ -100,7 +100,7 @@ pub struct PlayerEntered {
 
 /// A player is in the scene of its match no more, before the match's end.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlayerLeft {
+pub struct InstancePlayerLeft {
     /// The instance of its match.
     pub instance: InstanceId,
     /// The player that this is about.
@@ -114,7 +114,7 @@ pub struct PlayerLeft {
 }
 
 /// A player, real or synthetic, is in the lineup of a running match no more. Of real players who were in its scene a
-/// [`PlayerLeft`] tells as well; this one comes when a seat that was held is given up, and for those who stay out.
+/// [`InstancePlayerLeft`] tells as well; this one comes when a seat that was held is given up, and for those who stay out.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberLeft {
     /// The match.
@@ -128,7 +128,7 @@ pub struct MemberLeft {
 /// A player was found for a match and has a seat in another, which it keeps: it is out of the new match, and others are asked
 /// to join in its place.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlayerSeatedElsewhere {
+pub struct PlayerAlreadyInInstance {
     /// The instance of the new match.
     pub instance: InstanceId,
     /// The player that this is about.
@@ -151,9 +151,9 @@ pub enum DepartureReason {
     Requested,
 }
 
-/// A player's object was moved home, at the end of its match or since it left; follows on [`PlayerLeft`] then.
+/// A player's object was moved home, at the end of its match or since it left; follows on [`InstancePlayerLeft`] then.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlayerReturned {
+pub struct InstancePlayerReturned {
     /// The instance from whose scene it was moved.
     pub instance: InstanceId,
     /// The player that this is about.
@@ -162,9 +162,9 @@ pub struct PlayerReturned {
     pub entity: Entity,
 }
 
-/// A party joined a running match; the [`PlayerEntered`] of its players come right after it.
+/// A party joined a running match; the [`InstancePlayerEntered`] of its players come right after it.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
-pub struct PartyJoined {
+pub struct InstancePartyJoined {
     /// The instance of its match.
     pub instance: InstanceId,
     /// The side that it plays on, 0 or 1.
@@ -201,7 +201,7 @@ pub enum EndReason {
 
 /// A player could not be moved in, and is out of the match, or could not be moved home, and its object was despawned.
 #[derive(Message, Clone, Debug, PartialEq)]
-pub struct InstanceFault {
+pub struct InstanceMoveFailed {
     /// The instance of its match.
     pub instance: InstanceId,
     /// The player that this is about.

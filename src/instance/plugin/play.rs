@@ -10,8 +10,8 @@ use tracing::{debug, warn};
 use super::host::{InstanceHost, InstanceModes};
 use super::instances::{Instance, InstanceSettings, InstanceStats, Instances, SeatState};
 use super::messages::{
-    EndReason, EndRequest, InstanceEnded, InstanceError, InstanceId, InstanceOpened,
-    InstanceRefused, LeaveRequest, Leaver, PartyJoined,
+    EndInstanceRequest, EndReason, InstanceEnded, InstanceError, InstanceId, InstanceOpened,
+    InstancePartyJoined, InstanceRefused, LeaveInstanceRequest, Leaver,
 };
 use super::seats::{
     InstanceStage, ask_for_players, go_home, instances, real_players, running, take_out, take_seat,
@@ -20,18 +20,18 @@ use super::seats::{
 use crate::instance::lineup::Lineup;
 use crate::instance::rules::InstanceRules;
 use crate::matchmaking::{
-    Match, MatchFilled, MatchFormed, Matchmaker, QueueRequest, Ticket, tick_mhz,
+    BackfillResult, Match, MatchFormed, Matchmaker, QueueRequest, Ticket, tick_mhz,
 };
 use crate::sim::SimTick;
-use crate::world::{PlayerId, Scene, WorldError, close_scene};
+use crate::world::{PlayerId, SimScene, WorldError, close_scene};
 
 /// What was read of the messages that instances follow.
 #[derive(Default)]
 pub(super) struct Cursors {
     formed: MessageCursor<MatchFormed>,
-    filled: MessageCursor<MatchFilled>,
-    end: MessageCursor<EndRequest>,
-    leave: MessageCursor<LeaveRequest>,
+    filled: MessageCursor<BackfillResult>,
+    end: MessageCursor<EndInstanceRequest>,
+    leave: MessageCursor<LeaveInstanceRequest>,
 }
 
 /// Whether there is anything to do: a mode is hosted, or an instance of one that was is not over.
@@ -55,7 +55,7 @@ pub(super) fn run_instances(world: &mut World, mut cursors: Local<Cursors>) {
     await_scenes(world, formed);
     open_pending(world, tick);
     watch_seats(world, tick);
-    for LeaveRequest { instance, leaver } in leave {
+    for LeaveInstanceRequest { instance, leaver } in leave {
         take_out(world, instance, leaver, tick);
     }
     ask_for_players(world, tick);
@@ -71,7 +71,7 @@ fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> V
     })
 }
 
-/// Ends an instance now, as an [`EndRequest`] does; whether it ran. O(players of it).
+/// Ends an instance now, as an [`EndInstanceRequest`] does; whether it ran. O(players of it).
 pub fn end_instance(world: &mut World, instance: InstanceId) -> bool {
     if !world.contains_resource::<Instances>() {
         return false;
@@ -83,7 +83,7 @@ pub fn end_instance(world: &mut World, instance: InstanceId) -> bool {
     true
 }
 
-/// Takes a player or a party out of an instance now, as a [`LeaveRequest`] does; whether it was in it. Others are
+/// Takes a player or a party out of an instance now, as a [`LeaveInstanceRequest`] does; whether it was in it. Others are
 /// asked to join in its place at once, unless the match waits for an answer already, so that they can be found in the same
 /// tick's heartbeat. O(players of it).
 pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -> bool {
@@ -97,8 +97,8 @@ pub fn leave_instance(world: &mut World, instance: InstanceId, leaver: Leaver) -
 }
 
 /// Parties that were found for a running match join it.
-fn join(world: &mut World, filled: MatchFilled, tick: u64) {
-    let MatchFilled {
+fn join(world: &mut World, filled: BackfillResult, tick: u64) {
+    let BackfillResult {
         id, group, joined, ..
     } = filled;
     if instances(world).answer_of_ended(id) {
@@ -116,7 +116,7 @@ fn join(world: &mut World, filled: MatchFilled, tick: u64) {
     let Some((_, at)) = asked.min() else {
         return;
     };
-    let has_scene = world.get::<Scene>(instance.scene).is_some();
+    let has_scene = world.get::<SimScene>(instance.scene).is_some();
     let Some(mut instance) = running(world, id) else {
         return;
     };
@@ -142,7 +142,7 @@ fn join(world: &mut World, filled: MatchFilled, tick: u64) {
     let side = instance.vacancies.remove(at).vacancy.side;
     for ticket in joined {
         world.resource_mut::<InstanceStats>().joined += u64::from(ticket.size);
-        world.write_message(PartyJoined {
+        world.write_message(InstancePartyJoined {
             instance: id,
             side,
             ticket: ticket.clone(),
@@ -165,11 +165,11 @@ fn queue_again(world: &mut World, joined: Vec<Ticket>) {
 }
 
 /// Instances whose time is over, that are empty, closed, or asked to end.
-fn end_due(world: &mut World, asked: &[EndRequest], tick: u64) {
+fn end_due(world: &mut World, asked: &[EndInstanceRequest], tick: u64) {
     let why = |id: InstanceId, instance: &Instance| {
-        if world.get::<Scene>(instance.scene).is_none() {
+        if world.get::<SimScene>(instance.scene).is_none() {
             Some(EndReason::SceneClosed)
-        } else if asked.contains(&EndRequest { instance: id }) {
+        } else if asked.contains(&EndInstanceRequest { instance: id }) {
             Some(EndReason::Requested)
         } else if instance.ends_tick <= tick {
             Some(EndReason::TimeLimit)
@@ -275,7 +275,7 @@ fn open_pending(world: &mut World, tick: u64) {
         let running = world.resource::<Instances>().len();
         let opened = host.open(world, &found, running);
         let scene = opened.and_then(|scene| {
-            let opened = world.get::<Scene>(scene).map(Scene::id);
+            let opened = world.get::<SimScene>(scene).map(SimScene::id);
             Ok((scene, opened.ok_or(WorldError::NoSuchScene { scene })?))
         });
         let (scene, scene_id) = match scene {

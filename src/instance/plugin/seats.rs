@@ -8,8 +8,8 @@ use tracing::debug;
 use super::host::{InstanceHost, PlayerHome};
 use super::instances::{Instance, InstanceStats, Instances, Seat, SeatState};
 use super::messages::{
-    DepartureReason, InstanceFault, InstanceId, Leaver, MemberLeft, PlayerEntered, PlayerLeft,
-    PlayerReturned, PlayerSeatedElsewhere,
+    DepartureReason, InstanceId, InstanceMoveFailed, InstancePlayerEntered, InstancePlayerLeft,
+    InstancePlayerReturned, Leaver, MemberLeft, PlayerAlreadyInInstance,
 };
 use crate::instance::lineup::Vacancy;
 use crate::matchmaking::{BackfillRequest, Ticket, TicketPlayer};
@@ -65,7 +65,7 @@ pub(super) fn go_home(
     match sent {
         Ok(()) => {
             world.resource_mut::<InstanceStats>().returned += 1;
-            world.write_message(PlayerReturned {
+            world.write_message(InstancePlayerReturned {
                 instance: id,
                 player,
                 entity,
@@ -76,7 +76,7 @@ pub(super) fn go_home(
             debug!(instance = id.0, player = player.0, %error, "player not returned from instance: object despawned");
             // It has no seat here any more, and the match may go on.
             let _ = despawn_object(world, entity);
-            world.write_message(InstanceFault {
+            world.write_message(InstanceMoveFailed {
                 instance: id,
                 player,
                 entity,
@@ -110,7 +110,7 @@ pub(super) fn take_seat(
             instance.await_players(vacancy, tick);
         }
         world.resource_mut::<InstanceStats>().stayed_out += 1;
-        world.write_message(PlayerSeatedElsewhere {
+        world.write_message(PlayerAlreadyInInstance {
             instance: id,
             player,
             seated_in,
@@ -180,7 +180,7 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
         Ok(home) => {
             stats.entered += 1;
             let again = kept.is_some();
-            world.write_message(PlayerEntered {
+            world.write_message(InstancePlayerEntered {
                 instance: id,
                 player,
                 entity,
@@ -194,7 +194,7 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
             remove_player(world, id, player.into());
             remove_seat(world, id, player);
             debug!(instance = id.0, player = player.0, %error, "player not moved into instance");
-            world.write_message(InstanceFault {
+            world.write_message(InstanceMoveFailed {
                 instance: id,
                 player,
                 entity,
@@ -244,7 +244,7 @@ fn change_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
             } else {
                 DepartureReason::Gone { held_until_tick }
             };
-            world.write_message(PlayerLeft {
+            world.write_message(InstancePlayerLeft {
                 instance: id,
                 player,
                 entity,
@@ -330,7 +330,7 @@ pub(super) fn take_out(world: &mut World, id: InstanceId, leaver: Leaver, tick: 
             continue;
         };
         if let SeatState::Inside { entity, home } = seat.state {
-            world.write_message(PlayerLeft {
+            world.write_message(InstancePlayerLeft {
                 instance: id,
                 player,
                 entity,

@@ -5,21 +5,21 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::*;
-use crate::matchmaking::{ModeSettings, OPEN};
-use crate::session::{LinkLost, LoggedOut, LogoutReason, Resumed};
+use crate::matchmaking::{GroupModeSettings, OPEN};
+use crate::session::{ConnectionLost, LoggedOut, LogoutReason, SessionResumed};
 use crate::sim::{self, clock, state_hash};
 use crate::wire::ClientId;
 use crate::world::{PartyId, PlayerId};
 
 /// A mode named "arena" without expiry and without a gap limit, with a narrow window.
-fn mode(group_size: u8) -> ModeSettings {
-    ModeSettings {
+fn mode(group_size: u8) -> GroupModeSettings {
+    GroupModeSettings {
         group_size,
         expire_after_s: 0.0,
         first_after_s: 0.0,
         skill_window_start: 20,
         power_gap_start: OPEN,
-        ..ModeSettings::default()
+        ..GroupModeSettings::default()
     }
 }
 
@@ -34,7 +34,7 @@ fn ticket(party: u32, size: u8, skill: i32, since_tick: u64) -> Ticket {
 }
 
 /// An app at 20 Hz with a heartbeat every ten ticks, before its first tick.
-fn app(modes: Vec<ModeSettings>) -> App {
+fn app(modes: Vec<GroupModeSettings>) -> App {
     let mut app = App::new();
     app.add_plugins((
         bevy_time::TimePlugin,
@@ -43,7 +43,7 @@ fn app(modes: Vec<ModeSettings>) -> App {
         },
         MatchmakingPlugin,
     ));
-    let modes = modes.into_iter().map(QueueMode::Groups).collect();
+    let modes = modes.into_iter().map(MatchModeSettings::Groups).collect();
     app.insert_resource(MatchmakingSettings { modes });
     clock::one_tick_an_update(&mut app);
     app
@@ -150,7 +150,7 @@ fn who_logs_out_waits_no_more_from_the_same_tick_on_without_a_plugin_of_sessions
 }
 
 fn lose(app: &mut App, player: u64, client: u32) {
-    app.world_mut().write_message(LinkLost {
+    app.world_mut().write_message(ConnectionLost {
         client: ClientId(client),
         player: PlayerId(player),
         entity: None,
@@ -158,7 +158,7 @@ fn lose(app: &mut App, player: u64, client: u32) {
 }
 
 fn come_back(app: &mut App, player: u64, client: u32, before: u32) {
-    app.world_mut().write_message(Resumed {
+    app.world_mut().write_message(SessionResumed {
         client: ClientId(client),
         before: ClientId(before),
         player: PlayerId(player),
@@ -237,7 +237,7 @@ fn what_is_held_goes_with_who_does_not_come_back_or_wants_it_no_more() {
 
 #[test]
 fn a_proposed_match_is_answered_by_messages() {
-    let mut app = app(vec![ModeSettings {
+    let mut app = app(vec![GroupModeSettings {
         accept_within_s: 10.0,
         ..mode(1)
     }]);
@@ -248,7 +248,7 @@ fn a_proposed_match_is_answered_by_messages() {
     let proposed = take::<MatchProposed>(&mut app);
     assert_eq!(proposed.len(), 1);
     for (player, accept) in [(10, true), (99, true), (20, true)] {
-        app.world_mut().write_message(AnswerRequest {
+        app.world_mut().write_message(MatchResponse {
             player: PlayerId(player).into(),
             accept,
         });
@@ -275,13 +275,13 @@ fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
         },
     });
     for party in [Some(1), None] {
-        app.world_mut().write_message(WatchRequest {
+        app.world_mut().write_message(SpectateRequest {
             player: PlayerId(99).into(),
             party: party.map(|party| PartyId(party).into()),
         });
     }
     tick(&mut app);
-    let filled = take::<MatchFilled>(&mut app);
+    let filled = take::<BackfillResult>(&mut app);
     assert_eq!(
         (filled[0].id, filled[0].group, filled[0].joined.len()),
         (7, 1, 1)
@@ -382,7 +382,7 @@ fn strangers_cannot_cancel_and_the_server_can() {
 
 #[test]
 fn a_party_that_waited_too_long_expires_on_a_heartbeat() {
-    let mut app = app(vec![ModeSettings {
+    let mut app = app(vec![GroupModeSettings {
         expire_after_s: 1.0,
         ..mode(5)
     }]);
@@ -432,13 +432,13 @@ fn a_matchmaker_that_is_there_before_the_start_is_kept() {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, MatchmakingPlugin));
     app.insert_resource(MatchmakingSettings {
-        modes: vec![QueueMode::Groups(mode(5))],
+        modes: vec![MatchModeSettings::Groups(mode(5))],
     });
-    let own = ModeSettings {
+    let own = GroupModeSettings {
         name: "own".to_owned(),
         ..mode(3)
     };
-    app.insert_resource(Matchmaker::new(&[QueueMode::Groups(own)], 20.0).unwrap());
+    app.insert_resource(Matchmaker::new(&[MatchModeSettings::Groups(own)], 20.0).unwrap());
     clock::one_tick_an_update(&mut app);
     assert_eq!(app.world().resource::<Matchmaker>().names(), ["own"]);
 }
@@ -450,7 +450,7 @@ fn seconds_become_as_many_ticks_as_the_rate_says() {
         assert_eq!(tick_mhz(&time), hz as u64 * 1000);
     }
     let mut app = App::new();
-    let modes = vec![QueueMode::Groups(ModeSettings {
+    let modes = vec![MatchModeSettings::Groups(GroupModeSettings {
         open_after_s: 60.0,
         ..mode(5)
     })];

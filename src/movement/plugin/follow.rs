@@ -8,26 +8,26 @@ use crate::world::{Heading, Object, Position, Velocity, change_scene};
 /// This object is where another is, from the end of [`Move`](crate::sim::SimSystems::Move) on, and goes with it to other scenes.
 /// With a `Viewer` and no `Viewable` it is a spectator, who sees what is around the other and is seen by nobody. Once the other
 /// is gone it stays where it was; where a scene has no room for it, it stays behind. Of those who follow each other in a row
-/// each is a tick behind the one before it. What has [`Speed`](super::Speed) is moved by its client or along its path as well.
+/// each is a tick behind the one before it. What has [`MaxSpeed`](super::MaxSpeed) is moved by its client or along its path as well.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Follows(pub Entity);
+pub struct AttachedTo(pub Entity);
 
 /// Where another is; nothing of one that is gone.
 type Pose = Option<(Object, Position, Velocity, Heading)>;
 
 /// Whether anybody follows another.
-pub(super) fn has_followers(followers: Query<(), With<Follows>>) -> bool {
+pub(super) fn has_followers(followers: Query<(), With<AttachedTo>>) -> bool {
     !followers.is_empty()
 }
 
 /// Everybody who follows another goes to where that is, in the order of their numbers.
 pub(super) fn follow(
     world: &mut World,
-    followers: &mut QueryState<(Entity, &Object, &Follows)>,
+    followers: &mut QueryState<(Entity, &Object, &AttachedTo)>,
     mut moves: Local<Vec<(u64, Entity, Pose)>>,
 ) {
     let all = followers.iter(world);
-    moves.extend(all.map(|(entity, object, &Follows(other))| {
+    moves.extend(all.map(|(entity, object, &AttachedTo(other))| {
         let there = world.get::<Object>(other);
         let pose = there
             .zip(world.get::<Position>(other))
@@ -74,7 +74,7 @@ fn stand(world: &mut World, entity: Entity) {
 
 /// Puts into the state hash who follows whom.
 pub(super) fn hash_followers(world: &mut World, hasher: &mut StateHasher) {
-    let mut followers = world.query::<(&Object, &Follows)>();
+    let mut followers = world.query::<(&Object, &AttachedTo)>();
     let key = |entity| world.get::<Object>(entity).map_or(u64::MAX, Object::key);
     let pairs = followers.iter(world);
     let mut pairs: Vec<[u64; 2]> = pairs.map(|(own, of)| [own.key(), key(of.0)]).collect();

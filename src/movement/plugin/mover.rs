@@ -2,17 +2,17 @@
 
 use bevy_ecs::prelude::*;
 
-use crate::movement::Credit;
-use crate::nav::Path;
+use crate::movement::MoveBudget;
+use crate::nav::NavPath;
 use crate::world::StateHashed;
 
 /// How fast an object may walk, in metres a second. What has no speed is never moved, nor pushed out of a wall.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 #[require(LastMove)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
-pub struct Speed(pub f32);
+pub struct MaxSpeed(pub f32);
 
-impl Speed {
+impl MaxSpeed {
     /// A person who walks: 1.5 m/s. What [`Player`](crate::world::Player) and [`Npc`](crate::world::Npc) have where nothing else stands beside them.
     pub const WALK: Self = Self(1.5);
 
@@ -27,10 +27,10 @@ impl Speed {
     }
 }
 
-/// The server walks this object along its [`Path`], which it has from the start, so that no answer makes it another archetype. An
-/// object with [`Speed`] and without this is moved by its player.
+/// The server walks this object along its [`NavPath`], which it has from the start, so that no answer makes it another archetype. An
+/// object with [`MaxSpeed`] and without this is moved by its player.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, StateHashed)]
-#[require(Path)]
+#[require(NavPath)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Walker;
 
@@ -38,7 +38,7 @@ pub struct Walker;
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, StateHashed)]
 pub struct LastMove {
     pub(super) tick: u64,
-    pub(super) credit: Credit,
+    pub(super) credit: MoveBudget,
 }
 
 impl LastMove {

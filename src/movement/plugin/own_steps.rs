@@ -5,12 +5,12 @@ use bevy_ecs::prelude::*;
 
 /// When players and walkers were last moved, as changes are dated. Whoever was moved then was put on free ground.
 #[derive(Resource, Clone, Copy, Debug, Default)]
-pub(super) struct OwnSteps {
+pub(super) struct MovementChangeTicks {
     pub(super) players: Option<Tick>,
     pub(super) walkers: Option<Tick>,
 }
 
-impl OwnSteps {
+impl MovementChangeTicks {
     /// Whether a position that changed then was changed by movement itself.
     pub(super) fn are_of(self, changed_at: Tick) -> bool {
         self.players == Some(changed_at) || self.walkers == Some(changed_at)

@@ -15,14 +15,14 @@ use glam::Vec2;
 use tracing::debug;
 
 use super::grounds::{Grounds, Maps};
-use super::mover::{LastMove, Speed, Walker};
-use super::own_steps::OwnSteps;
+use super::mover::{LastMove, MaxSpeed, Walker};
+use super::own_steps::MovementChangeTicks;
 use super::settings::MovementSettings;
 use super::stats::MovementStats;
-use crate::movement::{MoveRules, PlayerStep, Refusal, step_m};
+use crate::movement::{MoveError, MoveRules, PlayerStep, step_m};
 use crate::sim::{ColumnRows, SimTick, TableColumn, Workers, pieces};
 use crate::wire::{tick_millihertz, told_tick_s};
-use crate::world::{Heading, MoveInput, Object, PlayerMotion, Position, Scene, Velocity};
+use crate::world::{Heading, MoveInput, Object, PlayerMotion, Position, SimScene, Velocity};
 
 /// A player's move was not allowed; its object is where it was, and looks where it was told to.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct MoveRefused {
     /// The entity of the object that was to move.
     pub entity: Entity,
     /// Why it was refused.
-    pub reason: Refusal,
+    pub reason: MoveError,
 }
 
 /// So many rows a thread takes at once.
@@ -85,11 +85,11 @@ pub(super) struct MovedPiece {
     inputs: usize,
     accepted: u64,
     /// The place among the inputs of each that was refused.
-    refused: Vec<(usize, Entity, Refusal)>,
+    refused: Vec<(usize, Entity, MoveError)>,
 }
 
 impl MovedPiece {
-    fn note(&mut self, place: usize, input: &MoveInput, moved: Result<(), Refusal>) {
+    fn note(&mut self, place: usize, input: &MoveInput, moved: Result<(), MoveError>) {
         self.inputs += 1;
         match moved {
             Ok(()) => self.accepted += u64::from(!is_turn(input)),
@@ -104,11 +104,11 @@ type Played = (
     &'static mut Position,
     &'static mut Velocity,
     &'static mut Heading,
-    Option<(&'static Speed, &'static mut LastMove)>,
+    Option<(&'static MaxSpeed, &'static mut LastMove)>,
 );
 
 /// What is measured by, and where.
-type ScenesWithMaps<'w, 's> = (Query<'w, 's, &'static Scene>, Maps<'w, 's>);
+type ScenesWithMaps<'w, 's> = (Query<'w, 's, &'static SimScene>, Maps<'w, 's>);
 
 /// Checks and applies what players sent, in the order of the messages.
 pub(super) fn move_players(
@@ -117,7 +117,7 @@ pub(super) fn move_players(
     ticks: SystemChangeTick,
     workers: Res<Workers>,
     mut stats: ResMut<MovementStats>,
-    mut own_steps: ResMut<OwnSteps>,
+    mut own_steps: ResMut<MovementChangeTicks>,
     mut objects: Query<Played, Without<Walker>>,
     (scenes, maps): ScenesWithMaps,
     (mut chains, mut moved): (Local<InputChains>, Local<Vec<MovedPiece>>),
@@ -130,7 +130,7 @@ pub(super) fn move_players(
         return;
     }
     let clock = MoveClock::new(&clock.0, &clock.1, &clock.2);
-    let places = || Places {
+    let places = || StepCache {
         grounds: Grounds::new(&maps),
         scenes: &scenes,
         last: None,
@@ -188,7 +188,7 @@ fn commit(
         let strangers = inputs.iter().enumerate();
         let strangers = strangers
             .filter(|(_, input)| !is_turn(input) && !objects.contains(input.entity))
-            .map(|(place, input)| (place, input.entity, Refusal::NotMovable));
+            .map(|(place, input)| (place, input.entity, MoveError::NotMovable));
         all.refused.extend(strangers);
     }
     all.refused.sort_unstable_by_key(|&(place, ..)| place);
@@ -212,7 +212,7 @@ struct PlayerTable<'w> {
     positions: TableColumn<'w, Position>,
     velocities: TableColumn<'w, Velocity>,
     headings: TableColumn<'w, Heading>,
-    walks: Option<(&'w [Speed], TableColumn<'w, LastMove>)>,
+    walks: Option<(&'w [MaxSpeed], TableColumn<'w, LastMove>)>,
 }
 
 /// Some of its rows.
@@ -222,7 +222,7 @@ struct PlayerRows<'a> {
     positions: ColumnRows<'a, Position>,
     velocities: ColumnRows<'a, Velocity>,
     headings: ColumnRows<'a, Heading>,
-    walks: Option<(&'a [Speed], ColumnRows<'a, LastMove>)>,
+    walks: Option<(&'a [MaxSpeed], ColumnRows<'a, LastMove>)>,
 }
 
 impl<'w> PlayerTable<'w> {
@@ -269,7 +269,7 @@ impl PlayerRows<'_> {
     fn move_all(
         &mut self,
         chains: &InputChains,
-        mut places: Places,
+        mut places: StepCache,
         clock: &MoveClock,
         moved: &mut MovedPiece,
     ) {
@@ -333,7 +333,7 @@ impl PlayerRows<'_> {
 fn move_one_by_one(
     inputs: &[MoveInput],
     objects: &mut Query<Played, Without<Walker>>,
-    mut places: Places,
+    mut places: StepCache,
     clock: &MoveClock,
     moved: &mut MovedPiece,
 ) {
@@ -361,13 +361,13 @@ fn move_one_by_one(
 }
 
 /// Remembers what moves in one scene are measured by: objects of a scene mostly come one after the other.
-struct Places<'a, 'w, 's> {
+struct StepCache<'a, 'w, 's> {
     grounds: Grounds<'a, 'w, 's>,
-    scenes: &'a Query<'w, 's, &'static Scene>,
+    scenes: &'a Query<'w, 's, &'static SimScene>,
     last: Option<(Entity, PlayerStep<'a>)>,
 }
 
-impl<'a> Places<'a, '_, '_> {
+impl<'a> StepCache<'a, '_, '_> {
     /// What moves in a scene are measured by, for one that does not move.
     fn of(&mut self, scene: Entity) -> PlayerStep<'a> {
         if let Some((last, on)) = self.last
@@ -377,7 +377,7 @@ impl<'a> Places<'a, '_, '_> {
         }
         let on = PlayerStep {
             ground: self.grounds.of(scene),
-            size_m: self.scenes.get(scene).map_or(Vec2::ZERO, Scene::size_m),
+            size_m: self.scenes.get(scene).map_or(Vec2::ZERO, SimScene::size_m),
             step_m: 0.0,
         };
         self.last = Some((scene, on));
@@ -414,7 +414,7 @@ struct Body {
     position: Position,
     velocity: Velocity,
     heading: Heading,
-    walks: Option<(Speed, LastMove)>,
+    walks: Option<(MaxSpeed, LastMove)>,
 }
 
 /// Turns an object, and moves it where it may go.
@@ -423,7 +423,7 @@ fn move_body(
     body: &mut Body,
     input: &MoveInput,
     clock: &MoveClock,
-) -> Result<(), Refusal> {
+) -> Result<(), MoveError> {
     body.heading = Heading(input.heading);
     match input.motion {
         PlayerMotion::Stand => {
@@ -433,7 +433,7 @@ fn move_body(
         PlayerMotion::Turn => return Ok(()),
         PlayerMotion::To(_) | PlayerMotion::Towards(_) => {}
     }
-    let (speed, last) = body.walks.as_mut().ok_or(Refusal::NotMovable)?;
+    let (speed, last) = body.walks.as_mut().ok_or(MoveError::NotMovable)?;
     let (speed, rules) = (speed.m_s(), &clock.rules);
     let on = PlayerStep {
         step_m: step_m(speed, clock.told_tick_s),
@@ -463,7 +463,7 @@ fn move_body(
 pub(super) fn rest_players(
     settings: Res<MovementSettings>,
     tick: Res<SimTick>,
-    mut players: Query<(&LastMove, &mut Velocity), (With<Speed>, Without<Walker>)>,
+    mut players: Query<(&LastMove, &mut Velocity), (With<MaxSpeed>, Without<Walker>)>,
 ) {
     let rest_after = u64::from(settings.rest_after_ticks.max(1));
     for (last, mut velocity) in &mut players {

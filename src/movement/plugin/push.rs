@@ -11,19 +11,19 @@ use bevy_ecs::system::SystemState;
 use glam::Vec2;
 
 use super::grounds::{Grounds, Maps};
-use super::mover::{Speed, Walker};
-use super::own_steps::OwnSteps;
+use super::mover::{MaxSpeed, Walker};
+use super::own_steps::MovementChangeTicks;
 use super::settings::MovementSettings;
 use super::stats::MovementStats;
 use crate::map::{MapEdited, SceneMap, TileRect};
-use crate::nav::{Path, ask_again};
+use crate::nav::{NavPath, ask_again};
 use crate::world::{Object, Position, teleport};
 
 type Placed = (
     Entity,
     Ref<'static, Object>,
     Ref<'static, Position>,
-    Ref<'static, Speed>,
+    Ref<'static, MaxSpeed>,
 );
 
 /// What [`push_out`] reads.
@@ -32,7 +32,7 @@ type PushQuery<'w, 's> = (
     Query<'w, 's, Placed>,
     Maps<'w, 's>,
     Query<'w, 's, (), Changed<SceneMap>>,
-    Res<'w, OwnSteps>,
+    Res<'w, MovementChangeTicks>,
     Res<'w, MovementSettings>,
 );
 
@@ -64,7 +64,7 @@ pub(super) fn push_out(
     let own_steps = if changed_maps.is_empty() {
         *own_steps
     } else {
-        OwnSteps::default()
+        MovementChangeTicks::default()
     };
     let mut grounds = Grounds::new(&maps);
     for (entity, object, position, speed) in &objects {
@@ -106,7 +106,7 @@ pub(super) fn push_out(
 /// Ends the path of an object that was pushed; a walker asks for the way from where it is now, unless it has already asked
 /// for another.
 fn renew_path(world: &mut World, entity: Entity) {
-    let Some(mut path) = world.get_mut::<Path>(entity) else {
+    let Some(mut path) = world.get_mut::<NavPath>(entity) else {
         return;
     };
     if path.is_empty() {

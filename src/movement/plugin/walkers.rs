@@ -1,7 +1,7 @@
 //! Moves walkers along their paths.
 //!
 //! ```text
-//! table rows, in chunks, in parallel ─▶ Position, Velocity, Heading, Path ─▶ arrived and blocked walkers, sorted by key
+//! table rows, in chunks, in parallel ─▶ Position, Velocity, Heading, NavPath ─▶ arrived and blocked walkers, sorted by key
 //! ```
 //! Invariant: walkers do not affect each other, so the order of rows shows only in the messages, and these are sorted.
 //! Cost: a few map bits per walker; line-of-sight tests at waypoints.
@@ -13,12 +13,12 @@ use bevy_time::{Fixed, Time};
 use glam::Vec2;
 
 use super::grounds::{Grounds, Maps};
-use super::mover::{Speed, Walker};
-use super::own_steps::OwnSteps;
+use super::mover::{MaxSpeed, Walker};
+use super::own_steps::MovementChangeTicks;
 use super::settings::MovementSettings;
 use super::stats::MovementStats;
-use crate::movement::{WalkEnd, advance, direction_of};
-use crate::nav::{Navigator, Path, PathRequest, ask_again};
+use crate::movement::{WalkStatus, advance, direction_of};
+use crate::nav::{NavPath, Navigator, PathRequest, ask_again};
 use crate::sim::{ColumnRows, TableColumn, Workers, pieces};
 use crate::world::{Heading, Object, Position, Velocity};
 
@@ -27,14 +27,14 @@ const PIECE_ROWS: usize = 512;
 
 /// A walker came to the end of its path.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrived {
+pub struct WalkerArrived {
     /// The entity of the walker.
     pub entity: Entity,
 }
 
 /// What a walker has to tell at the end of a step.
 #[derive(Clone, Copy)]
-pub(super) enum Told {
+pub(super) enum WalkerEvent {
     Arrived,
     Blocked(PathRequest),
 }
@@ -45,17 +45,17 @@ pub(super) struct WalkedPiece {
     walked: u64,
     /// Whether bodies wider than a tile walked, on ground that need not be the scene's own.
     any_wide: bool,
-    told: Vec<(u64, Entity, Told)>,
+    told: Vec<(u64, Entity, WalkerEvent)>,
 }
 
 type WalkerRow = (
     Entity,
     &'static Object,
-    &'static Speed,
+    &'static MaxSpeed,
     &'static mut Position,
     &'static mut Velocity,
     &'static mut Heading,
-    &'static mut Path,
+    &'static mut NavPath,
 );
 
 /// Walkers follow their paths: side by side, since none is in another's way. What they tell is put in the order of their keys.
@@ -67,10 +67,10 @@ pub(super) fn walk(
     navigator: Res<Navigator>,
     workers: Res<Workers>,
     mut stats: ResMut<MovementStats>,
-    mut own_steps: ResMut<OwnSteps>,
+    mut own_steps: ResMut<MovementChangeTicks>,
     mut walked: Local<Vec<WalkedPiece>>,
-    mut told: Local<Vec<(u64, Entity, Told)>>,
-    mut arrived: MessageWriter<Arrived>,
+    mut told: Local<Vec<(u64, Entity, WalkerEvent)>>,
+    mut arrived: MessageWriter<WalkerArrived>,
     mut commands: Commands,
 ) {
     let pace = WalkPace {
@@ -112,22 +112,22 @@ struct WalkPace {
 struct WalkerTable<'w> {
     entities: &'w [Entity],
     objects: &'w [Object],
-    speeds: &'w [Speed],
+    speeds: &'w [MaxSpeed],
     positions: TableColumn<'w, Position>,
     velocities: TableColumn<'w, Velocity>,
     headings: TableColumn<'w, Heading>,
-    paths: TableColumn<'w, Path>,
+    paths: TableColumn<'w, NavPath>,
 }
 
 /// Some of its rows.
 struct WalkerRows<'a> {
     entities: &'a [Entity],
     objects: &'a [Object],
-    speeds: &'a [Speed],
+    speeds: &'a [MaxSpeed],
     positions: ColumnRows<'a, Position>,
     velocities: ColumnRows<'a, Velocity>,
     headings: ColumnRows<'a, Heading>,
-    paths: ColumnRows<'a, Path>,
+    paths: ColumnRows<'a, NavPath>,
 }
 
 impl<'w> WalkerTable<'w> {
@@ -211,15 +211,15 @@ impl WalkerRows<'_> {
             self.headings.set_if_neq(row, towards);
         }
         let told = match step.end {
-            WalkEnd::Going => {
+            WalkStatus::Going => {
                 if step.next != next {
                     self.paths.get_mut(row).advance_to(step.next);
                 }
                 let velocity = Velocity(step.direction * speed);
                 return self.velocities.set_if_neq(row, velocity);
             }
-            WalkEnd::Arrived => Told::Arrived,
-            WalkEnd::Blocked => Told::Blocked(path.request()),
+            WalkStatus::Arrived => WalkerEvent::Arrived,
+            WalkStatus::Blocked => WalkerEvent::Blocked(path.request()),
         };
         walked.told.push((object.key(), entity, told));
         self.velocities.set_if_neq(row, Velocity::default());
@@ -241,20 +241,20 @@ fn heading_of(had: Heading, direction: Vec2) -> Option<Heading> {
 
 /// Tells who has arrived, and asks anew for those whose way is blocked.
 fn tell(
-    told: &mut [(u64, Entity, Told)],
+    told: &mut [(u64, Entity, WalkerEvent)],
     stats: &mut MovementStats,
-    arrived: &mut MessageWriter<Arrived>,
+    arrived: &mut MessageWriter<WalkerArrived>,
     commands: &mut Commands,
 ) {
     // Storage order must not show in the order of the messages.
     told.sort_unstable_by_key(|&(key, ..)| key);
     for &(_, entity, told) in &*told {
         match told {
-            Told::Arrived => {
+            WalkerEvent::Arrived => {
                 stats.arrived += 1;
-                arrived.write(Arrived { entity });
+                arrived.write(WalkerArrived { entity });
             }
-            Told::Blocked(request) => {
+            WalkerEvent::Blocked(request) => {
                 stats.blocked += 1;
                 commands
                     .entity(entity)

@@ -5,7 +5,7 @@ use crate::sim::state_hash;
 use crate::world::{Object, change_scene, despawn_object};
 
 fn view(app: &mut App, scene: Entity, on: Entity) -> Entity {
-    spawn_object(app.world_mut(), scene, KindId(0), Vec2::ONE, Follows(on)).unwrap()
+    spawn_object(app.world_mut(), scene, KindId(0), Vec2::ONE, AttachedTo(on)).unwrap()
 }
 
 fn scene_of(app: &App, entity: Entity) -> Entity {

@@ -63,13 +63,13 @@ fn walker(app: &mut App, scene: Entity, at: Vec2, speed: f32) -> Entity {
         scene,
         KindId(1),
         at,
-        (Speed(speed), Walker),
+        (MaxSpeed(speed), Walker),
     )
     .unwrap()
 }
 
 fn player(app: &mut App, scene: Entity, at: Vec2, speed: f32) -> Entity {
-    spawn_object(app.world_mut(), scene, KindId(0), at, Speed(speed)).unwrap()
+    spawn_object(app.world_mut(), scene, KindId(0), at, MaxSpeed(speed)).unwrap()
 }
 
 fn send(app: &mut App, entity: Entity, goal: Vec2) {

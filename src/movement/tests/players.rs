@@ -3,7 +3,7 @@
 use super::*;
 use crate::world::Heading;
 
-fn reasons(app: &App) -> Vec<Refusal> {
+fn reasons(app: &App) -> Vec<MoveError> {
     written::<MoveRefused>(app)
         .into_iter()
         .map(|refused| refused.reason)
@@ -48,12 +48,12 @@ fn moves_too_far_through_walls_and_round_corners_are_refused_and_only_turn() {
     let someone = player(&mut app, scene, centre(0, 0), 2.0);
     (0..30).for_each(|_| app.update());
     let cases = [
-        (centre(11, 0), Refusal::TooFar),
-        (centre(1, 0), Refusal::Blocked),
-        (centre(2, 0), Refusal::InTheWay),
-        (centre(1, 1), Refusal::InTheWay),
-        (Vec2::new(f32::NAN, 0.0), Refusal::Outside),
-        (Vec2::new(-0.1, 0.0), Refusal::Outside),
+        (centre(11, 0), MoveError::TooFar),
+        (centre(1, 0), MoveError::Blocked),
+        (centre(2, 0), MoveError::PathBlocked),
+        (centre(1, 1), MoveError::PathBlocked),
+        (Vec2::new(f32::NAN, 0.0), MoveError::Outside),
+        (Vec2::new(-0.1, 0.0), MoveError::Outside),
     ];
     for (to, reason) in cases {
         input(&mut app, someone, to);
@@ -71,7 +71,7 @@ fn moves_too_far_through_walls_and_round_corners_are_refused_and_only_turn() {
         input(&mut app, entity, centre(5, 1));
     }
     app.update();
-    assert_eq!(reasons(&app), [Refusal::NotMovable; 3]);
+    assert_eq!(reasons(&app), [MoveError::NotMovable; 3]);
     assert_eq!(
         (stats(&app).moves_accepted, stats(&app).moves_refused),
         (0, 9)

@@ -9,7 +9,7 @@ use glam::{IVec2, Vec2};
 
 use crate::map::{SceneMap, TileEdit, TileMap, TileRect, edit_map};
 use crate::nav::{
-    Algorithm, Diagonal, NavMap, NavPlugin, NavSettings, NavStats, Navigator, Path, PathFailed,
+    Algorithm, Diagonal, NavMap, NavPath, NavPlugin, NavSettings, NavStats, Navigator, PathFailed,
     PathFailure, PathFound, PathRequest,
 };
 use crate::sim::{Workers, clock, state_hash};
@@ -78,7 +78,7 @@ pub(super) fn stats(app: &App) -> NavStats {
 
 pub(super) fn path(app: &App, entity: Entity) -> Vec<IVec2> {
     app.world()
-        .get::<Path>(entity)
+        .get::<NavPath>(entity)
         .map_or(Vec::new(), |path| path.remaining().to_vec())
 }
 
@@ -358,7 +358,7 @@ fn an_edit_renews_exactly_the_paths_that_it_breaks() {
         "one has other plans, and the lower path is whole"
     );
     assert_eq!(path(&app, upper).len(), 4, "round the wall");
-    assert_eq!(app.world().get::<Path>(upper).unwrap().map_version(), 1);
+    assert_eq!(app.world().get::<NavPath>(upper).unwrap().map_version(), 1);
     edit_map(app.world_mut(), scene, wall, &TileEdit::Free).unwrap();
     app.update();
     assert_eq!(

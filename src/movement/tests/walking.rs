@@ -5,9 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::map::{TileEdit, TileRect, edit_map};
-use crate::nav::{NavStats, Path, PathFailed, PathFailure, PathFound, smooth};
+use crate::nav::{NavPath, NavStats, PathFailed, PathFailure, PathFound, smooth};
 use crate::sim::{SimSystems, SimTick, Workers, state_hash};
-use crate::world::{Heading, TeamId, Teleported};
+use crate::world::{Heading, ObjectTeleported, TeamId};
 
 #[test]
 fn a_walker_goes_round_a_wall_and_arrives_when_its_way_is_used_up() {
@@ -16,7 +16,12 @@ fn a_walker_goes_round_a_wall_and_arrives_when_its_way_is_used_up() {
     let npc = walker(&mut app, scene, centre(1, 3), 3.0);
     send(&mut app, npc, centre(7, 3));
     app.update();
-    let waypoints = app.world().get::<Path>(npc).unwrap().waypoints().to_vec();
+    let waypoints = app
+        .world()
+        .get::<NavPath>(npc)
+        .unwrap()
+        .waypoints()
+        .to_vec();
     let map = app.world().get::<SceneMap>(scene).unwrap().clone();
     let mut smoothed = Vec::new();
     smooth(map.tiles(), &waypoints, &mut smoothed);
@@ -33,7 +38,7 @@ fn a_walker_goes_round_a_wall_and_arrives_when_its_way_is_used_up() {
         1,
         position(&app, npc),
     );
-    while written::<Arrived>(&app).is_empty() {
+    while written::<WalkerArrived>(&app).is_empty() {
         assert!((velocity(&app, npc).length() - 3.0).abs() < 1e-4);
         app.update();
         assert!(map.is_free_at(position(&app, npc)));
@@ -52,8 +57,11 @@ fn a_walker_goes_round_a_wall_and_arrives_when_its_way_is_used_up() {
         (position(&app, npc), velocity(&app, npc)),
         (centre(7, 3), Vec2::ZERO)
     );
-    assert_eq!(written::<Arrived>(&app), [Arrived { entity: npc }]);
-    assert!(app.world().get::<Path>(npc).unwrap().is_empty());
+    assert_eq!(
+        written::<WalkerArrived>(&app),
+        [WalkerArrived { entity: npc }]
+    );
+    assert!(app.world().get::<NavPath>(npc).unwrap().is_empty());
     assert_eq!(
         (stats(&app).arrived, stats(&app).walked),
         (1, u64::from(ticks))
@@ -100,7 +108,7 @@ fn an_edit_on_the_way_turns_a_walker_before_it_gets_there() {
         &TileEdit::Block,
     )
     .unwrap();
-    while written::<Arrived>(&app).is_empty() {
+    while written::<WalkerArrived>(&app).is_empty() {
         app.update();
         assert!(
             app.world()
@@ -176,7 +184,7 @@ fn who_stands_on_a_blocked_tile_is_pushed_and_a_walker_goes_on() {
         (centre(0, 0), centre(0, 1))
     );
     assert_eq!(position(&app, door), centre(1, 0), "furniture stays");
-    assert_eq!(written::<Teleported>(&app).len(), 2);
+    assert_eq!(written::<ObjectTeleported>(&app).len(), 2);
     app.update();
     assert_eq!(
         written::<PathFailed>(&app)[0].reason,
@@ -241,7 +249,7 @@ fn walkers_that_arrive_together_are_told_of_by_their_numbers_and_not_by_their_st
         .entity_mut(first)
         .insert(TeamId(1))
         .remove::<TeamId>();
-    while written::<Arrived>(&app).is_empty() {
+    while written::<WalkerArrived>(&app).is_empty() {
         app.update();
         assert!(
             app.world().resource::<SimTick>().0 < 20,
@@ -249,8 +257,8 @@ fn walkers_that_arrive_together_are_told_of_by_their_numbers_and_not_by_their_st
         );
     }
     assert_eq!(
-        written::<Arrived>(&app),
-        [first, second].map(|entity| Arrived { entity })
+        written::<WalkerArrived>(&app),
+        [first, second].map(|entity| WalkerArrived { entity })
     );
 }
 
@@ -351,7 +359,7 @@ proptest! {
                 WalkCommand::Tick => {
                     let before: Vec<Vec2> = crowd.iter().map(|&(npc, _)| position(&app, npc)).collect();
                     app.update();
-                    let jumped: Vec<Entity> = written::<Teleported>(&app).iter().map(|jump| jump.entity).collect();
+                    let jumped: Vec<Entity> = written::<ObjectTeleported>(&app).iter().map(|jump| jump.entity).collect();
                     let map = app.world().get::<SceneMap>(scene).unwrap();
                     for (&(npc, speed), from) in crowd.iter().zip(before) {
                         let to = position(&app, npc);
@@ -360,7 +368,7 @@ proptest! {
                             continue;
                         }
                         prop_assert!(from.distance(to) <= speed * TICK_S + 1e-4, "{npc} from {from} to {to}");
-                        let path = app.world().get::<Path>(npc);
+                        let path = app.world().get::<NavPath>(npc);
                         prop_assert!(path.is_none_or(|path| path.is_empty() || path.next() < path.waypoints().len()));
                     }
                 }
@@ -370,7 +378,7 @@ proptest! {
         let is_walking = |app: &App| {
             let nav = app.world().resource::<NavStats>();
             nav.waiting > 0
-                || crowd.iter().any(|&(npc, _)| app.world().get::<Path>(npc).is_some_and(|path| !path.is_empty()))
+                || crowd.iter().any(|&(npc, _)| app.world().get::<NavPath>(npc).is_some_and(|path| !path.is_empty()))
         };
         // A request that was written this tick waits from the next one on, so one quiet tick says nothing yet.
         let (mut quiet, mut ticks) = (0, 0);

@@ -6,8 +6,8 @@ use glam::{IVec2, Vec2};
 
 use super::{TILE_M, app, ascii_scene, centre, walker};
 use crate::map::{SceneMap, TileEdit, TileRect, edit_map};
-use crate::movement::Arrived;
-use crate::nav::{NavSettings, NavStats, Path, PathRequest};
+use crate::movement::WalkerArrived;
+use crate::nav::{NavPath, NavSettings, NavStats, PathRequest};
 use crate::world::Position;
 
 /// A gap of one tile on the straight way and one of three tiles further down.
@@ -45,7 +45,7 @@ fn walk(app: &mut App, mut look: impl FnMut(&mut App)) {
     for _ in 0..400 {
         app.update();
         look(app);
-        let arrived = app.world().resource::<Messages<Arrived>>();
+        let arrived = app.world().resource::<Messages<WalkerArrived>>();
         if arrived.iter_current_update_messages().next().is_some() {
             return;
         }
@@ -86,7 +86,7 @@ fn an_edit_that_leaves_a_gap_too_narrow_renews_the_paths_of_wide_bodies_alone() 
     assert!(
         bodies
             .iter()
-            .all(|&body| !app.world().get::<Path>(body).unwrap().is_empty())
+            .all(|&body| !app.world().get::<NavPath>(body).unwrap().is_empty())
     );
     edit_map(
         app.world_mut(),
@@ -98,7 +98,7 @@ fn an_edit_that_leaves_a_gap_too_narrow_renews_the_paths_of_wide_bodies_alone() 
     (0..2).for_each(|_| app.update());
     let stats = app.world().resource::<NavStats>();
     assert_eq!((stats.renewed, stats.unreachable), (1, 1));
-    let paths = bodies.map(|body| app.world().get::<Path>(body).unwrap().is_empty());
+    let paths = bodies.map(|body| app.world().get::<NavPath>(body).unwrap().is_empty());
     assert_eq!(
         paths,
         [false, true],
@@ -124,6 +124,6 @@ fn bodies_wider_than_provided_for_are_blocked_and_scenes_on_the_same_tiles_share
     assert!(
         bodies
             .iter()
-            .all(|&body| !app.world().get::<Path>(body).unwrap().is_empty())
+            .all(|&body| !app.world().get::<NavPath>(body).unwrap().is_empty())
     );
 }

@@ -4,17 +4,17 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemParam;
 
 use super::job::{JobState, SearchJob};
-use super::request::{Path, PathFailed, PathFailure, PathFound, PathRequest};
+use super::request::{NavPath, PathFailed, PathFailure, PathFound, PathRequest};
 use super::stats::NavStats;
 use super::waiting::Waiting;
-use crate::nav::{FoundPath, Outcome};
+use crate::nav::{FoundPath, SearchOutcome};
 
 /// Where answers go.
 #[derive(SystemParam)]
 pub(super) struct Answers<'w, 's> {
     pub(super) commands: Commands<'w, 's>,
     pub(super) stats: ResMut<'w, NavStats>,
-    paths: Query<'w, 's, &'static mut Path>,
+    paths: Query<'w, 's, &'static mut NavPath>,
     found: MessageWriter<'w, PathFound>,
     failed: MessageWriter<'w, PathFailed>,
 }
@@ -95,7 +95,7 @@ impl Answers<'_, '_> {
                 (path.next, path.request, path.map_version) = (0, request, *map_version);
             }
             Err(_) if !waypoints.is_empty() => {
-                let path = Path {
+                let path = NavPath {
                     waypoints: waypoints.clone(),
                     next: 0,
                     request,
@@ -109,13 +109,13 @@ impl Answers<'_, '_> {
     }
 }
 
-const fn verdict(outcome: Option<Outcome>) -> Result<FoundPath, PathFailure> {
+const fn verdict(outcome: Option<SearchOutcome>) -> Result<FoundPath, PathFailure> {
     match outcome {
-        Some(Outcome::Found(path)) => Ok(path),
-        Some(Outcome::Unreachable) => Err(PathFailure::Unreachable),
-        Some(Outcome::Blocked) => Err(PathFailure::Blocked),
-        Some(Outcome::OutOfBounds) => Err(PathFailure::OutOfBounds),
-        Some(Outcome::Capped) => Err(PathFailure::Capped),
+        Some(SearchOutcome::Found(path)) => Ok(path),
+        Some(SearchOutcome::Unreachable) => Err(PathFailure::Unreachable),
+        Some(SearchOutcome::Blocked) => Err(PathFailure::Blocked),
+        Some(SearchOutcome::OutOfBounds) => Err(PathFailure::OutOfBounds),
+        Some(SearchOutcome::Capped) => Err(PathFailure::Capped),
         None => Err(PathFailure::Cancelled),
     }
 }

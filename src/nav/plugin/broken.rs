@@ -4,14 +4,14 @@ use bevy_ecs::prelude::*;
 use glam::IVec2;
 
 use super::navigator::Navigator;
-use super::request::{Path, PathRequest};
+use super::request::{NavPath, PathRequest};
 use super::stats::NavStats;
 use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::path_crosses;
 use crate::world::{Object, Position};
 
 /// Asks once more for a path that broke, as it was asked for. An object that has asked for another way meanwhile keeps that
-/// request. Whoever moves objects along [`Path`]s calls this where the way is no longer free; edits of the map that break
+/// request. Whoever moves objects along [`NavPath`]s calls this where the way is no longer free; edits of the map that break
 /// a path are noticed by navigation itself.
 pub fn ask_again(entity: &mut EntityWorldMut, request: PathRequest) {
     if !entity.contains::<PathRequest>() {
@@ -27,7 +27,7 @@ pub(super) fn notice_edits(
     mut edited: MessageReader<MapEdited>,
     navigator: Res<Navigator>,
     mut stats: ResMut<NavStats>,
-    walkers: Query<(Entity, &Object, &Position, &Path), Without<PathRequest>>,
+    walkers: Query<(Entity, &Object, &Position, &NavPath), Without<PathRequest>>,
     maps: Query<&SceneMap>,
     mut commands: Commands,
     mut edits: Local<Vec<(Entity, TileRect)>>,

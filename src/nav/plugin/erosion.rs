@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use super::background::Background;
 use super::ground::{Edit, MapKey, NoGround, edits_between};
-use super::late::BuildCameLate;
+use super::late::NavBuildLate;
 use super::stats::MapBuildStats;
 use crate::map::{TileMap, TileRect, settle_share};
 
 /// The eroded maps, in the order of asking.
 #[derive(Debug, Default)]
-pub(super) struct Erosions(Vec<Erosion>);
+pub(super) struct ClearanceMaps(Vec<Erosion>);
 
 #[derive(Debug)]
 struct Erosion {
@@ -34,7 +34,7 @@ enum State {
     Ready(Arc<TileMap>),
 }
 
-impl Erosions {
+impl ClearanceMaps {
     pub(super) fn tiles(&self, map: MapKey) -> Result<&Arc<TileMap>, NoGround> {
         let mut erosions = self.0.iter();
         let erosion = erosions.find(|erosion| erosion.map == map);
@@ -86,7 +86,7 @@ impl Erosions {
         edits: &mut Vec<Edit>,
         maps: &mut Vec<(MapKey, Arc<TileMap>)>,
         stats: &mut MapBuildStats,
-        late: &mut Vec<BuildCameLate>,
+        late: &mut Vec<NavBuildLate>,
     ) {
         let base_of = |map: MapKey| {
             let key = MapKey {
@@ -113,7 +113,7 @@ impl Erosions {
                 let is_ready = matches!(erosion.state, State::Ready(_));
                 if let Some(due_tick) = due_tick.filter(|_| is_ready) {
                     stats.count_adopted(tick, due_tick);
-                    late.extend(BuildCameLate::of(erosion.map, tick, due_tick));
+                    late.extend(NavBuildLate::of(erosion.map, tick, due_tick));
                 }
             }
             if unsettled > 0 && !erosion.is_settled() {
@@ -239,7 +239,7 @@ mod tests {
                 ended.recv().ok();
                 tiles.eroded(2)
             });
-            let mut erosions = Erosions(vec![Erosion {
+            let mut erosions = ClearanceMaps(vec![Erosion {
                 map: key(2),
                 base: base.fingerprint(),
                 state: State::Begun(1, Background::Task(build), Vec::new()),

@@ -7,7 +7,7 @@ use super::ground::{MapGround, MapKey};
 use super::job::{JobState, SearchJob};
 use super::settings::NavSettings;
 use crate::memory::MemoryUse;
-use crate::nav::{Outcome, SharedSearch};
+use crate::nav::{MultiStartSearch, SearchOutcome};
 use crate::sim::clock::Stopwatch;
 
 /// Requests to one goal from which on a search from there is shared; below, one by one is as fast.
@@ -27,7 +27,7 @@ pub(super) struct Group {
     /// Places among the jobs.
     members: Vec<usize>,
     starts: Vec<IVec2>,
-    answers: Vec<Outcome>,
+    answers: Vec<SearchOutcome>,
     /// The paths of the members, one after the other, and where each ends.
     waypoints: Vec<IVec2>,
     ends: Vec<usize>,
@@ -40,7 +40,7 @@ pub(super) struct Group {
 /// Scratch of a worker.
 #[derive(Debug, Default, MemoryUse)]
 pub(super) struct GroupScratch {
-    search: SharedSearch,
+    search: MultiStartSearch,
     path: Vec<IVec2>,
 }
 

@@ -8,7 +8,7 @@ use super::maps::NavMaps;
 use super::settings::NavSettings;
 use super::waiting::{Asking, Waiting};
 use crate::map::SceneMap;
-use crate::nav::{Outcome, Search};
+use crate::nav::{Search, SearchOutcome};
 use crate::sim::clock::Stopwatch;
 
 /// A search of this tick: a slot that its worker alone writes to.
@@ -38,7 +38,7 @@ pub(super) enum JobState {
     SameAs(usize),
     /// Searched with others to the same goal.
     InGroup,
-    Done(Outcome),
+    Done(SearchOutcome),
 }
 
 impl SearchJob {
@@ -77,7 +77,7 @@ impl SearchJob {
         let (algorithm, query) = (settings.algorithm, self.waiting.query(settings));
         let waypoints = &mut self.waypoints;
         let outcome = search.resume(tiles, nav_map, algorithm, query, expansions, waypoints);
-        if outcome == Some(Outcome::Capped) && self.waiting.request.partial {
+        if outcome == Some(SearchOutcome::Capped) && self.waiting.request.partial {
             search.write_partial(tiles, nav_map, algorithm, query, waypoints);
         }
         self.work = outcome.map_or(JobState::Waits, JobState::Done);
@@ -104,8 +104,8 @@ pub(super) fn begin(
     };
     match nav_maps.ground(&now, maps) {
         Ok(ground) => (now.snapped(ground.tiles, settings), JobState::Waits),
-        Err(NoGround::NoMap) => (now, JobState::Done(Outcome::OutOfBounds)),
-        Err(NoGround::TooWide) => (now, JobState::Done(Outcome::Blocked)),
+        Err(NoGround::NoMap) => (now, JobState::Done(SearchOutcome::OutOfBounds)),
+        Err(NoGround::TooWide) => (now, JobState::Done(SearchOutcome::Blocked)),
         Err(NoGround::NotYet) => (now, JobState::NoGround),
     }
 }

@@ -8,7 +8,7 @@ use super::ground::MapKey;
 /// were as short, but may have been others of the same length than in a run that waits; where bodies are wide, requests waited.
 /// Written in the tick that begins to use it; of scenes that had one map made wide together, for the first.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BuildCameLate {
+pub struct NavBuildLate {
     /// The scene.
     pub scene: Entity,
     /// The bodies that it is for, as in [`PathRequest::clearance`](super::PathRequest::clearance).
@@ -17,7 +17,7 @@ pub struct BuildCameLate {
     pub late_ticks: u64,
 }
 
-impl BuildCameLate {
+impl NavBuildLate {
     /// What is to be told of a build that a tick adopts; nothing when that is the tick that it was due in.
     pub(super) fn of(map: MapKey, tick: u64, due_tick: u64) -> Option<Self> {
         let late_ticks = tick.checked_sub(due_tick).filter(|&late| late > 0)?;

@@ -21,9 +21,9 @@ use indexmap::IndexMap;
 use tracing::warn;
 
 use super::background::Background;
-use super::erosion::Erosions;
+use super::erosion::ClearanceMaps;
 use super::ground::{Edit, MapGround, MapKey, NoGround, edits_between};
-use super::late::BuildCameLate;
+use super::late::NavBuildLate;
 use super::settings::NavSettings;
 use super::stats::MapBuildStats;
 use super::waiting::Waiting;
@@ -40,13 +40,13 @@ const FALLBACK: Algorithm = Algorithm::JpsBitPrune;
 pub(super) struct NavMaps {
     /// In the order of opening; looked up by entity, never sorted by it.
     prepared: IndexMap<MapKey, Prepared, foldhash::fast::FixedState>,
-    erosions: Erosions,
+    erosions: ClearanceMaps,
     builds: Vec<Build>,
     unprepared: NavMap,
     changed: Vec<TileRect>,
     pub(super) stats: MapBuildStats,
     /// What this tick adopted late.
-    pub(super) late: Vec<BuildCameLate>,
+    pub(super) late: Vec<NavBuildLate>,
 }
 
 #[derive(Debug)]
@@ -299,7 +299,7 @@ impl NavMaps {
                     build.changed.clear();
                 }
                 prepared.nav_map = built.clone();
-                self.late.extend(BuildCameLate::of(*key, tick, due_tick));
+                self.late.extend(NavBuildLate::of(*key, tick, due_tick));
             }
         }
     }
@@ -449,7 +449,7 @@ mod tests {
         let is_adopted = (0..10_000_000).any(|_| {
             app.update();
             std::thread::yield_now();
-            let told = app.world().resource::<Messages<BuildCameLate>>();
+            let told = app.world().resource::<Messages<NavBuildLate>>();
             for told in told.iter_current_update_messages() {
                 assert_eq!(told.scene, scene);
                 late.entry(told.clearance).or_insert(told.late_ticks);

@@ -7,19 +7,19 @@ use super::groups::{GoalGroups, GroupScratch};
 use super::job::SearchJob;
 use super::maps::NavMaps;
 use super::stats::MapBuildStats;
-use super::travels::Travels;
+use super::travels::LongSearches;
 use super::waiting::RequestQueue;
 use crate::map::{SceneMap, TileMap};
 use crate::memory::MemoryUse;
 use crate::nav::{Algorithm, Search};
-use crate::world::{SceneChanged, Teleported};
+use crate::world::{ObjectChangedScene, ObjectTeleported};
 
 /// The requests that wait, what is prepared of the scenes' maps, and the scratch of the searches: one [`Search`] a worker.
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct Navigator {
     /// The short ones.
     pub(super) queue: RequestQueue,
-    pub(super) travels: Travels,
+    pub(super) travels: LongSearches,
     pub(super) maps: NavMaps,
     pub(super) jobs: Vec<SearchJob>,
     #[memory(each)]
@@ -27,8 +27,8 @@ pub struct Navigator {
     pub(super) groups: GoalGroups,
     #[memory(each)]
     pub(super) group_searches: Vec<GroupScratch>,
-    pub(super) teleported: MessageCursor<Teleported>,
-    pub(super) changed_scene: MessageCursor<SceneChanged>,
+    pub(super) teleported: MessageCursor<ObjectTeleported>,
+    pub(super) changed_scene: MessageCursor<ObjectChangedScene>,
 }
 
 impl Navigator {

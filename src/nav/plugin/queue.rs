@@ -6,7 +6,7 @@ use tracing::debug;
 
 use super::answers::Answers;
 use super::navigator::Navigator;
-use super::request::{AskedEntities, PathClass, PathRequest};
+use super::request::{NewPathRequests, PathRequest, SearchBudgetClass};
 use super::settings::NavSettings;
 use super::waiting::{Asking, Waiting};
 use crate::map::SceneMap;
@@ -16,7 +16,7 @@ use crate::map::SceneMap;
 /// A request of the tick in which its object changed scene is one for the new scene.
 pub(super) fn take_requests(
     settings: Res<NavSettings>,
-    mut asked: ResMut<AskedEntities>,
+    mut asked: ResMut<NewPathRequests>,
     mut navigator: ResMut<Navigator>,
     asking: Asking,
     maps: Query<&SceneMap>,
@@ -46,16 +46,16 @@ pub(super) fn take_requests(
         }
         let class = waiting.request.class;
         let replaced = match class {
-            PathClass::Npc => travels.remove(entity),
-            PathClass::Travel => queue.shift_remove(&entity),
+            SearchBudgetClass::Short => travels.remove(entity),
+            SearchBudgetClass::Long => queue.shift_remove(&entity),
         };
         if let Some(replaced) = replaced {
             answers.cancel(&replaced);
         }
         let is_full = queue.len() + travels.queue.len() >= settings.queue_max as usize;
         let queue = match class {
-            PathClass::Npc => &mut *queue,
-            PathClass::Travel => &mut travels.queue,
+            SearchBudgetClass::Short => &mut *queue,
+            SearchBudgetClass::Long => &mut travels.queue,
         };
         match queue.entry(entity) {
             Entry::Occupied(mut entry) => {

@@ -13,13 +13,13 @@ use crate::world::{Object, StateHashed};
 /// Who asks: decides how much may be spent on the search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
-pub enum PathClass {
+pub enum SearchBudgetClass {
     /// A short way, given up after [`NavSettings::npc_nodes_max`](super::NavSettings::npc_nodes_max) nodes.
     #[default]
-    Npc,
+    Short,
     /// A way of any length, searched in slices over ticks where it is long. Its object had better stand still meanwhile: the
     /// way begins where it stood.
-    Travel,
+    Long,
 }
 
 /// Asks for a path from where an object stands, when its turn comes, to a goal. Removed with the answer.
@@ -34,7 +34,7 @@ pub struct PathRequest {
     /// Where it wants to be, in metres; the path ends in the middle of that tile.
     pub goal: Vec2,
     /// How much may be spent.
-    pub class: PathClass,
+    pub class: SearchBudgetClass,
     /// A start or goal on a blocked tile stands for the nearest free one at most so many tiles away; with 0 it fails as
     /// `blocked`.
     pub snap_tiles: u32,
@@ -51,16 +51,16 @@ pub struct PathRequest {
 impl PathRequest {
     /// A short way to a goal, in metres.
     pub const fn to(goal: Vec2) -> Self {
-        Self::of_class(goal, PathClass::Npc)
+        Self::of_class(goal, SearchBudgetClass::Short)
     }
 
     /// A way of any length to a goal, in metres.
     pub const fn travel_to(goal: Vec2) -> Self {
-        Self::of_class(goal, PathClass::Travel)
+        Self::of_class(goal, SearchBudgetClass::Long)
     }
 
     /// A way of a class to a goal, in metres.
-    pub const fn of_class(goal: Vec2, class: PathClass) -> Self {
+    pub const fn of_class(goal: Vec2, class: SearchBudgetClass) -> Self {
         Self {
             goal,
             class,
@@ -95,14 +95,14 @@ impl StateHashed for PathRequest {
 }
 
 fn asked(mut world: DeferredWorld, context: HookContext) {
-    if let Some(mut asked) = world.get_resource_mut::<AskedEntities>() {
+    if let Some(mut asked) = world.get_resource_mut::<NewPathRequests>() {
         asked.0.push(context.entity);
     }
 }
 
 /// Who was given a request since the queue was last looked at, in that order.
 #[derive(Resource, Debug, Default)]
-pub(super) struct AskedEntities(pub(super) Vec<Entity>);
+pub(super) struct NewPathRequests(pub(super) Vec<Entity>);
 
 /// Why there is no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Variants)]
@@ -119,7 +119,7 @@ pub enum PathFailure {
     Cancelled,
 }
 
-/// A request was answered with a path, which the object's [`Path`] holds now; those of a tick in the order of the queue.
+/// A request was answered with a path, which the object's [`NavPath`] holds now; those of a tick in the order of the queue.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct PathFound {
     /// The entity that asked.
@@ -135,12 +135,12 @@ pub struct PathFound {
     /// Nodes that the search for it expanded; 0 where it was shared with a request before it.
     pub nodes: u32,
     /// As it was asked.
-    pub class: PathClass,
+    pub class: SearchBudgetClass,
 }
 
 /// A request was answered without a path; those of a tick in the order of the queue.
 ///
-/// `Cancelled` has left the object's [`Path`] alone; the others have emptied it, unless it holds the part of a way that was
+/// `Cancelled` has left the object's [`NavPath`] alone; the others have emptied it, unless it holds the part of a way that was
 /// asked for.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct PathFailed {
@@ -155,19 +155,19 @@ pub struct PathFailed {
     /// The goal's tile; [`IVec2::MIN`] for a goal that is no point, or a scene without a map.
     pub to: IVec2,
     /// As it was asked.
-    pub class: PathClass,
+    pub class: SearchBudgetClass,
 }
 
 /// The way an object is on; empty where it is on none. Who has none yet is given one with its first answer.
 #[derive(Component, Clone, Debug, Default, PartialEq, MemoryUse, StateHashed)]
-pub struct Path {
+pub struct NavPath {
     pub(super) waypoints: Vec<IVec2>,
     pub(super) next: usize,
     pub(super) map_version: u64,
     pub(super) request: PathRequest,
 }
 
-impl Path {
+impl NavPath {
     /// Whether there is no way to go.
     pub const fn is_empty(&self) -> bool {
         self.waypoints.is_empty()

@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::request::PathClass;
+use super::request::SearchBudgetClass;
 use crate::nav::Algorithm;
 
 /// How paths are searched for, and how much a tick spends on it. A `Resource`; a scenario sets it as `settings: (nav: …)`.
@@ -25,11 +25,11 @@ pub struct NavSettings {
     pub wait_for_builds: bool,
     /// Bytes a tile that the graph of jump points and its landmarks may take; a map that needs more is searched with sign planes.
     pub graph_bytes_per_tile_max: f32,
-    /// Nodes that a search of [`PathClass::Npc`] may generate before it gives up as `capped`.
+    /// Nodes that a search of [`SearchBudgetClass::Short`] may generate before it gives up as `capped`.
     pub npc_nodes_max: u32,
-    /// The same for [`PathClass::Travel`].
+    /// The same for [`SearchBudgetClass::Long`].
     pub travel_nodes_max: u32,
-    /// Searches of [`PathClass::Travel`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1. Scratch
+    /// Searches of [`SearchBudgetClass::Long`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1. Scratch
     /// takes half a kB for each 32 jump points, near each other, that the longest search came by, and 16 bytes for what waited in
     /// it at most: 1.3 MB after ways across a town of 4,096 by 4,096 tiles. It is kept, as taking it anew for each search makes
     /// them a third slower.
@@ -81,10 +81,10 @@ impl Default for NavSettings {
 }
 
 impl NavSettings {
-    pub(super) const fn nodes_max(&self, class: PathClass) -> u32 {
+    pub(super) const fn nodes_max(&self, class: SearchBudgetClass) -> u32 {
         match class {
-            PathClass::Npc => self.npc_nodes_max,
-            PathClass::Travel => self.travel_nodes_max,
+            SearchBudgetClass::Short => self.npc_nodes_max,
+            SearchBudgetClass::Long => self.travel_nodes_max,
         }
     }
 }

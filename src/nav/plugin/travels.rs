@@ -27,7 +27,7 @@ const DOUBLINGS_MAX: u32 = 16;
 
 /// The requests that wait, and those that are being searched, which keep their place in the queue.
 #[derive(Debug, Default, MemoryUse)]
-pub(super) struct Travels {
+pub(super) struct LongSearches {
     pub(super) queue: RequestQueue,
     #[memory(each)]
     pub(super) slots: Vec<TravelSlot>,
@@ -46,7 +46,7 @@ pub(super) struct TravelSlot {
     pub(super) spent: u64,
 }
 
-impl Travels {
+impl LongSearches {
     /// Begins anew from where the object is now and for what it asks now.
     pub(super) fn begin_anew(&mut self, entity: Entity) {
         let mut slots = self.slots.iter_mut();
@@ -101,7 +101,7 @@ impl Travels {
     }
 }
 
-impl Travels {
+impl LongSearches {
     /// What each of those that have ground may have of so many expansions.
     pub(super) fn share_of(&self, expansions: u64) -> u32 {
         let jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::request::{PathFailed, PathFailure, PathRequest};
 use super::settings::NavSettings;
 use crate::map::{SceneMap, TileMap};
-use crate::nav::Query as SearchQuery;
+use crate::nav::PathQuery as SearchQuery;
 use crate::sim::StateHasher;
 use crate::world::{Object, Position, StateHashed};
 

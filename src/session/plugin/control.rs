@@ -5,10 +5,10 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use tracing::debug;
 
-use super::facts::LinkDead;
+use super::facts::AwaitingReconnect;
 use crate::session::{SessionState, Sessions};
 use crate::wire::ClientId;
-use crate::world::{Object, Unplaced};
+use crate::world::{Object, SpawnPending};
 
 /// Which client controls this object. Spawned or inserted with an object it gives the client control of it, in place of the
 /// object that it had; where there is no such session, or no object, it is taken off again. [`control`] does the same and says
@@ -53,7 +53,7 @@ fn control_gained(mut world: DeferredWorld, context: HookContext) {
     if is_renamed(&mut world, entity, client) {
         return;
     }
-    if world.get::<Unplaced>(entity).is_none() {
+    if world.get::<SpawnPending>(entity).is_none() {
         take_control(&mut world, entity, client);
     }
 }
@@ -70,7 +70,7 @@ fn is_renamed(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bo
 }
 
 /// Who was spawned with [`ControlledBy`] and has its place is controlled from now on.
-pub(super) fn control_when_placed(placed: On<Remove<Unplaced>>, mut world: DeferredWorld) {
+pub(super) fn control_when_placed(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
     let entity = placed.entity;
     let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
         return;
@@ -110,8 +110,13 @@ fn take_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> 
     });
     let session = world.get_resource::<Sessions>();
     let session = session.and_then(|sessions| sessions.get(client));
-    if before.is_some() && session.is_some_and(|session| session.state == SessionState::LinkDead) {
-        world.commands().entity(entity).try_insert(LinkDead);
+    if before.is_some()
+        && session.is_some_and(|session| session.state == SessionState::AwaitingReconnect)
+    {
+        world
+            .commands()
+            .entity(entity)
+            .try_insert(AwaitingReconnect);
     }
     let loser = match before {
         Some(Some(before)) if before != entity => before,
@@ -140,10 +145,10 @@ fn control_lost(mut world: DeferredWorld, context: HookContext) {
     {
         sessions.set_control(client, None);
     }
-    if world.get::<LinkDead>(context.entity).is_some() {
+    if world.get::<AwaitingReconnect>(context.entity).is_some() {
         world
             .commands()
             .entity(context.entity)
-            .try_remove::<LinkDead>();
+            .try_remove::<AwaitingReconnect>();
     }
 }

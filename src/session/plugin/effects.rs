@@ -3,7 +3,10 @@
 use bevy_ecs::prelude::*;
 
 use super::control::ControlledBy;
-use super::facts::{ClientTold, LinkDead, LinkLost, LoggedIn, LoggedOut, Resumed, SessionClosed};
+use super::facts::{
+    AwaitingReconnect, ConnectionLost, LoggedIn, LoggedOut, SessionClosed, SessionNoticeRequest,
+    SessionResumed,
+};
 use super::settings::SessionStats;
 use crate::inbox::Inbox;
 use crate::memory::clear_and_give_back;
@@ -68,7 +71,7 @@ fn tell_one(world: &mut World, effect: SessionEffect) {
             if matches!(notice, SessionNotice::Queued { .. }) {
                 world.resource_mut::<SessionStats>().places_told += 1;
             }
-            world.write_message(ClientTold { client, notice });
+            world.write_message(SessionNoticeRequest { client, notice });
         }
         SessionEffect::LoggedIn(client, player) => {
             world.resource_mut::<SessionStats>().logins += 1;
@@ -79,10 +82,10 @@ fn tell_one(world: &mut World, effect: SessionEffect) {
             world.resource::<Inbox>().intake().queue.close(client);
             let entity = session.controls;
             if let Some(mut object) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
-                object.insert(LinkDead);
+                object.insert(AwaitingReconnect);
             }
             if let Some(player) = session.player {
-                world.write_message(LinkLost {
+                world.write_message(ConnectionLost {
                     client,
                     player,
                     entity,
@@ -97,10 +100,10 @@ fn tell_one(world: &mut World, effect: SessionEffect) {
         } => {
             world.resource_mut::<SessionStats>().resumed += 1;
             if let Some(mut object) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
-                object.remove::<LinkDead>();
+                object.remove::<AwaitingReconnect>();
                 object.insert(ControlledBy::new(client));
             }
-            world.write_message(Resumed {
+            world.write_message(SessionResumed {
                 client,
                 before,
                 player,
@@ -118,7 +121,7 @@ fn tell_end(world: &mut World, client: ClientId, session: Session, reason: Logou
     stats.ends.count(reason);
     match reason {
         LogoutReason::Full | LogoutReason::Banned | LogoutReason::Refused => stats.refused += 1,
-        LogoutReason::Late => stats.late += 1,
+        LogoutReason::TimedOut => stats.late += 1,
         _ => {}
     }
     world.write_message(SessionClosed {

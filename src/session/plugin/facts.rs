@@ -2,9 +2,9 @@
 
 use bevy_ecs::prelude::*;
 
-use crate::inbox::TransportClaims;
+use crate::inbox::VerifiedIdentity;
 use crate::session::LogoutReason;
-use crate::wire::{ClientId, ClientInput, SayScope, SessionNotice};
+use crate::wire::{ChatScope, ClientId, ClientInput, SessionNotice};
 use crate::world::PlayerId;
 
 /// A player logged in; the game gives it an object and [`control`](crate::session::control) of it.
@@ -29,9 +29,9 @@ pub struct LoggedOut {
     pub reason: LogoutReason,
 }
 
-/// A player's connection is lost; its object stays, marked [`LinkDead`], until it is [`Resumed`] or [`LoggedOut`].
+/// A player's connection is lost; its object stays, marked [`AwaitingReconnect`], until it is [`SessionResumed`] or [`LoggedOut`].
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkLost {
+pub struct ConnectionLost {
     /// The session whose connection it was.
     pub client: ClientId,
     /// The player whose session it is.
@@ -42,7 +42,7 @@ pub struct LinkLost {
 
 /// A player's session goes on over another connection. What it controlled it controls.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resumed {
+pub struct SessionResumed {
     /// The session as it is called from now on.
     pub client: ClientId,
     /// As it was called before.
@@ -61,14 +61,14 @@ pub struct SessionClosed {
     /// Whether packets were made for it.
     pub receives: bool,
     /// What its transport had proof of.
-    pub claims: TransportClaims,
+    pub claims: VerifiedIdentity,
     /// What ended it.
     pub reason: LogoutReason,
 }
 
 /// A client is to be told something about its session.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientTold {
+pub struct SessionNoticeRequest {
     /// Who is told.
     pub client: ClientId,
     /// What.
@@ -77,7 +77,7 @@ pub struct ClientTold {
 
 /// An object whose player's connection is lost: on it as long as it is.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LinkDead;
+pub struct AwaitingReconnect;
 
 /// A player's input beside its motion, which is a [`MoveInput`](crate::world::MoveInput): what it holds down, and when.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub struct PlayerInput {
 
 /// A player asks for something that the game does, or does not.
 #[derive(Message, Clone, Debug, PartialEq)]
-pub struct PlayerAsked {
+pub struct PlayerRequestReceived {
     /// The session that it came by.
     pub client: ClientId,
     /// Who asks.
@@ -126,7 +126,7 @@ pub enum PlayerRequest {
     /// To take the match that was proposed, or not.
     AnswerMatch(bool),
     /// To be heard.
-    Say(SayScope, String),
+    Say(ChatScope, String),
 }
 
 /// A message of the game's own, of a type that was registered with

@@ -12,13 +12,15 @@ use tracing::debug;
 use super::checks::MessageFault;
 use super::effects::{end, tell, with_key};
 use super::logins::take_answers;
-use super::messages::{Handled, Said, handle, hear};
+use super::messages::{Handled, MessageBatch, handle, hear};
 use super::settings::{SessionSettings, SessionStats};
-use crate::inbox::{Connected, DisconnectReason, InboundMessage, Inbox, InboxSettings, WorkBudget};
+use crate::inbox::{
+    ConnectionInfo, DisconnectReason, InboundMessage, Inbox, InboxSettings, WorkBudget,
+};
 use crate::memory::MemoryUse;
-use crate::outbox::ClientBehind;
-use crate::session::authentication::{Authentication, LoginAnswered};
-use crate::session::reasons::{LogoutReason, SessionRefused};
+use crate::outbox::SlowConsumerDetected;
+use crate::session::authentication::{Authentication, LoginDecision};
+use crate::session::reasons::{AcceptError, LogoutReason};
 use crate::session::sessions::{SessionEffect, Sessions};
 use crate::session::transport::TransportHandle;
 use crate::sim::clock::Stopwatch;
@@ -32,15 +34,15 @@ const TAKEN_AT_ONCE: usize = 32;
 #[derive(Resource, Default, MemoryUse)]
 pub(super) struct IngestState {
     budget: WorkBudget,
-    new: Vec<(ClientId, Connected)>,
+    new: Vec<(ClientId, ConnectionInfo)>,
     taken: Vec<InboundMessage>,
-    said: Said,
+    said: MessageBatch,
     ended: Vec<(ClientId, DisconnectReason)>,
     flooding: Vec<ClientId>,
     refused: Vec<(ClientId, u16)>,
-    answered: Vec<LoginAnswered>,
+    answered: Vec<LoginDecision>,
     effects: Vec<SessionEffect>,
-    behind: MessageCursor<ClientBehind>,
+    behind: MessageCursor<SlowConsumerDetected>,
 }
 
 impl IngestState {
@@ -61,12 +63,17 @@ pub(super) fn ingest(world: &mut World) {
 
 fn ingest_with(world: &mut World, state: &mut IngestState) {
     begin(world);
-    let behind = world.resource::<Messages<ClientBehind>>();
+    let behind = world.resource::<Messages<SlowConsumerDetected>>();
     for client in state.behind.read(behind).map(|behind| behind.client) {
         state.ended.push((client, DisconnectReason::Lost));
     }
     for (client, _) in state.ended.drain(..) {
-        end(world, client, LogoutReason::Behind, &mut state.effects);
+        end(
+            world,
+            client,
+            LogoutReason::SlowConsumer,
+            &mut state.effects,
+        );
     }
     open_new(world, state);
     with_key(world, |sessions, key| sessions.resume_waiting(key));
@@ -234,17 +241,17 @@ fn finish(world: &mut World, effects: &mut Vec<SessionEffect>) {
 /// tools, players in memory.
 ///
 /// # Errors
-/// [`SessionRefused`] where there is no room.
+/// [`AcceptError`] where there is no room.
 ///
 /// # Panics
 /// Where there is no [`SessionPlugin`](super::SessionPlugin).
-pub fn connect(world: &mut World, connected: Connected) -> Result<ClientId, SessionRefused> {
+pub fn connect(world: &mut World, connected: ConnectionInfo) -> Result<ClientId, AcceptError> {
     let client = world.resource::<TransportHandle>().connect(connected)?;
     begin(world);
     open_new(world, &mut IngestState::default());
     let sessions = world.resource::<Sessions>();
     match sessions.get(client) {
         Some(_) => Ok(client),
-        None => Err(SessionRefused::Full(sessions.len())),
+        None => Err(AcceptError::Full(sessions.len())),
     }
 }

@@ -5,12 +5,12 @@ use bevy_ecs::prelude::*;
 use super::effects::{tell, with_key};
 use super::settings::{SessionSettings, SessionStats};
 use crate::session::authentication::{
-    AdmissionClass, Authentication, LoginAnswered, LoginAsked, ResumeAsked,
+    AdmissionClass, Authentication, LoginDecision, LoginRequest, ResumeAsked,
 };
 use crate::session::life::{Session, SessionState};
 use crate::session::reasons::LogoutReason;
-use crate::session::returning::ReturnAnswer;
-use crate::session::sessions::{ReturnTicket, SessionEffect, Sessions};
+use crate::session::returning::ResumeResult;
+use crate::session::sessions::{ResumeRequest, SessionEffect, Sessions};
 use crate::wire::ClientId;
 use crate::world::{Parties, PlayerId};
 
@@ -25,7 +25,7 @@ pub(super) fn begin_login(
         world.resource_mut::<SessionStats>().refused += 1;
         return Err("already logged in, or a login is pending");
     }
-    let questions_max = world.resource::<SessionSettings>().questions_max as usize;
+    let questions_max = world.resource::<SessionSettings>().pending_logins_max as usize;
     if world.resource::<Authentication>().outstanding() >= questions_max {
         world
             .resource_mut::<Sessions>()
@@ -33,7 +33,7 @@ pub(super) fn begin_login(
         return Err("too many pending logins");
     }
     world.resource_mut::<Sessions>().begin_login(client);
-    let login = LoginAsked {
+    let login = LoginRequest {
         client,
         player,
         credential,
@@ -51,10 +51,10 @@ pub(super) fn begin_login(
 /// Whom the hook knows goes in, or joins the line.
 pub(super) fn take_answers(
     world: &mut World,
-    answered: &mut Vec<LoginAnswered>,
+    answered: &mut Vec<LoginDecision>,
     effects: &mut Vec<SessionEffect>,
 ) {
-    for LoginAnswered { client, found } in answered.drain(..) {
+    for LoginDecision { client, found } in answered.drain(..) {
         let found = found.map(|(player, class)| {
             let is_raised = class < AdmissionClass::Party && has_party_inside(world, player);
             let class = if is_raised {
@@ -90,7 +90,7 @@ fn has_party_inside(world: &World, player: PlayerId) -> bool {
 pub(super) fn resume(
     world: &mut World,
     client: ClientId,
-    ticket: ReturnTicket,
+    ticket: ResumeRequest,
 ) -> Result<(), &'static str> {
     let sessions = world.resource::<Sessions>();
     let asked = sessions
@@ -108,9 +108,9 @@ pub(super) fn resume(
         true => sessions.resume(client, ticket, key),
         false => sessions.refuse_return(client),
     }) {
-        ReturnAnswer::Resumed | ReturnAnswer::Waits => return Ok(()),
-        ReturnAnswer::Refused => "no session of this player has this token",
-        ReturnAnswer::Untimely => "resume after a login",
+        ResumeResult::Resumed | ResumeResult::Waits => return Ok(()),
+        ResumeResult::Refused => "no session of this player has this token",
+        ResumeResult::Untimely => "resume after a login",
     };
     world.resource_mut::<SessionStats>().refused += 1;
     Err(fault)

@@ -8,12 +8,14 @@ use bevy_ecs::prelude::*;
 use tracing::debug;
 
 use super::checks::{MessageFault, named_object};
-use super::facts::{ClientTold, FromClient, PlayerAsked, PlayerInput, PlayerRequest};
+use super::facts::{
+    FromClient, PlayerInput, PlayerRequest, PlayerRequestReceived, SessionNoticeRequest,
+};
 use super::logins::{begin_login, resume};
 use super::settings::SessionStats;
 use crate::inbox::InboundMessage;
 use crate::memory::MemoryUse;
-use crate::session::sessions::ReturnTicket;
+use crate::session::sessions::ResumeRequest;
 use crate::session::{LogoutReason, Session, SessionState, Sessions};
 use crate::wire::{ClientId, ClientInput, ClientMessage, InputMotion, SessionNotice};
 use crate::world::{MoveInput, PlayerId, PlayerMotion, SceneId};
@@ -82,15 +84,15 @@ impl ClientMessageAppExt for App {
 
 /// What a batch of messages comes to, each kind in its order, before it is written for everybody.
 #[derive(Default, MemoryUse)]
-pub(super) struct Said {
+pub(super) struct MessageBatch {
     moves: Vec<MoveInput>,
     inputs: Vec<PlayerInput>,
-    asked: Vec<PlayerAsked>,
-    told: Vec<ClientTold>,
+    asked: Vec<PlayerRequestReceived>,
+    told: Vec<SessionNoticeRequest>,
     late_inputs: u64,
 }
 
-impl Said {
+impl MessageBatch {
     pub fn write(&mut self, world: &mut World) {
         fn write<M: Message>(world: &mut World, messages: &mut Vec<M>) {
             if !messages.is_empty() {
@@ -119,7 +121,7 @@ pub(super) fn hear<'a>(
     sessions: &mut Sessions,
     tick: u64,
     inbound: &'a InboundMessage,
-    said: &mut Said,
+    said: &mut MessageBatch,
 ) -> Result<Handled<'a>, MessageFault> {
     let client = inbound.client;
     let session = sessions.settle(client, inbound.number);
@@ -129,7 +131,7 @@ pub(super) fn hear<'a>(
         ClientMessage::Ping { number } => {
             session.player.ok_or(NOT_LOGGED_IN)?;
             let notice = SessionNotice::Pong { number, tick };
-            said.told.push(ClientTold { client, notice });
+            said.told.push(SessionNoticeRequest { client, notice });
             return Ok(Handled::Done);
         }
         ClientMessage::Move { to, heading } => {
@@ -166,16 +168,16 @@ pub(super) fn hear<'a>(
         ClientMessage::QueueFor { mode } => PlayerRequest::QueueFor(mode),
         ClientMessage::CancelQueue => PlayerRequest::CancelQueue,
         ClientMessage::AnswerMatch { accept } => PlayerRequest::AnswerMatch(accept),
-        ClientMessage::Say { scope, text } => PlayerRequest::Say(scope, text.to_owned()),
+        ClientMessage::Chat { scope, text } => PlayerRequest::Say(scope, text.to_owned()),
         ClientMessage::Login { .. }
         | ClientMessage::Logout
         | ClientMessage::Resume { .. }
         | ClientMessage::Ready { .. }
         | ClientMessage::Interact { .. }
-        | ClientMessage::User { .. } => return Ok(Handled::ByWorld(message)),
+        | ClientMessage::Custom { .. } => return Ok(Handled::ByWorld(message)),
     };
     if let Some((player, entity)) = controls(session)? {
-        said.asked.push(PlayerAsked {
+        said.asked.push(PlayerRequestReceived {
             client,
             player,
             entity,
@@ -201,7 +203,7 @@ fn take_input(
     client: ClientId,
     entity: Entity,
     input: ClientInput,
-    said: &mut Said,
+    said: &mut MessageBatch,
 ) {
     if !session.take_input(input.seq) {
         // On a line that delivers twice or out of order that happens to the most honest client.
@@ -249,7 +251,7 @@ pub(super) fn handle(
             received,
         } => {
             let player = PlayerId(player);
-            let ticket = ReturnTicket {
+            let ticket = ResumeRequest {
                 player,
                 token,
                 received,
@@ -268,7 +270,7 @@ pub(super) fn handle(
                 .ready(client, SceneId(scene));
             is_asked.then_some(()).ok_or("ready without a request")
         }
-        ClientMessage::User { kind, bytes } => {
+        ClientMessage::Custom { kind, bytes } => {
             let player = session.player.ok_or(NOT_LOGGED_IN)?;
             let read = world.resource::<UserMessages>().0.get(&kind).cloned();
             let read = read.ok_or("unregistered message kind")?;
@@ -282,7 +284,7 @@ pub(super) fn handle(
             if let Some((player, entity)) = controls(&session)? {
                 let target = named_object(world, entity, id, generation)?;
                 let what = PlayerRequest::Interact { target, verb };
-                world.write_message(PlayerAsked {
+                world.write_message(PlayerRequestReceived {
                     client,
                     player,
                     entity,

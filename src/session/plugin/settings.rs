@@ -20,7 +20,7 @@ pub struct SessionSettings {
     /// Players that may stand in the line; further ones are closed.
     pub queue_max: u32,
     /// Of `players_max`, the places that are kept for each class of [`AdmissionClass`], from `Anybody` on.
-    pub places_kept: [u32; AdmissionClass::COUNT],
+    pub reserved_slots: [u32; AdmissionClass::COUNT],
     /// Connections that a tick opens sessions for, in their order; the rest waits for the next.
     pub opened_per_tick_max: u32,
     /// Players let in a tick; the rest waits in the line, and is told so. One costs some 20 µs of the tick: an object, views, and
@@ -29,7 +29,7 @@ pub struct SessionSettings {
     /// Sessions that go on over another connection in a tick; the rest waits for the next.
     pub resumed_per_tick_max: u32,
     /// Logins of which the hook is asked and has not said anything; further ones are closed as full.
-    pub questions_max: u32,
+    pub pending_logins_max: u32,
     /// Sessions without a login from one address; further ones are closed.
     pub newcomers_per_address_max: u32,
     /// How long a client may take before it makes room for others where there is none, in seconds.
@@ -41,11 +41,11 @@ pub struct SessionSettings {
     /// How long a client may take to be ready for a scene, in seconds.
     pub loading_s_max: f32,
     /// How long an object stays whose player's connection is lost, in seconds; 0 ends the session with the connection.
-    pub keep_s: f32,
+    pub reconnect_grace_s: f32,
     /// How long a client in the world may send nothing, in seconds; 0 is for ever.
     pub idle_s_max: f32,
     /// How often those in the line are told of a new place, in seconds.
-    pub place_every_s: f32,
+    pub queue_position_interval_s: f32,
 }
 
 impl Default for SessionSettings {
@@ -54,19 +54,19 @@ impl Default for SessionSettings {
             sessions_max: 20_000,
             players_max: 20_000,
             queue_max: 10_000,
-            places_kept: [0; AdmissionClass::COUNT],
+            reserved_slots: [0; AdmissionClass::COUNT],
             opened_per_tick_max: 10_000,
             admitted_per_tick_max: 500,
             resumed_per_tick_max: 1_000,
-            questions_max: 10_000,
+            pending_logins_max: 10_000,
             newcomers_per_address_max: 256,
             login_grace_s: 1.0,
             login_s_max: 10.0,
             authentication_s_max: 10.0,
             loading_s_max: 60.0,
-            keep_s: 30.0,
+            reconnect_grace_s: 30.0,
             idle_s_max: 0.0,
-            place_every_s: 1.0,
+            queue_position_interval_s: 1.0,
         }
     }
 }
@@ -85,14 +85,14 @@ impl SessionSettings {
             newcomers_per_address_max: self.newcomers_per_address_max,
             admitted_per_tick_max: self.admitted_per_tick_max,
             resumed_per_tick_max: self.resumed_per_tick_max,
-            kept: self.places_kept,
+            kept: self.reserved_slots,
             grace_ticks: ticks(self.login_grace_s),
             login_ticks: ticks(self.login_s_max),
             authentication_ticks: ticks(self.authentication_s_max),
             loading_ticks: ticks(self.loading_s_max),
-            keep_ticks: ticks(self.keep_s),
+            keep_ticks: ticks(self.reconnect_grace_s),
             idle_ticks: ticks(self.idle_s_max),
-            place_ticks: ticks(self.place_every_s).max(1),
+            place_ticks: ticks(self.queue_position_interval_s).max(1),
         }
     }
 }
@@ -117,7 +117,7 @@ pub struct SessionStats {
     /// The most sessions that were open at once.
     pub peak: usize,
     /// Why sessions ended, and connections were turned away.
-    pub ends: SessionEnds,
+    pub ends: SessionEndCounts,
     /// Places in the line that clients were told, new ones of the same client included.
     pub places_told: u64,
     /// The most that stood in the line after a tick.
@@ -134,7 +134,7 @@ pub struct SessionStats {
 /// Sessions that ended, those that never had a player included, by their [`LogoutReason`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect))]
-pub struct SessionEnds {
+pub struct SessionEndCounts {
     /// The client said so.
     pub requested: u64,
     /// The connection ended, and nobody came back in time.
@@ -152,37 +152,37 @@ pub struct SessionEnds {
     /// It sent far more than it may.
     pub flooding: u64,
     /// It could not say who it is.
-    pub unproved: u64,
+    pub authentication_failed: u64,
     /// It took too long to log in or to load.
     pub late: u64,
     /// There was no room.
     pub full: u64,
     /// The server stops.
-    pub drained: u64,
+    pub server_stopping: u64,
     /// The session went on over another connection.
     pub resumed: u64,
     /// What is kept of the player could not be had.
     pub unavailable: u64,
 }
 
-impl SessionEnds {
+impl SessionEndCounts {
     /// Counts an end.
     pub(super) const fn count(&mut self, reason: LogoutReason) {
         let ends = match reason {
             LogoutReason::Requested => &mut self.requested,
             LogoutReason::Disconnected => &mut self.disconnected,
             LogoutReason::Replaced => &mut self.replaced,
-            LogoutReason::Behind => &mut self.behind,
+            LogoutReason::SlowConsumer => &mut self.behind,
             LogoutReason::Kicked => &mut self.kicked,
             LogoutReason::Banned => &mut self.banned,
             LogoutReason::Idle => &mut self.idle,
             LogoutReason::Flooding => &mut self.flooding,
-            LogoutReason::Refused => &mut self.unproved,
-            LogoutReason::Late => &mut self.late,
+            LogoutReason::Refused => &mut self.authentication_failed,
+            LogoutReason::TimedOut => &mut self.late,
             LogoutReason::Full => &mut self.full,
-            LogoutReason::Stopping => &mut self.drained,
+            LogoutReason::Stopping => &mut self.server_stopping,
             LogoutReason::Resumed => &mut self.resumed,
-            LogoutReason::Unavailable => &mut self.unavailable,
+            LogoutReason::PlayerUnavailable => &mut self.unavailable,
         };
         *ends += 1;
     }

@@ -12,8 +12,8 @@ use glam::Vec2;
 
 use super::connect as connect_client;
 use super::*;
-use crate::inbox::{Connected, DisconnectReason, Inbox, InboxSettings, Refused};
-use crate::outbox::ClientBehind;
+use crate::inbox::{ConnectionInfo, DisconnectReason, Inbox, InboxSettings, ReceiveError};
+use crate::outbox::SlowConsumerDetected;
 use crate::session::{LogoutReason, Sessions, TransportHandle};
 use crate::sim::SimSystems;
 use crate::wire::{ClientId, ClientMessage};
@@ -35,7 +35,7 @@ fn connect(app: &mut App) -> ClientId {
 }
 
 fn connect_as(app: &mut App, player: u64) -> ClientId {
-    connect_client(app.world_mut(), Connected::player(player).ready()).unwrap()
+    connect_client(app.world_mut(), ConnectionInfo::player(player).ready()).unwrap()
 }
 
 fn send(app: &mut App, client: ClientId, message: ClientMessage) {
@@ -206,14 +206,15 @@ fn a_client_that_the_outbox_gave_up_loses_its_session() {
     let client = connect(&mut app);
     send(&mut app, client, ClientMessage::login(7));
     app.update();
-    app.world_mut().write_message(ClientBehind { client });
+    app.world_mut()
+        .write_message(SlowConsumerDetected { client });
     app.update();
     assert!(app.world().resource::<Sessions>().is_empty());
     let gone = LoggedOut {
         client,
         player: PlayerId(7),
         entity: None,
-        reason: LogoutReason::Behind,
+        reason: LogoutReason::SlowConsumer,
     };
     assert_eq!(written::<LoggedOut>(&app), [gone]);
 }
@@ -281,7 +282,7 @@ fn bad_bytes_and_moves_before_login_change_nothing() {
     send(&mut app, client, ClientMessage::Face { heading: 1 });
     let transport = app.world().resource::<TransportHandle>().clone();
     let stranger = transport.receive(ClientId(999), &ClientMessage::login(1).to_bytes());
-    assert_eq!(stranger, Err(Refused::NoClient(ClientId(999))));
+    assert_eq!(stranger, Err(ReceiveError::NoClient(ClientId(999))));
     app.update();
     assert_eq!(app.world().resource::<SessionStats>().bad_messages, 2);
     assert!(written::<MoveInput>(&app).is_empty() && written::<LoggedIn>(&app).is_empty());

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::*;
 
-use super::facts::ClientTold;
+use super::facts::SessionNoticeRequest;
 use crate::session::Sessions;
 use crate::sim::Overload;
 use crate::wire::{ClientId, SessionNotice};
@@ -28,7 +28,7 @@ impl Default for TimeRateTold {
 pub(super) fn tell_time_rate(
     overload: Res<Overload>,
     sessions: Res<Sessions>,
-    mut told: MessageWriter<ClientTold>,
+    mut told: MessageWriter<SessionNoticeRequest>,
     mut last: Local<TimeRateTold>,
 ) {
     let percent = overload.time_percent();
@@ -39,7 +39,7 @@ pub(super) fn tell_time_rate(
     let since = last.newest.filter(|_| !has_changed);
     for client in sessions.newer_than(since) {
         let notice = SessionNotice::TimeRate { percent };
-        told.write(ClientTold { client, notice });
+        told.write(SessionNoticeRequest { client, notice });
         last.newest = Some(client);
     }
     last.percent = percent;

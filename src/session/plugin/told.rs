@@ -2,18 +2,18 @@
 
 use bevy_ecs::prelude::*;
 
-use super::facts::ClientTold;
+use super::facts::SessionNoticeRequest;
 use crate::session::Sessions;
 use crate::session::sessions::SessionEffect;
 use crate::wire::{ClientId, SessionNotice, quantise};
-use crate::world::{Object, Scene, SceneId};
+use crate::world::{Object, SceneId, SimScene};
 
 /// Clients that have something to load are asked to be ready for the scene of what they control.
 pub(super) fn ask_to_load(
     mut sessions: ResMut<Sessions>,
     objects: Query<&Object>,
-    scenes: Query<&Scene>,
-    mut told: MessageWriter<ClientTold>,
+    scenes: Query<&SimScene>,
+    mut told: MessageWriter<SessionNoticeRequest>,
     mut asked: Local<Vec<(ClientId, SceneId)>>,
     mut effects: Local<Vec<SessionEffect>>,
 ) {
@@ -23,7 +23,7 @@ pub(super) fn ask_to_load(
         let controls = sessions.get(client).and_then(|session| session.controls);
         let object = controls.and_then(|entity| objects.get(entity).ok());
         let around = object.and_then(|object| scenes.get(object.scene_entity()).ok());
-        let size = quantise(around.map_or(glam::Vec2::ZERO, Scene::size_m));
+        let size = quantise(around.map_or(glam::Vec2::ZERO, SimScene::size_m));
         let notice = SessionNotice::Loading {
             scene: scene.0,
             size,
@@ -34,7 +34,7 @@ pub(super) fn ask_to_load(
     for effect in effects.drain(..) {
         debug_assert!(matches!(effect, SessionEffect::Told(..)));
         if let SessionEffect::Told(client, notice) = effect {
-            told.write(ClientTold { client, notice });
+            told.write(SessionNoticeRequest { client, notice });
         }
     }
 }

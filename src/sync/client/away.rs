@@ -6,8 +6,8 @@
 use super::{ClientState, MOTION_BYTES, SNAPSHOT_BYTES};
 use crate::outbox::BatchPart;
 use crate::sync::kept::{KeptLimits, SentOfLate};
-use crate::sync::links::Link;
-use crate::sync::records::SceneRecords;
+use crate::sync::links::ClientObject;
+use crate::sync::records::SceneMessages;
 use crate::sync::sent_log::{SentLog, SentPart};
 use crate::wire::SessionNotice;
 
@@ -17,7 +17,7 @@ impl ClientState {
     pub fn resume(
         &mut self,
         at: &mut Self,
-        records: Option<&SceneRecords>,
+        records: Option<&SceneMessages>,
         received: Option<u32>,
         tick: u64,
         (log, limits): (&SentLog, KeptLimits),
@@ -44,8 +44,9 @@ impl ClientState {
         let snapshot = at.snapshots[0].checked_div(at.snapshots[1]);
         let snapshot = snapshot.map_or(SNAPSHOT_BYTES as usize, |bytes| bytes as usize);
         // Motions of what rests or jumped are among what was missed; of what moves they may have been lost.
-        let base = |link: &Link| records.and_then(|records| records.bases.get(link.id as usize));
-        let is_moving = |link: &Link| base(link).is_some_and(|base| !base.is_reliable());
+        let base =
+            |link: &ClientObject| records.and_then(|records| records.bases.get(link.id as usize));
+        let is_moving = |link: &ClientObject| base(link).is_some_and(|base| !base.is_reliable());
         let moving = at
             .links
             .as_slice()
@@ -84,7 +85,7 @@ impl ClientState {
         }
         at.restarts = Some(!keeps);
         at.missed = (!missed.messages.is_empty()).then(|| Box::new(missed));
-        at.notices.tell(SessionNotice::Continued { keeps });
+        at.notices.tell(SessionNotice::Resumed { keeps });
     }
 
     /// Whether its connection is lost.

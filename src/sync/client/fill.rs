@@ -7,23 +7,23 @@ use glam::Vec2;
 
 use crate::memory::MemoryUse;
 use crate::outbox::{BatchPart, MessageSpan};
-use crate::sync::allowance::Allowance;
+use crate::sync::allowance::SendBudget;
 use crate::sync::announce::PlacedAnnounce;
 use crate::sync::counters::SentCounters;
-use crate::sync::links::{DuePlaces, Link, Turn};
-use crate::sync::records::{LinkNews, SceneRecords, Variant};
+use crate::sync::links::{ClientObject, DuePlaces, Turn};
+use crate::sync::records::{AudienceVariant, LinkNews, SceneMessages};
 use crate::wire::{Hello, write_despawn, write_own, write_scene};
 use crate::world::SceneId;
 
-use super::{ClientState, HELD_MAX, Held, PASSING_KEPT, ViewedAs, has_link};
+use super::{ClientState, HELD_MAX, PASSING_KEPT, PendingAnnouncement, ViewedAs, has_link};
 
 /// What a client's line is made from.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a, R, C> {
+pub struct ClientUpdateInput<'a, R, C> {
     /// What the scene of its own object has to tell.
-    pub records: &'a SceneRecords,
+    pub records: &'a SceneMessages,
     /// What all scenes have to tell.
-    pub scenes: &'a BTreeMap<SceneId, SceneRecords>,
+    pub scenes: &'a BTreeMap<SceneId, SceneMessages>,
     /// The messages that all clients share.
     pub shared: &'a [u8],
     /// The scene's size, in metres.
@@ -35,7 +35,7 @@ pub struct Surroundings<'a, R, C> {
     /// Whether that is a number of the client's own.
     pub is_numbered: bool,
     /// How much it may be told.
-    pub allowance: Allowance,
+    pub allowance: SendBudget,
     /// What it is told before anything else, but for its number.
     pub hello: &'a Hello,
     /// What it is told of an object.
@@ -60,12 +60,12 @@ impl ClientState {
     pub fn fill<R, C>(
         &mut self,
         part: &mut BatchPart,
-        around: &Surroundings<R, C>,
+        around: &ClientUpdateInput<R, C>,
         scratch: &mut FillScratch,
         counters: &mut SentCounters,
     ) where
-        R: Fn(u32) -> Variant,
-        C: Fn((u32, u32), [Variant; 2], &mut Vec<u8>),
+        R: Fn(u32) -> AudienceVariant,
+        C: Fn((u32, u32), [AudienceVariant; 2], &mut Vec<u8>),
     {
         let greeting = self.greeting(around);
         if self.begins && greeting.is_none() {
@@ -131,11 +131,11 @@ impl ClientState {
     fn fill_snapshots<R, C>(
         &mut self,
         part: &mut BatchPart,
-        around: &Surroundings<R, C>,
+        around: &ClientUpdateInput<R, C>,
         counters: &mut SentCounters,
     ) -> usize
     where
-        R: Fn(u32) -> Variant,
+        R: Fn(u32) -> AudienceVariant,
     {
         let scene = around.records;
         let mut spent = 0;
@@ -150,7 +150,7 @@ impl ClientState {
             part.reliable(span);
             counters.snapshots.one(span.len());
             spent += span.len();
-            let link = Link::new(waiting.id, variant, waiting.class);
+            let link = ClientObject::new(waiting.id, variant, waiting.class);
             self.links.push(link);
         }
         self.entering.shrink_to(PASSING_KEPT);
@@ -162,7 +162,7 @@ impl ClientState {
     fn find_due<R, C>(
         &self,
         (known, is_greeted): (usize, bool),
-        around: &Surroundings<R, C>,
+        around: &ClientUpdateInput<R, C>,
         found: &mut DuePlaces,
     ) {
         let (scene, doublings) = (around.records, around.allowance.update_doublings);
@@ -196,12 +196,12 @@ impl ClientState {
         known: usize,
         places: &[u32],
         part: &mut BatchPart,
-        around: &Surroundings<R, C>,
+        around: &ClientUpdateInput<R, C>,
         counters: &mut SentCounters,
     ) -> usize
     where
-        R: Fn(u32) -> Variant,
-        C: Fn((u32, u32), [Variant; 2], &mut Vec<u8>),
+        R: Fn(u32) -> AudienceVariant,
+        C: Fn((u32, u32), [AudienceVariant; 2], &mut Vec<u8>),
     {
         let scene = around.records;
         let own = self.own.map_or(0, |(_, own, _)| own);
@@ -248,7 +248,7 @@ impl ClientState {
     fn fill_own_position<R, C>(
         &mut self,
         part: &mut BatchPart,
-        around: &Surroundings<R, C>,
+        around: &ClientUpdateInput<R, C>,
     ) -> usize {
         let own = self.own.filter(|_| around.is_numbered);
         let base = own.and_then(|(_, id, _)| around.records.bases.get(id as usize));
@@ -261,7 +261,7 @@ impl ClientState {
     fn announce<R, C>(
         &mut self,
         part: &mut BatchPart,
-        around: &Surroundings<R, C>,
+        around: &ClientUpdateInput<R, C>,
         receivers: &mut Vec<u32>,
         counters: &mut SentCounters,
     ) -> usize {
@@ -318,7 +318,7 @@ impl ClientState {
                 if self.held.len() < HELD_MAX {
                     received(&announced);
                     let bytes = announced.span.bytes(around.shared, &[]).to_vec();
-                    self.held.push(Held { announced, bytes });
+                    self.held.push(PendingAnnouncement { announced, bytes });
                 } else {
                     counters.expired += 1;
                 }
@@ -340,7 +340,7 @@ impl ClientState {
     }
 
     /// The snapshot of its own object with which a client begins that has to, if the object is there.
-    fn greeting<R, C>(&self, around: &Surroundings<R, C>) -> Option<MessageSpan> {
+    fn greeting<R, C>(&self, around: &ClientUpdateInput<R, C>) -> Option<MessageSpan> {
         let (_, id, _) = self.own.filter(|_| self.begins)?;
         let variant = usize::from(self.links.as_slice().first()?.variant.0);
         around.records.bases.get(id as usize)?;
@@ -352,7 +352,7 @@ impl ClientState {
     fn greet<R, C>(
         &mut self,
         part: &mut BatchPart,
-        around: &Surroundings<R, C>,
+        around: &ClientUpdateInput<R, C>,
         snapshot: MessageSpan,
     ) -> usize {
         let Some((scene, id, generation)) = self.own else {

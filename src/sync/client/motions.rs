@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{ClientState, MOTION_BYTES, Surroundings};
+use super::{ClientState, ClientUpdateInput, MOTION_BYTES};
 use crate::outbox::BatchPart;
 use crate::sync::counters::SentCounters;
 use crate::sync::motion::{MotionBase, Tier};
@@ -15,10 +15,10 @@ impl ClientState {
         behind: &mut [u32],
         spent_before: usize,
         part: &mut BatchPart,
-        around: &Surroundings<R, C>,
+        around: &ClientUpdateInput<R, C>,
         counters: &mut SentCounters,
     ) -> usize {
-        let Surroundings {
+        let ClientUpdateInput {
             records: scene,
             allowance,
             ..
@@ -70,10 +70,10 @@ mod tests {
 
     use super::super::{FillScratch, ViewedAs};
     use super::*;
-    use crate::outbox::Batch;
-    use crate::sync::allowance::Allowance;
-    use crate::sync::motion::{Moving, Reckoning};
-    use crate::sync::records::{Looked, SceneRecords, Variant};
+    use crate::outbox::OutgoingBatch;
+    use crate::sync::allowance::SendBudget;
+    use crate::sync::motion::{DeadReckoning, Moving};
+    use crate::sync::records::{AudienceVariant, Looked, SceneMessages};
     use crate::wire::{ClientId, Hello};
 
     const OTHERS: u32 = 40;
@@ -81,22 +81,22 @@ mod tests {
     /// How often each object but its own is told to a client that may be told so many bytes a tick, while all of them turn in every
     /// tick; and how often the client was told of itself.
     fn told_in(ticks: u64, bytes_per_tick: u32, update_doublings: u8) -> (Vec<usize>, usize) {
-        let reckoning = Reckoning {
+        let reckoning = DeadReckoning {
             tick_s: 0.05,
             tolerance_m: 0.05,
             update_doublings,
         };
-        let allowance = Allowance {
+        let allowance = SendBudget {
             bytes_per_tick,
             bytes_max: bytes_per_tick,
             enters_per_tick: OTHERS,
             near_m: 100.0,
             update_doublings,
         };
-        let (mut records, mut batch) = (SceneRecords::default(), Batch::default());
+        let (mut records, mut batch) = (SceneMessages::default(), OutgoingBatch::default());
         let (mut scratch, mut counters) = (FillScratch::default(), SentCounters::default());
         let mut client = ClientState::new(ClientId(1));
-        client.begin((0, 1, 0), Variant::default());
+        client.begin((0, 1, 0), AudienceVariant::default());
         let mut told = vec![0; OTHERS as usize + 2];
         for tick in 0..ticks {
             records.begin(1, tick);
@@ -126,7 +126,7 @@ mod tests {
                 }));
             }
             client.credit = i64::from(bytes_per_tick);
-            let around = Surroundings {
+            let around = ClientUpdateInput {
                 records: &records,
                 scenes: &BTreeMap::new(),
                 shared: &[],
@@ -141,8 +141,8 @@ mod tests {
                     tick,
                     mtu_bytes: 1_200,
                 },
-                relation: |_| Variant::default(),
-                catch_up: |_: (u32, u32), _: [Variant; 2], _: &mut Vec<u8>| (),
+                relation: |_| AudienceVariant::default(),
+                catch_up: |_: (u32, u32), _: [AudienceVariant; 2], _: &mut Vec<u8>| (),
             };
             let mut part = BatchPart::default();
             client.fill(&mut part, &around, &mut scratch, &mut counters);

@@ -10,11 +10,11 @@ use crate::world::{ObjectRef, PartyId, SceneId};
 ///
 /// Encoded once, whoever gets it. It is told in the tick in which it is written, if that is before `Replicate`.
 #[derive(Message, Clone, Debug, PartialEq)]
-pub struct Announce {
+pub struct AnnouncementRequest {
     /// Whom it is about. A client that comes to know that object now is told of it first.
     pub from: Option<ObjectRef>,
     /// Who is told.
-    pub scope: AnnounceScope,
+    pub scope: AnnouncementScope,
     /// Whether it may be lost.
     pub class: Channel,
     /// For how many ticks it is of use to a client that is to be told of the object first.
@@ -26,18 +26,18 @@ pub struct Announce {
 
 /// An announcement was encoded; written at the end of `Replicate`.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
-pub struct Announced {
+pub struct AnnouncementSent {
     /// Whom it is about.
     pub from: Option<ObjectRef>,
     /// Who was to be told.
-    pub scope: AnnounceScope,
+    pub scope: AnnouncementScope,
     /// Clients that were told, or will be as soon as they know the object.
     pub receivers: u32,
 }
 
 /// Who is told of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum AnnounceScope {
+pub enum AnnouncementScope {
     /// All who see an object, and the client that controls it.
     Viewers(ObjectRef),
     /// All whose own object is near a place.

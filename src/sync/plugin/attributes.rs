@@ -10,12 +10,12 @@ use thiserror::Error;
 use super::audience::Audience;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, ATTRIBUTES_MAX, AttributeSet};
 use crate::sync::masks::WORD_BITS;
-use crate::sync::records::Variant;
-use crate::wire::{ATTRIBUTE_BYTES_MAX, Encoding, Value};
+use crate::sync::records::AudienceVariant;
+use crate::wire::{ATTRIBUTE_BYTES_MAX, AttributeValue, Encoding};
 
 /// When a changed attribute is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Cadence {
+pub enum SendRate {
     /// Once a heartbeat, in the tick that is the object's share of it, so that neither the tick nor the bytes come in bursts.
     #[default]
     Heartbeat,
@@ -35,7 +35,7 @@ pub struct AttributeSpec {
     /// Who learns it.
     pub audience: Audience,
     /// How soon a change is told.
-    pub cadence: Cadence,
+    pub cadence: SendRate,
     /// How its values are written; at most [`ATTRIBUTE_BYTES_MAX`] bytes.
     pub encoding: Encoding,
     /// Whether changes go to [`SaveRequest`](super::SaveRequest) as well.
@@ -50,7 +50,7 @@ impl AttributeSpec {
             name,
             id,
             audience: Audience::VIEWERS,
-            cadence: Cadence::Heartbeat,
+            cadence: SendRate::Heartbeat,
             encoding,
             persist: false,
         }
@@ -71,7 +71,7 @@ impl AttributeSpec {
 
     /// The same at other times.
     #[must_use]
-    pub const fn at(self, cadence: Cadence) -> Self {
+    pub const fn at(self, cadence: SendRate) -> Self {
         Self { cadence, ..self }
     }
 
@@ -147,16 +147,16 @@ impl Registered {
 #[derive(Resource, Clone)]
 pub struct Attributes {
     table: Vec<Registered>,
-    /// By [`Variant`].
+    /// By [`AudienceVariant`].
     told: Vec<AttributeSet>,
     /// By what a client is to an object.
-    variants: Vec<Variant>,
+    variants: Vec<AudienceVariant>,
     /// How many audiences of an embedder's own there are.
     audiences: usize,
     /// Variants of those who see an object, its owner included.
-    seen: Vec<Variant>,
+    seen: Vec<AudienceVariant>,
     /// Variants with any attributes of which a client can be told without seeing the object.
-    remotes: Vec<Variant>,
+    remotes: Vec<AudienceVariant>,
     /// Attributes of each cadence: every how many ticks, or 0 for the heartbeat.
     cadences: Vec<(u64, AttributeSet)>,
     persist: AttributeSet,
@@ -194,7 +194,7 @@ impl Attributes {
     /// The value that an object has now of the attribute at a place of [`specs`](Self::specs), as clients would learn it; `None`
     /// where it has none.
     #[must_use]
-    pub fn value(&self, place: usize, of: EntityRef) -> Option<Value> {
+    pub fn value(&self, place: usize, of: EntityRef) -> Option<AttributeValue> {
         let registered = self.get(place)?;
         let mut bytes = Vec::new();
         registered.encode(of, &mut bytes)?;
@@ -219,7 +219,7 @@ impl Attributes {
     }
 
     /// What a client of this relation is told.
-    pub(in crate::sync) fn variant(&self, relation: Audience) -> Variant {
+    pub(in crate::sync) fn variant(&self, relation: Audience) -> AudienceVariant {
         // There are as many relations as a power of two says, and of `OWN` all bits are set.
         self.variants[usize::from(relation.0) & (self.variants.len() - 1)]
     }
@@ -235,18 +235,18 @@ impl Attributes {
     }
 
     /// The variants of those who see an object, its owner included.
-    pub(in crate::sync) fn seen(&self) -> &[Variant] {
+    pub(in crate::sync) fn seen(&self) -> &[AudienceVariant] {
         &self.seen
     }
 
     /// What a client of this relation is told of an object that it does not see, if anything.
-    pub(in crate::sync) fn remote(&self, relation: Audience) -> Option<Variant> {
+    pub(in crate::sync) fn remote(&self, relation: Audience) -> Option<AudienceVariant> {
         let variant = self.variant(relation);
         self.remotes.contains(&variant).then_some(variant)
     }
 
     /// The variants with any attributes of which a client can be told without seeing the object.
-    pub(in crate::sync) fn remotes(&self) -> &[Variant] {
+    pub(in crate::sync) fn remotes(&self) -> &[AudienceVariant] {
         &self.remotes
     }
 
@@ -312,12 +312,12 @@ impl Attributes {
     fn variants_of(
         &self,
         set_of: impl Fn(&dyn Fn(AttributeSpec) -> bool) -> AttributeSet,
-    ) -> (Vec<AttributeSet>, Vec<Variant>) {
+    ) -> (Vec<AttributeSet>, Vec<AudienceVariant>) {
         let relations = 1_usize << (Audience::BUILT_IN + self.audiences);
         let all = Audience((relations - 1) as u16);
         let sight = Audience::VIEWERS.or(Audience::SCENE);
         let unseen = Audience::PARTY.or(Audience::SCENE);
-        let (mut told, mut variants) = (Vec::new(), vec![Variant(0); relations]);
+        let (mut told, mut variants) = (Vec::new(), vec![AudienceVariant(0); relations]);
         let relation_of = |relation: usize| {
             let relation = Audience(relation as u16);
             if relation.meets(Audience::OWNER) {
@@ -332,7 +332,7 @@ impl Attributes {
             let relation = relation_of(relation);
             let set = set_of(&|spec| spec.audience.meets(relation));
             let place = told.iter().position(|&other| other == set);
-            *variant = Variant(place.unwrap_or(told.len()) as u8);
+            *variant = AudienceVariant(place.unwrap_or(told.len()) as u8);
             if place.is_none() {
                 told.push(set);
             }
@@ -351,15 +351,15 @@ impl Attributes {
             set
         };
         let every = |cadence| match cadence {
-            Cadence::Heartbeat => 0,
-            Cadence::EveryTick => 1,
-            Cadence::EveryNth(ticks) => u64::from(ticks.max(1)),
+            SendRate::Heartbeat => 0,
+            SendRate::EveryTick => 1,
+            SendRate::EveryNth(ticks) => u64::from(ticks.max(1)),
         };
         let (told, variants) = self.variants_of(set_of);
         self.variants = variants;
         let sight = Audience::VIEWERS.or(Audience::SCENE);
         let relations = (0..self.variants.len() as u16).map(Audience);
-        let mut seen: Vec<Variant> = relations
+        let mut seen: Vec<AudienceVariant> = relations
             .filter(|relation| relation.contains(sight))
             .map(|relation| self.variant(relation))
             .collect();
@@ -445,8 +445,8 @@ mod tests {
         let mut attributes = Attributes::default();
         let plain = |name, id| AttributeSpec::new(name, id, Encoding::U8);
         register(&mut attributes, plain("slow", 1)).unwrap();
-        register(&mut attributes, plain("fast", 2).at(Cadence::EveryTick)).unwrap();
-        register(&mut attributes, plain("third", 3).at(Cadence::EveryNth(3))).unwrap();
+        register(&mut attributes, plain("fast", 2).at(SendRate::EveryTick)).unwrap();
+        register(&mut attributes, plain("third", 3).at(SendRate::EveryNth(3))).unwrap();
         let due = |tick, id, heartbeat| attributes.due(tick, id, heartbeat, 1)[0];
         assert_eq!(due(5, 1, false), 0b110);
         assert_eq!(due(6, 1, false), 0b010);

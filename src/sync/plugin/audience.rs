@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::sync::records::SceneRecords;
+use crate::sync::records::SceneMessages;
 
 /// Who learns an attribute: any of these. The client that controls an object belongs to all audiences of it.
 ///
@@ -71,7 +71,7 @@ impl fmt::Debug for Audience {
 }
 
 /// What the client that controls the object `own` is to another one that it sees.
-pub(super) fn relation(records: &SceneRecords, own: u32, other: u32) -> Audience {
+pub(super) fn relation(records: &SceneMessages, own: u32, other: u32) -> Audience {
     let (mine, theirs) = (records.affiliation(own), records.affiliation(other));
     let mut relation = Audience::VIEWERS.or(Audience::SCENE);
     // In the order of an affiliation.

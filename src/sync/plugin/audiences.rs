@@ -14,7 +14,7 @@ use super::remotes::follow_affiliations;
 use super::replicator::Replicator;
 use super::views::follow_views;
 use crate::sync::membership::{AUDIENCES_MAX, Membership, Memberships};
-use crate::world::{Object, Spawned};
+use crate::world::{Object, ObjectSpawned};
 
 /// Why an audience cannot be registered.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl AudienceAppExt for App {
             self.add_message::<MembershipChanged>().add_systems(
                 FixedUpdate,
                 follow_memberships
-                    .in_set(SyncSystems::Follow)
+                    .in_set(SyncSystems::UpdateClients)
                     .after(follow_affiliations)
                     .before(follow_views),
             );
@@ -148,12 +148,12 @@ fn mark_members<C: Component>(
 )]
 fn follow_memberships(
     world: &mut World,
-    mut spawned: Local<MessageCursor<Spawned>>,
+    mut spawned: Local<MessageCursor<ObjectSpawned>>,
     mut changed: Local<MessageCursor<MembershipChanged>>,
     mut touched: Local<Vec<Entity>>,
 ) {
     touched.clear();
-    let came = spawned.read(world.resource::<Messages<Spawned>>());
+    let came = spawned.read(world.resource::<Messages<ObjectSpawned>>());
     touched.extend(came.map(|message| message.entity));
     let marked = changed.read(world.resource::<Messages<MembershipChanged>>());
     touched.extend(marked.map(|message| message.entity));

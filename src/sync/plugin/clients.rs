@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 
 use crate::memory::{MemoryUse, clear_and_give_back};
-use crate::session::{Resumed, Session, SessionState, Sessions};
+use crate::session::{Session, SessionResumed, SessionState, Sessions};
 use crate::sim::Workers;
 use crate::sync::client::ClientState;
 use crate::sync::kept::KeptLimits;
-use crate::sync::records::SceneRecords;
+use crate::sync::records::SceneMessages;
 use crate::sync::sent_log::SentLog;
 use crate::wire::ClientId;
 use crate::world::{Object, SceneId};
 
 /// What a client's session says of it in this tick.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::sync) struct ClientSeat {
+pub(in crate::sync) struct SessionView {
     client: ClientId,
     /// What it controls and is ready to be told of.
     pub own: Option<Object>,
@@ -31,7 +31,7 @@ pub(in crate::sync) struct ClientSeat {
     is_away: bool,
 }
 
-impl ClientSeat {
+impl SessionView {
     fn of(client: ClientId, session: &Session, objects: &Query<&Object>) -> Self {
         let own = session
             .controls
@@ -42,7 +42,7 @@ impl ClientSeat {
             own: own.copied(),
             input: session.inputs,
             is_numbered: session.numbers_inputs(),
-            is_away: session.state == SessionState::LinkDead,
+            is_away: session.state == SessionState::AwaitingReconnect,
         }
     }
 
@@ -68,12 +68,12 @@ pub(in crate::sync) struct SeatRange {
     /// Whether they are those of the same clients, over the same connections, as in the last tick.
     is_same: bool,
     /// What they say, where they are not.
-    others: Vec<ClientSeat>,
+    others: Vec<SessionView>,
 }
 
 /// Takes down what each session says, and has a state for each of them: a seat a client, both ascending.
 pub(super) fn follow_sessions(
-    (clients, seats): (&mut Vec<ClientState>, &mut Vec<ClientSeat>),
+    (clients, seats): (&mut Vec<ClientState>, &mut Vec<SessionView>),
     ranges: &mut Vec<SeatRange>,
     (sessions, workers): (&Sessions, Workers),
     objects: &Query<&Object>,
@@ -84,7 +84,7 @@ pub(super) fn follow_sessions(
         let receiving = sessions
             .range(from, until)
             .filter(|(_, session)| session.receives);
-        receiving.map(|(client, session)| ClientSeat::of(client, session, objects))
+        receiving.map(|(client, session)| SessionView::of(client, session, objects))
     });
     // States are large, and mostly the same clients are there, over the same connections.
     if !is_same {
@@ -94,8 +94,8 @@ pub(super) fn follow_sessions(
 
 /// Takes over the seats that `now` gives from one client on and below another, ascending; whether they are those of the same
 /// clients, over the same connections.
-fn renew_all<I: Iterator<Item = ClientSeat>>(
-    seats: &mut Vec<ClientSeat>,
+fn renew_all<I: Iterator<Item = SessionView>>(
+    seats: &mut Vec<SessionView>,
     ranges: &mut Vec<SeatRange>,
     workers: Workers,
     now: impl Fn(Option<ClientId>, Option<ClientId>) -> I + Sync,
@@ -125,7 +125,7 @@ fn renew_all<I: Iterator<Item = ClientSeat>>(
 }
 
 /// Takes over what sessions say now; `false` when they are not of the same clients, over the same connections.
-fn renew(seats: &mut [ClientSeat], mut now: impl Iterator<Item = ClientSeat>) -> bool {
+fn renew(seats: &mut [SessionView], mut now: impl Iterator<Item = SessionView>) -> bool {
     let are_same = seats.iter_mut().all(|seat| {
         now.next().is_some_and(|now| {
             let is_same = now.link() == seat.link();
@@ -138,7 +138,7 @@ fn renew(seats: &mut [ClientSeat], mut now: impl Iterator<Item = ClientSeat>) ->
 
 /// Divides all sessions that may be into ranges of about as many of those that were there in the last tick, and gives where those
 /// begin and end.
-fn divide(before: &[ClientSeat], ranges_max: usize, ranges: &mut Vec<SeatRange>) -> Vec<usize> {
+fn divide(before: &[SessionView], ranges_max: usize, ranges: &mut Vec<SeatRange>) -> Vec<usize> {
     let count = ranges_max.min(before.len() / SESSIONS_MIN).max(1);
     ranges.resize_with(count, SeatRange::default);
     let cuts: Vec<usize> = (0..=count).map(|nth| nth * before.len() / count).collect();
@@ -151,15 +151,15 @@ fn divide(before: &[ClientSeat], ranges_max: usize, ranges: &mut Vec<SeatRange>)
 }
 
 /// The seats in pieces, each of clients next to one another whose objects are in one scene, or who control none.
-pub(super) fn in_one_scene(seats: &[ClientSeat]) -> impl Iterator<Item = &[ClientSeat]> {
-    let scene = |seat: &ClientSeat| seat.own.map(|own| own.scene());
+pub(super) fn in_one_scene(seats: &[SessionView]) -> impl Iterator<Item = &[SessionView]> {
+    let scene = |seat: &SessionView| seat.own.map(|own| own.scene());
     seats.chunk_by(move |one, next| scene(one) == scene(next))
 }
 
 /// Drops the state of clients that are gone and makes that of new ones.
 fn follow_seats(
     clients: &mut Vec<ClientState>,
-    seats: &[ClientSeat],
+    seats: &[SessionView],
     gone: &mut Vec<ClientState>,
     (log, limits): (&SentLog, KeptLimits),
 ) {
@@ -188,14 +188,14 @@ fn follow_seats(
 
 /// Who came back over another connection goes on with what the one before knew.
 pub(super) fn follow_resumed(
-    resumed: impl Iterator<Item = Resumed>,
+    resumed: impl Iterator<Item = SessionResumed>,
     sessions: &Sessions,
     (clients, gone): (&mut [ClientState], &mut [ClientState]),
-    records: &BTreeMap<SceneId, SceneRecords>,
+    records: &BTreeMap<SceneId, SceneMessages>,
     tick: u64,
     sent: (&SentLog, KeptLimits),
 ) {
-    for Resumed { client, before, .. } in resumed {
+    for SessionResumed { client, before, .. } in resumed {
         let at = clients.binary_search_by_key(&client, |state| state.client);
         let before = gone.binary_search_by_key(&before, |state| state.client);
         if let (Ok(at), Ok(before)) = (at, before) {
@@ -215,8 +215,8 @@ mod tests {
 
     use super::*;
 
-    fn seat(client: u32) -> ClientSeat {
-        ClientSeat {
+    fn seat(client: u32) -> SessionView {
+        SessionView {
             client: ClientId(client),
             own: None,
             input: 0,
@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn seats_are_the_same_if_clients_and_connections_are() {
-        let before: Vec<ClientSeat> = (0..5).map(seat).collect();
-        let renewed = |change: &dyn Fn(&mut Vec<ClientSeat>)| {
+        let before: Vec<SessionView> = (0..5).map(seat).collect();
+        let renewed = |change: &dyn Fn(&mut Vec<SessionView>)| {
             let (mut seats, mut now) = (before.clone(), before.clone());
             change(&mut now);
             let is_same = renew(&mut seats, now.into_iter());
@@ -251,7 +251,8 @@ mod tests {
             (3 * SESSIONS_MIN, 2, 2),
             (3 * SESSIONS_MIN + 1, 8, 3),
         ] {
-            let seats: Vec<ClientSeat> = (0..before as u32).map(|nth| seat(10 + 3 * nth)).collect();
+            let seats: Vec<SessionView> =
+                (0..before as u32).map(|nth| seat(10 + 3 * nth)).collect();
             let cuts = divide(&seats, hands, &mut ranges);
             assert_eq!((ranges.len(), cuts.len()), (count, count + 1));
             assert_eq!((ranges[0].from, ranges[count - 1].until), (None, None));
@@ -259,7 +260,7 @@ mod tests {
                 assert!(one.until.is_some() && one.until == next.from);
             }
             let held = |range: &SeatRange| {
-                let of = |seat: &&ClientSeat| {
+                let of = |seat: &&SessionView| {
                     range.from.is_none_or(|from| from <= seat.client)
                         && range.until.is_none_or(|until| seat.client < until)
                 };
@@ -282,20 +283,20 @@ mod tests {
         ) {
             let (mut seats, mut ranges, mut before) = (Vec::new(), Vec::new(), Vec::new());
             for open in ticks {
-                let now: Vec<ClientSeat> = open
+                let now: Vec<SessionView> = open
                     .into_iter()
-                    .map(|(client, what)| ClientSeat { input: u16::from(what), is_away: what == 0, ..seat(client) })
+                    .map(|(client, what)| SessionView { input: u16::from(what), is_away: what == 0, ..seat(client) })
                     .collect();
                 let of_range = |from: Option<ClientId>, until: Option<ClientId>| {
-                    let is_in = move |seat: &ClientSeat| {
+                    let is_in = move |seat: &SessionView| {
                         from.is_none_or(|from| from <= seat.client) && until.is_none_or(|until| seat.client < until)
                     };
                     now.iter().copied().filter(is_in)
                 };
                 let is_same = renew_all(&mut seats, &mut ranges, Workers::with_pool(workers), of_range);
-                let links: Vec<_> = now.iter().map(ClientSeat::link).collect();
+                let links: Vec<_> = now.iter().map(SessionView::link).collect();
                 prop_assert_eq!(is_same, links == before);
-                let said = |seats: &[ClientSeat]| -> Vec<_> {
+                let said = |seats: &[SessionView]| -> Vec<_> {
                     seats.iter().map(|seat| (seat.link(), seat.input)).collect()
                 };
                 prop_assert_eq!(said(&seats), said(&now));
@@ -309,7 +310,7 @@ mod tests {
         ) {
             let (mut clients, mut before) = (Vec::new(), BTreeSet::new());
             for open in ticks {
-                let seats: Vec<ClientSeat> = open.iter().copied().map(seat).collect();
+                let seats: Vec<SessionView> = open.iter().copied().map(seat).collect();
                 let mut gone = Vec::new();
                 let limits = KeptLimits { bytes_max: 0, ticks: 0 };
                 let sent = (&SentLog::default(), limits);

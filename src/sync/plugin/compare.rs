@@ -16,9 +16,9 @@ use crate::session::{ControlledBy, Sessions};
 use crate::sync::attribute_set::ATTRIBUTES_MAX;
 use crate::sync::remotes::remote_id;
 use crate::sync::{AttributeValues, Mirror};
-use crate::wire::{ClientId, RemoteId};
+use crate::wire::{ClientId, UnseenObjectId};
 use crate::world::{
-    Floor, GuildId, Heading, Object, ObjectId, PartyId, Position, Scene, SceneObjects, Scenes,
+    Floor, GuildId, Heading, Object, ObjectId, PartyId, Position, SceneObjects, Scenes, SimScene,
     TeamId, Velocity,
 };
 
@@ -138,7 +138,7 @@ impl Claims<'_> {
                 mine.zip(audiences.memberships(of))
                     .enumerate()
                     .any(|(nth, (mine, theirs))| {
-                        let same = mine.learns.is_some() && mine.learns == theirs.tells;
+                        let same = mine.subscribes.is_some() && mine.subscribes == theirs.publishes;
                         same && told_to(Audience::registered(nth))
                     })
             })
@@ -219,7 +219,7 @@ impl Claims<'_> {
 
     /// Looks at every object of the world: whoever is of the party or of public interest is told of, unless it is seen.
     fn compare_remotes(&self, own: &Object, seen: &[u32], mirror: &Mirror) -> Result<(), String> {
-        let mut expected: Vec<(RemoteId, EntityRef)> = Vec::new();
+        let mut expected: Vec<(UnseenObjectId, EntityRef)> = Vec::new();
         for (scene, scene_entity) in self.world.resource::<Scenes>().iter() {
             let is_here = scene == own.scene();
             let entities = self.world.get::<SceneObjects>(scene_entity).into_iter();
@@ -229,7 +229,7 @@ impl Claims<'_> {
                     continue;
                 };
                 let reference = entity.get::<Object>().map(Object::reference);
-                let reference = reference.or(entity.get::<Scene>().map(Scene::reference));
+                let reference = reference.or(entity.get::<SimScene>().map(SimScene::reference));
                 let Some(reference) = reference else {
                     continue;
                 };
@@ -240,8 +240,8 @@ impl Claims<'_> {
             }
         }
         expected.sort_unstable_by_key(|&(of, _)| of);
-        let found: Vec<RemoteId> = mirror.remotes().map(|(of, _)| of).collect();
-        let told: Vec<RemoteId> = expected.iter().map(|&(of, _)| of).collect();
+        let found: Vec<UnseenObjectId> = mirror.remotes().map(|(of, _)| of).collect();
+        let told: Vec<UnseenObjectId> = expected.iter().map(|&(of, _)| of).collect();
         if found != told {
             return Err(format!("it was told of {found:?} unseen, not {told:?}"));
         }
@@ -275,6 +275,6 @@ impl Claims<'_> {
 /// The scene that an object is in, or a scene itself.
 fn scene_of(entity: EntityRef) -> Option<u32> {
     let object = entity.get::<Object>().map(Object::scene);
-    let scene = object.or_else(|| entity.get::<Scene>().map(Scene::id));
+    let scene = object.or_else(|| entity.get::<SimScene>().map(SimScene::id));
     scene.map(|scene| scene.0)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 
-use super::announce::{Announce, AnnounceScope, Announced};
+use super::announce::{AnnouncementRequest, AnnouncementScope, AnnouncementSent};
 use super::remotes::party_number;
 use super::replicator::{Replicator, own_of};
 use super::settings::SyncSettings;
@@ -13,7 +13,7 @@ use crate::outbox::{MessageSpan, Outbox};
 use crate::sim::SimTick;
 use crate::sync::announce::PlacedAnnounce;
 use crate::sync::client::ClientState;
-use crate::sync::records::{LinkNews, SceneRecords};
+use crate::sync::records::{LinkNews, SceneMessages};
 use crate::sync::remotes::PartyObjects;
 use crate::wire::{ANNOUNCE_BYTES_MAX, Channel, write_announce};
 use crate::world::{ObjectRef, SceneId};
@@ -23,7 +23,7 @@ const ANNOUNCED_BYTES_MAX: usize = 1 << 28;
 
 /// Encodes what is announced, and finds out whom it concerns.
 pub(super) fn gather(
-    mut announces: MessageReader<Announce>,
+    mut announces: MessageReader<AnnouncementRequest>,
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
     mut stats: ResMut<SyncStats>,
@@ -54,9 +54,11 @@ pub(super) fn gather(
         left -= length;
         // Where the object is in another scene its number is another's.
         let scene = match announce.scope {
-            AnnounceScope::Viewers(of) => Some(of.scene),
-            AnnounceScope::Radius { scene, .. } | AnnounceScope::Scene(scene) => Some(scene),
-            AnnounceScope::Client(_) | AnnounceScope::Party(_) => None,
+            AnnouncementScope::Viewers(of) => Some(of.scene),
+            AnnouncementScope::Radius { scene, .. } | AnnouncementScope::Scene(scene) => {
+                Some(scene)
+            }
+            AnnouncementScope::Client(_) | AnnouncementScope::Party(_) => None,
         };
         let from = announce.from;
         let from = from.filter(|from| scene.is_none_or(|scene| from.scene == scene));
@@ -72,7 +74,7 @@ pub(super) fn gather(
             expires: tick.0 + u64::from(announce.ttl_ticks),
             nth: announcing.len() as u32,
         };
-        announcing.push(Announced {
+        announcing.push(AnnouncementSent {
             from: announce.from,
             scope: announce.scope,
             receivers: 0,
@@ -86,7 +88,7 @@ pub(super) fn gather(
 
 /// Who there is to be told.
 struct Receivers<'a> {
-    scenes: &'a mut BTreeMap<SceneId, SceneRecords>,
+    scenes: &'a mut BTreeMap<SceneId, SceneMessages>,
     clients: &'a mut [ClientState],
     parties: &'a PartyObjects,
     /// The clients by the objects that they know to control; made for the first party that is spoken to.
@@ -97,7 +99,7 @@ impl Receivers<'_> {
     /// Puts an announcement where those find it whom it concerns.
     fn place(
         &mut self,
-        announce: &Announce,
+        announce: &AnnouncementRequest,
         announced: PlacedAnnounce,
         mut share: impl FnMut(Option<(u32, u32)>) -> MessageSpan,
     ) {
@@ -120,7 +122,7 @@ impl Receivers<'_> {
             }
         };
         match announce.scope {
-            AnnounceScope::Viewers(of) => {
+            AnnouncementScope::Viewers(of) => {
                 // Of an id that has another bearer by now, nobody is told.
                 let records = scenes.get_mut(&of.scene);
                 if let Some(records) = records
@@ -133,7 +135,7 @@ impl Receivers<'_> {
                     records.tell(of.id.0, LinkNews::ANNOUNCED);
                 }
             }
-            AnnounceScope::Radius {
+            AnnouncementScope::Radius {
                 scene,
                 at,
                 radius_m,
@@ -142,19 +144,19 @@ impl Receivers<'_> {
                     records.announcements.add_near(at, radius_m, announced);
                 }
             }
-            AnnounceScope::Scene(scene) => {
+            AnnouncementScope::Scene(scene) => {
                 if let Some(records) = scenes.get_mut(&scene) {
                     records.announcements.add_to_all(announced);
                 }
             }
-            AnnounceScope::Client(client) => {
+            AnnouncementScope::Client(client) => {
                 if let Ok(place) = clients.binary_search_by_key(&client, |state| state.client)
                     && let Some(own) = own_of(&clients[place])
                 {
                     clients[place].announced.push(for_who_is_in(own.scene));
                 }
             }
-            AnnounceScope::Party(party) => {
+            AnnouncementScope::Party(party) => {
                 let by_own = by_own.get_or_insert_with(|| clients_by_own(clients));
                 for &member in parties.of(party_number(party)) {
                     if let Ok(nth) = by_own.binary_search_by_key(&member, |&(own, _)| own) {
@@ -177,7 +179,10 @@ fn clients_by_own(clients: &[ClientState]) -> Vec<(ObjectRef, usize)> {
 }
 
 /// Says how many each announcement reached.
-pub(super) fn report(mut replicator: ResMut<Replicator>, mut told: MessageWriter<Announced>) {
+pub(super) fn report(
+    mut replicator: ResMut<Replicator>,
+    mut told: MessageWriter<AnnouncementSent>,
+) {
     let Replicator {
         announcing,
         workers,

@@ -8,22 +8,22 @@ use glam::Vec2;
 
 use super::attributes::Attributes;
 use super::audience::relation;
-use super::clients::ClientSeat;
+use super::clients::SessionView;
 use super::messages::write_delta;
 use super::replicator::{FillWorker, Replicator};
 use super::sent_values::SentValues;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
-use crate::outbox::{Batch, BatchPart, ClientBehind, Outbox, OutboxSettings};
-use crate::session::{ClientTold, SessionClosed};
+use crate::outbox::{BatchPart, Outbox, OutboxSettings, OutgoingBatch, SlowConsumerDetected};
+use crate::session::{SessionClosed, SessionNoticeRequest};
 use crate::sim::{Overload, SimTick, Workers};
-use crate::sync::allowance::Allowance;
-use crate::sync::client::{ClientState, Surroundings};
+use crate::sync::allowance::SendBudget;
+use crate::sync::client::{ClientState, ClientUpdateInput};
 use crate::sync::kept::KeptLimits;
-use crate::sync::records::{SceneRecords, Variant};
+use crate::sync::records::{AudienceVariant, SceneMessages};
 use crate::sync::sent_log::SentLog;
 use crate::wire::{Hello, tick_millihertz};
-use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects};
+use crate::world::{Object, ObjectId, SceneId, SceneObjects, SimScene};
 
 /// How many clients before its turn a client's links are asked for, and as many before that what says where these are.
 const PREFETCHED_AHEAD: usize = 2;
@@ -35,14 +35,14 @@ pub(super) fn write_lines(
     mut stats: ResMut<SyncStats>,
     attributes: Res<Attributes>,
     (mut told, mut closed, mut behind): (
-        MessageReader<ClientTold>,
+        MessageReader<SessionNoticeRequest>,
         MessageReader<SessionClosed>,
-        MessageWriter<ClientBehind>,
+        MessageWriter<SlowConsumerDetected>,
     ),
     (settings, packing, overload): (Res<SyncSettings>, Res<OutboxSettings>, Res<Overload>),
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     pool: Res<Workers>,
-    sizes: Query<&'static Scene>,
+    sizes: Query<&'static SimScene>,
     ids: Query<&'static SceneObjects>,
     values: Query<&'static SentValues>,
 ) {
@@ -59,7 +59,7 @@ pub(super) fn write_lines(
     // The parts that Send emptied are written again.
     lend_parts(workers, outbox.batch_mut());
     closing.extend(closed.read().copied());
-    for ClientTold { client, notice } in told.read() {
+    for SessionNoticeRequest { client, notice } in told.read() {
         if let Ok(place) = clients.binary_search_by_key(client, |state| state.client) {
             clients[place].tell(*notice);
         }
@@ -103,13 +103,13 @@ pub(super) fn write_lines(
             worker
                 .behind
                 .drain(..)
-                .map(|client| ClientBehind { client }),
+                .map(|client| SlowConsumerDetected { client }),
         );
     }
 }
 
 /// Each worker's part for that of the batch, or back.
-fn lend_parts(workers: &mut [FillWorker], batch: &mut Batch) {
+fn lend_parts(workers: &mut [FillWorker], batch: &mut OutgoingBatch) {
     for (nth, worker) in workers.iter_mut().enumerate() {
         std::mem::swap(batch.part(nth), &mut worker.part);
     }
@@ -118,7 +118,7 @@ fn lend_parts(workers: &mut [FillWorker], batch: &mut Batch) {
 /// What clients were told is kept as long as it may be under way, and of all together no more than each may have.
 fn keep_sent(
     sent: &mut SentLog,
-    (workers, batch, pool): (&mut [FillWorker], &Batch, Workers),
+    (workers, batch, pool): (&mut [FillWorker], &OutgoingBatch, Workers),
     clients: &mut [ClientState],
     tick: u64,
     limits: KeptLimits,
@@ -173,21 +173,21 @@ fn close_gone(
 
 /// What all lines of a tick are made from.
 struct TickNews<'a, 'w, 's> {
-    scenes: &'a BTreeMap<SceneId, SceneRecords>,
+    scenes: &'a BTreeMap<SceneId, SceneMessages>,
     shared: &'a [u8],
-    allowance: Allowance,
+    allowance: SendBudget,
     kept: KeptLimits,
     /// The greeting, but for whom it is.
     hello: Hello,
     attributes: &'a Attributes,
-    sizes: &'a Query<'w, 's, &'static Scene>,
+    sizes: &'a Query<'w, 's, &'static SimScene>,
     ids: &'a Query<'w, 's, &'static SceneObjects>,
     values: &'a Query<'w, 's, &'static SentValues>,
 }
 
 /// The same of one scene.
 struct SceneNews<'a> {
-    records: &'a SceneRecords,
+    records: &'a SceneMessages,
     size_m: Vec2,
     ids: &'a SceneObjects,
 }
@@ -207,7 +207,7 @@ impl<'a> TickNews<'a, '_, '_> {
 /// Writes the lines of some clients, whose seats are in the same order.
 fn write_chunk(
     clients: &mut [ClientState],
-    seats: &[ClientSeat],
+    seats: &[SessionView],
     news: &TickNews,
     worker: &mut FillWorker,
 ) {
@@ -233,7 +233,7 @@ fn write_chunk(
 /// Writes a client's line, where it has one, and keeps it.
 fn write_line(
     state: &mut ClientState,
-    seat: &ClientSeat,
+    seat: &SessionView,
     of_scene: Option<&SceneNews>,
     news: &TickNews,
     worker: &mut FillWorker,
@@ -265,7 +265,7 @@ fn write_line(
 /// The line of a client that controls an object; `None` where it does not.
 fn fill_line(
     state: &mut ClientState,
-    seat: &ClientSeat,
+    seat: &SessionView,
     of_scene: Option<&SceneNews>,
     news: &TickNews,
     worker: &mut FillWorker,
@@ -280,7 +280,7 @@ fn fill_line(
     // It may have gone in the middle of the tick.
     ids.entity(own.id())?;
     let values_of = |id| news.values.get(ids.entity(ObjectId(id))?).ok();
-    let around = Surroundings {
+    let around = ClientUpdateInput {
         records,
         scenes: news.scenes,
         shared: news.shared,
@@ -297,8 +297,10 @@ fn fill_line(
                 attributes.variant(relation(records, own_id, id))
             }
         },
-        catch_up: |(id, generation): (u32, u32), variants: [Variant; 2], bytes: &mut Vec<u8>| {
-            let told = |variant: Variant| attributes.told()[usize::from(variant.0)];
+        catch_up: |(id, generation): (u32, u32),
+                   variants: [AudienceVariant; 2],
+                   bytes: &mut Vec<u8>| {
+            let told = |variant: AudienceVariant| attributes.told()[usize::from(variant.0)];
             let [before, mut more] = variants.map(told);
             more.iter_mut()
                 .zip(before)

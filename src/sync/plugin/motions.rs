@@ -12,10 +12,11 @@ use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::outbox::Outbox;
 use crate::sim::{Overload, SimTick, Workers};
-use crate::sync::motion::{Moving, Reckoning};
-use crate::sync::records::{Looked, MotionNews, SceneRecords};
+use crate::sync::motion::{DeadReckoning, Moving};
+use crate::sync::records::{Looked, MotionNews, SceneMessages};
 use crate::world::{
-    Floor, Heading, Object, ObjectRef, Position, SceneChanged, SceneId, Teleported, Velocity,
+    Floor, Heading, Object, ObjectChangedScene, ObjectRef, ObjectTeleported, Position, SceneId,
+    Velocity,
 };
 
 /// So many rows a thread takes at once.
@@ -64,18 +65,18 @@ pub(super) struct LookedPiece {
 
 /// A look at where objects are.
 struct Look<'a> {
-    scenes: &'a BTreeMap<SceneId, SceneRecords>,
+    scenes: &'a BTreeMap<SceneId, SceneMessages>,
     /// Who came to be where it is in another way than by walking, ascending.
     jumped: &'a [ObjectRef],
     tick: u64,
-    reckoning: Reckoning,
+    reckoning: DeadReckoning,
 }
 
 impl Look<'_> {
     fn at(&self, rows: &MotionRows, found: &mut LookedPiece) {
         let (objects, positions, velocities, headings, floors) = rows;
         // Mostly the next object is in the same scene.
-        let mut of_scene: Option<(SceneId, Option<&SceneRecords>)> = None;
+        let mut of_scene: Option<(SceneId, Option<&SceneMessages>)> = None;
         for (row, object) in objects.iter().enumerate() {
             let scene = object.scene();
             let (_, records) = match of_scene {
@@ -124,8 +125,8 @@ pub(super) fn record_motions(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
     objects: Query<MotionRow>,
-    mut teleported: MessageReader<Teleported>,
-    mut changed_scene: MessageReader<SceneChanged>,
+    mut teleported: MessageReader<ObjectTeleported>,
+    mut changed_scene: MessageReader<ObjectChangedScene>,
     (settings, overload): (Res<SyncSettings>, Res<Overload>),
     mut stats: ResMut<SyncStats>,
     (tick, time, workers): (Res<SimTick>, Res<Time<Fixed>>, Res<Workers>),
@@ -135,7 +136,7 @@ pub(super) fn record_motions(
     jumped.extend(teleported.read().map(|message| message.object.reference()));
     jumped.extend(changed_scene.read().map(|change| change.to.reference()));
     jumped.sort_unstable();
-    let reckoning = Reckoning {
+    let reckoning = DeadReckoning {
         tick_s: time.timestep().as_secs_f32(),
         tolerance_m: settings.motion_tolerance_m,
         update_doublings: overload.update_doublings(),
@@ -159,7 +160,7 @@ pub(super) fn record_motions(
                 records.see(id, position);
             }
         }
-        stats.bases += piece.news.len() as u64;
+        stats.motions_encoded += piece.news.len() as u64;
         for (scene, id, news) in piece.news.drain(..) {
             if let Some(records) = replicator.scenes.get_mut(&scene) {
                 records.take_motion(id, &news);

@@ -11,7 +11,7 @@ pub enum SyncSystems {
     /// Change detection marks what changed.
     Mark,
     /// Clients follow the sessions, what their objects see and whom they belong to; who is told in full is chosen.
-    Follow,
+    UpdateClients,
     /// Changed attributes that are due are encoded, the heartbeat's phased by object.
     Collect,
     /// The store is asked to keep what changed.
@@ -19,5 +19,5 @@ pub enum SyncSystems {
     /// Motions, announcements and snapshots are encoded, each once for all who get it.
     Encode,
     /// Each client's list of messages is put together.
-    Tell,
+    Assemble,
 }

@@ -8,11 +8,11 @@ use super::replicator::Replicator;
 use super::sent_values::SentValues;
 use crate::sync::client::ClientState;
 use crate::sync::membership::Memberships;
-use crate::sync::records::{LinkNews, PARTY, SceneRecords};
-use crate::sync::remotes::{PartyObjects, Remote};
+use crate::sync::records::{LinkNews, PARTY, SceneMessages};
+use crate::sync::remotes::{PartyObjects, UnseenObject};
 use crate::world::{
-    AffiliationChanged, Despawned, Generation, GuildId, Object, ObjectId, ObjectRef, PartyId,
-    Spawned, TeamId,
+    AffiliationChanged, Generation, GuildId, Object, ObjectDespawned, ObjectId, ObjectRef,
+    ObjectSpawned, PartyId, TeamId,
 };
 
 /// A party in an [`Affiliation`](crate::sync::records::Affiliation).
@@ -32,8 +32,8 @@ type Belonging = (
 pub(super) fn follow_affiliations(
     mut replicator: ResMut<Replicator>,
     attributes: Res<Attributes>,
-    mut despawned: MessageReader<Despawned>,
-    mut spawned: MessageReader<Spawned>,
+    mut despawned: MessageReader<ObjectDespawned>,
+    mut spawned: MessageReader<ObjectSpawned>,
     mut changed: MessageReader<AffiliationChanged>,
     objects: Query<Belonging>,
 ) {
@@ -80,9 +80,9 @@ pub(super) fn follow<'a>(
     own: ObjectRef,
     moved: bool,
     meeting_max: u32,
-    (records, parties, attributes): (&SceneRecords, &PartyObjects, &Attributes),
-    expected: &mut Vec<Remote>,
-) -> &'a [Remote] {
+    (records, parties, attributes): (&SceneMessages, &PartyObjects, &Attributes),
+    expected: &mut Vec<UnseenObject>,
+) -> &'a [UnseenObject] {
     if attributes.remotes().is_empty() {
         return &[];
     }
@@ -105,7 +105,7 @@ pub(super) fn follow<'a>(
     if let Some(variant) = attributes.remote(Audience::PARTY) {
         let members = parties.of(party).iter().copied();
         let members = members.filter(|&member| unseen(member));
-        expected.extend(members.map(|object| Remote { object, variant }));
+        expected.extend(members.map(|object| UnseenObject { object, variant }));
     }
     if let Some(variant) = attributes.remote(Audience::SCENE) {
         let members = expected.len();
@@ -119,7 +119,7 @@ pub(super) fn follow<'a>(
             let mut party = expected[..members].iter_mut();
             match party.find(|other| other.object == object) {
                 Some(member) => member.variant = to_both,
-                None if unseen(object) => expected.push(Remote { object, variant }),
+                None if unseen(object) => expected.push(UnseenObject { object, variant }),
                 None => {}
             }
         }

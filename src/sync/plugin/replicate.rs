@@ -9,7 +9,7 @@ use bevy_ecs::prelude::*;
 use super::attributes::{AttributeSpec, Attributes, Encode, RegisterError, Registered};
 use super::dirty::{DirtyMasks, MaskSlot};
 use super::order::SyncSystems;
-use crate::wire::{Encoding, Value};
+use crate::wire::{AttributeValue, Encoding};
 
 /// A component that is an attribute as a whole. Derive it for a component with one field, or with one field marked
 /// `#[replicate]`:
@@ -24,13 +24,13 @@ use crate::wire::{Encoding, Value};
 /// ```
 /// `name`, `id`, `encoding`, `audience`, `cadence` and `persist` are optional: the name is the type's in snake case, the number
 /// follows from the name ([`AttributeSpec::named`]), the encoding from the field's type
-/// ([`AttributeValue`](crate::wire::AttributeValue)).
+/// ([`AttributeType`](crate::wire::AttributeType)).
 pub trait Replicate: Component<Mutability = Mutable> {
     /// Its name and number, who receives it, when, and in which bytes.
     fn attribute() -> AttributeSpec;
 
     /// The value that clients receive.
-    fn value(&self) -> Value;
+    fn value(&self) -> AttributeValue;
 }
 
 /// Registers attributes.
@@ -50,7 +50,7 @@ pub trait ReplicateAppExt {
     fn replicate<C: Replicate>(&mut self) -> &mut Self;
 
     /// The same for the value that a function makes of a component: one of its fields, say.
-    fn replicate_field<C: Component, V: Into<Value>>(
+    fn replicate_field<C: Component, V: Into<AttributeValue>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -58,7 +58,7 @@ pub trait ReplicateAppExt {
 
     /// The same without change detection: nothing is ever scanned, and whatever writes the component marks the attribute's
     /// [bit](Attributes::bit) with [`DirtyMasks::mark`]. A write that is not marked is not sent.
-    fn replicate_marked<C: Component, V: Into<Value>>(
+    fn replicate_marked<C: Component, V: Into<AttributeValue>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -68,7 +68,7 @@ pub trait ReplicateAppExt {
     ///
     /// # Errors
     /// [`RegisterError`]; nothing is registered then.
-    fn try_replicate_field<C: Component, V: Into<Value>>(
+    fn try_replicate_field<C: Component, V: Into<AttributeValue>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -78,7 +78,7 @@ pub trait ReplicateAppExt {
     ///
     /// # Errors
     /// [`RegisterError`]; nothing is registered then.
-    fn try_replicate_marked<C: Component, V: Into<Value>>(
+    fn try_replicate_marked<C: Component, V: Into<AttributeValue>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -90,7 +90,7 @@ impl ReplicateAppExt for App {
         self.replicate_field(C::attribute(), C::value)
     }
 
-    fn replicate_field<C: Component, V: Into<Value>>(
+    fn replicate_field<C: Component, V: Into<AttributeValue>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -100,7 +100,7 @@ impl ReplicateAppExt for App {
         self
     }
 
-    fn replicate_marked<C: Component, V: Into<Value>>(
+    fn replicate_marked<C: Component, V: Into<AttributeValue>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -110,7 +110,7 @@ impl ReplicateAppExt for App {
         self
     }
 
-    fn try_replicate_field<C: Component, V: Into<Value>>(
+    fn try_replicate_field<C: Component, V: Into<AttributeValue>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -127,7 +127,7 @@ impl ReplicateAppExt for App {
         Ok(bit)
     }
 
-    fn try_replicate_marked<C: Component, V: Into<Value>>(
+    fn try_replicate_marked<C: Component, V: Into<AttributeValue>>(
         &mut self,
         spec: AttributeSpec,
         field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -155,7 +155,7 @@ fn expect_registered<C>(registered: Result<u32, RegisterError>) {
     }
 }
 
-fn register<C: Component, V: Into<Value>>(
+fn register<C: Component, V: Into<AttributeValue>>(
     app: &mut App,
     spec: AttributeSpec,
     field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -172,7 +172,7 @@ fn register<C: Component, V: Into<Value>>(
     Ok(bit)
 }
 
-fn enter_on_list<C: Component, V: Into<Value>>(
+fn enter_on_list<C: Component, V: Into<AttributeValue>>(
     app: &mut App,
     spec: AttributeSpec,
     field: impl Fn(&C) -> V + Send + Sync + 'static,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 use fixedbitset::FixedBitSet;
 
-use super::announce::Announced;
-use super::clients::{ClientSeat, SeatRange};
+use super::announce::AnnouncementSent;
+use super::clients::{SeatRange, SessionView};
 use crate::memory::{MemoryUse, clear_and_give_back};
 use crate::outbox::BatchPart;
 use crate::session::SessionClosed;
@@ -14,8 +14,8 @@ use crate::sim::StateHasher;
 use crate::sync::client::{ClientState, FillScratch};
 use crate::sync::counters::SentCounters;
 use crate::sync::message_list::MessageList;
-use crate::sync::records::{SceneRecords, Variant};
-use crate::sync::remotes::{PartyObjects, Remote};
+use crate::sync::records::{AudienceVariant, SceneMessages};
+use crate::sync::remotes::{PartyObjects, UnseenObject};
 use crate::sync::sent_log::{SentLog, SentPart};
 use crate::wire::ClientId;
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId};
@@ -24,12 +24,12 @@ use crate::world::{Generation, ObjectId, ObjectRef, SceneId};
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub(in crate::sync) struct Replicator {
     #[memory(each_value)]
-    pub scenes: BTreeMap<SceneId, SceneRecords>,
+    pub scenes: BTreeMap<SceneId, SceneMessages>,
     /// By ascending client.
     #[memory(each)]
     pub clients: Vec<ClientState>,
     /// What their sessions say of them, in the same order.
-    pub seats: Vec<ClientSeat>,
+    pub seats: Vec<SessionView>,
     /// Where seats come from.
     #[memory(each)]
     pub seat_ranges: Vec<SeatRange>,
@@ -40,7 +40,7 @@ pub(in crate::sync) struct Replicator {
     /// Who is in which party.
     pub parties: PartyObjects,
     /// The announcements of this tick.
-    pub announcing: Vec<Announced>,
+    pub announcing: Vec<AnnouncementSent>,
     /// Clients whose sessions ended since the last tick's lines.
     #[memory(each)]
     pub gone: Vec<ClientState>,
@@ -86,7 +86,7 @@ pub(in crate::sync) struct Wanted {
     pub scene: SceneId,
     pub id: u32,
     pub generation: u32,
-    pub variant: Variant,
+    pub variant: AudienceVariant,
     /// Whether it is for somebody who need not see it.
     pub remote: bool,
 }
@@ -187,7 +187,7 @@ pub(in crate::sync) struct FillWorker {
     /// What is told in full of some of those of whom anybody needs to be told.
     pub in_full: MessageList,
     /// A client's remotes as they should be.
-    pub expected: Vec<Remote>,
+    pub expected: Vec<UnseenObject>,
 }
 
 pub(super) const fn words(reference: ObjectRef) -> (u32, u32, u32) {

@@ -29,10 +29,10 @@ pub struct SaveFailed(pub SaveRequest);
 
 /// Requests of objects that are gone, which the store could not take.
 #[derive(Resource, Clone, Debug, Default)]
-struct Orphans(Vec<SaveRequest>);
+struct DeferredSaves(Vec<SaveRequest>);
 
 pub(super) fn install(app: &mut App) {
-    app.init_resource::<Orphans>()
+    app.init_resource::<DeferredSaves>()
         .add_message::<SaveFailed>()
         .add_counted_message::<SaveRequest>("sync")
         .add_observer(gain_player)
@@ -47,7 +47,7 @@ pub(super) fn install(app: &mut App) {
 fn take_back(
     mut failed: MessageReader<SaveFailed>,
     mut masks: ResMut<DirtyMasks>,
-    mut orphans: ResMut<Orphans>,
+    mut orphans: ResMut<DeferredSaves>,
     mut stats: ResMut<SyncStats>,
     attributes: Res<Attributes>,
     settings: Res<SyncSettings>,
@@ -106,7 +106,7 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
     });
     due.sort_unstable_by_key(|&(object, ..)| object);
     let mut requests = if tick.is_multiple_of(every) {
-        std::mem::take(&mut world.resource_mut::<Orphans>().0)
+        std::mem::take(&mut world.resource_mut::<DeferredSaves>().0)
     } else {
         Vec::new()
     };

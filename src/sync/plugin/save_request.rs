@@ -8,7 +8,7 @@ use super::stats::SyncStats;
 use crate::sim::SimTick;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
 use crate::sync::masks::{WORD_BITS, bits};
-use crate::world::{Object, ObjectRef, PlayerId, Scene};
+use crate::world::{Object, ObjectRef, PlayerId, SimScene};
 
 /// Values of an object that are to be stored.
 #[derive(Message, Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) fn request_of(
 /// Whose attributes an entity bears: an object's, or a scene's.
 pub(super) fn bearer(entity: EntityRef) -> Option<ObjectRef> {
     let object = entity.get::<Object>().map(Object::reference);
-    object.or_else(|| entity.get::<Scene>().map(Scene::reference))
+    object.or_else(|| entity.get::<SimScene>().map(SimScene::reference))
 }
 
 /// An object goes: whatever of it is not stored yet is asked for now.

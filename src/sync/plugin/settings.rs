@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::sim::Overload;
-use crate::sync::allowance::Allowance;
+use crate::sync::allowance::SendBudget;
 use crate::sync::kept::KeptLimits;
 
 /// How closely clients follow what moves, how much each is told in a tick, and how often values are stored.
@@ -63,8 +63,8 @@ impl SyncSettings {
         }
     }
 
-    pub(super) fn allowance(&self, tick_s: f32, overload: &Overload) -> Allowance {
-        Allowance {
+    pub(super) fn allowance(&self, tick_s: f32, overload: &Overload) -> SendBudget {
+        SendBudget {
             bytes_per_tick: (self.bytes_per_client_s as f32 * tick_s) as u32,
             bytes_max: self.bytes_per_client_s,
             enters_per_tick: overload.deferred_u32(self.enters_per_tick.max(1)),

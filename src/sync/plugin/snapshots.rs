@@ -10,13 +10,13 @@ use super::replicator::{Replicator, Wanted};
 use super::sent_values::SentValues;
 use crate::outbox::Outbox;
 use crate::sim::Workers;
-use crate::sync::records::SceneRecords;
-use crate::world::{Object, ObjectId, Scene, SceneId, SceneObjects, Scenes};
+use crate::sync::records::SceneMessages;
+use crate::world::{Object, ObjectId, SceneId, SceneObjects, Scenes, SimScene};
 
 /// An object or a scene, and what clients hold of it.
 type Bearer = (
     Option<&'static Object>,
-    Option<&'static Scene>,
+    Option<&'static SimScene>,
     &'static SentValues,
 );
 
@@ -69,7 +69,7 @@ pub(super) fn record_snapshots(
 
 /// What all that is told in full is written from.
 struct SnapshotNews<'a, 'w, 's> {
-    records: &'a BTreeMap<SceneId, SceneRecords>,
+    records: &'a BTreeMap<SceneId, SceneMessages>,
     attributes: &'a Attributes,
     scenes: &'a Scenes,
     ids: &'a Query<'w, 's, &'static SceneObjects>,

@@ -15,7 +15,7 @@ pub struct SyncStats {
     /// can, or the beginning of a text.
     pub attributes_clamped: u64,
     /// Motion bases made, and told again.
-    pub bases: u64,
+    pub motions_encoded: u64,
     /// What clients were sent.
     pub sent: SentCounters,
     /// Pairs of a client and an object that it knows, now.

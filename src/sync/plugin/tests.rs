@@ -19,12 +19,14 @@ use glam::Vec2;
 use super::*;
 use crate::aoi::ViewCaps;
 use crate::aoi::{Viewable, Viewer};
-use crate::outbox::{Outbox, Sink};
-use crate::session::{Connected, ControlledBy, LogoutReason, connect, control, disconnect};
+use crate::outbox::{Outbox, PacketSink};
+use crate::session::{ConnectionInfo, ControlledBy, LogoutReason, connect, control, disconnect};
 use crate::sim::{SimTick, Workers};
 use crate::sync::{Mirror, SentCounters};
 use crate::wire::CloseReason;
-use crate::wire::{Channel, ClientId, Encoding, PacketHeader, Reader, SessionNotice, Value};
+use crate::wire::{
+    AttributeValue, Channel, ClientId, Encoding, PacketHeader, SessionNotice, WireReader,
+};
 use crate::world::{
     KindId, ObjectRef, PartyId, Position, SceneSpec, TeamId, Velocity, change_scene, close_scene,
     open_scene, spawn_object, teleport,
@@ -97,7 +99,7 @@ impl FarEnd {
 #[derive(Clone, Default)]
 struct Mirrors(Arc<Mutex<FarEnd>>);
 
-impl Sink for Mirrors {
+impl PacketSink for Mirrors {
     fn close(&mut self, client: ClientId, reason: CloseReason) {
         self.0.lock().unwrap().closed.push((client, reason));
     }
@@ -105,7 +107,7 @@ impl Sink for Mirrors {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         let mut end = self.0.lock().unwrap();
         if channel == Channel::Reliable {
-            let header = PacketHeader::read(&mut Reader::new(packet)).unwrap();
+            let header = PacketHeader::read(&mut WireReader::new(packet)).unwrap();
             let epochs = end.epochs.entry(client).or_default();
             if epochs.last() != Some(&header.epoch) {
                 epochs.push(header.epoch);
@@ -145,14 +147,14 @@ impl Rig {
         app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
         let spec = |name, id| AttributeSpec::new(name, id, Encoding::Varint);
         app.replicate::<Health>().replicate::<Gold>();
-        let mana = spec("mana", 3).to(Audience::TEAM).at(Cadence::EveryNth(3));
+        let mana = spec("mana", 3).to(Audience::TEAM).at(SendRate::EveryNth(3));
         app.replicate_field(mana, |mana: &Mana| mana.0);
         let vigour = spec("vigour", 5).to(Audience::PARTY);
         app.replicate_field(vigour, |vigour: &Vigour| vigour.0);
         let rank = spec("rank", 7).to(Audience::GUILD);
         app.replicate_field(rank, |rank: &Rank| rank.0)
             .replicate::<Score>();
-        let stance = spec("stance", 4).at(Cadence::EveryTick);
+        let stance = spec("stance", 4).at(SendRate::EveryTick);
         let stance = app.try_replicate_marked(stance, |stance: &Stance| stance.0);
         crate::sim::clock::one_tick_an_update(&mut app);
         let mirrors = Mirrors::default();
@@ -186,7 +188,7 @@ impl Rig {
         );
         let world = self.app.world_mut();
         let entity = spawn_object(world, self.scenes[0], KindId(0), at, (sight, values)).unwrap();
-        let client = connect(world, Connected::unknown().ready()).unwrap();
+        let client = connect(world, ConnectionInfo::unknown().ready()).unwrap();
         assert!(control(world, client, entity));
         self.players.push(entity);
     }
@@ -291,7 +293,7 @@ fn number_of_a_named_attribute_is_stable() {
         points: 7,
         _regained: 0.5,
     };
-    assert_eq!(unnumbered.value(), Value::from(7_u16));
+    assert_eq!(unnumbered.value(), AttributeValue::from(7_u16));
 }
 
 #[test]

@@ -8,24 +8,24 @@ use fixedbitset::FixedBitSet;
 
 use super::attributes::Attributes;
 use super::audience::relation;
-use super::clients::{ClientSeat, follow_resumed, follow_sessions, in_one_scene};
+use super::clients::{SessionView, follow_resumed, follow_sessions, in_one_scene};
 use super::remotes;
 use super::replicator::{FillWorker, Replicator, ViewChange, ViewChanges, Wanted, words};
 use super::settings::SyncSettings;
 use crate::aoi::{SceneInterest, ViewEvent};
 use crate::memory::clear_and_give_back;
-use crate::session::{Resumed, Sessions};
+use crate::session::{SessionResumed, Sessions};
 use crate::sim::{Overload, SimTick, Workers};
-use crate::sync::allowance::Allowance;
+use crate::sync::allowance::SendBudget;
 use crate::sync::client::{ClientState, ViewedAs};
-use crate::sync::records::SceneRecords;
+use crate::sync::records::SceneMessages;
 use crate::sync::remotes::PartyObjects;
 use crate::world::{Object, ObjectId, SceneClosed, SceneId, Scenes};
 
 /// Forgets what was told in the last tick.
 pub(super) fn begin_tick(
     mut replicator: ResMut<Replicator>,
-    (mut closed, mut resumed): (MessageReader<SceneClosed>, MessageReader<Resumed>),
+    (mut closed, mut resumed): (MessageReader<SceneClosed>, MessageReader<SessionResumed>),
     (tick, time, workers): (Res<SimTick>, Res<Time<Fixed>>, Res<Workers>),
     settings: Res<SyncSettings>,
     scenes: Res<Scenes>,
@@ -179,7 +179,7 @@ pub(super) fn follow_views(
 }
 
 /// What somebody is told of, clients know by its number from now on.
-fn know_wanted(records: &mut BTreeMap<SceneId, SceneRecords>, wanted: &[Wanted]) {
+fn know_wanted(records: &mut BTreeMap<SceneId, SceneMessages>, wanted: &[Wanted]) {
     for wanted in wanted.chunk_by(|one, next| one.scene == next.scene) {
         let Some(records) = records.get_mut(&wanted[0].scene) else {
             continue;
@@ -192,19 +192,19 @@ fn know_wanted(records: &mut BTreeMap<SceneId, SceneRecords>, wanted: &[Wanted])
 
 /// What clients' lists follow.
 struct ViewNews<'a, 'w, 's> {
-    records: &'a BTreeMap<SceneId, SceneRecords>,
+    records: &'a BTreeMap<SceneId, SceneMessages>,
     /// Of all clients, by scene.
     changed: &'a BTreeMap<SceneId, ViewChanges>,
     parties: &'a PartyObjects,
     attributes: &'a Attributes,
-    allowance: Allowance,
+    allowance: SendBudget,
     scenes: &'a Query<'w, 's, &'static SceneInterest>,
 }
 
 /// The same of one scene.
 struct SceneViewNews<'a> {
     interest: &'a SceneInterest,
-    records: &'a SceneRecords,
+    records: &'a SceneMessages,
     changed: Option<&'a ViewChanges>,
 }
 
@@ -222,7 +222,7 @@ impl<'a> ViewNews<'a, '_, '_> {
 /// One client's list follows what its object sees. `None` where it controls no object of a scene.
 fn follow_view(
     state: &mut ClientState,
-    seat: &ClientSeat,
+    seat: &SessionView,
     of_scene: Option<&SceneViewNews>,
     news: &ViewNews,
     worker: &mut FillWorker,

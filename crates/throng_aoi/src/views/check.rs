@@ -13,9 +13,9 @@ use super::state::rows::AROUND;
 /// What is wrong with the views of a scene.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
-pub struct ViewFault(String);
+pub struct ViewInvariantError(String);
 
-impl ViewFault {
+impl ViewInvariantError {
     /// A fault that a check of the caller found.
     #[doc(hidden)]
     pub const fn new(what: String) -> Self {
@@ -35,8 +35,8 @@ impl SceneViews {
     ///
     /// # Errors
     /// Says what does not hold, for whom.
-    pub fn validate(&self) -> Result<(), ViewFault> {
-        let fault = |text| Err(ViewFault(text));
+    pub fn validate(&self) -> Result<(), ViewInvariantError> {
+        let fault = |text| Err(ViewInvariantError(text));
         if !self.changed.is_clear() || !self.parted.is_empty() {
             return fault("there are changes that no update has seen".into());
         }
@@ -73,8 +73,8 @@ impl SceneViews {
             )
     }
 
-    fn validate_place(&self, id: u32, object: &TrackedObject) -> Result<(), ViewFault> {
-        let fault = |text| Err(ViewFault(text));
+    fn validate_place(&self, id: u32, object: &TrackedObject) -> Result<(), ViewInvariantError> {
+        let fault = |text| Err(ViewInvariantError(text));
         let (grid, place) = (&self.shared.grid, self.shared.place(id));
         if !object.alive {
             return Ok(());
@@ -102,8 +102,8 @@ impl SceneViews {
     }
 
     /// Cells know those around them, and have as many targets and viewers as there are.
-    fn validate_cells(&self) -> Result<(), ViewFault> {
-        let fault = |text| Err(ViewFault(text));
+    fn validate_cells(&self) -> Result<(), ViewInvariantError> {
+        let fault = |text| Err(ViewInvariantError(text));
         let mut found = (0, 0);
         for (cell, viewers) in self.shared.cells.iter().zip(&self.viewers) {
             for direction in 0..AROUND {
@@ -156,8 +156,8 @@ impl SceneViews {
     }
 
     /// Checks a list, and gives its length.
-    fn validate_list(&self, viewer: u32, list: usize) -> Result<usize, ViewFault> {
-        let fault = |text| Err(ViewFault(text));
+    fn validate_list(&self, viewer: u32, list: usize) -> Result<usize, ViewInvariantError> {
+        let fault = |text| Err(ViewInvariantError(text));
         let objects = &self.shared.objects;
         let object = &objects[viewer as usize];
         let mut members: Vec<u32> = self.list(viewer, list).map(|seen| seen.0).collect();
@@ -209,8 +209,13 @@ impl SceneViews {
     }
 
     /// What is counted of a list.
-    fn validate_counts(&self, viewer: u32, list: usize, members: &[u32]) -> Result<(), ViewFault> {
-        let fault = |text| Err(ViewFault(text));
+    fn validate_counts(
+        &self,
+        viewer: u32,
+        list: usize,
+        members: &[u32],
+    ) -> Result<(), ViewInvariantError> {
+        let fault = |text| Err(ViewInvariantError(text));
         let place = self.shared.place(viewer);
         let viewers = &self.viewers[place.cell as usize];
         let state = &viewers.states[place.row as usize];

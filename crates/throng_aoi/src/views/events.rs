@@ -3,7 +3,7 @@
 #[cfg(doc)]
 use super::state::object::UNCAPPED;
 #[cfg(doc)]
-use throng_core::kinds::KindClass;
+use throng_core::kinds::ObjectCategory;
 
 /// What one update changed. Events of one pair always alternate, an enter first. In one update a pair has at
 /// most one event, unless an id was reused, a viewer ceased or began to be one, or one of the events is an
@@ -20,7 +20,7 @@ pub enum ViewEvent {
         target: u32,
         /// The class of the pair; a higher one wins.
         priority: u8,
-        /// The list of the viewer in which the target is now, by [`KindClass::index`], or [`UNCAPPED`].
+        /// The list of the viewer in which the target is now, by [`ObjectCategory::index`], or [`UNCAPPED`].
         list: u8,
     },
     /// A viewer sees a target no more.
@@ -30,7 +30,7 @@ pub enum ViewEvent {
         /// The id of the object that was seen.
         target: u32,
         /// Why the link ended.
-        reason: LeaveReason,
+        reason: ViewLeaveReason,
         /// The list of the viewer in which the target stood.
         list: u8,
     },
@@ -53,7 +53,7 @@ const _: () = assert!(size_of::<ViewEvent>() == 12);
 
 /// Why a link ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LeaveReason {
+pub enum ViewLeaveReason {
     /// One of the two moved out of range.
     Range,
     /// The viewer's list was full and somebody of a higher class came, or of the same class and nearer, or its

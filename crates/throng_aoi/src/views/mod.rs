@@ -29,8 +29,10 @@ mod scene_views;
 mod state;
 mod update;
 
-pub use check::ViewFault;
-pub use events::{LeaveReason, ViewCounters, ViewEvent};
-pub use scene_views::{InsertError, Profile, RERANK_TICKS, Removal, SceneViews, ViewCaps};
+pub use check::ViewInvariantError;
+pub use events::{ViewCounters, ViewEvent, ViewLeaveReason};
+pub use scene_views::{
+    Profile, RERANK_TICKS, RemovalReason, SceneViews, ViewCaps, ViewInsertError,
+};
 pub use state::exceptions::ViewException;
-pub use state::object::{IDS_MAX, LISTS, Sight, UNCAPPED};
+pub use state::object::{IDS_MAX, LISTS, UNCAPPED, ViewLinkMode};

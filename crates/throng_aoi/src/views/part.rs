@@ -1,7 +1,7 @@
 //! Links that end at once, outside an update: of who is removed, and of who ceases or begins to see. The next update tells
 //! of them.
 
-use super::events::{LeaveReason, ViewEvent};
+use super::events::{ViewEvent, ViewLeaveReason};
 use super::scene_views::SceneViews;
 use super::state::bits::bit;
 use super::state::cells::RowState;
@@ -9,7 +9,7 @@ use super::state::object::{NONE, Place, UNCAPPED};
 
 impl SceneViews {
     /// A viewer sees nobody from now on, and has no row.
-    pub(super) fn cease_viewing(&mut self, id: u32, reason: LeaveReason) {
+    pub(super) fn cease_viewing(&mut self, id: u32, reason: ViewLeaveReason) {
         if !self.shared.objects[id as usize].viewer {
             return;
         }
@@ -47,13 +47,13 @@ impl SceneViews {
         let watchers: Vec<u32> = self.watchers(id).collect();
         for watcher in watchers {
             if self.shared.object(watcher).is_peer() {
-                self.part(watcher, id, LeaveReason::Despawn);
+                self.part(watcher, id, ViewLeaveReason::Despawn);
             }
         }
     }
 
     /// Nobody sees an object from now on, which has no slot any more.
-    pub(super) fn cease_showing(&mut self, id: u32, reason: LeaveReason) {
+    pub(super) fn cease_showing(&mut self, id: u32, reason: ViewLeaveReason) {
         let object = self.shared.objects[id as usize];
         let watchers: Vec<u32> = self.watchers(id).collect();
         for watcher in watchers {
@@ -78,7 +78,7 @@ impl SceneViews {
     }
 
     /// Ends a link with somebody near.
-    fn part(&mut self, viewer: u32, target: u32, reason: LeaveReason) {
+    fn part(&mut self, viewer: u32, target: u32, reason: ViewLeaveReason) {
         let Place { cell, row, .. } = self.shared.place(viewer);
         let Some(index) = self.shared.cells.get(cell as usize) else {
             return;
@@ -103,7 +103,7 @@ impl SceneViews {
         self.note_parted(viewer, target, reason, list);
     }
 
-    fn note_parted(&mut self, viewer: u32, target: u32, reason: LeaveReason, list: usize) {
+    fn note_parted(&mut self, viewer: u32, target: u32, reason: ViewLeaveReason, list: usize) {
         self.parted.push(ViewEvent::Leave {
             viewer,
             target,

@@ -2,7 +2,7 @@
 
 use glam::Vec2;
 use smallvec::SmallVec;
-use throng_core::kinds::KindClass;
+use throng_core::kinds::ObjectCategory;
 
 use super::events::ViewCounters;
 use super::scene_views::{SceneViews, ViewCaps};
@@ -63,7 +63,7 @@ impl SceneViews {
         })
     }
 
-    /// Whether two can only see each other, or not at all: see [`Sight::Mutual`](super::Sight::Mutual).
+    /// Whether two can only see each other, or not at all: see [`ViewLinkMode::Mutual`](super::ViewLinkMode::Mutual).
     #[must_use]
     pub fn is_pair(&self, a: u32, b: u32) -> bool {
         let (a, b) = (self.object(a), self.object(b));
@@ -108,7 +108,7 @@ impl SceneViews {
     }
 
     /// Those that a viewer sees in one of its lists: (target, class), in a fixed order. The list is that of a
-    /// [`KindClass::index`], or [`UNCAPPED`].
+    /// [`ObjectCategory::index`], or [`UNCAPPED`].
     pub fn list(&self, viewer: u32, list: usize) -> impl Iterator<Item = (u32, u8)> + '_ {
         let seen = self.seen_by(viewer);
         seen.filter(move |&(target, _)| self.shared.object(target).list() == list)
@@ -183,7 +183,7 @@ impl SceneViews {
 
     /// How many a viewer sees in the list of a class, those outside caps not counted.
     #[must_use]
-    pub fn list_len(&self, viewer: u32, class: KindClass) -> usize {
+    pub fn list_len(&self, viewer: u32, class: ObjectCategory) -> usize {
         let row = self.row_of(viewer);
         row.map_or(0, |(_, viewers, row)| {
             usize::from(viewers.states[row].count[class.index()])
@@ -234,7 +234,7 @@ impl SceneViews {
         &self.shared.grid
     }
 
-    /// Collects the viewable objects of the chosen classes (one bit for each [`KindClass::index`]) within a
+    /// Collects the viewable objects of the chosen classes (one bit for each [`ObjectCategory::index`]) within a
     /// radius by exact distance, sorted by id, hidden ones included. It knows last reported positions and the
     /// cells of the last update: whoever was inserted or teleported since may be missing. `out` is cleared
     /// first.

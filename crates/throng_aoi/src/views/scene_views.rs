@@ -5,8 +5,8 @@
 //! set_traits, set_hidden, set_caps ──▶│ settle by id ▶ cells side by side (▶ pairs) ▶ end │──▶ ViewEvents, bit rows
 //!        (noted, cheap)                 └───────────────────────────────────────────────┘
 //! ```
-//! Each viewer has its own top list for each [`KindClass`], under its own cap. Whether a link also needs the other end's
-//! consent is the scene's [`Sight`]. Who sees whom near stands in rows of bits, a row for each viewer in its cell and a bit
+//! Each viewer has its own top list for each [`ObjectCategory`], under its own cap. Whether a link also needs the other end's
+//! consent is the scene's [`ViewLinkMode`]. Who sees whom near stands in rows of bits, a row for each viewer in its cell and a bit
 //! for each slot of the nine cells around (cells.rs); who is seen from afar stands in plain lists (far.rs).
 //!
 //! Who is refused is not listed. Among those without a tie to the viewer nobody outranks another, so a full list has nothing
@@ -32,31 +32,31 @@ use std::collections::BTreeSet;
 use fixedbitset::FixedBitSet;
 use glam::Vec2;
 use thiserror::Error;
-use throng_core::kinds::{KindClass, Visibility};
+use throng_core::kinds::{ObjectCategory, ViewRange};
 use throng_core::memory::MemoryUse;
 
 use super::choose::refill_queue::RefillQueue;
-use super::events::{LeaveReason, ViewCounters, ViewEvent};
+use super::events::{ViewCounters, ViewEvent, ViewLeaveReason};
 use super::pairs::proposal::MutualProposal;
 use super::state::cells::ViewerCell;
 use super::state::exceptions::{ExceptionIndex, ViewException};
 use super::state::far_index::FarIndex;
 use super::state::object::{
-    IDS_MAX, PendingChanges, Place, Ranking, Sight, TrackedObject, UNCAPPED,
+    IDS_MAX, PendingChanges, Place, Ranking, TrackedObject, UNCAPPED, ViewLinkMode,
 };
-use super::state::shared::{Shared, Strangers};
+use super::state::shared::{Shared, UnrelatedRank};
 use super::state::slot_positions::SlotPositions;
 use super::update::pass::CellScratch;
 use crate::grid::{GridError, SceneGrid};
-use crate::priority::{Bands, SCENERY, ViewFilter, ViewPriority, ViewTraits};
+use crate::priority::{DistanceBands, SCENERY, ViewFilter, ViewPriority, ViewTraits};
 
 /// What an object is to those who may see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Profile {
     /// Which cap of its viewers it counts against.
-    pub class: KindClass,
+    pub class: ObjectCategory,
     /// How far it is seen.
-    pub visibility: Visibility,
+    pub visibility: ViewRange,
     /// What ranks and hides it; also what it sees, as a viewer.
     pub traits: ViewTraits,
     /// Whether it can be seen at all; a spectator cannot.
@@ -97,7 +97,7 @@ impl ViewCaps {
         }
     }
 
-    /// The caps by [`KindClass::index`].
+    /// The caps by [`ObjectCategory::index`].
     #[must_use]
     pub const fn by_class(self) -> [u16; UNCAPPED] {
         [self.players, self.npcs, self.things]
@@ -106,7 +106,7 @@ impl ViewCaps {
 
 /// Why an object is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Removal {
+pub enum RemovalReason {
     /// It ceases to exist.
     Despawn,
     /// It goes to another scene.
@@ -115,7 +115,7 @@ pub enum Removal {
 
 /// Why an object cannot be inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum InsertError {
+pub enum ViewInsertError {
     /// The id lies outside the scene's range.
     #[error("expected an object id below {limit}, found {id}")]
     IdBeyondLimit {
@@ -182,7 +182,7 @@ impl SceneViews {
         let ranking = Ranking {
             filter: None,
             priority: None,
-            bands: Bands::new(grid.cell_m()),
+            bands: DistanceBands::new(grid.cell_m()),
             mutual: false,
         };
         Self {
@@ -196,7 +196,7 @@ impl SceneViews {
                 cells: Vec::new(),
                 in_use: Vec::new(),
                 far: FarIndex::default(),
-                strangers: [Strangers::default(); UNCAPPED],
+                strangers: [UnrelatedRank::default(); UNCAPPED],
                 moved: Vec::new(),
                 moved_words: Vec::new(),
                 moved_bits: Vec::new(),
@@ -243,28 +243,28 @@ impl SceneViews {
 
     /// The same with this sight, for a scene without objects.
     #[must_use]
-    pub fn with_sight(mut self, sight: Sight) -> Self {
+    pub fn with_sight(mut self, sight: ViewLinkMode) -> Self {
         debug_assert!(
             self.shared.objects.is_empty(),
             "sight is chosen before anybody comes"
         );
-        self.shared.ranking.mutual = sight == Sight::Mutual;
+        self.shared.ranking.mutual = sight == ViewLinkMode::Mutual;
         self
     }
 
     /// Whose lists a link must find a place in.
     #[must_use]
-    pub const fn sight(&self) -> Sight {
+    pub const fn sight(&self) -> ViewLinkMode {
         if self.shared.ranking.mutual {
-            Sight::Mutual
+            ViewLinkMode::Mutual
         } else {
-            Sight::Directed
+            ViewLinkMode::Directed
         }
     }
 
     /// Lets each viewer with a full list look at distances anew every so many updates, by its id; 0 for
     /// never. So a list holds nobody from a farther band while somebody of the same class stayed in a nearer
-    /// one for that long ([`Bands::HYSTERESIS`] apart).
+    /// one for that long ([`DistanceBands::HYSTERESIS`] apart).
     pub const fn set_rerank_ticks(&mut self, ticks: u32) {
         self.rerank_ticks = ticks;
     }
@@ -296,23 +296,23 @@ impl SceneViews {
     /// Adds an object; it is seen, and sees if it has caps, from the next update on.
     ///
     /// # Errors
-    /// See [`InsertError`].
+    /// See [`ViewInsertError`].
     pub fn insert(
         &mut self,
         id: u32,
         position: Vec2,
         profile: Profile,
         viewer: Option<ViewCaps>,
-    ) -> Result<(), InsertError> {
+    ) -> Result<(), ViewInsertError> {
         if id >= self.objects_max {
-            return Err(InsertError::IdBeyondLimit {
+            return Err(ViewInsertError::IdBeyondLimit {
                 id,
                 limit: self.objects_max,
             });
         }
         self.grow(id as usize + 1);
         if self.shared.objects[id as usize].alive {
-            return Err(InsertError::IdInUse { id });
+            return Err(ViewInsertError::IdInUse { id });
         }
         self.shared.grid.place(id, position);
         let layer = if profile.viewable {
@@ -330,7 +330,7 @@ impl SceneViews {
             },
             // Far(0..=255) and Scene make at most 256 layers, numbered 0..=255.
             layer: layer as u8,
-            uncapped: profile.visibility != Visibility::Near,
+            uncapped: profile.visibility != ViewRange::Near,
             alive: true,
             viewable: profile.viewable,
             pending: PendingChanges {
@@ -353,13 +353,13 @@ impl SceneViews {
     /// directions. False if there is no such object. The id may be reused at once.
     ///
     /// Cost: who sees it is found in the rows of nine cells, or of all from which a far target is seen.
-    pub fn remove(&mut self, id: u32, removal: Removal) -> bool {
+    pub fn remove(&mut self, id: u32, removal: RemovalReason) -> bool {
         let Some(object) = self.object(id).copied() else {
             return false;
         };
         let reason = match removal {
-            Removal::Despawn => LeaveReason::Despawn,
-            Removal::Scene => LeaveReason::Scene,
+            RemovalReason::Despawn => ViewLeaveReason::Despawn,
+            RemovalReason::Scene => ViewLeaveReason::Scene,
         };
         self.cease_viewing(id, reason);
         if object.viewable {
@@ -438,13 +438,13 @@ impl SceneViews {
     }
 
     /// Changes a viewer's caps. `Some` makes a viewer of an object that was none; `None` ends its viewing,
-    /// with leaves of reason [`LeaveReason::Despawn`] at the next update. Unknown ids are ignored.
+    /// with leaves of reason [`ViewLeaveReason::Despawn`] at the next update. Unknown ids are ignored.
     pub fn set_caps(&mut self, id: u32, caps: Option<ViewCaps>) {
         let Some(object) = self.object(id) else {
             return;
         };
         match caps {
-            None => self.cease_viewing(id, LeaveReason::Despawn),
+            None => self.cease_viewing(id, ViewLeaveReason::Despawn),
             Some(caps) if !object.viewer => self.become_viewer(id, caps),
             Some(caps) => {
                 let object = &mut self.shared.objects[id as usize];

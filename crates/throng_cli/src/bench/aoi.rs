@@ -10,11 +10,11 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::FixedState;
 
-use super::Failure;
+use super::CliError;
 use super::rows::BenchRow;
 use crate::is_interrupted;
 use throng::aoi::sets::SetViews;
-use throng::aoi::{RERANK_TICKS, Removal, SceneViews, Sight};
+use throng::aoi::{RERANK_TICKS, RemovalReason, SceneViews, ViewLinkMode};
 use throng::memory::MemoryUse;
 use throng::sim::Workers;
 use throng::sim::clock::Stopwatch;
@@ -34,7 +34,7 @@ const CROWDS: [(u32, [f64; 2], f64, usize); 3] = [
 /// Ticks before the measured ones: every full list had its turn of re-ranking.
 const WARM_UP_TICKS: usize = 150;
 
-pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let mut rows = Vec::new();
     for (players, aims_ms, least, ticks) in &CROWDS[..if quick { 2 } else { 3 }] {
         rows.extend(crowd(*players, *aims_ms, *least, *ticks));
@@ -44,11 +44,11 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Fail
     }
     rows.push(within_cells());
     rows.extend([2.5, 0.25].map(rerank_share));
-    rows.extend(hot_spot("directed", Sight::Directed, 5_000, 60));
-    rows.extend(hot_spot("mutual", Sight::Mutual, 5_000, 60));
+    rows.extend(hot_spot("directed", ViewLinkMode::Directed, 5_000, 60));
+    rows.extend(hot_spot("mutual", ViewLinkMode::Mutual, 5_000, 60));
     rows.push(removals());
     if !quick {
-        rows.extend(hot_spot("directed", Sight::Directed, 50_000, 6));
+        rows.extend(hot_spot("directed", ViewLinkMode::Directed, 50_000, 6));
         rows.extend(large_scene());
         rows.push(large_scene_side_by_side(threads));
     }
@@ -84,7 +84,7 @@ impl TimedViews {
     }
 
     /// After the warm-up, re-ranking every so many ticks.
-    fn warm(walkers: &mut Walkers, sight: Sight, rerank_ticks: u32) -> Self {
+    fn warm(walkers: &mut Walkers, sight: ViewLinkMode, rerank_ticks: u32) -> Self {
         let mut side = Self::new(walkers.views(sight, CAP));
         side.views.set_rerank_ticks(rerank_ticks);
         for _ in 0..WARM_UP_TICKS {
@@ -187,7 +187,7 @@ fn timed(work: impl FnOnce()) -> f64 {
 }
 
 /// One of ours with those who walk, after the warm-up.
-fn our_pass(mut walkers: Walkers, ticks: usize, sight: Sight) -> (TimedViews, Pass) {
+fn our_pass(mut walkers: Walkers, ticks: usize, sight: ViewLinkMode) -> (TimedViews, Pass) {
     let players = walkers.positions.len() as u32;
     let mut side = TimedViews::warm(&mut walkers, sight, RERANK_TICKS);
     let tick = |side: &mut TimedViews, walkers: &Walkers| {
@@ -245,7 +245,10 @@ fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<Bench
     let walkers = Walkers::new(players, SIDE_M, 2.5);
     let peers = peer_passes(&walkers, players, ticks);
     let mut rows = Vec::new();
-    for (name, sight) in [("directed", Sight::Directed), ("mutual", Sight::Mutual)] {
+    for (name, sight) in [
+        ("directed", ViewLinkMode::Directed),
+        ("mutual", ViewLinkMode::Mutual),
+    ] {
         let (side, pass) = our_pass(walkers.clone(), ticks, sight);
         let case = |what: &str| format!("{name}{what}/{players}");
         let events_a_tick = side.event_count as f64 / side.ms.len().max(1) as f64;
@@ -281,7 +284,7 @@ fn crowd(players: u32, aims_ms: [f64; 2], least: f64, ticks: usize) -> Vec<Bench
 /// of each class as sets, and the pairs of mutual sight and of the reference design are others.
 fn beside_peers(
     case: impl Fn(&str) -> String,
-    sight: Sight,
+    sight: ViewLinkMode,
     players: u32,
     pass: &Pass,
     [sets, pooled]: &[Pass; 2],
@@ -308,7 +311,7 @@ fn beside_peers(
             beside_pool.comparing("everybody's list", with_pool),
         ];
     }
-    if sight == Sight::Mutual {
+    if sight == ViewLinkMode::Mutual {
         return [beside_sets, beside_pool];
     }
     let same = pass.agrees(sets, |digest| digest.classes);
@@ -319,7 +322,7 @@ fn beside_peers(
 /// Telling positions that change no cell.
 fn within_cells() -> BenchRow {
     let walkers = Walkers::new(10_000, SIDE_M, 0.0);
-    let mut views = walkers.views(Sight::Directed, CAP);
+    let mut views = walkers.views(ViewLinkMode::Directed, CAP);
     views.update(u32::MAX, &mut Vec::new());
     let ns: Vec<f64> = (0..50)
         .map(|_| {
@@ -338,7 +341,7 @@ fn within_cells() -> BenchRow {
 fn rerank_share(step_m: f32) -> BenchRow {
     let mut sides = [RERANK_TICKS, 0].map(|rerank_ticks| {
         let mut walkers = Walkers::new(10_000, SIDE_M, step_m);
-        let side = TimedViews::warm(&mut walkers, Sight::Directed, rerank_ticks);
+        let side = TimedViews::warm(&mut walkers, ViewLinkMode::Directed, rerank_ticks);
         (walkers, side)
     });
     for _ in 0..12 {
@@ -361,7 +364,7 @@ fn rerank_share(step_m: f32) -> BenchRow {
 }
 
 /// So many in nine cells, all moving, a hundredth of them over a border each tick.
-fn hot_spot(name: &str, sight: Sight, players: u32, ticks: usize) -> [BenchRow; 3] {
+fn hot_spot(name: &str, sight: ViewLinkMode, players: u32, ticks: usize) -> [BenchRow; 3] {
     let crossing = players as usize / 100;
     let mut spot = HotSpot::new(players, crossing);
     let mut side = TimedViews::new(spot.views(sight));
@@ -394,11 +397,11 @@ fn hot_spot(name: &str, sight: Sight, players: u32, ticks: usize) -> [BenchRow; 
 
 /// Who disappears from a hot spot is looked for in the rows of all who may see it.
 fn removals() -> BenchRow {
-    let mut views = HotSpot::new(5_000, 50).views(Sight::Directed);
+    let mut views = HotSpot::new(5_000, 50).views(ViewLinkMode::Directed);
     views.update(u32::MAX, &mut Vec::new());
     let removals = (0..500).map(|id| {
         let watch = Stopwatch::start();
-        views.remove(id, Removal::Despawn);
+        views.remove(id, RemovalReason::Despawn);
         watch.elapsed().as_secs_f64() * 1e6
     });
     let us: Vec<f64> = removals.collect();
@@ -411,7 +414,7 @@ fn large_scene() -> Vec<BenchRow> {
     let mut rows = Vec::new();
     for step_m in [0.25, 2.5] {
         let mut walkers = Walkers::new(100_000, 4.0 * SIDE_M, step_m);
-        let mut side = TimedViews::warm(&mut walkers, Sight::Directed, RERANK_TICKS);
+        let mut side = TimedViews::warm(&mut walkers, ViewLinkMode::Directed, RERANK_TICKS);
         for _ in 0..10 {
             walkers.walk();
             side.tick(|views| walkers.locate(views), u32::MAX);
@@ -438,7 +441,7 @@ fn large_scene() -> Vec<BenchRow> {
 fn large_scene_side_by_side(threads: usize) -> BenchRow {
     let run = |threads: usize| {
         let mut walkers = Walkers::new(50_000, SIDE_M, 2.5);
-        let mut views = walkers.views(Sight::Directed, CAP);
+        let mut views = walkers.views(ViewLinkMode::Directed, CAP);
         let (mut ms, mut events) = (Vec::new(), Vec::new());
         for _ in 0..33 {
             walkers.walk();
@@ -466,7 +469,7 @@ fn many_scenes(scenes: usize, threads: usize) -> BenchRow {
         let mut all: Vec<(Walkers, TimedViews)> = (0..scenes)
             .map(|_| {
                 let walkers = Walkers::new(2_000, SIDE_M, 2.5);
-                let side = TimedViews::new(walkers.views(Sight::Directed, CAP));
+                let side = TimedViews::new(walkers.views(ViewLinkMode::Directed, CAP));
                 (walkers, side)
             })
             .collect();

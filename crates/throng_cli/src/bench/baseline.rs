@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::calibration;
 use super::rows::{BenchRow, RepeatSpread};
 use super::table::number;
-use crate::Failure;
+use crate::CliError;
 use crate::machine::Machine;
 
 /// What `--json` printed earlier: of each row what is needed to find it again.
@@ -33,15 +33,15 @@ impl BenchBaseline {
     ///
     /// # Errors
     /// When there is none, or it is not what `--json` prints; with the line and the column.
-    pub(super) fn load(file: &Path) -> Result<Self, Failure> {
+    pub(super) fn load(file: &Path) -> Result<Self, CliError> {
         let text = std::fs::read_to_string(file).map_err(|error| {
-            Failure::new(format!(
+            CliError::new(format!(
                 "could not read --baseline {}: {error}",
                 file.display()
             ))
         })?;
         serde_json::from_str(&text).map_err(|error| {
-            Failure::new(format!(
+            CliError::new(format!(
                 "--baseline {}: expected what `throng bench --json` prints, found: {error}",
                 file.display()
             ))

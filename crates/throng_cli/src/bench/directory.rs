@@ -13,15 +13,15 @@ use foldhash::fast::FixedState;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::Failure;
+use super::CliError;
 use super::rows::BenchRow;
 use throng::directory::{
-    CacheSettings, ClaimTerms, Claimed, EnrollTerms, Ledger, LedgerSettings, LookedUp, PlayerCache,
-    PlayerRecord, ServerId, SqliteStore, Store, StoreError, StoreOrder, StoreReport,
-    StoredAttribute,
+    CacheSettings, ClaimResult, ClaimTerms, EnrollTerms, LeaseTable, LedgerSettings, LookupResult,
+    PlayerCache, PlayerRecord, ServerId, SqliteStore, StoreBackend, StoreError, StoreReply,
+    StoreRequest, StoredAttribute,
 };
 use throng::sim::clock::Stopwatch;
-use throng::wire::{Encoding, Value};
+use throng::wire::{AttributeValue, Encoding};
 use throng::world::PlayerId;
 
 const SYSTEM: &str = "directory";
@@ -69,9 +69,9 @@ fn attributes() -> [StoredAttribute; 3] {
 fn values(player: u64, tick: u64) -> [(u16, Vec<u8>); 3] {
     let text = format!("seen {tick} ticks");
     let values = [
-        Value::from(player * 7 + tick),
-        Value::from((player % 60 + tick) as u16),
-        Value::from(text.as_str()),
+        AttributeValue::from(player * 7 + tick),
+        AttributeValue::from((player % 60 + tick) as u16),
+        AttributeValue::from(text.as_str()),
     ];
     let mut encoded = attributes().map(|attribute| (attribute.id, Vec::new()));
     for ((attribute, value), (_, bytes)) in attributes().iter().zip(&values).zip(&mut encoded) {
@@ -81,11 +81,11 @@ fn values(player: u64, tick: u64) -> [(u16, Vec<u8>); 3] {
 }
 
 impl BenchStore {
-    fn new() -> Result<Self, Failure> {
+    fn new() -> Result<Self, CliError> {
         let folder = std::env::temp_dir().join(format!("throng-bench-{}", std::process::id()));
         let made = fs::create_dir_all(&folder);
         made.map_err(|error| {
-            Failure::new(format!("could not make `{}`: {error}", folder.display()))
+            CliError::new(format!("could not make `{}`: {error}", folder.display()))
         })?;
         let mut store = SqliteStore::open(&folder.join("players.db"))?;
         store.learn(&attributes())?;
@@ -98,27 +98,27 @@ impl BenchStore {
     }
 
     /// Has an order done, as the store's thread does.
-    fn work(&mut self, order: StoreOrder) -> Result<StoreReport, StoreError> {
+    fn work(&mut self, order: StoreRequest) -> Result<StoreReply, StoreError> {
         Ok(match order {
-            StoreOrder::Claim { players, terms } => {
+            StoreRequest::Claim { players, terms } => {
                 let claimed = self.store.claim(&self.server, &players, terms)?;
-                StoreReport::Claimed(players, Ok(claimed))
+                StoreReply::Claimed(players, Ok(claimed))
             }
-            StoreOrder::Save { batch } => {
-                StoreReport::Saved(self.store.save(&self.server, &batch, None)?)
+            StoreRequest::Save { batch } => {
+                StoreReply::Saved(self.store.save(&self.server, &batch, None)?)
             }
-            StoreOrder::Renew { leases, terms } => {
-                StoreReport::Renewed(Ok(self.store.renew(&self.server, &leases, terms)?))
+            StoreRequest::Renew { leases, terms } => {
+                StoreReply::Renewed(Ok(self.store.renew(&self.server, &leases, terms)?))
             }
-            StoreOrder::LookUp { players } => {
+            StoreRequest::LookUp { players } => {
                 let found = self.store.look_up(&players)?;
-                StoreReport::LookedUp(players, Ok(found))
+                StoreReply::LookedUp(players, Ok(found))
             }
         })
     }
 }
 
-pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let rounds = if quick { 11 } else { 61 };
     let mut bench = BenchStore::new()?;
     let mut rows = saves(&mut bench, SAVED, rounds)?;
@@ -131,8 +131,8 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
 }
 
 /// A tick in which all of so many players changed: the tick's share, and the store's.
-fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow>, Failure> {
-    let mut ledger = Ledger::new(LedgerSettings::default());
+fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow>, CliError> {
+    let mut ledger = LeaseTable::new(LedgerSettings::default());
     for player in 1..=count {
         // There is room for all of them.
         let _ = ledger.claim(PlayerId(player), 0);
@@ -156,7 +156,7 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
         let order = ledger.save_order();
         let handed_over = watch.lap_ns();
         let Some(order) = order else {
-            return Err(Failure::new("no save was pending"));
+            return Err(CliError::new("no save was pending"));
         };
         let report = bench.work(order)?;
         let saved = watch.lap_ns();
@@ -169,7 +169,7 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
     }
     let all: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
     let kept = bench.store.look_up(&all)?.into_iter();
-    let kept: Vec<PlayerRecord> = kept.filter_map(LookedUp::found).collect();
+    let kept: Vec<PlayerRecord> = kept.filter_map(LookupResult::found).collect();
     let is_kept = |record: &PlayerRecord| {
         let values = values(record.player.0, rounds + 3);
         let mut values = values.iter();
@@ -199,7 +199,7 @@ fn loads(
     stored: u64,
     count: usize,
     rounds: u64,
-) -> Result<BenchRow, Failure> {
+) -> Result<BenchRow, CliError> {
     let (mut times, mut is_whole) = (Vec::new(), true);
     for round in 0..rounds {
         let first = round * 37 % stored;
@@ -210,9 +210,9 @@ fn loads(
         let watch = Stopwatch::start();
         let claimed = bench.store.claim(&bench.server, &players, TERMS)?;
         times.push(watch.elapsed().as_secs_f64() * 1e3);
-        let is_loaded = |claimed: &Claimed| match claimed {
-            Claimed::Granted { record, .. } => record.values.len() == 3,
-            Claimed::Refused { .. } | Claimed::Unreadable { .. } => false,
+        let is_loaded = |claimed: &ClaimResult| match claimed {
+            ClaimResult::Granted { record, .. } => record.values.len() == 3,
+            ClaimResult::Refused { .. } | ClaimResult::Unreadable { .. } => false,
         };
         is_whole &= claimed.len() == players.len() && claimed.iter().all(is_loaded);
     }
@@ -256,9 +256,9 @@ fn looked(cache: &mut PlayerCache, player: PlayerId) -> bool {
 }
 
 /// What the store has of players.
-fn answered(players: &[PlayerId]) -> Vec<LookedUp> {
+fn answered(players: &[PlayerId]) -> Vec<LookupResult> {
     let found = players.iter().map(|&player| {
-        LookedUp::Found(PlayerRecord {
+        LookupResult::Found(PlayerRecord {
             revision: player.0 | 1,
             ..PlayerRecord::new(player)
         })

@@ -6,11 +6,11 @@
 
 use glam::Vec2;
 
-use super::Failure;
+use super::CliError;
 use super::rows::BenchRow;
 use throng::inbox::{InboxLimits, MessageQueue};
 use throng::map::{MapRecipe, TownRecipe, generate};
-use throng::movement::{Credit, Ground, MoveRules, PlayerStep};
+use throng::movement::{Ground, MoveBudget, MoveRules, PlayerStep};
 use throng::sim::clock::Stopwatch;
 use throng::wire::{ClientId, ClientMessage, quantise};
 use throng::world::PlayerMotion;
@@ -27,7 +27,7 @@ const POLITE: IntakeLoad = IntakeLoad {
     ticks: 400,
 };
 
-pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let flood = IntakeLoad {
         flood: 5_000,
         ..POLITE
@@ -136,7 +136,7 @@ fn messages(rounds: usize) -> BenchRow {
 }
 
 /// Players' moves on a map: to places, checked, and in directions, walked.
-fn moves(rounds: usize) -> Result<Vec<BenchRow>, Failure> {
+fn moves(rounds: usize) -> Result<Vec<BenchRow>, CliError> {
     const MOVES: usize = 20_000;
     let recipe = TownRecipe {
         width_tiles: 1_000,
@@ -144,7 +144,7 @@ fn moves(rounds: usize) -> Result<Vec<BenchRow>, Failure> {
         ..TownRecipe::default()
     };
     let tiles =
-        generate(&MapRecipe::Town(recipe), 1).map_err(|error| Failure::new(error.to_string()))?;
+        generate(&MapRecipe::Town(recipe), 1).map_err(|error| CliError::new(error.to_string()))?;
     let ground = Ground {
         tiles: &tiles,
         tile_m: 0.5,
@@ -196,7 +196,7 @@ fn moves(rounds: usize) -> Result<Vec<BenchRow>, Failure> {
             accepted = 0;
             let watch = Stopwatch::start();
             for &(from, motion) in &motions {
-                let moved = on.walk(from, motion, Credit(0.3), &rules);
+                let moved = on.walk(from, motion, MoveBudget(0.3), &rules);
                 accepted += usize::from(std::hint::black_box(moved).is_ok());
             }
             if round >= 3 {

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::PathBuf;
 
-use super::Failure;
+use super::CliError;
 use super::rows::BenchRow;
 use throng::map::{self, CaveRecipe, MapFormat, MapRecipe, TileMap};
 use throng::nav::{Algorithm, Diagonal, NavMap};
@@ -24,11 +24,11 @@ struct BenchFiles {
 }
 
 impl BenchFiles {
-    fn new(map: &TileMap) -> Result<Self, Failure> {
+    fn new(map: &TileMap) -> Result<Self, CliError> {
         let folder = std::env::temp_dir().join(format!("throng-load-{}", std::process::id()));
         let made = fs::create_dir_all(&folder);
         made.map_err(|error| {
-            Failure::new(format!("could not make `{}`: {error}", folder.display()))
+            CliError::new(format!("could not make `{}`: {error}", folder.display()))
         })?;
         let files = Self { folder };
         for format in MapFormat::ALL {
@@ -49,12 +49,12 @@ impl Drop for BenchFiles {
     }
 }
 
-pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let rounds = if quick { 5 } else { 15 };
     rows(SIDE, rounds, if quick { 1 << 20 } else { u64::MAX })
 }
 
-fn rows(side: u32, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, Failure> {
+fn rows(side: u32, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, CliError> {
     let recipe = MapRecipe::Cave(CaveRecipe {
         width_tiles: side,
         height_tiles: side,
@@ -77,8 +77,8 @@ fn rows(side: u32, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, Failu
     Ok(rows)
 }
 
-fn unreadable(error: std::io::Error) -> Failure {
-    Failure::new(format!("could not read the file just written: {error}"))
+fn unreadable(error: std::io::Error) -> CliError {
+    CliError::new(format!("could not read the file just written: {error}"))
 }
 
 /// The sum of the bytes, so that none is read for nothing.
@@ -91,7 +91,7 @@ fn sum(bytes: impl Iterator<Item = u8>) -> u64 {
     clippy::unbuffered_bytes,
     reason = "what a read a byte costs is what is asked"
 )]
-fn reads(files: &BenchFiles, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, Failure> {
+fn reads(files: &BenchFiles, rounds: usize, bytes_max: u64) -> Result<Vec<BenchRow>, CliError> {
     let path = files.path(MapFormat::Raw);
     let mut times = [const { Vec::new() }; 2];
     let (mut whole, mut buffered) = (0, 0);
@@ -136,7 +136,7 @@ fn load(
     format: MapFormat,
     expected: &TileMap,
     rounds: usize,
-) -> Result<BenchRow, Failure> {
+) -> Result<BenchRow, CliError> {
     let path = files.path(format);
     let mut times = Vec::new();
     let mut is_same = true;
@@ -187,7 +187,7 @@ fn load_prepared(
     files: &BenchFiles,
     map: TileMap,
     rounds: usize,
-) -> Result<Vec<BenchRow>, Failure> {
+) -> Result<Vec<BenchRow>, CliError> {
     let algorithm = Algorithm::JpsGraph;
     let mut built = NavMap::new(Diagonal::default());
     built.prepare(&map, algorithm);

@@ -1,12 +1,12 @@
 //! `throng bench matchmaking`: packing inside skill windows beside the reference's packing in the order of
 //! arrival.
 
-use super::Failure;
+use super::CliError;
 use super::rows::{BenchRow, RepeatSpread};
 use throng::matchmaking::{HeartbeatOutcome, Packing, Ticket};
 use throng::sim::clock::Stopwatch;
 use throng_matchmaking::workload::{
-    Arrival, Churn, PARTIES_MAX, PartySource, Power, SkillEntry, SweepSeat, Sweeper,
+    Arrival, Churn, PARTIES_MAX, PartyPowerSource, PartySource, SkillEntry, SweepSeat, Sweeper,
     best_by_brute_force, least_spreads, percentile, queued, tickets, tickets_of_levels,
 };
 
@@ -32,7 +32,7 @@ impl Done {
     }
 }
 
-pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let parties = if quick { 2_000 } else { 10_000 };
     let mut rows = from_scratch(parties)?;
     rows.push(pack_alone(parties));
@@ -42,8 +42,8 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
 }
 
 /// One heartbeat over a full queue.
-fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, Failure> {
-    let waiting = tickets(parties, Power::Skill);
+fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, CliError> {
+    let waiting = tickets(parties, PartyPowerSource::Skill);
     let players: u64 = waiting.iter().map(|ticket| u64::from(ticket.size)).sum();
     let [windows, arrival] = in_turn(&waiting)?;
     let row =
@@ -61,7 +61,7 @@ fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, Failure> {
     let is_whole = [&windows, &arrival].map(|run| run.last.matched + run.last.waiting == players);
     let (windows_done, arrival_done) = (&windows.last, &arrival.last);
     let least = percentile(least_spreads(&waiting, 5), 99);
-    let apart = tickets(parties, Power::Apart);
+    let apart = tickets(parties, PartyPowerSource::Apart);
     let [windows_apart, arrival_apart] = in_turn(&apart)?;
     let levels = beat(Packing::Windows, 10, &tickets_of_levels(parties))?;
     Ok(vec![
@@ -109,7 +109,7 @@ fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, Failure> {
 
 /// The packing by itself, of parties that are kept in order anyway: neither terms, balance nor matches.
 fn pack_alone(parties: u32) -> BenchRow {
-    let tickets = tickets(parties, Power::Skill);
+    let tickets = tickets(parties, PartyPowerSource::Skill);
     let mut seats: Vec<SweepSeat> = tickets
         .iter()
         .map(|ticket| SweepSeat {
@@ -143,8 +143,8 @@ fn pack_alone(parties: u32) -> BenchRow {
 }
 
 /// Pools of a dozen parties or so, which are solved exactly.
-fn small_pools() -> Result<Vec<BenchRow>, Failure> {
-    let mut source = PartySource::new(3, Power::Apart);
+fn small_pools() -> Result<Vec<BenchRow>, CliError> {
+    let mut source = PartySource::new(3, PartyPowerSource::Apart);
     let (mut exact, mut arrival, mut more) = (0, 0, true);
     let (mut found, mut optimum, mut most) = (0, 0, true);
     for nth in 0..200 {
@@ -184,9 +184,9 @@ fn small_pools() -> Result<Vec<BenchRow>, Failure> {
 }
 
 /// A queue held at a number of parties while a hundred heartbeats of 500 matches pass.
-fn held(parties: usize) -> Result<BenchRow, Failure> {
+fn held(parties: usize) -> Result<BenchRow, CliError> {
     let failed =
-        |error: &dyn std::fmt::Display| Failure::new(format!("the queue was not filled: {error}"));
+        |error: &dyn std::fmt::Display| CliError::new(format!("the queue was not filled: {error}"));
     let mut churn = Churn::new(parties, 1_000, 500).map_err(|error| failed(&error))?;
     let (mut beat, mut us) = (HeartbeatOutcome::default(), Vec::new());
     let mut made = 0;
@@ -231,7 +231,7 @@ struct Beats {
 }
 
 /// Heartbeats from scratch by skill and in the order of arrival, in turn.
-fn in_turn(tickets: &[Ticket]) -> Result<[Beats; 2], Failure> {
+fn in_turn(tickets: &[Ticket]) -> Result<[Beats; 2], CliError> {
     let mut beats = <[Beats; 2]>::default();
     for _ in 0..REPEATS {
         for (beats, packing) in beats.iter_mut().zip([Packing::Windows, Packing::Arrival]) {
@@ -243,9 +243,9 @@ fn in_turn(tickets: &[Ticket]) -> Result<[Beats; 2], Failure> {
 }
 
 /// A heartbeat from scratch.
-fn beat(packing: Packing, now_tick: u64, tickets: &[Ticket]) -> Result<Done, Failure> {
+fn beat(packing: Packing, now_tick: u64, tickets: &[Ticket]) -> Result<Done, CliError> {
     let queued = queued(packing, 1 << 20, tickets);
-    let mut matcher = queued.map_err(|error| Failure::new(format!("no queue: {error}")))?;
+    let mut matcher = queued.map_err(|error| CliError::new(format!("no queue: {error}")))?;
     let mut beat = HeartbeatOutcome::default();
     let watch = Stopwatch::start();
     matcher.run(now_tick, &mut beat);
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     fn nobody_gets_lost() {
-        let tickets = tickets(300, Power::Skill);
+        let tickets = tickets(300, PartyPowerSource::Skill);
         let players: u64 = tickets.iter().map(|ticket| u64::from(ticket.size)).sum();
         for packing in [Packing::Windows, Packing::Arrival] {
             let Ok(done) = beat(packing, 10, &tickets) else {

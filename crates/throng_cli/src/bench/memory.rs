@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use super::Failure;
+use super::CliError;
 use super::rows::BenchRow;
 use crate::is_interrupted;
 use throng::memory::{allocated, memory_by_module};
@@ -26,7 +26,7 @@ const NOT_OF_PLAYERS: [&str; 3] = ["map", "nav_maps", "crowd"];
 /// What modules tell must be at least this much of what is allocated.
 const EXPLAINED_MIN: f64 = 0.8;
 
-pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let mut rows = Vec::new();
     for players in &CROWDS[..if quick { 1 } else { CROWDS.len() }] {
         rows.extend(crowd(*players, threads)?);
@@ -40,11 +40,11 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Fail
 }
 
 /// What a crowd takes once it is under way.
-fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, Failure> {
+fn crowd(players: u32, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let allocated_before = allocated().bytes;
     let mut server = TestServer::builder().workers(threads).build();
     add_load_as(server.world_mut(), players, LoadLayout::Spread)
-        .map_err(|error| Failure::new(error.to_string()))?;
+        .map_err(|error| CliError::new(error.to_string()))?;
     for _ in 0..LOAD_WARM_UP_TICKS + TICKS {
         server.step(1);
         if is_interrupted() {

@@ -53,7 +53,7 @@ use super::machine::Machine;
 use super::outputs::{RunFile, check_outputs, check_page, check_writable};
 use super::page::write as write_page;
 use super::{
-    ExitStatus, Failure, cores, interrupted, is_interrupted, listen_for_interrupt, print,
+    CliError, CliStatus, cores, interrupted, is_interrupted, listen_for_interrupt, print,
     print_wrong, progress,
 };
 use baseline::BenchBaseline;
@@ -68,7 +68,7 @@ use throng::server::pools;
 pub(super) struct Bench {
     /// Systems to measure [default: all]
     #[arg(value_enum, value_name = "SYSTEM")]
-    systems: Vec<System>,
+    systems: Vec<BenchTarget>,
     /// Measure for a shorter time
     #[arg(long)]
     quick: bool,
@@ -147,7 +147,7 @@ fn players() -> clap::builder::RangedI64ValueParser<u32> {
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum System {
+enum BenchTarget {
     /// Path search: all algorithms, compared with A*; builds, edits, a full tick
     Nav,
     /// View lists, compared with a pool of pairs and with plain sets
@@ -219,7 +219,7 @@ impl Interruption {
     }
 }
 
-impl System {
+impl BenchTarget {
     fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())
@@ -233,7 +233,7 @@ impl System {
 
 impl Bench {
     /// Measures, prints, and says whether all results agree and, where they are judged, all targets are met.
-    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let systems = self.systems();
         self.refuse_idle_flags(&systems)?;
         let peers = self.peers.as_deref().map_or(Ok(Vec::new()), load_peers)?;
@@ -273,7 +273,7 @@ impl Bench {
         };
         if self.json {
             let text = serde_json::to_string_pretty(&findings);
-            print(&text.map_err(|error| Failure::new(error.to_string()))?)?;
+            print(&text.map_err(|error| CliError::new(error.to_string()))?)?;
         } else if quiet {
             findings.tell_broken();
         } else {
@@ -296,16 +296,16 @@ impl Bench {
         }
         let is_broken = findings.rows.iter().any(BenchRow::is_broken);
         Ok(if is_broken {
-            ExitStatus::Unmet
+            CliStatus::Unmet
         } else {
-            ExitStatus::Done
+            CliStatus::Done
         })
     }
 
     /// What is to be measured, each once.
-    fn systems(&self) -> Vec<System> {
-        let named: &[System] = if self.systems.is_empty() {
-            System::value_variants()
+    fn systems(&self) -> Vec<BenchTarget> {
+        let named: &[BenchTarget] = if self.systems.is_empty() {
+            BenchTarget::value_variants()
         } else {
             &self.systems
         };
@@ -319,31 +319,31 @@ impl Bench {
     }
 
     /// Fails when a flag says something to none of the systems.
-    fn refuse_idle_flags(&self, systems: &[System]) -> Result<(), Failure> {
+    fn refuse_idle_flags(&self, systems: &[BenchTarget]) -> Result<(), CliError> {
         let names: Vec<String> = systems
             .iter()
             .map(|system| format!("`{}`", system.name()))
             .collect();
         let idle = |flag: &str, of: &str| {
             let names = names.join(", ");
-            Err(Failure::new(format!(
+            Err(CliError::new(format!(
                 "{flag} does nothing for {names}: it is for {of}"
             )))
         };
-        if !self.players.is_empty() && !systems.contains(&System::Tick) {
+        if !self.players.is_empty() && !systems.contains(&BenchTarget::Tick) {
             return idle("--players", "`tick`");
         }
         if !self.threads.is_empty() && !systems.iter().any(|system| system.is_threaded()) {
             return idle("--threads", "`nav`, `aoi`, `memory` and `tick`");
         }
-        if self.readme.is_some() && !systems.contains(&System::Nav) {
+        if self.readme.is_some() && !systems.contains(&BenchTarget::Nav) {
             return idle("--readme", "`nav`");
         }
         if self.peers.is_some() && self.report.is_none() && self.readme.is_none() {
-            return Err(Failure::new("--peers needs --report or --readme"));
+            return Err(CliError::new("--peers needs --report or --readme"));
         }
         if self.threads.len() > 1 && self.players.is_empty() {
-            return Err(Failure::new(
+            return Err(CliError::new(
                 "several values of --threads need `tick` with --players",
             ));
         }
@@ -352,7 +352,7 @@ impl Bench {
 
     /// Checks that the --readme file has its marks, and --peers what it shows; that the page ends in .html, is not written over the baseline, and
     /// can be written.
-    fn check_files(&self, peers: &[BenchRow]) -> Result<(), Failure> {
+    fn check_files(&self, peers: &[BenchRow]) -> Result<(), CliError> {
         if let Some(file) = self.readme.as_deref() {
             readme::check(file, peers)?;
         }
@@ -380,11 +380,11 @@ impl Bench {
     /// All rows, those of the calibration last; each system's are printed as they come, if tables are wanted.
     fn measure(
         &self,
-        systems: &[System],
+        systems: &[BenchTarget],
         threads: usize,
         baseline: Option<&BenchBaseline>,
         quiet: bool,
-    ) -> Result<Measured, Failure> {
+    ) -> Result<Measured, CliError> {
         let shows_tables = !self.json && !quiet;
         let finish = |row: BenchRow| {
             let row = if self.judge { row } else { row.unjudged() };
@@ -397,7 +397,7 @@ impl Bench {
             if shows_tables && !rows.is_empty() {
                 print(&format!("\n{}", table::table(rows, broken_text)))?;
             }
-            Ok::<_, Failure>(())
+            Ok::<_, CliError>(())
         };
         let mut calibration = Calibration::new();
         let (mut rows, mut stopped) = (Vec::new(), None);
@@ -406,7 +406,7 @@ impl Bench {
             tracing::info!(system = %system.name(), "benchmark started");
             // Drawn once, so that nothing runs beside what is measured. The tick has bars of its own.
             let bar = progress(systems.len() as u64, &system.name(), quiet);
-            if *system != System::Tick {
+            if *system != BenchTarget::Tick {
                 bar.set_position(nth as u64);
             }
             let new = self.measure_system(*system, threads, quiet);
@@ -426,7 +426,7 @@ impl Bench {
                 });
             }
             // The tick has tables of its own, too, but for the baseline.
-            if *system != System::Tick || baseline.is_some() {
+            if *system != BenchTarget::Tick || baseline.is_some() {
                 show(&new)?;
             }
             rows.extend(new);
@@ -447,28 +447,28 @@ impl Bench {
 
     fn measure_system(
         &self,
-        system: System,
+        system: BenchTarget,
         threads: usize,
         quiet: bool,
-    ) -> Result<Vec<BenchRow>, Failure> {
+    ) -> Result<Vec<BenchRow>, CliError> {
         match system {
-            System::Nav => nav::measure(self.quick, threads),
-            System::Aoi => aoi::measure(self.quick, threads),
-            System::Matchmaking => matchmaking::measure(self.quick),
-            System::Inbox => inbox::measure(self.quick),
-            System::Outbox => outbox::measure(self.quick),
-            System::Net => net::measure(self.quick),
-            System::Session => session::measure(self.quick),
-            System::Sync => sync::measure(self.quick),
-            System::Directory => directory::measure(self.quick),
-            System::Memory => memory::measure(self.quick, threads),
-            System::Load => load::measure(self.quick),
-            System::Tick => self.measure_ticks(threads, quiet),
+            BenchTarget::Nav => nav::measure(self.quick, threads),
+            BenchTarget::Aoi => aoi::measure(self.quick, threads),
+            BenchTarget::Matchmaking => matchmaking::measure(self.quick),
+            BenchTarget::Inbox => inbox::measure(self.quick),
+            BenchTarget::Outbox => outbox::measure(self.quick),
+            BenchTarget::Net => net::measure(self.quick),
+            BenchTarget::Session => session::measure(self.quick),
+            BenchTarget::Sync => sync::measure(self.quick),
+            BenchTarget::Directory => directory::measure(self.quick),
+            BenchTarget::Memory => memory::measure(self.quick, threads),
+            BenchTarget::Load => load::measure(self.quick),
+            BenchTarget::Tick => self.measure_ticks(threads, quiet),
         }
     }
 
     /// The tick on each number of threads.
-    fn measure_ticks(&self, threads: usize, quiet: bool) -> Result<Vec<BenchRow>, Failure> {
+    fn measure_ticks(&self, threads: usize, quiet: bool) -> Result<Vec<BenchRow>, CliError> {
         let bench = |threads| tick::TickBench {
             threads,
             quick: self.quick,
@@ -509,8 +509,8 @@ impl Bench {
 }
 
 /// The rows that benches/peers printed: an array in JSON.
-fn load_peers(file: &Path) -> Result<Vec<BenchRow>, Failure> {
-    let wrong = |error: String| Failure::new(format!("--peers {}: {error}", file.display()));
+fn load_peers(file: &Path) -> Result<Vec<BenchRow>, CliError> {
+    let wrong = |error: String| CliError::new(format!("--peers {}: {error}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| {
         wrong(format!(

@@ -5,11 +5,11 @@
 //! unreliable messages a tick, and in about every second tick a message of 32 bytes on an ordered stream. A time is from the
 //! push of such a message to its delivery; bytes have with them what IP, UDP and sealing add.
 
-use super::Failure;
+use super::CliError;
 use super::rows::BenchRow;
 use throng::net::EndpointSettings;
 use throng::sim::clock::Stopwatch;
-use throng_net::link::{LinkLoss, LinkModel};
+use throng_net::link::{LossModel, NetworkConditioner};
 use throng_net::workload::{CROWD_MESSAGES, ConnectedCrowd, TICK_US, TownFigures, town};
 
 const SYSTEM: &str = "net";
@@ -23,26 +23,26 @@ const ONE_WAY_MS: f64 = 55.0;
 const JITTER_MS: f64 = 4.0;
 
 /// What a link loses, by name.
-const LOSSES: [(&str, LinkLoss); 4] = [
-    ("no loss", LinkLoss::Each(0.0)),
-    ("5 % lost", LinkLoss::Each(0.05)),
-    ("10 % lost", LinkLoss::Each(0.1)),
+const LOSSES: [(&str, LossModel); 4] = [
+    ("no loss", LossModel::Each(0.0)),
+    ("5 % lost", LossModel::Each(0.05)),
+    ("10 % lost", LossModel::Each(0.1)),
     (
         "10 % in bursts",
-        LinkLoss::Bursts {
+        LossModel::Bursts {
             share: 0.1,
             mean_us: 50_000.0,
         },
     ),
 ];
 
-pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let ticks = if quick { 30_000 } else { 100_000 };
-    let lossless = LinkModel::losing(LinkLoss::Each(0.0));
+    let lossless = NetworkConditioner::losing(LossModel::Each(0.0));
     let once = town(EndpointSettings::default().assured(), lossless, ticks, SEED);
     let mut rows = Vec::new();
     for (name, loss) in LOSSES {
-        let model = LinkModel::losing(loss);
+        let model = NetworkConditioner::losing(loss);
         let figures = town(EndpointSettings::default(), model, ticks, SEED);
         rows.extend(latencies(name, &figures));
         rows.push(bytes(name, &figures, &once));
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn messages_come_and_a_crowd_is_answered() {
-        let model = LinkModel::losing(LinkLoss::Each(0.1));
+        let model = NetworkConditioner::losing(LossModel::Each(0.1));
         let figures = town(EndpointSettings::default(), model, 300, SEED);
         let rows = latencies("10 % lost", &figures);
         assert!(rows.iter().all(|row| row.agrees != Some(false)));

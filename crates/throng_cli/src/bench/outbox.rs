@@ -5,9 +5,9 @@
 //! cost. Between *threads*, which yield when they cannot go on, what the system's scheduler does is in the figure too; on a
 //! busy machine it is most of it, so there is no aim. A row has one aim: what a second carries has a row of its own.
 
-use super::Failure;
+use super::CliError;
 use super::rows::BenchRow;
-use throng::outbox::{Assembler, Batch, CountingSink};
+use throng::outbox::{Assembler, CountingSink, OutgoingBatch};
 use throng::sim::clock::Stopwatch;
 use throng_net::outbox::reference::{Sum, WAYS, Way, between_threads, single_threaded};
 use throng_net::outbox::workload::{WorkloadShard, fill};
@@ -17,7 +17,7 @@ const SYSTEM: &str = "outbox";
 /// Objects, clients, and objects that each is told about.
 const CROWDS: [(usize, u32, usize); 2] = [(10_000, 1_000, 97), (10_000, 1_000, 12)];
 
-pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let rounds = if quick { 9 } else { 31 };
     let mut rows = Vec::new();
     for (objects, clients, seen) in CROWDS {
@@ -34,7 +34,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
 
 /// A tick's news into packets, inline and by way of a shard.
 fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<BenchRow> {
-    let mut batch = Batch::default();
+    let mut batch = OutgoingBatch::default();
     let messages = fill(&mut batch, 1, objects, clients, seen);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
     let mut shard = WorkloadShard::new(16 << 20, Box::new(CountingSink::default()));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::rows::BenchRow;
 use super::table::number;
-use super::{BenchFindings, Failure};
+use super::{BenchFindings, CliError};
 
 /// The lines between which the tables lie.
 const SEARCHES_BEGIN: &str = "<!-- figures: `throng bench nav --readme benches/RESULTS.md` writes what is between these lines -->";
@@ -134,7 +134,7 @@ const PEERS: [(&str, &str, &str, &str); 16] = [
 ///
 /// # Errors
 /// With the file and what is not there.
-pub(super) fn check(file: &Path, peers: &[BenchRow]) -> Result<(), Failure> {
+pub(super) fn check(file: &Path, peers: &[BenchRow]) -> Result<(), CliError> {
     let text = read(file)?;
     let marks = [SEARCHES_BEGIN, PEERS_BEGIN].into_iter();
     let checked = { marks }.try_for_each(|begin| with_table(&text, begin, "").map(|_| ()));
@@ -153,7 +153,7 @@ pub(super) fn write(
     file: &Path,
     findings: &BenchFindings,
     peers: &[BenchRow],
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let written = |text: String| {
         let searches = searches(findings, &commit(file))?;
         let text = with_table(&text, SEARCHES_BEGIN, &searches)?;
@@ -167,11 +167,11 @@ pub(super) fn write(
     std::fs::write(file, text).map_err(|error| wrong(file, &error.to_string()))
 }
 
-fn wrong(file: &Path, error: &str) -> Failure {
-    Failure::new(format!("--readme {}: {error}", file.display()))
+fn wrong(file: &Path, error: &str) -> CliError {
+    CliError::new(format!("--readme {}: {error}", file.display()))
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
+fn read(file: &Path) -> Result<String, CliError> {
     std::fs::read_to_string(file).map_err(|error| wrong(file, &error.to_string()))
 }
 

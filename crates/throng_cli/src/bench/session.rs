@@ -6,14 +6,14 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time, TimePlugin};
 use glam::Vec2;
 
-use super::Failure;
+use super::CliError;
 use super::rows::BenchRow;
 use throng::aoi::{ViewCaps, Viewable, Viewer};
 use throng::inbox::InboxSettings;
 use throng::outbox::{MemorySink, Outbox};
 use throng::session::{
-    Connected, ControlledBy, DisconnectReason, LoggedIn, PlayerInput, SESSION_BYTES, SessionPlugin,
-    SessionSettings, SessionStats, TransportHandle, connect,
+    ConnectionInfo, ControlledBy, DisconnectReason, LoggedIn, PlayerInput, SESSION_BYTES,
+    SessionPlugin, SessionSettings, SessionStats, TransportHandle, connect,
 };
 use throng::sim::clock::{Stopwatch, one_tick_an_update};
 use throng::sim::{SimSystems, single_threaded};
@@ -23,7 +23,7 @@ use throng::world::{Object, Player, PlayerId, Position, SceneSpec, open_scene};
 
 const SYSTEM: &str = "session";
 
-pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let rounds = if quick { 1 } else { 3 };
     let (logins, resumes) = if quick { (2_000, 500) } else { (5_000, 1_000) };
     Ok(vec![
@@ -97,7 +97,7 @@ impl LoginRig {
         let clients = (0..u64::from(players)).filter_map(|player| {
             let client = self
                 .transport
-                .connect(Connected::player(player).ready())
+                .connect(ConnectionInfo::player(player).ready())
                 .ok()?;
             let login = ClientMessage::login(player).to_bytes();
             self.transport.receive(client, &login).ok()?;
@@ -158,7 +158,7 @@ fn comebacks(players: u32, rounds: usize) -> BenchRow {
         }
         rig.worst_tick_ms(5);
         for (player, token) in tokens {
-            if let Ok(client) = rig.transport.connect(Connected::unknown().ready()) {
+            if let Ok(client) = rig.transport.connect(ConnectionInfo::unknown().ready()) {
                 let resume = ClientMessage::Resume {
                     player: player.0,
                     token,
@@ -239,7 +239,7 @@ fn playing(app: &mut App, players: u32) -> Vec<ClientId> {
         return Vec::new();
     };
     let clients = (0..u64::from(players)).filter_map(|player| {
-        let client = connect(app.world_mut(), Connected::player(player).ready()).ok()?;
+        let client = connect(app.world_mut(), ConnectionInfo::player(player).ready()).ok()?;
         let transport = app.world().resource::<TransportHandle>();
         let login = ClientMessage::login(player).to_bytes();
         transport.receive(client, &login).ok()?;

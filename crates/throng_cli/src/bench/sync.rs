@@ -14,11 +14,11 @@ use foldhash::fast::FixedState;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::Failure;
+use super::CliError;
 use super::dirty_flags::{FLAGS, Flags, Pairs, SkippingFlags};
 use super::rows::BenchRow;
 use crate::is_interrupted;
-use throng::outbox::Sink;
+use throng::outbox::PacketSink;
 use throng::sim::clock::Stopwatch;
 use throng::sync::{Mirror, SyncSettings};
 use throng::sync::{SlotMasks, bits};
@@ -35,7 +35,7 @@ const MARKS: usize = 4;
 /// Passes over all rounds, of which the median counts.
 const REPEATS: usize = 5;
 
-pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let mut rows = masks(if quick { 200 } else { 1_000 });
     rows.push(change_detection(if quick { 50 } else { 200 }));
     if is_interrupted() {
@@ -215,7 +215,7 @@ struct SomeMirrors {
     mirrors: Arc<Mutex<BTreeMap<ClientId, (Mirror, u64)>>>,
 }
 
-impl Sink for SomeMirrors {
+impl PacketSink for SomeMirrors {
     fn deliver(&mut self, client: ClientId, _channel: Channel, packet: &[u8]) {
         let mut mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((mirror, faults)) = mirrors.get_mut(&client) {
@@ -233,7 +233,7 @@ impl SomeMirrors {
 }
 
 /// With reckoning and tiers, and with everything sent every tick.
-fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, Failure> {
+fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, CliError> {
     // As dense as 10,000 in a square kilometre.
     let side_m = (objects as f32 / 10_000.0).sqrt() * 1_000.0;
     let everything = SyncSettings {
@@ -248,7 +248,7 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, 
         ("everything sent", everything, 50.0, ticks / 4),
     ] {
         let mut server = WalkingServer::new(objects, clients, side_m, settings)
-            .map_err(|error| Failure::new(error.to_string()))?;
+            .map_err(|error| CliError::new(error.to_string()))?;
         let mirrors = SomeMirrors::default();
         let watched: Vec<_> = server.clients().step_by(50).collect();
         let begun = watched

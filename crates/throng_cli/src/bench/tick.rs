@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
 
-use super::Failure;
+use super::CliError;
 use super::crowd_search::{CrowdRange, CrowdSearch, TRIES};
 use super::growth;
 use super::rows::{BenchRow, RepeatSpread};
@@ -89,7 +89,7 @@ struct MeasuredTicks {
 
 impl TickBench {
     /// Measures these crowds, the smallest first; without any, searches the largest that meets the target.
-    pub(super) fn measure(&self, players: &[u32]) -> Result<Vec<BenchRow>, Failure> {
+    pub(super) fn measure(&self, players: &[u32]) -> Result<Vec<BenchRow>, CliError> {
         let at_start = resident_bytes();
         if players.is_empty() {
             return self.search(at_start);
@@ -119,7 +119,7 @@ impl TickBench {
     }
 
     /// Searches the largest crowd that meets the target, and tries both sides of the edge again.
-    fn search(&self, at_start: Option<u64>) -> Result<Vec<BenchRow>, Failure> {
+    fn search(&self, at_start: Option<u64>) -> Result<Vec<BenchRow>, CliError> {
         let (ticks, tries) = if self.quick { (100, 2) } else { (200, TRIES) };
         let mut search = CrowdSearch::new(SEARCH_FROM, LOAD_PLAYERS_MAX, tries);
         // Of the crowds that held, the last run of each.
@@ -173,7 +173,7 @@ impl TickBench {
         &self,
         crowd: CrowdTry,
         at_start: Option<u64>,
-    ) -> Result<Option<MeasuredTicks>, Failure> {
+    ) -> Result<Option<MeasuredTicks>, CliError> {
         let CrowdTry {
             players,
             layout,
@@ -182,7 +182,7 @@ impl TickBench {
         } = crowd;
         let mut server = TestServer::builder().workers(self.threads).timing().build();
         add_load_as(server.world_mut(), players, layout)
-            .map_err(|error| Failure::new(error.to_string()))?;
+            .map_err(|error| CliError::new(error.to_string()))?;
         let bar = progress(LOAD_WARM_UP_TICKS + ticks, "tick", self.quiet);
         let step = |server: &mut TestServer| {
             server.step(1);
@@ -245,7 +245,7 @@ impl TickBench {
         Ok(Some(measured))
     }
 
-    fn tell(&self, measured: &MeasuredTicks) -> Result<(), Failure> {
+    fn tell(&self, measured: &MeasuredTicks) -> Result<(), CliError> {
         if self.tables {
             // Fewer ticks than there were to be are not judged.
             print(&measured.table(self.threads, self.judge && !is_interrupted()))

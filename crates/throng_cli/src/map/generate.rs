@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::escape::escaped;
-use crate::{Failure, print, whole_number};
+use crate::{CliError, print, whole_number};
 use throng::map::{self, MapRecipe};
 
 /// Arguments of `throng map generate`.
@@ -161,7 +161,7 @@ fn size(text: &str) -> Result<(u32, u32), String> {
 
 impl GenerateMap {
     /// Makes the map, writes it, and says what came out.
-    pub(super) fn run(&self, quiet: bool) -> Result<(), Failure> {
+    pub(super) fn run(&self, quiet: bool) -> Result<(), CliError> {
         // What cannot be written is told before anything is made.
         map::MapFormat::of(&self.output).map_err(|error| self.in_place_of_a_file(error))?;
         let recipe = self.recipe()?;
@@ -184,7 +184,7 @@ impl GenerateMap {
         ))
     }
 
-    fn recipe(&self) -> Result<MapRecipe, Failure> {
+    fn recipe(&self) -> Result<MapRecipe, CliError> {
         let mut fields = Map::new();
         if let Some((width, height)) = self.size {
             fields.insert("width_tiles".to_owned(), json!(width));
@@ -196,7 +196,7 @@ impl GenerateMap {
                 let others = others.filter(|other| takes(**other, field, &value));
                 let others: Vec<String> =
                     others.map(|other| format!("`{}`", other.name())).collect();
-                return Err(Failure::new(format!(
+                return Err(CliError::new(format!(
                     "{flag} does nothing for a `{}`: it is for {}",
                     self.recipe.name(),
                     others.join(", ")
@@ -205,30 +205,30 @@ impl GenerateMap {
             fields.insert(field.to_owned(), value);
         }
         serde_json::from_value(json!({ self.recipe.variant(): fields }))
-            .map_err(|error| Failure::new(format!("no such map: {error}")))
+            .map_err(|error| CliError::new(format!("no such map: {error}")))
     }
 
     /// An error of the file's name; whoever names a recipe there is told where it goes.
-    fn in_place_of_a_file(&self, error: map::MapError) -> Failure {
+    fn in_place_of_a_file(&self, error: map::MapError) -> CliError {
         let named = self.output.to_string_lossy();
         let mut recipes = RecipeName::value_variants().iter();
         if recipes.any(|recipe| recipe.name() == named) {
-            return Failure::new(format!(
+            return CliError::new(format!(
                 "expected a map file to write, such as {named}.tmap, found a recipe: use --recipe {named}"
             ));
         }
-        Failure::from(error)
+        CliError::from(error)
     }
 
     /// An error of the recipe in the words of the command line.
-    fn in_flags(&self, error: map::MapError) -> Failure {
+    fn in_flags(&self, error: map::MapError) -> CliError {
         let map::MapError::Recipe {
             field,
             found,
             expected,
         } = &error
         else {
-            return Failure::from(error);
+            return CliError::from(error);
         };
         let of_field = |given: &(&'static str, &'static str, Value)| given.1 == *field;
         let given = self.fields.given();
@@ -239,7 +239,7 @@ impl GenerateMap {
             (None, "height_tiles") => "the height of --size",
             (None, field) => field,
         };
-        Failure::new(format!("{name} is {found}, expected {expected}"))
+        CliError::new(format!("{name} is {found}, expected {expected}"))
     }
 }
 

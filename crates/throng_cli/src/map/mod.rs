@@ -20,7 +20,7 @@ use self::prepare::PrepareMap;
 use super::escape::escaped;
 use super::outputs::check_output;
 use super::picture::{SCALE_MAX, default_scale};
-use super::{ExitStatus, Failure, image, print};
+use super::{CliError, CliStatus, image, print};
 use throng::map::{self, RegionId, TileMap};
 use throng::nav::{Algorithm, Diagonal, NavMap};
 
@@ -76,7 +76,7 @@ enum MapAction {
 const PIXELS_MAX: u64 = 1 << 30;
 
 impl Map {
-    pub(super) fn run(&self, quiet: bool) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(&self, quiet: bool) -> Result<CliStatus, CliError> {
         match &self.action {
             MapAction::Info { file, json } => info(file, *json)?,
             MapAction::Convert { input, output } => {
@@ -95,12 +95,12 @@ impl Map {
             MapAction::Prepare(prepare) => prepare.run()?,
             MapAction::Generate(generate) => generate.run(quiet)?,
         }
-        Ok(ExitStatus::Done)
+        Ok(CliStatus::Done)
     }
 }
 
 /// Reads a map, and says so to whoever wants to know more.
-pub(super) fn open(file: &Path) -> Result<TileMap, Failure> {
+pub(super) fn open(file: &Path) -> Result<TileMap, CliError> {
     let start = Instant::now();
     let map = map::load(file)?;
     tracing::info!(
@@ -113,7 +113,7 @@ pub(super) fn open(file: &Path) -> Result<TileMap, Failure> {
     Ok(map)
 }
 
-fn save(file: &Path, map: &TileMap) -> Result<(), Failure> {
+fn save(file: &Path, map: &TileMap) -> Result<(), CliError> {
     map::save(file, map)?;
     let bytes = std::fs::metadata(file).map_or(0, |found| found.len());
     tracing::info!(
@@ -126,7 +126,7 @@ fn save(file: &Path, map: &TileMap) -> Result<(), Failure> {
     Ok(())
 }
 
-fn info(file: &Path, json: bool) -> Result<(), Failure> {
+fn info(file: &Path, json: bool) -> Result<(), CliError> {
     let start = Instant::now();
     let map = map::load(file)?;
     let load_ms = start.elapsed().as_secs_f64() * 1e3;
@@ -227,11 +227,11 @@ fn bytes(count: u64) -> String {
 }
 
 /// Writes a map as a PNG image, a square of pixels a tile.
-fn render(map: &TileMap, output: &Path, scale: Option<u32>) -> Result<(), Failure> {
+fn render(map: &TileMap, output: &Path, scale: Option<u32>) -> Result<(), CliError> {
     let scale = scale.unwrap_or_else(|| default_scale(map));
     let pixels = map.rect().tile_count() * u64::from(scale).pow(2);
     if pixels > PIXELS_MAX {
-        return Err(Failure::new(format!(
+        return Err(CliError::new(format!(
             "--scale {scale} makes an image of {} × {} pixels, expected at most {PIXELS_MAX} in all",
             u64::from(map.width()) * u64::from(scale),
             u64::from(map.height()) * u64::from(scale)

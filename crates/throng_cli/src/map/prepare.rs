@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{check_output, open, save};
-use crate::Failure;
+use crate::CliError;
 use throng::map::MapFormat;
 use throng::nav::{Algorithm, Diagonal, NavMap, NavSettings};
 
@@ -31,9 +31,9 @@ fn diagonal(name: &str) -> Result<Diagonal, String> {
 }
 
 impl PrepareMap {
-    pub(super) fn run(&self) -> Result<(), Failure> {
+    pub(super) fn run(&self) -> Result<(), CliError> {
         if MapFormat::of(&self.output)? != MapFormat::Tmap {
-            return Err(Failure::new(format!(
+            return Err(CliError::new(format!(
                 "`{}` cannot hold prepared search data: use a name that ends in .tmap",
                 self.output.display()
             )));

@@ -31,14 +31,14 @@ pub(super) mod scale;
 
 use std::path::Path;
 
-use super::Failure;
+use super::CliError;
 
 /// Writes the page of a run, drawn from what `--json` prints.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(super) fn write_run(file: &Path, json: &str) -> Result<(), Failure> {
-    let run = run::PageRun::read(json).map_err(Failure::new)?;
+pub(super) fn write_run(file: &Path, json: &str) -> Result<(), CliError> {
+    let run = run::PageRun::read(json).map_err(CliError::new)?;
     write(file, &run::page(&run))
 }
 
@@ -46,9 +46,9 @@ pub(super) fn write_run(file: &Path, json: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(super) fn write(file: &Path, page: &str) -> Result<(), Failure> {
+pub(super) fn write(file: &Path, page: &str) -> Result<(), CliError> {
     std::fs::write(file, page).map_err(|error| {
-        Failure::new(format!(
+        CliError::new(format!(
             "could not write --report {}: {error}",
             file.display()
         ))

@@ -10,7 +10,7 @@ use super::measure::{MeasuredAnswers, PlanStep, QueryPlan, TimedAnswer};
 use crate::bench::number;
 use crate::color::broken_text;
 use crate::escape::escaped;
-use throng::nav::Outcome;
+use throng::nav::SearchOutcome;
 
 /// The answers of all algorithms to a plan.
 pub(super) struct Findings<'a> {
@@ -238,7 +238,7 @@ impl Sums {
                 found.is_some() && task.expected.is_some()
             });
         Self {
-            answered: count(|answer| matches!(answer.outcome, Outcome::Found(_))),
+            answered: count(|answer| matches!(answer.outcome, SearchOutcome::Found(_))),
             unreachable: count(|answer| answer.length_tiles() == Some(None)),
             capped,
             optimal: judged.count() - wrong(plan, one).count(),
@@ -255,13 +255,13 @@ impl Sums {
 }
 
 /// An outcome as events name it.
-fn result(outcome: Outcome) -> &'static str {
+fn result(outcome: SearchOutcome) -> &'static str {
     match outcome {
-        Outcome::Found(_) => "found",
-        Outcome::Unreachable => "unreachable",
-        Outcome::Blocked => "blocked",
-        Outcome::OutOfBounds => "out_of_bounds",
-        Outcome::Capped => "capped",
+        SearchOutcome::Found(_) => "found",
+        SearchOutcome::Unreachable => "unreachable",
+        SearchOutcome::Blocked => "blocked",
+        SearchOutcome::OutOfBounds => "out_of_bounds",
+        SearchOutcome::Capped => "capped",
     }
 }
 

@@ -11,10 +11,10 @@ use std::time::Instant;
 use glam::IVec2;
 use indicatif::ProgressBar;
 
-use crate::{Failure, is_interrupted};
+use crate::{CliError, is_interrupted};
 use throng::map::{TileEdit, TileMap, TileRect};
 use throng::memory::MemoryUse;
-use throng::nav::{Algorithm, Diagonal, NavMap, Outcome, Query, ScenQuery, Search};
+use throng::nav::{Algorithm, Diagonal, NavMap, PathQuery, ScenQuery, Search, SearchOutcome};
 use throng::sim::Workers;
 
 /// What to do with a map, in order.
@@ -39,7 +39,7 @@ pub(super) enum PlanStep {
 pub(super) struct Task {
     /// Its place among all queries of the file, from 0.
     pub index: usize,
-    pub query: Query,
+    pub query: PathQuery,
     pub expected: Option<ScenQuery>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct MeasuredAnswers {
 
 #[derive(Clone, Copy)]
 pub(super) struct TimedAnswer {
-    pub outcome: Outcome,
+    pub outcome: SearchOutcome,
     pub us: f64,
     pub expanded: u32,
     pub generated: u32,
@@ -71,7 +71,7 @@ impl MeasuredAnswers {
     }
 
     /// Asks a query once more, with scratch of its own.
-    pub(super) fn again(&self, query: Query) -> ThreadScratch {
+    pub(super) fn again(&self, query: PathQuery) -> ThreadScratch {
         let mut scratch = ThreadScratch::default();
         let outcome = scratch.find(&self.map, &self.nav_map, self.algorithm, query);
         scratch.outcome = Some(outcome);
@@ -83,9 +83,11 @@ impl TimedAnswer {
     /// The length found, `None` when there is no path; `None` in all when the search gave up, which says neither.
     pub(super) fn length_tiles(&self) -> Option<Option<f64>> {
         match self.outcome {
-            Outcome::Found(path) => Some(Some(path.length_tiles())),
-            Outcome::Unreachable | Outcome::Blocked | Outcome::OutOfBounds => Some(None),
-            Outcome::Capped => None,
+            SearchOutcome::Found(path) => Some(Some(path.length_tiles())),
+            SearchOutcome::Unreachable | SearchOutcome::Blocked | SearchOutcome::OutOfBounds => {
+                Some(None)
+            }
+            SearchOutcome::Capped => None,
         }
     }
 }
@@ -96,7 +98,7 @@ pub(super) struct ThreadScratch {
     pub search: Search,
     pub waypoints: Vec<IVec2>,
     /// The answer, where a query was asked [again](MeasuredAnswers::again).
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<SearchOutcome>,
 }
 
 impl ThreadScratch {
@@ -105,8 +107,8 @@ impl ThreadScratch {
         map: &TileMap,
         nav_map: &NavMap,
         algorithm: Algorithm,
-        query: Query,
-    ) -> Outcome {
+        query: PathQuery,
+    ) -> SearchOutcome {
         self.search
             .find(map, nav_map, algorithm, query, &mut self.waypoints)
     }
@@ -116,11 +118,11 @@ impl ThreadScratch {
         map: &TileMap,
         nav_map: &NavMap,
         algorithm: Algorithm,
-        query: Query,
+        query: PathQuery,
         repeat: u32,
     ) -> TimedAnswer {
         let mut least = f64::INFINITY;
-        let mut outcome = Outcome::Capped;
+        let mut outcome = SearchOutcome::Capped;
         for _ in 0..repeat.max(1) {
             let start = Instant::now();
             outcome = self.find(map, nav_map, algorithm, query);
@@ -142,7 +144,7 @@ pub(super) fn measure(
     repeat: u32,
     workers: Workers,
     bar: &ProgressBar,
-) -> Result<MeasuredAnswers, Failure> {
+) -> Result<MeasuredAnswers, CliError> {
     let mut map = plan.map.clone();
     let mut answers = vec![None; plan.tasks.len()];
     let mut scratch: Vec<ThreadScratch> = Vec::new();

@@ -31,10 +31,10 @@ use self::findings::Findings;
 use self::measure::{MeasuredAnswers, PlanStep, QueryPlan, Task, measure};
 use super::map::open;
 use super::outputs::check_output;
-use super::{Failure, image, interrupted, is_interrupted, listen_for_interrupt, print, progress};
-use crate::ExitStatus as Exit;
+use super::{CliError, image, interrupted, is_interrupted, listen_for_interrupt, print, progress};
+use crate::CliStatus as Exit;
 use throng::map::{self, TileEdit, TileMap};
-use throng::nav::{Algorithm, Diagonal, Query, Scen, ScenCommand, ScenQuery, parse_scen};
+use throng::nav::{Algorithm, Diagonal, PathQuery, Scen, ScenCommand, ScenQuery, parse_scen};
 use throng::sim::Workers;
 
 /// Arguments of `throng path`.
@@ -133,14 +133,14 @@ fn node_limit(text: &str) -> Result<NodeLimit, String> {
 }
 
 impl Paths {
-    pub(super) fn run(&self, quiet: bool) -> Result<Exit, Failure> {
+    pub(super) fn run(&self, quiet: bool) -> Result<Exit, CliError> {
         if self.scen.is_none() {
             for (flag, is_given) in [
                 ("--stride", self.stride.is_some()),
                 ("--threads", self.threads.is_some()),
             ] {
                 if is_given {
-                    return Err(Failure::new(format!(
+                    return Err(CliError::new(format!(
                         "{flag} does nothing for one path: it is for the queries of --scen"
                     )));
                 }
@@ -228,7 +228,7 @@ impl Paths {
         algorithms
     }
 
-    fn plan(&self) -> Result<QueryPlan, Failure> {
+    fn plan(&self) -> Result<QueryPlan, CliError> {
         let map = self.map.as_deref().map(open).transpose()?;
         match (&self.scen, map, self.from, self.to) {
             (Some(scen), map, ..) => self.plan_of(scen, map),
@@ -247,14 +247,14 @@ impl Paths {
                     }],
                 })
             }
-            _ => Err(Failure::new(
+            _ => Err(CliError::new(
                 "expected --map FILE and --scen FILE, or --map FILE, --from X,Y and --to X,Y",
             )),
         }
     }
 
     /// Every Nth query of a `.scen` file, and all edits before the last of them.
-    fn plan_of(&self, file: &Path, map: Option<TileMap>) -> Result<QueryPlan, Failure> {
+    fn plan_of(&self, file: &Path, map: Option<TileMap>) -> Result<QueryPlan, CliError> {
         let name = file.display().to_string();
         let scen = parse_scen(&name, &read(file)?)?;
         let patches = match &scen.patch_file {
@@ -307,18 +307,18 @@ impl Paths {
         })
     }
 
-    fn query(&self, from: IVec2, to: IVec2) -> Query {
-        Query {
+    fn query(&self, from: IVec2, to: IVec2) -> PathQuery {
+        PathQuery {
             node_limit: self.node_limit.0,
-            ..Query::new(from, to)
+            ..PathQuery::new(from, to)
         }
     }
 }
 
 /// Fails where nobody can stand at an end of a path.
-fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), Failure> {
+fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), CliError> {
     if !map.rect().contains(tile) {
-        return Err(Failure::new(format!(
+        return Err(CliError::new(format!(
             "{name} {},{} lies outside the map's {} × {} tiles",
             tile.x,
             tile.y,
@@ -327,7 +327,7 @@ fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), Failure> {
         )));
     }
     if !map.is_free(tile) {
-        return Err(Failure::new(format!(
+        return Err(CliError::new(format!(
             "{name} {},{} is a blocked tile, expected a free one",
             tile.x, tile.y
         )));
@@ -336,13 +336,13 @@ fn check_end(name: &str, map: &TileMap, tile: IVec2) -> Result<(), Failure> {
 }
 
 /// The text of a `.scen` file, which is never as large as the largest map.
-fn read(file: &Path) -> Result<String, Failure> {
+fn read(file: &Path) -> Result<String, CliError> {
     let mut text = String::new();
     let read =
         File::open(file).and_then(|file| file.take(map::FILE_BYTES_MAX).read_to_string(&mut text));
     match read {
         Ok(_) => Ok(text),
-        Err(error) => Err(Failure::new(format!(
+        Err(error) => Err(CliError::new(format!(
             "could not read {}: {error}",
             file.display()
         ))),
@@ -350,7 +350,7 @@ fn read(file: &Path) -> Result<String, Failure> {
 }
 
 /// The map that a `.scen` file starts from.
-fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, Failure> {
+fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, CliError> {
     let is_static = scen.patch_file.is_none();
     match (map, scen.size) {
         (Some(map), _) => {
@@ -358,7 +358,7 @@ fn start(name: &str, scen: &Scen, map: Option<TileMap>) -> Result<TileMap, Failu
             Ok(map)
         }
         (None, Some(size)) if !is_static => Ok(TileMap::new(size.x, size.y, false)?),
-        (None, _) => Err(Failure::new(format!(
+        (None, _) => Err(CliError::new(format!(
             "{name}: --map FILE is needed, too: the file has no patches that define a map"
         ))),
     }
@@ -378,9 +378,9 @@ fn expect_of_all(tasks: &mut [Task], first: &MeasuredAnswers) {
     }
 }
 
-fn draw(output: &Path, plan: &QueryPlan, all: &[MeasuredAnswers]) -> Result<(), Failure> {
+fn draw(output: &Path, plan: &QueryPlan, all: &[MeasuredAnswers]) -> Result<(), CliError> {
     match (all.first(), plan.tasks.last()) {
         (Some(one), Some(task)) => render::render(output, one, task.query),
-        _ => Err(Failure::new("no query to draw")),
+        _ => Err(CliError::new("no query to draw")),
     }
 }

@@ -10,8 +10,8 @@ use glam::IVec2;
 use super::measure::MeasuredAnswers;
 use crate::image::{self, Color};
 use crate::picture::{BLUE, GREEN, Legend, MapPicture, PURPLE, SKY, Swatch, VERMILLION};
-use crate::{Failure, bench::number};
-use throng::nav::{Outcome, Query};
+use crate::{CliError, bench::number};
+use throng::nav::{PathQuery, SearchOutcome};
 
 /// What a tile is to a search; where it is several things, the first is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +38,11 @@ const GOAL: Color = PURPLE;
 const FEW: usize = 10_000;
 
 /// Draws the search for a query.
-pub(super) fn render(output: &Path, one: &MeasuredAnswers, query: Query) -> Result<(), Failure> {
+pub(super) fn render(
+    output: &Path,
+    one: &MeasuredAnswers,
+    query: PathQuery,
+) -> Result<(), CliError> {
     let map = &*one.map;
     let scratch = one.again(query);
     let touched = scratch.search.touched(map, &one.nav_map, one.algorithm);
@@ -65,8 +69,8 @@ pub(super) fn render(output: &Path, one: &MeasuredAnswers, query: Query) -> Resu
         }
     }
     let answer = match scratch.outcome {
-        Some(Outcome::Found(path)) => format!("{} tiles", number(path.length_tiles())),
-        Some(Outcome::Capped) => "gave up at the node limit".to_owned(),
+        Some(SearchOutcome::Found(path)) => format!("{} tiles", number(path.length_tiles())),
+        Some(SearchOutcome::Capped) => "gave up at the node limit".to_owned(),
         _ => "no path".to_owned(),
     };
     let (from, to) = (query.from, query.to);

@@ -10,11 +10,11 @@ use glam::Vec2;
 use indexmap::IndexMap;
 
 use super::{BLUE, GREEN, Legend, MapPicture, ORANGE, PURPLE, SKY, Swatch, VERMILLION, YELLOW};
-use crate::Failure;
+use crate::CliError;
 use crate::image::Color;
 use throng::map::SceneMap;
 use throng::world::{
-    KindClass, KindId, Object, ObjectKinds, Position, SceneObjects, Scenes, TeamId, Visibility,
+    KindId, Object, ObjectCategory, ObjectKinds, Position, SceneObjects, Scenes, TeamId, ViewRange,
 };
 
 /// Colours of kinds or teams; when there are more of them, they come round again.
@@ -40,10 +40,10 @@ pub(super) struct Figure {
 ///
 /// # Errors
 /// When no scene is open, or the file cannot be written.
-pub(crate) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<(), Failure> {
+pub(crate) fn draw_crowd(world: &World, title: &str, output: &Path) -> Result<(), CliError> {
     let found = fullest(world).and_then(|scene| Some((scene, world.get::<SceneMap>(scene)?)));
     let Some((scene, map)) = found else {
-        return Err(Failure::new(format!(
+        return Err(CliError::new(format!(
             "{}: no scene is open at the end, so there is nothing to draw",
             output.display()
         )));
@@ -120,7 +120,7 @@ impl Looks {
     /// Before anybody was counted. The first kind of players keeps the first colour, though players may come late.
     pub(super) fn before(kinds: &ObjectKinds) -> Self {
         let players = (0..).zip(kinds.iter());
-        let mut players = players.filter(|(_, kind)| kind.class == KindClass::Player);
+        let mut players = players.filter(|(_, kind)| kind.class == ObjectCategory::Player);
         let players = players.next().map(|(nth, _)| (KindId(nth), 0));
         Self {
             kinds: players.into_iter().collect(),
@@ -212,9 +212,9 @@ impl Looks {
 /// Players are round, NPCs square; what everybody in the scene sees stands on a corner, as do things.
 fn shape(kind: KindId, kinds: &ObjectKinds) -> Swatch {
     match kinds.get(kind) {
-        Some(kind) if kind.visibility == Visibility::Scene => Swatch::Diamond,
-        Some(kind) if kind.class == KindClass::Player => Swatch::Disc,
-        Some(kind) if kind.class == KindClass::Npc => Swatch::Square,
+        Some(kind) if kind.visibility == ViewRange::Scene => Swatch::Diamond,
+        Some(kind) if kind.class == ObjectCategory::Player => Swatch::Disc,
+        Some(kind) if kind.class == ObjectCategory::Npc => Swatch::Square,
         _ => Swatch::Diamond,
     }
 }

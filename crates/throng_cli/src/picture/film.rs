@@ -16,7 +16,7 @@ use super::crowd::{COLORS, Looks, NEUTRAL, WALLS, figures, fullest};
 use super::legend::{self, Legend};
 use super::overlay::Overlay;
 use super::{OUTLINE, marked_diamond};
-use crate::Failure;
+use crate::CliError;
 use crate::image::{Color, FREE};
 use crate::picture::Swatch;
 use throng::map::{SceneMap, TileMap};
@@ -144,14 +144,14 @@ impl<W: Write> Film<W> {
     ///
     /// # Errors
     /// When it, or one of its pictures, could not be written.
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+    pub(crate) fn finish(mut self) -> Result<(), CliError> {
         // Of a run that was stopped: the file has said how many there are, so the last one stays.
         while self.writer.is_ok() && self.written < self.pictures {
             self.write();
         }
         let (path, size) = (self.path.display(), self.size);
         let finished = self.writer.and_then(png::Writer::finish);
-        finished.map_err(|error| Failure::new(format!("could not write {path}: {error}")))?;
+        finished.map_err(|error| CliError::new(format!("could not write {path}: {error}")))?;
         tracing::info!(file = %path, width = size.x, height = size.y, "animation written");
         Ok(())
     }
@@ -383,7 +383,7 @@ mod tests {
     }
 
     /// A film of five seconds without a scene, stopped after two pictures.
-    fn stopped(to: impl Write) -> Result<(), Failure> {
+    fn stopped(to: impl Write) -> Result<(), CliError> {
         let mut world = World::new();
         world.init_resource::<Scenes>();
         world.init_resource::<ObjectKinds>();

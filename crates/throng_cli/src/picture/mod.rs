@@ -29,7 +29,7 @@ pub(super) use film::Film;
 pub(super) use legend::{Legend, Swatch};
 use overlay::Overlay;
 
-use super::Failure;
+use super::CliError;
 use super::image::{self, Color};
 use throng::map::TileMap;
 
@@ -146,7 +146,7 @@ impl<'a> MapPicture<'a> {
     ///
     /// # Errors
     /// A name that is no image's; a file that cannot be written.
-    pub(super) fn write(mut self, output: &Path, legend: &Legend) -> Result<(), Failure> {
+    pub(super) fn write(mut self, output: &Path, legend: &Legend) -> Result<(), CliError> {
         let (map_width, map_height) = (
             self.map.width() * self.scale,
             self.map.height() * self.scale,

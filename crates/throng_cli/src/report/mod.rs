@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::bench::BenchFindings;
 use super::outputs::{RunFile, check_outputs, check_page, check_writable};
 use super::page::run::PageRun;
-use super::{ExitStatus, Failure, bench, page, print};
+use super::{CliError, CliStatus, bench, page, print};
 use moves::SideBySide;
 
 /// Arguments of `throng report`.
@@ -64,17 +64,17 @@ enum ReportFile {
 
 impl ReportCommand {
     /// Reads, compares, prints and writes.
-    pub(super) fn run(self) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self) -> Result<CliStatus, CliError> {
         self.check_files()?;
         let first = load(&self.first)?;
         let Some(second) = &self.second else {
             let Some(file) = &self.report else {
-                return Err(Failure::new(
+                return Err(CliError::new(
                     "one file needs --report FILE.html; to compare, pass two files",
                 ));
             };
             page::write(file, &first.page())?;
-            return Ok(ExitStatus::Done);
+            return Ok(CliStatus::Done);
         };
         let second_file = load(second)?;
         let names = [&self.first, second].map(|path| path.display().to_string());
@@ -82,7 +82,7 @@ impl ReportCommand {
             (ReportFile::Run(a), ReportFile::Run(b)) => SideBySide::of_runs(names, [a, b]),
             (ReportFile::Bench(a), ReportFile::Bench(b)) => SideBySide::of_benches(names, [a, b]),
             _ => {
-                return Err(Failure::new(format!(
+                return Err(CliError::new(format!(
                     "expected two files of the same kind, found {} in {} and {} in {}",
                     first.kind(),
                     self.first.display(),
@@ -95,11 +95,11 @@ impl ReportCommand {
         if let Some(file) = &self.report {
             page::write(file, &show::page(&both))?;
         }
-        Ok(ExitStatus::Done)
+        Ok(CliStatus::Done)
     }
 
     /// Checks the name and the place of the page before anything is read.
-    fn check_files(&self) -> Result<(), Failure> {
+    fn check_files(&self) -> Result<(), CliError> {
         let Some(output) = self.report.as_deref() else {
             return Ok(());
         };
@@ -138,8 +138,8 @@ impl ReportFile {
     }
 }
 
-fn load(path: &Path) -> Result<ReportFile, Failure> {
-    let wrong = |what: String| Failure::new(format!("{}: {what}", path.display()));
+fn load(path: &Path) -> Result<ReportFile, CliError> {
+    let wrong = |what: String| CliError::new(format!("{}: {what}", path.display()));
     let mut text = String::new();
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
     // What is no file has no length to be asked for.

@@ -31,7 +31,7 @@ pub(super) struct SideBySide {
 pub(super) struct MoveGroup {
     pub title: &'static str,
     /// The largest first.
-    pub moves: Vec<Move>,
+    pub moves: Vec<FigureChange>,
     /// How many did not move.
     pub still: usize,
     /// Names that only one of the two has.
@@ -40,7 +40,7 @@ pub(super) struct MoveGroup {
 
 /// A figure that moved.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Move {
+pub(super) struct FigureChange {
     pub name: String,
     pub unit: String,
     pub from: f64,
@@ -60,7 +60,7 @@ struct Found {
     width: f64,
 }
 
-impl Move {
+impl FigureChange {
     /// How large it is: the logarithm of the ratio, whichever way it went. From nothing, or to nothing, there is no larger one.
     pub fn size(&self) -> f64 {
         let ratio = self.to / self.from;
@@ -324,7 +324,7 @@ impl MoveGroup {
                 continue;
             }
             let went_up = is.value > was.value;
-            moves.push(Move {
+            moves.push(FigureChange {
                 name,
                 unit: is.unit,
                 from: was.value,
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_move_is_as_large_down_as_up_and_told_in_its_own_terms() {
-        let one = |from, to| Move {
+        let one = |from, to| FigureChange {
             name: String::new(),
             unit: String::new(),
             from,

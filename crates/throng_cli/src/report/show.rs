@@ -1,6 +1,6 @@
 //! Moves for a terminal, and as a page.
 
-use super::moves::{Move, MoveGroup, SideBySide};
+use super::moves::{FigureChange, MoveGroup, SideBySide};
 use crate::escape::escaped;
 use crate::page::chart::{BucketPlaces, Plot, digits, line, marks};
 use crate::page::figures::{clock, figure};
@@ -74,7 +74,7 @@ fn lone_line(letter: &str, lone: &[String]) -> Option<String> {
     })
 }
 
-fn row(one: &Move) -> Vec<String> {
+fn row(one: &FigureChange) -> Vec<String> {
     let name = escaped(&format!("{} {}", one.name, one.unit));
     let name = name.trim_end();
     let mark = if one.is_within_spread { " ~" } else { "" };
@@ -158,7 +158,7 @@ fn course(first: &(f64, Vec<f64>), second: &(f64, Vec<f64>)) -> Plot {
 
 fn group_section(nth: usize, group: &MoveGroup) -> String {
     // A doubling fills half of the room.
-    let sway = |one: &Move| {
+    let sway = |one: &FigureChange| {
         let share = (one.size() / (2.0 * std::f64::consts::LN_2)).min(1.0);
         let class = if one.to > one.from { "more" } else { "less" };
         format!(
@@ -166,7 +166,7 @@ fn group_section(nth: usize, group: &MoveGroup) -> String {
             digits(share * 100.0)
         )
     };
-    let row = |one: &Move| {
+    let row = |one: &FigureChange| {
         let (class, word) = match one.is_better {
             Some(_) if one.is_within_spread => ("open", "within the spread"),
             Some(true) => ("good", "better"),
@@ -210,7 +210,7 @@ mod tests {
     use crate::page::html::is_well_formed;
 
     fn both() -> SideBySide {
-        let one = |name: &str, from, to| Move {
+        let one = |name: &str, from, to| FigureChange {
             name: name.to_owned(),
             unit: "ms".to_owned(),
             from,

@@ -25,7 +25,7 @@ use super::set::Set;
 use super::store::RunStore;
 use super::trace::RunTrace;
 use super::{
-    ExitStatus, Failure, Output, Printer, cores, image, interrupted, is_interrupted,
+    CliError, CliStatus, Output, Printer, cores, image, interrupted, is_interrupted,
     listen_for_interrupt, print, print_wrong, progress, whole_number,
 };
 use pace::PagedPace;
@@ -37,8 +37,8 @@ use throng::server::Pace;
 use throng_inspect::InspectPlugin;
 use throng_scenario::crowd::ATTRIBUTE_NAMES;
 use throng_scenario::{
-    self as scenario, Behaviours, Expectation, Loaded, Mistake, Report, RunOptions, Scenario,
-    ScenarioRun as Playing, TimeJudging,
+    self as scenario, Behaviours, Expectation, LoadedScenario, Report, RunOptions, Scenario,
+    ScenarioRun as Playing, SourceError, TimingChecks,
 };
 
 /// Arguments of `throng run`.
@@ -176,7 +176,7 @@ impl Run {
     }
 
     /// Plays, prints and judges.
-    pub(super) fn run(self, output: Output) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self, output: Output) -> Result<CliStatus, CliError> {
         let quiet = output.quiet;
         let printer = Printer::for_stderr();
         let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
@@ -187,9 +187,9 @@ impl Run {
         // What is wrong with the scenario and its maps is told before a file is overwritten for it.
         let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
         if !review.errors.is_empty() {
-            let errors = review.errors.into_iter().map(Failure::from);
+            let errors = review.errors.into_iter().map(CliError::from);
             errors.for_each(|error| printer.error(&error));
-            return Ok(ExitStatus::Bad);
+            return Ok(CliStatus::Bad);
         }
         let is_sound = self.warn(&printer, &review.warnings, quiet);
         self.expect_more(&mut loaded.scenario)?;
@@ -208,7 +208,7 @@ impl Run {
             .transpose()?;
         let mut playing = Playing::new(loaded, options)?;
         if !self.warn(&printer, playing.warnings(), quiet) || !is_sound {
-            return Ok(ExitStatus::Bad);
+            return Ok(CliStatus::Bad);
         }
         let mut pace = self.open_page(&mut playing, tick_hz, quiet)?;
         empty(&files)?;
@@ -246,14 +246,14 @@ impl Run {
         if is_unsaved.load(Ordering::Relaxed) {
             let message =
                 "--store: not all players could be saved; what is on disk is whole, and older";
-            return Err(Failure::new(message));
+            return Err(CliError::new(message));
         }
         let directory = report.directory.as_ref();
         let store_failures = directory.map_or(0, |directory| directory.store_failures);
         Ok(match report.interrupted {
             Some(_) => interrupted(),
-            None if report.is_ok() && store_failures == 0 => ExitStatus::Done,
-            None => ExitStatus::Unmet,
+            None if report.is_ok() && store_failures == 0 => CliStatus::Done,
+            None => CliStatus::Unmet,
         })
     }
 
@@ -263,7 +263,7 @@ impl Run {
         playing: &mut Playing,
         tick_hz: f64,
         quiet: bool,
-    ) -> Result<Option<PagedPace>, Failure> {
+    ) -> Result<Option<PagedPace>, CliError> {
         let Some(address) = self.inspect else {
             return Ok(None);
         };
@@ -283,7 +283,7 @@ impl Run {
         printed: &PrintedRun,
         all_ticks: u64,
         quiet: bool,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         if self.json {
             print(&printed.json()?)?;
         } else if !quiet {
@@ -306,13 +306,13 @@ impl Run {
     }
 
     /// What flags expect of a run beside its scenario.
-    fn expect_more(&self, scenario: &mut Scenario) -> Result<(), Failure> {
+    fn expect_more(&self, scenario: &mut Scenario) -> Result<(), CliError> {
         let Scenario { script, expect, .. } = scenario;
         if self.strict && !script.is_empty() && !expect.contains(&Expectation::NoIdleCues) {
             expect.push(Expectation::NoIdleCues);
         }
         if self.leaks && !cfg!(feature = "leak-track") {
-            return Err(Failure::new(
+            return Err(CliError::new(
                 "--leaks: this program does not track allocations; build it with `--features leak-track`",
             ));
         }
@@ -323,8 +323,8 @@ impl Run {
     }
 
     /// Tells warnings, as errors if they are to be; whether the run may go on.
-    fn warn(&self, printer: &Printer, warnings: &[Mistake], quiet: bool) -> bool {
-        for warning in warnings.iter().map(Failure::from) {
+    fn warn(&self, printer: &Printer, warnings: &[SourceError], quiet: bool) -> bool {
+        for warning in warnings.iter().map(CliError::from) {
             match (self.strict, quiet) {
                 (true, _) => printer.error(&warning),
                 (false, true) => {}
@@ -336,7 +336,7 @@ impl Run {
 
     /// Checks that nothing is overwritten that is read, or written otherwise, and that there is a place for the picture and the
     /// page, which are drawn last.
-    fn check_files(&self, loaded: &Loaded) -> Result<(), Failure> {
+    fn check_files(&self, loaded: &LoadedScenario) -> Result<(), CliError> {
         let maps: Vec<PathBuf> = loaded.map_files().collect();
         let store = self.store.files();
         let named = |name, path| RunFile { name, path };
@@ -376,11 +376,11 @@ impl Run {
     }
 
     /// How the scenario is to be played. Opens the files of the outputs; what they hold stays until they are emptied.
-    fn options(&self, files: &mut Vec<File>) -> Result<RunOptions, Failure> {
+    fn options(&self, files: &mut Vec<File>) -> Result<RunOptions, CliError> {
         let map = self.map.as_deref().map(named_map).transpose()?;
         let mut output = |path: &Option<PathBuf>| {
             let opened = path.as_deref().map(open).transpose()?;
-            Ok::<_, Failure>(opened.map(|(file, writer)| {
+            Ok::<_, CliError>(opened.map(|(file, writer)| {
                 files.push(file);
                 writer
             }))
@@ -403,9 +403,9 @@ impl Run {
             record: self.report.is_some(),
             csv: output(&self.csv)?.map(|file| Box::new(file) as _),
             time: match (self.judge_time, self.no_timing) {
-                (true, _) => TimeJudging::Always,
-                (false, true) => TimeJudging::Never,
-                (false, false) => TimeJudging::AsWritten,
+                (true, _) => TimingChecks::Always,
+                (false, true) => TimingChecks::Never,
+                (false, false) => TimingChecks::AsWritten,
             },
             memory: Some(process_memory),
             configure: if self.inspect.is_some() {
@@ -451,12 +451,12 @@ fn play(
     Ok(())
 }
 
-fn named_map(path: &Path) -> Result<(String, map::TileMap), Failure> {
+fn named_map(path: &Path) -> Result<(String, map::TileMap), CliError> {
     Ok((path.display().to_string(), map::load(path)?))
 }
 
-fn unwritten(error: &io::Error) -> Failure {
-    Failure::new(format!(
+fn unwritten(error: &io::Error) -> CliError {
+    CliError::new(format!(
         "could not write events, hashes, ticks or the capture: {error}"
     ))
 }

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 
-use crate::Failure;
+use crate::CliError;
 use throng::sim::clock::Stopwatch;
-use throng_inspect::{InspectSettings, Inspector, PaceWish, RunPace, answer_pages, open_inspector};
+use throng_inspect::{
+    InspectSettings, Inspector, PaceRequest, RunPace, answer_pages, open_inspector,
+};
 
 /// How it begins: with nothing done, so that whoever opens the page misses nothing.
 const BEGINNING: RunPace = RunPace {
@@ -46,9 +48,9 @@ impl PagedPace {
         world: &mut World,
         address: SocketAddr,
         tick_hz: f64,
-    ) -> Result<(Self, SocketAddr), Failure> {
+    ) -> Result<(Self, SocketAddr), CliError> {
         if !address.ip().is_loopback() {
-            return Err(Failure::new(format!(
+            return Err(CliError::new(format!(
                 "--inspect {address}: expected a loopback address, such as 127.0.0.1:7777; use `throng serve` for pages on \
                  other machines"
             )));
@@ -59,7 +61,7 @@ impl PagedPace {
             ..InspectSettings::default()
         };
         let opened =
-            open_inspector(world, settings).map_err(|error| Failure::new(error.to_string()))?;
+            open_inspector(world, settings).map_err(|error| CliError::new(error.to_string()))?;
         Ok((Self::new(tick_hz), opened.page.unwrap_or(address)))
     }
 
@@ -96,15 +98,15 @@ impl PagedPace {
         }
     }
 
-    fn heed(&mut self, wish: PaceWish) {
+    fn heed(&mut self, wish: PaceRequest) {
         match wish {
-            PaceWish::Pause => self.pace.is_paused = true,
-            PaceWish::Go => self.pace.is_paused = false,
-            PaceWish::Step => {
+            PaceRequest::Pause => self.pace.is_paused = true,
+            PaceRequest::Go => self.pace.is_paused = false,
+            PaceRequest::Step => {
                 self.pace.is_paused = true;
                 self.steps = (self.steps + 1).min(STEPS_MAX);
             }
-            PaceWish::Speed(percent) => {
+            PaceRequest::Speed(percent) => {
                 let is_slow = percent <= SPEED_PERCENT_MAX;
                 self.pace.speed_percent = if is_slow { percent } else { 0 };
             }
@@ -150,14 +152,14 @@ mod tests {
     fn a_run_is_paused_does_single_ticks_and_has_a_speed() {
         let mut pace = PagedPace::new(20.0);
         assert_eq!(pace.wait(10.0), None);
-        pace.heed(PaceWish::Step);
-        pace.heed(PaceWish::Step);
+        pace.heed(PaceRequest::Step);
+        pace.heed(PaceRequest::Step);
         let waits = [0.0; 3].map(|elapsed_s| pace.wait(elapsed_s));
         assert_eq!(waits, [Some(Duration::ZERO), Some(Duration::ZERO), None]);
         // Four times as fast as real time: a tick every 12.5 ms, the first at once.
-        pace.heed(PaceWish::Speed(400));
+        pace.heed(PaceRequest::Speed(400));
         assert_eq!(pace.wait(0.0), None);
-        pace.heed(PaceWish::Go);
+        pace.heed(PaceRequest::Go);
         let due_ms = |pace: &mut PagedPace, elapsed_ms: u32| {
             let wait = pace.wait(f64::from(elapsed_ms) / 1e3).unwrap();
             wait.as_micros()
@@ -170,16 +172,16 @@ mod tests {
         assert_eq!(due_ms(&mut pace, 1_000), 0);
         assert_eq!(due_ms(&mut pace, 0), 12_500);
         for percent in [0, u32::MAX] {
-            pace.heed(PaceWish::Speed(percent));
+            pace.heed(PaceRequest::Speed(percent));
             assert_eq!((pace.pace.speed_percent, due_ms(&mut pace, 0)), (0, 0));
         }
         for _ in 0..2 * STEPS_MAX {
-            pace.heed(PaceWish::Step);
+            pace.heed(PaceRequest::Step);
         }
         assert_eq!((pace.steps, pace.pace.is_paused), (STEPS_MAX, true));
         // Who lets it go wants no more steps.
-        pace.heed(PaceWish::Go);
-        pace.heed(PaceWish::Pause);
+        pace.heed(PaceRequest::Go);
+        pace.heed(PaceRequest::Pause);
         assert_eq!(pace.wait(0.0), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Failure;
+use crate::CliError;
 use crate::machine::Machine;
 use throng_scenario::Report;
 
@@ -30,7 +30,7 @@ impl<'a> PrintedRun<'a> {
     }
 
     /// As text.
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        serde_json::to_string_pretty(self).map_err(|error| Failure::new(error.to_string()))
+    pub(super) fn json(&self) -> Result<String, CliError> {
+        serde_json::to_string_pretty(self).map_err(|error| CliError::new(error.to_string()))
     }
 }

@@ -6,7 +6,7 @@ use crate::color::broken_text;
 use crate::escape::escaped;
 use crate::{WIDTH, threads, wrapped};
 use throng_scenario::{
-    BuildFigures, DirectoryFigures, Judged, PathFigures, Report, SessionFigures, Verdict,
+    BuildFigures, DirectoryFigures, ExpectationResult, PathFigures, Report, SessionSummary, Verdict,
 };
 
 /// Where what was found goes on in the next line.
@@ -123,12 +123,12 @@ fn write_paths(to: &mut impl Write, paths: &PathFigures, builds: &BuildFigures) 
 }
 
 /// What befell sessions beside logins and logouts, where anything did.
-fn write_sessions(to: &mut impl Write, sessions: &SessionFigures) -> io::Result<()> {
+fn write_sessions(to: &mut impl Write, sessions: &SessionSummary) -> io::Result<()> {
     let ended = &sessions.ended;
     let befell = [
         sessions.links_lost,
         ended.kicked + ended.banned + ended.replaced,
-        ended.idle + ended.drained,
+        ended.idle + ended.server_stopping,
         sessions.max_in_line,
     ];
     if befell == [0; 4] {
@@ -142,7 +142,7 @@ fn write_sessions(to: &mut impl Write, sessions: &SessionFigures) -> io::Result<
     writeln!(
         to,
         "            {} idle, {} shut down; login queue peak {}, at most {} logins per tick",
-        ended.idle, ended.drained, sessions.max_in_line, sessions.max_admitted
+        ended.idle, ended.server_stopping, sessions.max_in_line, sessions.max_admitted
     )
 }
 
@@ -281,10 +281,10 @@ fn row(to: &mut impl Write, name: &str, [mean, p50, p99, max]: [f64; 4]) -> io::
     )
 }
 
-fn judged_line(judged: &Judged) -> String {
+fn judged_line(judged: &ExpectationResult) -> String {
     let mark = match judged.verdict {
-        Verdict::Holds => "ok",
-        Verdict::Broken => "BROKEN",
+        Verdict::Passed => "ok",
+        Verdict::Failed => "BROKEN",
         Verdict::NotExercised => "not exercised:",
         Verdict::NotJudged => "not judged:",
         Verdict::SlowHere => "slow here:",
@@ -297,7 +297,7 @@ fn judged_line(judged: &Judged) -> String {
 }
 
 /// In colour when it is broken.
-fn marked(judged: &Judged, line: &str) -> String {
+fn marked(judged: &ExpectationResult, line: &str) -> String {
     if judged.verdict.fails() {
         broken_text(line)
     } else {
@@ -329,7 +329,7 @@ pub(super) fn wrong_lines(report: &Report, all_ticks: u64) -> Vec<String> {
     if let Some(tick) = report.interrupted {
         return vec![interrupted_line(tick, all_ticks)];
     }
-    let fails = |judged: &&Judged| judged.verdict.fails();
+    let fails = |judged: &&ExpectationResult| judged.verdict.fails();
     let broken = report.expectations.iter().filter(fails);
     let lines: Vec<String> = broken
         .map(|judged| marked(judged, &judged_line(judged)))

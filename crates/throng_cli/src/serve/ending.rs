@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use bevy_ecs::prelude::*;
-use throng::net::{ListeningSocket, ListeningWeb};
+use throng::net::{UdpListener, WebListener};
 use throng::session::Sessions;
 use throng::sim::clock::Stopwatch;
 use throng_inspect::ServerHealth;
@@ -94,8 +94,8 @@ impl Ending {
 
 /// Clients that are connected over the network.
 fn players(world: &World) -> u64 {
-    let udp = world.get_resource::<ListeningSocket>();
-    let web = world.get_resource::<ListeningWeb>();
+    let udp = world.get_resource::<UdpListener>();
+    let web = world.get_resource::<WebListener>();
     udp.map_or(0, |udp| udp.stats().clients) + web.map_or(0, |web| web.stats().clients)
 }
 

@@ -28,29 +28,29 @@ use super::secret_file::read_secret;
 use super::set::Set;
 use super::store::RunStore;
 use super::token::KeyFile;
-use super::truth::TruthTeller;
+use super::truth::MirrorCheckServer;
 use super::{
-    ExitStatus, Failure, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
+    CliError, CliStatus, Printer, cores, is_interrupted, listen_for_interrupt, outputs, print,
     whole_number,
 };
 use throng::map::SceneMap;
 use throng::net::{
-    AddressRange, ListenError, ListenSettings, ListeningWeb, SecretKey, listen, listen_web,
+    AddressRange, ListenError, ListenSettings, SecretKey, WebListener, listen, listen_web,
     stop_listening, stop_listening_web,
 };
-use throng::outbox::Sink;
+use throng::outbox::PacketSink;
 use throng::server::Pace;
 use throng::session::Sessions;
 use throng::world::Scenes;
 use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
 use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
-use throng_scenario::{self as scenario, Behaviours, Loaded, RunOptions, ScenarioRun};
+use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, ScenarioRun};
 
 use ending::Ending;
 use notify::Notifier;
 use summary::{ListenStats, as_json, lines, tick_times};
 use suspended::SuspensionWatch;
-use visitors::Visitors;
+use visitors::ExternalPlayers;
 
 /// Arguments of `throng serve`.
 #[derive(Debug, clap::Args)]
@@ -180,15 +180,15 @@ const DRAIN_TICKS_MAX: u64 = 200;
 
 impl Serve {
     /// Serves until it must stop.
-    pub(super) fn run(self, quiet: bool) -> Result<ExitStatus, Failure> {
+    pub(super) fn run(self, quiet: bool) -> Result<CliStatus, CliError> {
         let mut loaded = scenario::load_with(&self.scenario, &self.set.values)?;
         loaded.scenario.expect.clear();
         let printer = Printer::for_stderr();
         let review = loaded.review(ATTRIBUTE_NAMES, &Behaviours::default());
         if !review.errors.is_empty() {
-            let errors = review.errors.into_iter().map(Failure::from);
+            let errors = review.errors.into_iter().map(CliError::from);
             errors.for_each(|error| printer.error(&error));
-            return Ok(ExitStatus::Bad);
+            return Ok(CliStatus::Bad);
         }
         let addresses = self.addresses();
         let public = if self.public.is_empty() {
@@ -209,11 +209,11 @@ impl Serve {
         let mut playing = ScenarioRun::new(loaded, options)?;
         outputs::empty(&files)?;
         let world = playing.server().world_mut();
-        let mut visitors = Visitors::new(world)?;
+        let mut visitors = ExternalPlayers::new(world)?;
         let listening = self.listen(world, addresses, key, visitors.spec.speed_m_s)?;
-        let truth = self.truth.map(TruthTeller::listen).transpose()?;
+        let truth = self.truth.map(MirrorCheckServer::listen).transpose()?;
         let looks = open_inspector(world, looked_at.clone())
-            .map_err(|error| Failure::new(error.to_string()))?;
+            .map_err(|error| CliError::new(error.to_string()))?;
         listen_for_interrupt();
         if !quiet {
             listening.print()?;
@@ -234,7 +234,7 @@ impl Serve {
         let (ticks, tick_ms) = tick_times(playing.server().world());
         let cues = playing.cues_from_outside();
         playing.close();
-        served.map_err(|error| Failure::new(error.to_string()))?;
+        served.map_err(|error| CliError::new(error.to_string()))?;
         if self.json {
             print(&as_json(&stats, ticks, tick_ms, cues).to_string())?;
         } else if !quiet {
@@ -247,10 +247,10 @@ impl Serve {
             }
         }
         if is_unsaved.load(Ordering::Relaxed) {
-            return Err(Failure::new("--store: not all players could be saved"));
+            return Err(CliError::new("--store: not all players could be saved"));
         }
         // To be stopped is how it ends.
-        Ok(ExitStatus::Done)
+        Ok(CliStatus::Done)
     }
 
     /// The addresses to listen on.
@@ -274,7 +274,7 @@ impl Serve {
         at: ListenAddresses,
         key: SecretKey,
         speed_m_s: f32,
-    ) -> Result<ListenAddresses, Failure> {
+    ) -> Result<ListenAddresses, CliError> {
         let mut settings = ListenSettings {
             public: self.public.clone(),
             ..ListenSettings::default()
@@ -297,14 +297,14 @@ impl Serve {
             settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;
             settings.web.strangers_of_address_max = u32::MAX;
         }
-        let failed = |error: ListenError| Failure::new(error.to_string());
-        let mut others: Box<dyn Sink> = world.resource::<SyntheticClients>().sink();
+        let failed = |error: ListenError| CliError::new(error.to_string());
+        let mut others: Box<dyn PacketSink> = world.resource::<SyntheticClients>().sink();
         let mut bound = ListenAddresses::default();
         if let Some(address) = at.web {
             let address = listen_web(world, address, key, &settings, Some(others));
             bound.web = Some(address.map_err(failed)?);
             let synthetic = world.resource::<SyntheticClients>().sink();
-            let web = world.resource::<ListeningWeb>();
+            let web = world.resource::<WebListener>();
             #[cfg(feature = "webtransport")]
             {
                 bound.certificate_sha256 = web.certificate_sha256();
@@ -327,8 +327,8 @@ impl Serve {
     fn serve(
         &self,
         playing: &mut ScenarioRun,
-        visitors: &mut Visitors,
-        truth: Option<&TruthTeller>,
+        visitors: &mut ExternalPlayers,
+        truth: Option<&MirrorCheckServer>,
     ) -> std::io::Result<()> {
         let times = [self.drain_lead, self.drain].map(Duration::from_secs_f64);
         let mut ending = Ending::new(times[0], times[1]);
@@ -367,16 +367,16 @@ impl Serve {
     }
 
     /// Where it is to be looked at, with a token where more than this machine could.
-    fn looked_at(&self, loaded: &Loaded, quiet: bool) -> Result<InspectSettings, Failure> {
+    fn looked_at(&self, loaded: &LoadedScenario, quiet: bool) -> Result<InspectSettings, CliError> {
         let mut token = self.page_token()?;
         let is_open = self.inspect.is_some_and(|page| !page.ip().is_loopback());
         if is_open && token.is_none() {
             if quiet {
-                return Err(Failure::new(
+                return Err(CliError::new(
                     "--quiet with --inspect on a public address needs --inspect-token-file: a generated token would not be printed",
                 ));
             }
-            let key = SecretKey::random().map_err(|error| Failure::new(error.to_string()))?;
+            let key = SecretKey::random().map_err(|error| CliError::new(error.to_string()))?;
             let digits = key.0.iter().take(TOKEN_BYTES);
             token = Some(digits.map(|byte| format!("{byte:02x}")).collect());
         }
@@ -390,7 +390,7 @@ impl Serve {
     }
 
     /// The token of the live page, if one is set.
-    fn page_token(&self) -> Result<Option<String>, Failure> {
+    fn page_token(&self) -> Result<Option<String>, CliError> {
         if let Some(path) = &self.inspect_token_file {
             return read_secret(path).map(Some);
         }
@@ -399,7 +399,7 @@ impl Serve {
         Ok(token.filter(|_| self.inspect.is_some()))
     }
 
-    fn options(&self, loaded: &Loaded) -> RunOptions {
+    fn options(&self, loaded: &LoadedScenario) -> RunOptions {
         let ticks = self.duration.map(|duration_s| {
             let ticks = duration_s * loaded.scenario.tick_hz;
             ticks.round() as u64
@@ -425,7 +425,7 @@ struct ListenAddresses {
 }
 
 impl ListenAddresses {
-    fn print(&self) -> Result<(), Failure> {
+    fn print(&self) -> Result<(), CliError> {
         if let Some(address) = self.udp {
             print(&format!("listening on {address}"))?;
         }

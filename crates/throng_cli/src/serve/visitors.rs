@@ -3,35 +3,35 @@
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use throng::aoi::Viewer;
-use throng::directory::{Directory, PlayerLoaded};
+use throng::directory::{PlayerLoaded, PlayerStore};
 use throng::map::{MapEdited, SceneMap};
-use throng::net::{ListeningSocket, ListeningWeb};
-use throng::session::{LoggedIn, PlayerAsked, PlayerRequest, Sessions, control};
+use throng::net::{UdpListener, WebListener};
+use throng::session::{LoggedIn, PlayerRequest, PlayerRequestReceived, Sessions, control};
 use throng::wire::ClientId;
-use throng::world::{KindClass, ObjectKinds, PlayerId};
+use throng::world::{ObjectCategory, ObjectKinds, PlayerId};
 use throng_scenario::crowd::{CrowdId, CrowdSpec, Crowds, Idle, spawn_individual};
 
-use crate::Failure;
+use crate::CliError;
 
 /// Spawns players who connect over the network.
-pub(super) struct Visitors {
+pub(super) struct ExternalPlayers {
     pub spec: CrowdSpec,
     logged_in: MessageCursor<LoggedIn>,
     loaded: MessageCursor<PlayerLoaded>,
     edited: MessageCursor<MapEdited>,
-    asked: MessageCursor<PlayerAsked>,
+    asked: MessageCursor<PlayerRequestReceived>,
 }
 
-impl Visitors {
-    pub fn new(world: &World) -> Result<Self, Failure> {
+impl ExternalPlayers {
+    pub fn new(world: &World) -> Result<Self, CliError> {
         let (crowds, kinds) = (world.resource::<Crowds>(), world.resource::<ObjectKinds>());
         let is_player = |spec: &&CrowdSpec| {
             let kind = kinds.get(spec.kind);
-            kind.is_some_and(|kind| kind.class == KindClass::Player)
+            kind.is_some_and(|kind| kind.class == ObjectCategory::Player)
         };
         let mut specs = (0..).map_while(|nth| crowds.spec(CrowdId(nth)));
         let Some(spec) = specs.find(is_player) else {
-            return Err(Failure::new(
+            return Err(CliError::new(
                 "the scenario has no crowd of players: connected players are spawned like those of the first one",
             ));
         };
@@ -50,7 +50,9 @@ impl Visitors {
 
     /// Applies the view caps that clients requested, up to the cap of the scenario.
     pub fn heed(&mut self, world: &mut World) {
-        let asked = self.asked.read(world.resource::<Messages<PlayerAsked>>());
+        let asked = self
+            .asked
+            .read(world.resource::<Messages<PlayerRequestReceived>>());
         let caps: Vec<(Entity, u16)> = asked
             .filter_map(|asked| match asked.what {
                 PlayerRequest::ViewCap(players) => Some((asked.entity, players)),
@@ -66,7 +68,7 @@ impl Visitors {
 
     /// Sends map edits to the web page.
     pub fn tell_edits(&mut self, world: &World) {
-        let Some(web) = world.get_resource::<ListeningWeb>() else {
+        let Some(web) = world.get_resource::<WebListener>() else {
             return;
         };
         for edit in self.edited.read(world.resource::<Messages<MapEdited>>()) {
@@ -81,15 +83,15 @@ impl Visitors {
         let new = self.logged_in.read(world.resource::<Messages<LoggedIn>>());
         let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();
         if world
-            .get_resource::<Directory>()
-            .is_some_and(Directory::has_store)
+            .get_resource::<PlayerStore>()
+            .is_some_and(PlayerStore::has_store)
         {
             let records = self.loaded.read(world.resource::<Messages<PlayerLoaded>>());
             new = records.map(|new| (new.client, new.record.player)).collect();
         }
         for (client, player) in new {
-            let udp = world.get_resource::<ListeningSocket>();
-            let web = world.get_resource::<ListeningWeb>();
+            let udp = world.get_resource::<UdpListener>();
+            let web = world.get_resource::<WebListener>();
             let is_visitor =
                 udp.is_some_and(|udp| udp.has(client)) || web.is_some_and(|web| web.has(client));
             if !is_visitor || world.resource::<Sessions>().get(client).is_none() {

@@ -33,7 +33,7 @@ thread_local! {
 
 /// Allocations of one thread by way of the same callers that live.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LiveSite {
+pub struct AllocationSite {
     /// In the order of the threads' first allocations since the process first tracked; 1 is the first.
     pub thread: u32,
     /// In all of its blocks.
@@ -48,7 +48,7 @@ pub struct LiveSite {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LiveSites {
     /// Largest first.
-    pub sites: Vec<LiveSite>,
+    pub sites: Vec<AllocationSite>,
     /// Blocks that were not kept, or gave way, because the table was full of larger ones; whether they still live is not known.
     pub lost: u64,
 }
@@ -91,7 +91,7 @@ const FOREIGN: [&str; 8] = [
     "tracing",
 ];
 
-impl LiveSite {
+impl AllocationSite {
     /// The function that asked for it: the innermost one that is no container's; the innermost one of all if there is none.
     #[must_use]
     pub fn function(&self) -> Option<&str> {
@@ -167,13 +167,13 @@ pub fn live_sites() -> LiveSites {
         let mut names = BTreeMap::new();
         let sites = by_stack
             .into_iter()
-            .map(|((thread, frames), (bytes, blocks))| LiveSite {
+            .map(|((thread, frames), (bytes, blocks))| AllocationSite {
                 thread,
                 bytes,
                 blocks,
                 functions: functions_of(&frames, &mut names),
             });
-        let mut sites: Vec<LiveSite> = sites.collect();
+        let mut sites: Vec<AllocationSite> = sites.collect();
         sites.sort_by(|a, b| {
             b.bytes
                 .cmp(&a.bytes)

@@ -34,7 +34,7 @@ pub use counts::{
 };
 #[cfg(feature = "leak-track")]
 pub use leaks::{
-    LiveSite, LiveSites, knows_inlined_functions, live_sites, stop_tracking_leaks, track_leaks,
-    untracked,
+    AllocationSite, LiveSites, knows_inlined_functions, live_sites, stop_tracking_leaks,
+    track_leaks, untracked,
 };
 pub use os::{ProcessMemory, process_memory};

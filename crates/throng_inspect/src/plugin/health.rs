@@ -1,10 +1,10 @@
 //! Whether players can play: what `/readyz` answers, and a line in the log at each change.
 
 use bevy_ecs::prelude::*;
-use throng::directory::Directory;
-use throng::net::ListeningSocket;
+use throng::directory::PlayerStore;
+use throng::net::UdpListener;
 #[cfg(feature = "web")]
-use throng::net::ListeningWeb;
+use throng::net::WebListener;
 use tracing::{error, warn};
 
 /// Whether players can play on this server. If they cannot, `/readyz` answers 503 with the reason.
@@ -43,9 +43,9 @@ impl ServerHealth {
 /// Updates the state, and logs each change.
 pub(super) fn watch_health(
     mut health: ResMut<ServerHealth>,
-    directory: Option<Res<Directory>>,
-    udp: Option<Res<ListeningSocket>>,
-    #[cfg(feature = "web")] web: Option<Res<ListeningWeb>>,
+    directory: Option<Res<PlayerStore>>,
+    udp: Option<Res<UdpListener>>,
+    #[cfg(feature = "web")] web: Option<Res<WebListener>>,
 ) {
     let is_failing = directory.is_some_and(|directory| directory.is_store_failing());
     if is_failing != health.is_store_failing {

@@ -8,10 +8,10 @@ use glam::Vec2;
 
 use crate::heat::{HeatGrid, heat_frame};
 use crate::traffic::HeatOf;
-use throng::aoi::{AoiSettings, InterestSpec, SceneInterest};
+use throng::aoi::{AoiSettings, SceneAoiSettings, SceneInterest};
 use throng::map::SceneMap;
 use throng::nav::PathFound;
-use throng::world::{KindClass, Position, Scene, SceneId, SceneObjects, Scenes};
+use throng::world::{ObjectCategory, Position, SceneId, SceneObjects, Scenes, SimScene};
 
 /// How much of the nodes is kept from a frame of heat to the next: what was searched ten frames ago counts a third.
 const KEPT: f32 = 0.9;
@@ -64,7 +64,11 @@ impl HeatWatch {
             let Some(at) = world.get::<Position>(object) else {
                 continue;
             };
-            let classes = [KindClass::Player, KindClass::Npc, KindClass::Thing];
+            let classes = [
+                ObjectCategory::Player,
+                ObjectCategory::Npc,
+                ObjectCategory::Thing,
+            ];
             let in_lists = classes.map(|class| views.list_len(id.0, class));
             let sees = in_lists.iter().sum::<usize>() + views.uncapped_len(id.0);
             links.add(at.0, sees as f32);
@@ -79,8 +83,10 @@ fn entity_of(world: &World, scene: u32) -> Option<Entity> {
 
 /// An empty grid with the cells of a scene.
 fn grid(world: &World, entity: Entity) -> HeatGrid {
-    let size_m = world.get::<Scene>(entity).map_or(Vec2::ONE, Scene::size_m);
-    let spec = world.get::<InterestSpec>(entity);
+    let size_m = world
+        .get::<SimScene>(entity)
+        .map_or(Vec2::ONE, SimScene::size_m);
+    let spec = world.get::<SceneAoiSettings>(entity);
     let settings = world.get_resource::<AoiSettings>();
     let cell_m = spec
         .map(|spec| spec.cell_m)

@@ -14,10 +14,10 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::pages::PagesShown;
 use super::{NotedTicks, ServerHealth, gather};
 use crate::routes::InspectAccess;
-use crate::server::{InspectServer, InspectedListener, Takes};
+use crate::server::{InspectServer, InspectedListener, PagePermissions};
 use crate::traffic::{
-    CueProposal, InspectCounters, InspectNews, InspectStats, InspectStatus, InspectWish, PaceWish,
-    PageNews, RunPace, WISHES_MAX,
+    ActionPreset, InspectCounters, InspectReply, InspectRequest, InspectStats, InspectStatus,
+    PaceRequest, PageNews, RunPace, WISHES_MAX,
 };
 use throng::memory::memory_by_module;
 use throng::session::Sessions;
@@ -43,7 +43,7 @@ pub struct InspectSettings {
     pub token: Option<String>,
     /// Whether pages may ask for something to be done, and what they propose; whoever opened the server does it, or does not:
     /// [`Inspector::take_cue`].
-    pub cues: Option<Vec<CueProposal>>,
+    pub cues: Option<Vec<ActionPreset>>,
     /// Whether pages may pause the run, do single ticks and set its speed, and how it begins; whoever opened the server heeds it, or
     /// does not: [`Inspector::take_pace_wish`].
     pub pace: Option<RunPace>,
@@ -93,7 +93,7 @@ pub enum InspectError {
 #[derive(Resource)]
 pub struct Inspector {
     addresses: InspectAddresses,
-    wishes: Receiver<InspectWish>,
+    wishes: Receiver<InspectRequest>,
     /// Taken apart in this order: the thread ends when it is dropped.
     server: InspectServer,
     counters: Arc<InspectCounters>,
@@ -106,7 +106,7 @@ pub struct Inspector {
     /// What pages have asked to be done.
     cues: VecDeque<String>,
     /// How pages want the run to go on.
-    pace_wishes: VecDeque<PaceWish>,
+    pace_wishes: VecDeque<PaceRequest>,
 }
 
 impl Inspector {
@@ -119,11 +119,11 @@ impl Inspector {
     pub fn tell_cue(&self, text: &str, tick: u64, fault: Option<&str>) {
         let told = json!({ "type": "cue", "text": text, "tick": tick, "fault": fault });
         let told = PageNews::Text(told.to_string());
-        self.tell(InspectNews::Pages(self.pages.all(), told));
+        self.tell(InspectReply::Pages(self.pages.all(), told));
     }
 
     /// What a page asked next of the pace of the run.
-    pub fn take_pace_wish(&mut self) -> Option<PaceWish> {
+    pub fn take_pace_wish(&mut self) -> Option<PaceRequest> {
         self.pace_wishes.pop_front()
     }
 
@@ -132,7 +132,7 @@ impl Inspector {
         self.pages.pace = Some(pace);
         let told = json!({ "type": "pace", "pace": pace });
         let told = PageNews::Text(told.to_string());
-        self.tell(InspectNews::Pages(self.pages.all(), told));
+        self.tell(InspectReply::Pages(self.pages.all(), told));
     }
 
     /// Where it is looked at.
@@ -170,7 +170,7 @@ pub fn open_inspector(
         return Err(InspectError::Open { address });
     }
     let (cues, pace) = (settings.cues.clone(), settings.pace);
-    let takes = Takes {
+    let takes = PagePermissions {
         cues: cues.is_some(),
         pace: pace.is_some(),
     };
@@ -293,21 +293,21 @@ impl Inspector {
         self.status.tick.store(tick, Ordering::Relaxed);
         while let Ok(wish) = self.wishes.try_recv() {
             match wish {
-                InspectWish::Metrics => self.wants_metrics = true,
-                InspectWish::Opened(page) => self.pages.open(page),
-                InspectWish::Look(page, look) => self.pages.look(page, look),
-                InspectWish::Cue(text) if self.cues.len() < PAGE_CUES_MAX => {
+                InspectRequest::Metrics => self.wants_metrics = true,
+                InspectRequest::Opened(page) => self.pages.open(page),
+                InspectRequest::Look(page, look) => self.pages.look(page, look),
+                InspectRequest::Cue(text) if self.cues.len() < PAGE_CUES_MAX => {
                     self.cues.push_back(text);
                 }
-                InspectWish::Cue(text) => {
+                InspectRequest::Cue(text) => {
                     self.tell_cue(&text, tick, Some("too much else was asked for; ask again"));
                 }
                 // Who asks for more than is taken asked often enough.
-                InspectWish::Pace(wish) if self.pace_wishes.len() < PAGE_CUES_MAX => {
+                InspectRequest::Pace(wish) if self.pace_wishes.len() < PAGE_CUES_MAX => {
                     self.pace_wishes.push_back(wish);
                 }
-                InspectWish::Pace(_) => {}
-                InspectWish::Closed(page) => self.pages.close(page),
+                InspectRequest::Pace(_) => {}
+                InspectRequest::Closed(page) => self.pages.close(page),
             }
         }
         let per_s = 1.0 / super::tick_s(world);
@@ -317,7 +317,7 @@ impl Inspector {
             self.look_at_memory(world, tick, per_s);
             let mut families = gather::gather(world, self.counters.read());
             families.extend(gather::memory_families(&self.memory));
-            self.tell(InspectNews::Metrics(families));
+            self.tell(InspectReply::Metrics(families));
         }
         if !self.pages.is_empty() {
             self.look_at_memory(world, tick, per_s);
@@ -331,7 +331,7 @@ impl Inspector {
                 let to = if is_once { pages.clone() } else { Vec::new() };
                 // Once something was lost the rest is: a page that was not greeted makes nothing of it.
                 if has_room {
-                    has_room = self.tell(InspectNews::Pages(pages, news));
+                    has_room = self.tell(InspectReply::Pages(pages, news));
                 } else {
                     InspectCounters::one(&self.counters.dropped);
                 }
@@ -350,7 +350,7 @@ impl Inspector {
     }
 
     /// Whether there was room for it.
-    fn tell(&self, news: InspectNews) -> bool {
+    fn tell(&self, news: InspectReply) -> bool {
         let has_room = self.server.tell(news);
         if !has_room {
             InspectCounters::one(&self.counters.dropped);

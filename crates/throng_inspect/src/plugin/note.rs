@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::NotedTicks;
-use crate::ticks::{SETS, SlowTick, TickDeeds, TimedTick};
+use crate::ticks::{SETS, SlowTick, TickWork, TimedTick};
 use throng::aoi::AoiStats;
 use throng::inbox::Inbox;
 use throng::nav::NavStats;
@@ -37,7 +37,7 @@ pub(super) fn note_tick(
         tick: tick.0,
         sets_ms: SimSystems::ALL.map(|set| timings.last_ms(Some(set)) as f32),
     };
-    let mut totals = TickDeeds::default();
+    let mut totals = TickWork::default();
     if let Some(inbox) = inbox {
         totals.messages = inbox.counters().handled;
     }
@@ -72,7 +72,7 @@ fn tell(slow: &SlowTick, limit_ms: f32) {
         .take(CAUSES_MAX)
         .map(|(set, ms)| format!("{} {ms:.1}", SimSystems::ALL[set].name()))
         .collect();
-    let TickDeeds {
+    let TickWork {
         messages,
         logins,
         paths,
@@ -93,7 +93,7 @@ fn tell(slow: &SlowTick, limit_ms: f32) {
         links,
         snapshots,
         bytes,
-        slow_ticks_since_last_log = slow.untold,
+        slow_ticks_since_last_log = slow.unlogged,
         "slow tick"
     );
 }

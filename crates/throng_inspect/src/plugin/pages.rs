@@ -10,9 +10,9 @@ use super::picked::{picked, waiting_party};
 use super::summary::{hello, state};
 use super::waits::WaitWatch;
 use crate::frames::{Dot, dots_frame};
-use crate::traffic::{CueProposal, HeatOf, InspectStats, PageLook, PageNews, RunPace};
+use crate::traffic::{ActionPreset, HeatOf, InspectStats, PageLook, PageNews, RunPace};
 use throng::map::SceneMap;
-use throng::world::{Object, Position, Scene, SceneId, Scenes, TeamId};
+use throng::world::{Object, Position, SceneId, Scenes, SimScene, TeamId};
 
 /// How often a second a page is told the crowd, at most.
 const CROWDS_PER_S: f64 = 10.0;
@@ -45,7 +45,7 @@ pub(super) struct PagesShown {
     waits: WaitWatch,
     heats: HeatWatch,
     /// What pages propose to be done, if they may ask for anything.
-    proposals: Option<Vec<CueProposal>>,
+    proposals: Option<Vec<ActionPreset>>,
     /// How the run goes on, if they may say so.
     pub pace: Option<RunPace>,
 }
@@ -67,7 +67,7 @@ type PageMail = Vec<(Vec<u64>, PageNews)>;
 type PageFigures<'a> = (&'a [(&'static str, usize)], InspectStats);
 
 impl PagesShown {
-    pub fn of(proposals: Option<Vec<CueProposal>>, pace: Option<RunPace>) -> Self {
+    pub fn of(proposals: Option<Vec<ActionPreset>>, pace: Option<RunPace>) -> Self {
         Self {
             proposals,
             pace,
@@ -275,7 +275,9 @@ impl PagesShown {
         }
         let scenes = scenes.iter().zip(&self.dots);
         let frames = scenes.map(|(&(scene, entity), dots)| {
-            let size_m = world.get::<Scene>(entity).map_or(Vec2::ONE, Scene::size_m);
+            let size_m = world
+                .get::<SimScene>(entity)
+                .map_or(Vec2::ONE, SimScene::size_m);
             dots_frame(scene, tick, size_m, dots)
         });
         frames.collect()

@@ -9,12 +9,12 @@ use crate::why::{PairRules, sight_reason};
 use throng::aoi::{SceneInterest, ViewRules};
 use throng::map::SceneMap;
 use throng::matchmaking::{Matchmaker, TicketParty};
-use throng::nav::Path;
+use throng::nav::NavPath;
 use throng::session::ControlledBy;
 use throng::sync::Attributes;
-use throng::wire::Value;
+use throng::wire::AttributeValue;
 use throng::world::{
-    GuildId, KindClass, Object, ObjectId, ObjectKinds, PartyId, PlayerId, Position, SceneId,
+    GuildId, Object, ObjectCategory, ObjectId, ObjectKinds, PartyId, PlayerId, Position, SceneId,
     SceneObjects, Scenes, TeamId, Velocity,
 };
 
@@ -86,7 +86,11 @@ fn told(world: &World, entity: EntityRef, of: Entity, other: Option<u32>) -> Jso
             .map(Json::from)
             .collect();
         if let Some(caps) = views.caps(id) {
-            let classes = [KindClass::Player, KindClass::Npc, KindClass::Thing];
+            let classes = [
+                ObjectCategory::Player,
+                ObjectCategory::Npc,
+                ObjectCategory::Thing,
+            ];
             let lists = classes.into_iter().zip(caps.by_class());
             let lists = lists.map(|(class, cap)| json!([views.list_len(id, class), cap]));
             told["lists"] = lists.collect();
@@ -123,7 +127,7 @@ fn reason(
         is_own_ranking: own.is_some_and(|rules| rules.class.is_some()),
     };
     let reason = sight_reason(interest.views(), rules, viewer, target);
-    let class = kind.map_or(KindClass::Thing, |kind| kind.class);
+    let class = kind.map_or(ObjectCategory::Thing, |kind| kind.class);
     json!([reason.is_seen(), reason.sentence(class)])
 }
 
@@ -133,10 +137,10 @@ fn attributes(world: &World, entity: EntityRef) -> Vec<Json> {
     };
     let values = attributes.specs().enumerate().filter_map(|(place, spec)| {
         let value = match attributes.value(place, entity)? {
-            Value::Unsigned(value) => value.to_string(),
-            Value::Signed(value) => value.to_string(),
-            Value::Float(value) => value.to_string(),
-            Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            AttributeValue::Unsigned(value) => value.to_string(),
+            AttributeValue::Signed(value) => value.to_string(),
+            AttributeValue::Float(value) => value.to_string(),
+            AttributeValue::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         };
         Some(json!([spec.name, value]))
     });
@@ -145,7 +149,7 @@ fn attributes(world: &World, entity: EntityRef) -> Vec<Json> {
 
 /// The way that is left, in metres.
 fn path(world: &World, entity: EntityRef, of: Entity) -> Vec<Json> {
-    let (Some(path), Some(map)) = (entity.get::<Path>(), world.get::<SceneMap>(of)) else {
+    let (Some(path), Some(map)) = (entity.get::<NavPath>(), world.get::<SceneMap>(of)) else {
         return Vec::new();
     };
     let points = path.remaining().iter().take(LISTED_MAX);

@@ -6,22 +6,22 @@ use serde_json::{Value, json};
 use super::NotedTicks;
 use super::gather::{count_classes, count_states};
 use crate::ticks::{SlowTick, TimedTick};
-use crate::traffic::{CueProposal, InspectStats, RunPace};
-use throng::aoi::{AoiSettings, AoiStats, InterestSpec};
-use throng::directory::Directory;
+use crate::traffic::{ActionPreset, InspectStats, RunPace};
+use throng::aoi::{AoiSettings, AoiStats, SceneAoiSettings};
+use throng::directory::PlayerStore;
 use throng::inbox::Inbox;
 use throng::map::SceneMap;
 use throng::matchmaking::Matchmaker;
 use throng::memory::process_memory;
 use throng::nav::NavStats;
-use throng::net::ListeningSocket;
+use throng::net::UdpListener;
 #[cfg(feature = "web")]
-use throng::net::ListeningWeb;
+use throng::net::WebListener;
 use throng::outbox::OutboxStats;
 use throng::session::{SessionStats, Sessions};
 use throng::sim::{Overload, SimSystems, SimTick};
 use throng::sync::SyncStats;
-use throng::world::{ObjectKinds, Scene, SceneObjects, Scenes};
+use throng::world::{ObjectKinds, SceneObjects, Scenes, SimScene};
 
 /// Scenes and modes that are listed, at most.
 const LISTED_MAX: usize = 64;
@@ -30,7 +30,7 @@ const LISTED_MAX: usize = 64;
 pub(super) fn hello(
     world: &World,
     told_tick: u64,
-    (proposals, pace): (&Option<Vec<CueProposal>>, Option<RunPace>),
+    (proposals, pace): (&Option<Vec<ActionPreset>>, Option<RunPace>),
 ) -> String {
     let kinds = world.get_resource::<ObjectKinds>().into_iter();
     let kinds = kinds.flat_map(ObjectKinds::iter);
@@ -42,7 +42,7 @@ pub(super) fn hello(
     // Where a browser walks in, if one can.
     #[cfg(feature = "web")]
     let walk_port =
-        (world.get_resource::<throng::net::ListeningWeb>()).map(|web| web.address().port());
+        (world.get_resource::<throng::net::WebListener>()).map(|web| web.address().port());
     #[cfg(not(feature = "web"))]
     let walk_port: Option<u16> = None;
     let hello = json!({
@@ -110,12 +110,12 @@ pub(super) fn state(
     if let Some(outbox) = world.get_resource::<OutboxStats>() {
         state["packets"] = json!([outbox.frames, outbox.bytes]);
     }
-    if let Some(socket) = world.get_resource::<ListeningSocket>() {
+    if let Some(socket) = world.get_resource::<UdpListener>() {
         let stats = socket.stats();
         state["net"] = json!({ "clients": stats.clients, "bytes_in": stats.bytes_in, "bytes_out": stats.bytes_out });
     }
     #[cfg(feature = "web")]
-    if let Some(web) = world.get_resource::<ListeningWeb>() {
+    if let Some(web) = world.get_resource::<WebListener>() {
         let stats = web.stats();
         state["web"] = json!({ "clients": stats.clients, "bytes_in": stats.bytes_in, "bytes_out": stats.bytes_out });
     }
@@ -158,8 +158,8 @@ fn scenes(world: &World) -> Vec<Value> {
     };
     let settings = world.get_resource::<AoiSettings>();
     let listed = scenes.iter().take(LISTED_MAX).filter_map(|(id, entity)| {
-        let scene = world.get::<Scene>(entity)?;
-        let spec = world.get::<InterestSpec>(entity);
+        let scene = world.get::<SimScene>(entity)?;
+        let spec = world.get::<SceneAoiSettings>(entity);
         let cell_m = spec
             .map(|spec| spec.cell_m)
             .or(settings.map(|settings| settings.cell_m));
@@ -196,7 +196,7 @@ fn queues(world: &World) -> Vec<Value> {
         push("pending snapshots", sync.waiting);
     }
     if let Some(directory) = world
-        .get_resource::<Directory>()
+        .get_resource::<PlayerStore>()
         .filter(|directory| directory.has_store())
     {
         push("unsaved players", directory.unsaved() as u64);

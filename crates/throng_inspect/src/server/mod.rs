@@ -19,14 +19,14 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 
-use pages::PageLines;
+use pages::PageConnections;
 
 use super::exposition::MetricFamily;
 use super::places::{CONNECTIONS_OF_PEER_MAX, PeerPlaces, RESERVE};
 use super::routes::InspectAccess;
 use super::traffic::{
-    CONNECTION_S_MAX, CONNECTIONS_MAX, InspectCounters, InspectNews, InspectStatus, InspectWish,
-    NEWS_MAX,
+    CONNECTION_S_MAX, CONNECTIONS_MAX, InspectCounters, InspectReply, InspectRequest,
+    InspectStatus, NEWS_MAX,
 };
 
 /// How long nobody is listened to after the system gave no connection: it is out of descriptors, and would say so at once again.
@@ -46,7 +46,7 @@ pub(super) struct InspectedListener {
 
 /// What pages may ask for beside being shown something.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Takes {
+pub(super) struct PagePermissions {
     /// That a cue is run.
     pub cues: bool,
     /// That the run is paused, does a tick, or has another speed.
@@ -55,7 +55,7 @@ pub(super) struct Takes {
 
 /// The thread, which ends when this is dropped.
 pub(super) struct InspectServer {
-    news: Option<mpsc::Sender<InspectNews>>,
+    news: Option<mpsc::Sender<InspectReply>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -63,10 +63,10 @@ impl InspectServer {
     /// Starts to answer on these sockets, which do not block. Pages may ask for what it `takes`.
     pub fn start(
         listeners: Vec<InspectedListener>,
-        wishes: mpsc::Sender<InspectWish>,
+        wishes: mpsc::Sender<InspectRequest>,
         counters: Arc<InspectCounters>,
         status: Arc<InspectStatus>,
-        takes: Takes,
+        takes: PagePermissions,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = { runtime }.enable_io().enable_time().build()?;
@@ -78,7 +78,7 @@ impl InspectServer {
             takes,
             stuck_s: watch::Sender::new(0),
             metrics: watch::Sender::new(Arc::new(Vec::new())),
-            pages: PageLines::default(),
+            pages: PageConnections::default(),
         });
         let thread = thread::Builder::new().name("inspect".into());
         let thread = thread.spawn(move || runtime.block_on(serve(listeners, told, shared)))?;
@@ -89,7 +89,7 @@ impl InspectServer {
     }
 
     /// Hands news over; whether there was room for it. Never waits.
-    pub fn tell(&self, news: InspectNews) -> bool {
+    pub fn tell(&self, news: InspectReply) -> bool {
         let sender = self.news.as_ref();
         sender.is_some_and(|sender| sender.try_send(news).is_ok())
     }
@@ -109,21 +109,21 @@ impl Drop for InspectServer {
 
 /// What all connections share.
 struct InspectShared {
-    wishes: mpsc::Sender<InspectWish>,
+    wishes: mpsc::Sender<InspectRequest>,
     counters: Arc<InspectCounters>,
     status: Arc<InspectStatus>,
     /// What pages may ask for.
-    takes: Takes,
+    takes: PagePermissions,
     /// For how many seconds no tick has ended.
     stuck_s: watch::Sender<u64>,
     /// The newest numbers.
     metrics: watch::Sender<Arc<Vec<MetricFamily>>>,
-    pages: PageLines,
+    pages: PageConnections,
 }
 
 async fn serve(
     listeners: Vec<InspectedListener>,
-    mut told: mpsc::Receiver<InspectNews>,
+    mut told: mpsc::Receiver<InspectReply>,
     shared: Arc<InspectShared>,
 ) {
     for listener in listeners {
@@ -135,8 +135,8 @@ async fn serve(
     tokio::spawn(watch_ticks(shared.clone()));
     while let Some(news) = told.recv().await {
         match news {
-            InspectNews::Metrics(families) => _ = shared.metrics.send_replace(families.into()),
-            InspectNews::Pages(to, news) => shared.pages.tell(&to, news, &shared.counters),
+            InspectReply::Metrics(families) => _ = shared.metrics.send_replace(families.into()),
+            InspectReply::Pages(to, news) => shared.pages.tell(&to, news, &shared.counters),
         }
     }
 }

@@ -15,10 +15,10 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::{InspectShared, Takes};
+use super::{InspectShared, PagePermissions};
 use crate::frames::map_frame;
 use crate::traffic::{
-    InspectCounters, InspectWish, PAGES_MAX, PageCue, PageLook, PageNews, PagePace,
+    InspectCounters, InspectRequest, PAGES_MAX, PageCue, PageLook, PageNews, PagePace,
 };
 
 /// News that wait for a page, at most; what is more it misses.
@@ -44,7 +44,7 @@ const JUNK_MAX: u32 = 8;
 
 /// The lines to all pages.
 #[derive(Default)]
-pub(super) struct PageLines {
+pub(super) struct PageConnections {
     opened: AtomicU64,
     lines: Mutex<BTreeMap<u64, PageLine>>,
 }
@@ -76,7 +76,7 @@ impl PageLine {
     }
 }
 
-impl PageLines {
+impl PageConnections {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, PageLine>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -147,11 +147,16 @@ pub(super) async fn show(
             .max_frame_size(Some(MESSAGE_BYTES_MAX));
         let stream = TokioIo::new(upgraded);
         let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
-        if shared.wishes.send(InspectWish::Opened(page)).await.is_ok() {
+        if shared
+            .wishes
+            .send(InspectRequest::Opened(page))
+            .await
+            .is_ok()
+        {
             converse(&mut socket, page, told, &shared).await;
             // It may be gone; who is not is told that it is over, if that can be said at once.
             let _ = tokio::time::timeout(ASKED_APART, socket.close(None)).await;
-            let _ = shared.wishes.send(InspectWish::Closed(page)).await;
+            let _ = shared.wishes.send(InspectRequest::Closed(page)).await;
         }
     }
     shared.pages.close(page);
@@ -210,18 +215,18 @@ async fn converse<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
 }
 
 /// What a message of a page asks for, if it makes sense and may be asked for.
-fn wish(page: u64, text: &str, takes: Takes) -> Option<InspectWish> {
+fn wish(page: u64, text: &str, takes: PagePermissions) -> Option<InspectRequest> {
     if let Ok(look) = serde_json::from_str::<PageLook>(text) {
-        return Some(InspectWish::Look(page, look));
+        return Some(InspectRequest::Look(page, look));
     }
     if let (true, Ok(asked)) = (takes.cues, serde_json::from_str::<PageCue>(text)) {
-        return Some(InspectWish::Cue(asked.cue));
+        return Some(InspectRequest::Cue(asked.cue));
     }
     let asked = serde_json::from_str::<PagePace>(text);
     asked
         .ok()
         .filter(|_| takes.pace)
-        .map(|asked| InspectWish::Pace(asked.pace))
+        .map(|asked| InspectRequest::Pace(asked.pace))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use super::{InspectShared, STUCK_S, pages};
 use crate::exposition::exposition;
 use crate::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
-use crate::traffic::{InspectCounters, InspectWish};
+use crate::traffic::{InspectCounters, InspectRequest};
 use throng_net::http::{Answer, text_answer, typed_answer, websocket_answer, websocket_key};
 
 /// How long a request may take to come.
@@ -148,7 +148,7 @@ fn live(request: &mut Request<Incoming>, shared: &Arc<InspectShared>) -> Answer 
 async fn metrics(shared: &InspectShared) -> Answer {
     let mut newest = shared.metrics.subscribe();
     // A wish for which there is no room is one of many for the same.
-    let _ = shared.wishes.try_send(InspectWish::Metrics);
+    let _ = shared.wishes.try_send(InspectRequest::Metrics);
     let _ = tokio::time::timeout(TICK_PATIENCE, newest.changed()).await;
     let families = newest.borrow().clone();
     if families.is_empty() {

@@ -17,7 +17,7 @@
 //! - if every window held the whole pool, nobody was first in line, nobody had wishes and there was no limit on
 //!   gaps, as many players were matched as sizes allow.
 //!
-//! The wait bound is described where users find it: at [`Groups`].
+//! The wait bound is described where users find it: at [`GroupMode`].
 //!
 //! Cost: O(log n) a request. A heartbeat of n waiting parties: O(n) while they are few enough to be packed, at
 //! most [`PACKED_MIN`] or [`PACKED_PER_MATCH`] a match; O(matches) with more, since the oldest then fill it.
@@ -29,11 +29,11 @@ use super::backfill::{self, Backfill};
 use super::balance::GroupSplit;
 use super::exact;
 use super::packer::Packer;
-use super::seek::Seeker;
+use super::seek::PartnerSearch;
 use super::terms::Terms;
 use super::wait_reason::WaitReason;
 use crate::found::{Match, MatchWriter};
-use crate::mode::{ModeRules, OPEN, Packing};
+use crate::mode::{GroupModeTickSettings, OPEN, Packing};
 use crate::quality::Quality;
 use crate::queue::by_skill::SkillEntry;
 use crate::queue::compositions::{CompositionTable, Counts, only};
@@ -66,9 +66,9 @@ pub const PACKED_PER_MATCH: usize = 64;
 /// whose search uses up its share pauses and has a larger one when it is tried again, up to half of
 /// `looks_per_heartbeat_max`. A party that needs more looks than that is not covered.
 #[derive(Clone, Debug, MemoryUse)]
-pub struct Groups {
+pub struct GroupMode {
     id: ModeId,
-    rules: ModeRules,
+    rules: GroupModeTickSettings,
     pool: Pool,
     /// What happened so far.
     pub(crate) stats: ModeStats,
@@ -76,15 +76,15 @@ pub struct Groups {
     table: CompositionTable,
     packer: Packer,
     arrival: Arrival,
-    seeker: Seeker,
+    seeker: PartnerSearch,
     search_backoff: SearchBackoff,
     chosen: Vec<SkillEntry>,
 }
 
-impl Groups {
+impl GroupMode {
     /// An empty mode. O(1).
     #[must_use]
-    pub fn new(id: ModeId, rules: ModeRules) -> Self {
+    pub fn new(id: ModeId, rules: GroupModeTickSettings) -> Self {
         Self {
             id,
             rules,
@@ -97,7 +97,7 @@ impl Groups {
             table: CompositionTable::new(rules.group_size),
             packer: Packer::default(),
             arrival: Arrival::default(),
-            seeker: Seeker::default(),
+            seeker: PartnerSearch::default(),
             search_backoff: SearchBackoff::default(),
             chosen: Vec::new(),
         }
@@ -105,7 +105,7 @@ impl Groups {
 
     /// The mode's rules.
     #[must_use]
-    pub const fn rules(&self) -> &ModeRules {
+    pub const fn rules(&self) -> &GroupModeTickSettings {
         &self.rules
     }
 

@@ -42,7 +42,7 @@ const LOOKS_BEFORE_COUNTING: u64 = 64;
 
 /// Finds matches party by party; keeps its buffers and counts its work.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub struct Seeker {
+pub struct PartnerSearch {
     chosen: Vec<SkillEntry>,
     nearby: Vec<SkillEntry>,
     lows: Vec<SkillPlace>,
@@ -56,7 +56,7 @@ fn wanted(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> 
     std::array::from_fn(|at| counts[at] < (total / (at as u32 + 1)).max(least))
 }
 
-impl Seeker {
+impl PartnerSearch {
     /// Looks since [`reset_looks`](Self::reset_looks).
     #[must_use]
     pub const fn looks(&self) -> u64 {
@@ -378,17 +378,17 @@ fn sum(one: &Counts, other: &Counts) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mode::{ModeRules, ModeSettings};
+    use crate::mode::{GroupModeSettings, GroupModeTickSettings};
     use crate::queue::pool::{Measure, Pool};
     use crate::rematch::Rematches;
     use crate::tests::{mode, ticket};
-    use crate::ticket::{Ticket, Wishes};
+    use crate::ticket::{Ticket, TicketPreferences};
     use proptest::prelude::*;
 
     const OPEN_TICK: u64 = 1_000_000;
 
-    fn rules(group_size: u8, window: u32) -> ModeRules {
-        let settings = ModeSettings {
+    fn rules(group_size: u8, window: u32) -> GroupModeTickSettings {
+        let settings = GroupModeSettings {
             skill_window_start: window,
             skill_window_widen_per_s: 0,
             power_gap_widen_per_s: 0,
@@ -408,10 +408,10 @@ mod tests {
     }
 
     /// The ids of the match of the party that came first.
-    fn chosen(pool: &Pool, rules: &ModeRules, looks_max: u64) -> Vec<u32> {
+    fn chosen(pool: &Pool, rules: &GroupModeTickSettings, looks_max: u64) -> Vec<u32> {
         let rematches = Rematches::default();
         let terms = Terms::new(pool, rules, &rematches, OPEN_TICK);
-        let mut seeker = Seeker::default();
+        let mut seeker = PartnerSearch::default();
         let mut table = CompositionTable::new(rules.group_size);
         let slot = pool.queue().first().unwrap();
         let found = seeker.seek(&terms, &mut table, slot, terms.limits(slot), looks_max);
@@ -511,9 +511,9 @@ mod tests {
         for party in 0..5 {
             // 0 and 1 have no quarrel with each other; 1 would avoid 2.
             let avoid = (party == 1).then(|| {
-                Box::new(Wishes {
+                Box::new(TicketPreferences {
                     avoid: [20u64].into_iter().map(Into::into).collect(),
-                    ..Wishes::default()
+                    ..TicketPreferences::default()
                 })
             });
             let party = Ticket {

@@ -12,7 +12,7 @@
 //! set that is refused for a pair in it stays refused with more parties.
 
 use super::balance::{GroupSplit, Weight, balance_where};
-use crate::mode::ModeRules;
+use crate::mode::GroupModeTickSettings;
 use crate::queue::by_skill::SkillEntry;
 use crate::queue::compositions::CompositionTable;
 use crate::queue::pool::Pool;
@@ -36,7 +36,7 @@ pub struct Terms<'a> {
     /// The waiting parties of the mode, by age and by skill.
     pub pool: &'a Pool,
     /// The mode's rules.
-    pub rules: &'a ModeRules,
+    pub rules: &'a GroupModeTickSettings,
     /// Who fought against whom of late.
     pub rematches: &'a Rematches,
     /// The tick of this heartbeat, against which waiting is counted.
@@ -50,7 +50,7 @@ impl<'a> Terms<'a> {
     #[must_use]
     pub const fn new(
         pool: &'a Pool,
-        rules: &'a ModeRules,
+        rules: &'a GroupModeTickSettings,
         rematches: &'a Rematches,
         now_tick: u64,
     ) -> Self {

@@ -1,6 +1,6 @@
 //! Why a party is not matched yet.
 
-use super::seek::Seeker;
+use super::seek::PartnerSearch;
 use super::terms::{Limits, Terms};
 use crate::mode::OPEN;
 use crate::queue::compositions::{CompositionTable, Counts, only};
@@ -39,7 +39,7 @@ pub enum WaitReason {
     },
     /// The parties within its limits avoid each other, met of late, or lack a role, as far as a bounded search
     /// can tell.
-    WishesDisagree {
+    PreferencesConflict {
         /// Ticks until nobody whom it avoids is kept from it.
         opens_in_ticks: u64,
     },
@@ -145,7 +145,7 @@ impl WaitReason {
     ) -> Self {
         let limits = terms.limits(slot);
         let plain = terms.pool.by_skill().iter().all(|other| !other.wishes);
-        let mut seeker = Seeker::default();
+        let mut seeker = PartnerSearch::default();
         let terms = if terms.waited_ticks(slot) < terms.rules.first_after_ticks {
             *terms
         } else {
@@ -172,7 +172,7 @@ impl WaitReason {
                 }
             }
             _ if free => outside,
-            _ => Self::WishesDisagree { opens_in_ticks },
+            _ => Self::PreferencesConflict { opens_in_ticks },
         }
     }
 }

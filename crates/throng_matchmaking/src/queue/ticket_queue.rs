@@ -6,7 +6,7 @@
 //! ticket of each tick is known, so that one whose waiting time is given back finds its place in O(log ticks).
 //!
 //! Invariant: walking from a head, [`Age`] rises. Who is queued where is not known here but to
-//! the [`Matcher`](crate::matcher::Matcher), since a player may wait in one mode only.
+//! the [`MatchmakingCore`](crate::matcher::MatchmakingCore), since a player may wait in one mode only.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@
 //! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
 //! parties; a room that is full waits for nothing but the limit on matches.
 //!
-//! **The wait bound** is that of [`Groups`](crate::Groups): a party that has waited `first_after_s` is matched
+//! **The wait bound** is that of [`GroupMode`](crate::GroupMode): a party that has waited `first_after_s` is matched
 //! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size that its
 //! regions and rematches allow), before rooms of younger parties are filled.
 //!
@@ -30,7 +30,7 @@ use super::settings::{RoomRules, SIDE_SIZE_MAX};
 use crate::found::{Match, MatchWriter};
 use crate::mode::OPEN;
 use crate::pack::balance::GroupSplit;
-use crate::pack::seek::Seeker;
+use crate::pack::seek::PartnerSearch;
 use crate::pack::terms::{Limits, Terms};
 use crate::pack::wait_reason::WaitReason;
 use crate::quality::Quality;
@@ -66,7 +66,7 @@ struct Room {
 
 /// A mode of rooms at work.
 #[derive(Clone, Debug, MemoryUse)]
-pub struct Rooms {
+pub struct RoomMode {
     id: ModeId,
     rules: RoomRules,
     pool: Pool,
@@ -84,7 +84,7 @@ pub struct Rooms {
     watched: HashMap<TicketPlayer, u32, FixedState>,
     rematches: Rematches,
     table: CompositionTable,
-    seeker: Seeker,
+    seeker: PartnerSearch,
     search_backoff: SearchBackoff,
     looks: u64,
 }
@@ -92,7 +92,7 @@ pub struct Rooms {
 /// No room.
 const NONE: u32 = u32::MAX;
 
-impl Rooms {
+impl RoomMode {
     /// An empty mode. O(1).
     #[must_use]
     pub fn new(id: ModeId, rules: RoomRules) -> Self {
@@ -115,7 +115,7 @@ impl Rooms {
             watched: HashMap::default(),
             rematches: Rematches::default(),
             table: CompositionTable::new(rules.mode.group_size),
-            seeker: Seeker::default(),
+            seeker: PartnerSearch::default(),
             search_backoff: SearchBackoff::default(),
             looks: 0,
         }

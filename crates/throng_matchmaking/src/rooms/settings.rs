@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::mode::{ModeError, ModeRules, ModeSettings, OPEN};
+use crate::mode::{GroupModeSettings, GroupModeTickSettings, ModeError, OPEN};
 
 /// The largest side of a room: players, and so the largest party.
 pub const SIDE_SIZE_MAX: u8 = 3;
@@ -15,7 +15,7 @@ pub const SIDE_SIZE_MAX: u8 = 3;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
-pub struct RoomSettings {
+pub struct RoomModeSettings {
     /// The mode's name, by which scenarios and statistics know it; unique.
     pub name: String,
     /// Players on a side, 1–3.
@@ -61,9 +61,9 @@ pub struct RoomSettings {
     pub tickets_max: u32,
 }
 
-impl Default for RoomSettings {
+impl Default for RoomModeSettings {
     fn default() -> Self {
-        let groups = ModeSettings::default();
+        let groups = GroupModeSettings::default();
         Self {
             name: "rooms".to_owned(),
             side_size: SIDE_SIZE_MAX,
@@ -93,14 +93,14 @@ impl Default for RoomSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoomRules {
     /// The rules that are those of groups of a side's size: the window is on the leaders' strength.
-    pub mode: ModeRules,
+    pub mode: GroupModeTickSettings,
     /// Whether a party meets just one other of its own size.
     pub equal_size: bool,
     /// Percent by which a leader counts stronger for each rank.
     pub rank_weight_percent: u32,
 }
 
-impl RoomSettings {
+impl RoomModeSettings {
     /// Converts seconds into ticks of `1 / tick_hz` seconds. O(1).
     ///
     /// # Errors
@@ -115,7 +115,7 @@ impl RoomSettings {
                 found: f64::from(self.side_size),
             });
         }
-        let groups = ModeSettings {
+        let groups = GroupModeSettings {
             name: self.name.clone(),
             group_size: self.side_size,
             expire_after_s: self.expire_after_s,
@@ -134,7 +134,7 @@ impl RoomSettings {
             matches_per_heartbeat_max: self.matches_per_heartbeat_max,
             looks_per_heartbeat_max: self.looks_per_heartbeat_max,
             tickets_max: self.tickets_max,
-            ..ModeSettings::default()
+            ..GroupModeSettings::default()
         };
         Ok(RoomRules {
             mode: groups.rules(tick_hz)?,

@@ -1,25 +1,25 @@
 //! What a heartbeat may cost, and that a few parties that fit nobody keep nobody else waiting.
 
 use super::*;
-use crate::ticket::{ROLES, Wishes};
+use crate::ticket::{ROLES, TicketPreferences};
 
-fn wishing(party: u32, size: u8, skill: i32, since_tick: u64, wishes: Wishes) -> Ticket {
+fn wishing(party: u32, size: u8, skill: i32, since_tick: u64, wishes: TicketPreferences) -> Ticket {
     Ticket {
         wishes: Some(Box::new(wishes)),
         ..ticket(party, size, skill, since_tick)
     }
 }
 
-fn avoiding(players: &[u64]) -> Wishes {
-    Wishes {
+fn avoiding(players: &[u64]) -> TicketPreferences {
+    TicketPreferences {
         avoid: players.iter().copied().map(Into::into).collect(),
-        ..Wishes::default()
+        ..TicketPreferences::default()
     }
 }
 
 #[test]
 fn the_oldest_in_a_region_of_their_own_keep_nobody_waiting() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         looks_per_heartbeat_max: 20_000,
         open_after_s: 0.0,
         matches_per_heartbeat_max: 10,
@@ -28,9 +28,9 @@ fn the_oldest_in_a_region_of_their_own_keep_nobody_waiting() {
     // More wait than are packed.
     for party in 0..25_000u32 {
         let regions = if party < 9 { 0b10 } else { 0b01 };
-        let wishes = Wishes {
+        let wishes = TicketPreferences {
             regions,
-            ..Wishes::default()
+            ..TicketPreferences::default()
         };
         let skill = (party % 1000) as i32;
         matcher
@@ -43,7 +43,7 @@ fn the_oldest_in_a_region_of_their_own_keep_nobody_waiting() {
 #[test]
 fn a_hundred_who_find_nobody_leave_half_of_the_looks_to_others() {
     let roles = [2, 0, 0, 0];
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         looks_per_heartbeat_max: 20_000,
         open_after_s: 1e6,
         skill_window_start: 1000,
@@ -51,9 +51,9 @@ fn a_hundred_who_find_nobody_leave_half_of_the_looks_to_others() {
         roles,
         ..mode(5)
     });
-    let plays = |role: u8| Wishes {
+    let plays = |role: u8| TicketPreferences {
         roles: [role, 0, 0, 0],
-        ..Wishes::default()
+        ..TicketPreferences::default()
     };
     // The oldest are far away from all who play the role, among thousands who do not.
     for party in 0..25_000u32 {
@@ -76,7 +76,7 @@ fn a_hundred_who_find_nobody_leave_half_of_the_looks_to_others() {
 
 #[test]
 fn a_role_that_nobody_plays_costs_no_search() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         roles: [1, 0, 0, 0],
         skill_window_start: OPEN,
         ..mode(10)
@@ -94,7 +94,7 @@ fn a_role_that_nobody_plays_costs_no_search() {
 
 #[test]
 fn everybody_has_met_everybody_and_a_heartbeat_stays_within_its_looks() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         rematch_after_s: 1e6,
         skill_window_start: OPEN,
         looks_per_heartbeat_max: 50_000,
@@ -106,7 +106,7 @@ fn everybody_has_met_everybody_and_a_heartbeat_stays_within_its_looks() {
             let _ = matcher.queue(ticket(party, 1, party as i32, now_tick));
         }
         run(&mut matcher, now_tick);
-        let OpenMode::Groups(groups) = &matcher.modes()[0] else {
+        let MatchMode::Groups(groups) = &matcher.modes()[0] else {
             panic!("a mode of groups")
         };
         // A search overshoots by one set at most.
@@ -116,7 +116,7 @@ fn everybody_has_met_everybody_and_a_heartbeat_stays_within_its_looks() {
 
 #[test]
 fn whom_all_others_avoid_is_matched_at_the_wait_bound() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         first_after_s: 75.0,
         ..mode(1)
     });
@@ -157,7 +157,7 @@ fn first_in_line_are_matched_even_if_their_partners_avoid_each_other() {
 
 #[test]
 fn an_uneven_match_is_no_reason_not_to_seek_another() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         power_gap_start: 500,
         power_gap_widen_per_s: 0,
         skill_window_start: OPEN,
@@ -196,7 +196,7 @@ proptest! {
         limit in 0u32..40,
         parties in prop::collection::vec((1u8..=4, 0u32..200), 0..12),
     ) {
-        let mut matcher = matcher(ModeSettings {
+        let mut matcher = matcher(GroupModeSettings {
             power_gap_start: limit,
             power_gap_widen_per_s: 0,
             skill_window_start: 50,
@@ -235,9 +235,9 @@ proptest! {
         matches_per_heartbeat_max in 1u32..3,
         parties in prop::collection::vec((1u8..=5, -4000i32..4000, 0u64..2000, 0u8..4, prop::option::of(0u32..30)), 0..40),
     ) {
-        let mut matcher = matcher(ModeSettings { matches_per_heartbeat_max, ..mode(group_size) });
+        let mut matcher = matcher(GroupModeSettings { matches_per_heartbeat_max, ..mode(group_size) });
         for (party, &(size, skill, since_tick, regions, avoid)) in (0u32..).zip(&parties) {
-            let wishes = Wishes {
+            let wishes = TicketPreferences {
                 regions: u32::from(regions),
                 ..avoiding(&avoid.map(|party| 10 * u64::from(party)).into_iter().collect::<Vec<_>>())
             };
@@ -301,7 +301,7 @@ fn two_longer_waiting_parties_are_served_before_a_third() {
 
 #[test]
 fn a_small_pool_gives_up_no_skill_for_an_even_match() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         skill_window_widen_per_s: 1000,
         ..mode(1)
     });
@@ -322,7 +322,7 @@ fn a_small_pool_gives_up_no_skill_for_an_even_match() {
 #[test]
 fn roles_are_no_more_than_players() {
     let mut matcher = matcher(mode(5));
-    let mut liar = wishing(1, 1, 0, 0, Wishes::default());
+    let mut liar = wishing(1, 1, 0, 0, TicketPreferences::default());
     liar.wishes.as_mut().unwrap().roles = [255; ROLES];
     assert_eq!(
         matcher.queue(liar),

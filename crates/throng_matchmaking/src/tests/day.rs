@@ -5,16 +5,16 @@ use rand_pcg::Pcg64Mcg;
 
 use super::*;
 use crate::workload::SHARES;
-use crate::{Backfill, Wishes};
+use crate::{Backfill, TicketPreferences};
 
 /// Half a second at 20 ticks a second.
 const HEARTBEAT_TICKS: u64 = 10;
 
-fn arena() -> Matcher {
-    matcher(ModeSettings {
+fn arena() -> MatchmakingCore {
+    matcher(GroupModeSettings {
         power_gap_start: 500,
         expire_after_s: 0.0,
-        ..ModeSettings::default()
+        ..GroupModeSettings::default()
     })
 }
 
@@ -40,7 +40,7 @@ fn size(random: &mut impl Rng) -> u8 {
 }
 
 /// Checks after a heartbeat that nobody is beyond the longest wait while a match with them is possible.
-fn check_bound(matcher: &Matcher, now_tick: u64, table: &mut CompositionTable) {
+fn check_bound(matcher: &MatchmakingCore, now_tick: u64, table: &mut CompositionTable) {
     assert!(matcher.modes()[0].conserved());
     let first_after_ticks = matcher.modes()[0].rules().first_after_ticks;
     let left = waiting(matcher);
@@ -115,7 +115,7 @@ fn fours_and_threes_are_served_as_soon_as_somebody_fits_them() {
     ] {
         let (mut matcher, mut table) = (arena(), CompositionTable::new(5));
         let mut party = 0;
-        let mut queue = |matcher: &mut Matcher, size, skill, now_tick| {
+        let mut queue = |matcher: &mut MatchmakingCore, size, skill, now_tick| {
             party += 1;
             matcher.queue(ticket(party, size, skill, now_tick)).unwrap();
         };
@@ -164,10 +164,10 @@ fn a_party_of_five_at_night_is_served_with_the_first_five_others() {
 /// A party of any size, skill, power and level, that would avoid somebody and plays in some regions.
 fn with_wishes(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> Ticket {
     let avoid = random.random_range(0..10 * u64::from(party));
-    let wishes = Some(Box::new(Wishes {
+    let wishes = Some(Box::new(TicketPreferences {
         regions: random.random_range(0..4),
         avoid: [avoid.into()].into_iter().collect(),
-        ..Wishes::default()
+        ..TicketPreferences::default()
     }));
     let size = size(random);
     let skill = random.random_range(0..6000);
@@ -184,9 +184,9 @@ fn with_wishes(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> Ticket {
 #[test]
 fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
     let mut random = Pcg64Mcg::seed_from_u64(11);
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         accept_within_s: 5.0,
-        ..ModeSettings::default()
+        ..GroupModeSettings::default()
     });
     let mut table = CompositionTable::new(5);
     let (mut party, mut served, mut asked) = (0u32, 0, Vec::new());

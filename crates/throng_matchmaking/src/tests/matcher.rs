@@ -2,19 +2,22 @@
 
 use super::*;
 
-fn duel() -> Matcher {
-    let other = ModeSettings {
+fn duel() -> MatchmakingCore {
+    let other = GroupModeSettings {
         name: "other".to_owned(),
         ..mode(5)
     };
-    Matcher::new(
-        &[QueueMode::Groups(mode(1)), QueueMode::Groups(other)],
+    MatchmakingCore::new(
+        &[
+            MatchModeSettings::Groups(mode(1)),
+            MatchModeSettings::Groups(other),
+        ],
         20.0,
     )
     .unwrap()
 }
 
-fn digest(matcher: &Matcher) -> Vec<u64> {
+fn digest(matcher: &MatchmakingCore) -> Vec<u64> {
     let mut fed = Vec::new();
     matcher.digest(&mut |word| fed.push(word));
     fed
@@ -82,11 +85,11 @@ fn refused_requests_name_their_reason_and_change_nothing() {
 
 #[test]
 fn a_full_queue_refuses_and_counts() {
-    let settings = ModeSettings {
+    let settings = GroupModeSettings {
         tickets_max: 1,
         ..mode(5)
     };
-    let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
+    let mut matcher = MatchmakingCore::new(&[MatchModeSettings::Groups(settings)], 20.0).unwrap();
     matcher.queue(ticket(1, 1, 0, 0)).unwrap();
     assert_eq!(
         matcher.queue(ticket(2, 1, 0, 0)),
@@ -121,8 +124,11 @@ fn a_member_who_leaves_voids_the_whole_ticket() {
 
 #[test]
 fn modes_must_have_different_names() {
-    let error = Matcher::new(
-        &[QueueMode::Groups(mode(1)), QueueMode::Groups(mode(5))],
+    let error = MatchmakingCore::new(
+        &[
+            MatchModeSettings::Groups(mode(1)),
+            MatchModeSettings::Groups(mode(5)),
+        ],
         20.0,
     )
     .unwrap_err();
@@ -136,14 +142,14 @@ fn modes_must_have_different_names() {
 
 #[test]
 fn a_waiting_party_can_be_asked_why() {
-    let settings = ModeSettings {
+    let settings = GroupModeSettings {
         skill_window_start: 10,
         skill_window_widen_per_s: 0,
         power_gap_start: 5,
         power_gap_widen_per_s: 0,
         ..mode(5)
     };
-    let mut matcher = Matcher::new(&[QueueMode::Groups(settings)], 20.0).unwrap();
+    let mut matcher = MatchmakingCore::new(&[MatchModeSettings::Groups(settings)], 20.0).unwrap();
     assert_eq!(matcher.wait_reason(1), None);
     matcher.queue(ticket(1, 5, 0, 0)).unwrap();
     assert_eq!(
@@ -196,32 +202,36 @@ fn a_waiting_party_can_be_asked_why() {
 
 #[test]
 fn regions_levels_and_wishes_are_named_as_reasons() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         level_band_start: 5,
         level_band_widen_per_s: 0,
         ..mode(1)
     });
-    let wishing = |party: u32, level: u16, wishes: Wishes| Ticket {
+    let wishing = |party: u32, level: u16, wishes: TicketPreferences| Ticket {
         level,
         wishes: Some(Box::new(wishes)),
         ..ticket(party, 1, 0, 0)
     };
-    let avoid = Wishes {
+    let avoid = TicketPreferences {
         avoid: [20u64].into_iter().map(Into::into).collect(),
-        ..Wishes::default()
+        ..TicketPreferences::default()
     };
-    let region = |regions| Wishes {
+    let region = |regions| TicketPreferences {
         regions,
-        ..Wishes::default()
+        ..TicketPreferences::default()
     };
     matcher.queue(wishing(1, 1, avoid)).unwrap();
-    matcher.queue(wishing(2, 1, Wishes::default())).unwrap();
-    let disagree = WaitReason::WishesDisagree {
+    matcher
+        .queue(wishing(2, 1, TicketPreferences::default()))
+        .unwrap();
+    let disagree = WaitReason::PreferencesConflict {
         opens_in_ticks: 1200,
     };
     assert_eq!(matcher.wait_reason(1), Some(disagree));
     matcher.cancel(2).unwrap();
-    matcher.queue(wishing(3, 90, Wishes::default())).unwrap();
+    matcher
+        .queue(wishing(3, 90, TicketPreferences::default()))
+        .unwrap();
     let levels = WaitReason::OutsideLevels {
         band: 5,
         opens_in_ticks: 1200,

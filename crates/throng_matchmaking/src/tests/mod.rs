@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use throng_core::ids::{PartyId, PlayerId};
 
 use super::*;
-use crate::mode::{GROUP_SIZE_MAX, ModeRules, OPEN};
+use crate::mode::{GROUP_SIZE_MAX, GroupModeTickSettings, OPEN};
 use crate::queue::compositions::{CompositionTable, Counts};
 
 // In these tests a bare number is a real party or player.
@@ -40,14 +40,14 @@ impl PartialEq<u64> for TicketPlayer {
 }
 
 /// A mode named "arena" without expiry and without a gap limit, with a narrow window.
-pub(super) fn mode(group_size: u8) -> ModeSettings {
-    ModeSettings {
+pub(super) fn mode(group_size: u8) -> GroupModeSettings {
+    GroupModeSettings {
         group_size,
         expire_after_s: 0.0,
         first_after_s: 0.0,
         skill_window_start: 20,
         power_gap_start: OPEN,
-        ..ModeSettings::default()
+        ..GroupModeSettings::default()
     }
 }
 
@@ -69,21 +69,21 @@ pub(super) fn ticket(party: u32, size: u8, skill: i32, since_tick: u64) -> Ticke
     }
 }
 
-fn matcher(settings: ModeSettings) -> Matcher {
-    Matcher::new(&[QueueMode::Groups(settings)], 20.0).expect("valid settings")
+fn matcher(settings: GroupModeSettings) -> MatchmakingCore {
+    MatchmakingCore::new(&[MatchModeSettings::Groups(settings)], 20.0).expect("valid settings")
 }
 
-fn run(matcher: &mut Matcher, now_tick: u64) -> (Vec<Match>, Vec<Ticket>) {
+fn run(matcher: &mut MatchmakingCore, now_tick: u64) -> (Vec<Match>, Vec<Ticket>) {
     let mut beat = HeartbeatOutcome::default();
     matcher.run(now_tick, &mut beat);
     (beat.matches, beat.expired)
 }
 
-fn rules_of(matcher: &Matcher) -> ModeRules {
+fn rules_of(matcher: &MatchmakingCore) -> GroupModeTickSettings {
     *matcher.modes()[0].rules()
 }
 
-fn waiting(matcher: &Matcher) -> Vec<Ticket> {
+fn waiting(matcher: &MatchmakingCore) -> Vec<Ticket> {
     matcher.modes()[0]
         .queue()
         .iter()
@@ -142,7 +142,7 @@ fn two_full_parties_meet_and_the_longer_waiting_is_first() {
 #[test]
 fn arrival_packing_takes_no_notice_of_skill() {
     for (packing, made) in [(Packing::Arrival, 1), (Packing::Windows, 0)] {
-        let mut matcher = matcher(ModeSettings { packing, ..mode(1) });
+        let mut matcher = matcher(GroupModeSettings { packing, ..mode(1) });
         matcher.queue(ticket(1, 1, -5000, 0)).unwrap();
         matcher.queue(ticket(2, 1, 5000, 0)).unwrap();
         assert_eq!(run(&mut matcher, 0).0.len(), made);
@@ -151,7 +151,7 @@ fn arrival_packing_takes_no_notice_of_skill() {
 
 #[test]
 fn a_gap_above_the_limit_waits_until_the_limit_has_widened() {
-    let settings = ModeSettings {
+    let settings = GroupModeSettings {
         power_gap_start: 10,
         power_gap_widen_per_s: 10,
         ..mode(1)
@@ -176,7 +176,7 @@ fn a_gap_above_the_limit_waits_until_the_limit_has_widened() {
 
 #[test]
 fn matches_a_heartbeat_are_limited_and_the_longest_waiting_come_first() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         matches_per_heartbeat_max: 2,
         ..mode(1)
     });
@@ -206,7 +206,7 @@ fn every_party_size_is_matched_at_the_wait_bound_however_many_others_come() {
     for group_size in [5u8, 7, 10, 50] {
         for size in 1..=5 {
             // Far above everybody else in skill, so that only the bound can help it.
-            let mut matcher = matcher(ModeSettings {
+            let mut matcher = matcher(GroupModeSettings {
                 open_after_s: 30.0,
                 ..mode(group_size)
             });
@@ -238,7 +238,7 @@ fn every_party_size_is_matched_at_the_wait_bound_however_many_others_come() {
 
 #[test]
 fn parties_expire_in_order_of_age_at_the_tick_stated() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         expire_after_s: 10.0,
         ..mode(5)
     });
@@ -270,7 +270,7 @@ fn the_largest_numbers_of_all_kinds_do_no_harm() {
 
 #[test]
 fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         matches_per_heartbeat_max: 10_000,
         ..mode(5)
     });
@@ -312,7 +312,7 @@ fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
 
 #[test]
 fn packed_sets_keep_to_levels_and_regions_so_that_most_are_matched_at_once() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         matches_per_heartbeat_max: 10_000,
         looks_per_heartbeat_max: 1,
         ..mode(5)
@@ -320,7 +320,7 @@ fn packed_sets_keep_to_levels_and_regions_so_that_most_are_matched_at_once() {
     let mut players = 0;
     for (nth, mut ticket) in (0..).zip(workload::tickets_of_levels(4_000)) {
         let regions = [0, 0b01, 0b10, 0b11][nth % 4];
-        ticket.wishes = Some(Box::new(ticket::Wishes {
+        ticket.wishes = Some(Box::new(ticket::TicketPreferences {
             regions,
             ..Default::default()
         }));
@@ -377,7 +377,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..80)
 }
 
-fn script_mode() -> impl Strategy<Value = ModeSettings> {
+fn script_mode() -> impl Strategy<Value = GroupModeSettings> {
     let packing = prop::sample::select(vec![Packing::Windows, Packing::Arrival]);
     (
         1u8..=10,
@@ -388,7 +388,7 @@ fn script_mode() -> impl Strategy<Value = ModeSettings> {
     )
         .prop_map(
             |(group_size, packing, matches_per_heartbeat_max, power_gap_start, expire)| {
-                ModeSettings {
+                GroupModeSettings {
                     packing,
                     matches_per_heartbeat_max,
                     power_gap_start,
@@ -401,7 +401,7 @@ fn script_mode() -> impl Strategy<Value = ModeSettings> {
 }
 
 /// Plays a script, checks every match and the books after every heartbeat, and returns all matches.
-fn play(settings: &ModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCaseError> {
+fn play(settings: &GroupModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCaseError> {
     let mut matcher = matcher(settings.clone());
     let (mut now_tick, mut party) = (0u64, 0);
     let mut all = Vec::new();
@@ -460,7 +460,11 @@ fn play(settings: &ModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCase
     Ok(all)
 }
 
-fn check_match(made: &Match, matcher: &Matcher, now_tick: u64) -> Result<(), TestCaseError> {
+fn check_match(
+    made: &Match,
+    matcher: &MatchmakingCore,
+    now_tick: u64,
+) -> Result<(), TestCaseError> {
     let rules = rules_of(matcher);
     for (group, power) in made.groups.iter().zip(made.power) {
         prop_assert_eq!(
@@ -514,7 +518,7 @@ proptest! {
         packing in prop::sample::select(vec![Packing::Windows, Packing::Arrival]),
         parties in prop::collection::vec((1u8..=5, -40i32..40, 0u64..2000), 0..24),
     ) {
-        let settings = ModeSettings { packing, skill_window_widen_per_s: 1, ..mode(group_size) };
+        let settings = GroupModeSettings { packing, skill_window_widen_per_s: 1, ..mode(group_size) };
         let mut matcher = matcher(settings);
         for (party, &(size, skill, since_tick)) in (0u32..).zip(&parties) {
             let _ = matcher.queue(ticket(party, size, skill, since_tick));
@@ -534,7 +538,7 @@ proptest! {
         skew in 0i32..1000,
     ) {
         let group_size = if ten { 10 } else { 5 };
-        let mut matcher = matcher(ModeSettings { skill_window_start: OPEN, ..mode(group_size) });
+        let mut matcher = matcher(GroupModeSettings { skill_window_start: OPEN, ..mode(group_size) });
         for (party, &size) in (0u32..).zip(&sizes) {
             let skill = (party as i32 * skew) % 3000;
             matcher.queue(ticket(party, size, skill, u64::from(party))).unwrap();
@@ -549,7 +553,7 @@ proptest! {
         matches_per_heartbeat_max in 1u32..4,
         parties in prop::collection::vec((1u8..=5, -4000i32..4000, 0u64..2000), 0..30),
     ) {
-        let mut matcher = matcher(ModeSettings { matches_per_heartbeat_max, ..mode(group_size) });
+        let mut matcher = matcher(GroupModeSettings { matches_per_heartbeat_max, ..mode(group_size) });
         for (party, &(size, skill, since_tick)) in (0u32..).zip(&parties) {
             let _ = matcher.queue(ticket(party, size, skill, since_tick));
         }

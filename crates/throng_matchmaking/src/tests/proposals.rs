@@ -3,14 +3,14 @@
 use super::*;
 use crate::Backfill;
 
-fn asking() -> Matcher {
-    matcher(ModeSettings {
+fn asking() -> MatchmakingCore {
+    matcher(GroupModeSettings {
         accept_within_s: 10.0,
         ..mode(1)
     })
 }
 
-fn beat(matcher: &mut Matcher, now_tick: u64) -> HeartbeatOutcome {
+fn beat(matcher: &mut MatchmakingCore, now_tick: u64) -> HeartbeatOutcome {
     let mut beat = HeartbeatOutcome::default();
     matcher.run(now_tick, &mut beat);
     assert!(matcher.modes()[0].conserved());
@@ -135,7 +135,7 @@ fn who_keeps_silent_is_out_when_the_time_is_over() {
 
 #[test]
 fn exactly_the_missing_players_join_a_running_match() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         skill_window_start: 100,
         ..mode(5)
     });
@@ -168,7 +168,7 @@ fn exactly_the_missing_players_join_a_running_match() {
 fn a_party_that_gets_on_with_nobody_does_not_keep_others_from_joining() {
     let mut matcher = matcher(mode(5));
     let wishing = |party: u32, skill: i32, avoid: &[u64], regions: u32| Ticket {
-        wishes: Some(Box::new(crate::Wishes {
+        wishes: Some(Box::new(crate::TicketPreferences {
             avoid: avoid.iter().copied().map(Into::into).collect(),
             regions,
             ..Default::default()
@@ -217,7 +217,7 @@ fn the_partners_of_who_is_first_in_line_do_not_join_running_matches() {
 fn of_those_who_could_join_the_nearest_in_power_and_role_do() {
     let mut matcher = matcher(mode(5));
     for (party, power, role) in [(1, 10, 0), (2, 500, 0), (3, 90, 1), (4, 1000, 1)] {
-        let mut wishes = crate::Wishes::default();
+        let mut wishes = crate::TicketPreferences::default();
         wishes.roles[role] = 1;
         let wishes = Some(Box::new(wishes));
         matcher
@@ -266,7 +266,7 @@ proptest! {
 
 #[test]
 fn a_party_with_any_barred_member_is_refused() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         accept_within_s: 10.0,
         bar_after_decline_s: 30.0,
         ..mode(2)

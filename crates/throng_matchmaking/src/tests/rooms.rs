@@ -1,21 +1,21 @@
 //! Rooms: who gathers with whom.
 
 use super::*;
-use crate::RoomSettings;
+use crate::RoomModeSettings;
 use crate::rooms::gather::SPECTATORS_MAX;
 
-fn rooms(settings: RoomSettings) -> Matcher {
-    Matcher::new(&[QueueMode::Rooms(settings)], 20.0).expect("valid settings")
+fn rooms(settings: RoomModeSettings) -> MatchmakingCore {
+    MatchmakingCore::new(&[MatchModeSettings::Rooms(settings)], 20.0).expect("valid settings")
 }
 
-fn settings(side_size: u8) -> RoomSettings {
-    RoomSettings {
+fn settings(side_size: u8) -> RoomModeSettings {
+    RoomModeSettings {
         side_size,
         strength_start: 100,
         strength_widen_per_s: 0,
         rank_weight_percent: 0,
         expire_after_s: 0.0,
-        ..RoomSettings::default()
+        ..RoomModeSettings::default()
     }
 }
 
@@ -26,8 +26,8 @@ fn party(party: u32, size: u8, leader_strength: u32, since_tick: u64) -> Ticket 
     }
 }
 
-fn room_mates(matcher: &Matcher, of: u32) -> Vec<u32> {
-    let OpenMode::Rooms(rooms) = &matcher.modes()[0] else {
+fn room_mates(matcher: &MatchmakingCore, of: u32) -> Vec<u32> {
+    let MatchMode::Rooms(rooms) = &matcher.modes()[0] else {
         panic!("a mode of rooms")
     };
     let slot = rooms
@@ -85,7 +85,7 @@ fn leaders_too_far_apart_wait_until_strength_is_no_matter() {
 
 #[test]
 fn a_rank_makes_a_leader_count_stronger() {
-    let mut matcher = rooms(RoomSettings {
+    let mut matcher = rooms(RoomModeSettings {
         rank_weight_percent: 10,
         ..settings(1)
     });
@@ -113,7 +113,7 @@ fn a_rank_makes_a_leader_count_stronger() {
 
 #[test]
 fn parties_of_equal_size_meet_the_nearest_leader() {
-    let mut matcher = rooms(RoomSettings {
+    let mut matcher = rooms(RoomModeSettings {
         equal_size: true,
         ..settings(3)
     });
@@ -202,7 +202,7 @@ fn a_spectator_who_queues_or_leaves_or_watches_elsewhere_frees_the_seat() {
 
 #[test]
 fn spectators_of_a_match_that_is_declined_are_counted() {
-    let mut matcher = rooms(RoomSettings {
+    let mut matcher = rooms(RoomModeSettings {
         accept_within_s: 10.0,
         ..settings(1)
     });
@@ -222,7 +222,7 @@ fn spectators_of_a_match_that_is_declined_are_counted() {
 #[test]
 fn opponents_of_late_do_not_meet_in_a_room() {
     for equal_size in [false, true] {
-        let mut matcher = rooms(RoomSettings {
+        let mut matcher = rooms(RoomModeSettings {
             rematch_after_s: 60.0,
             equal_size,
             ..settings(1)
@@ -240,14 +240,14 @@ fn opponents_of_late_do_not_meet_in_a_room() {
 
 #[test]
 fn of_equal_size_the_longest_waiting_looks_at_all_and_without_a_delay_too() {
-    let mut matcher = rooms(RoomSettings {
+    let mut matcher = rooms(RoomModeSettings {
         equal_size: true,
         open_after_s: 0.0,
         first_after_s: 0.0,
         ..settings(1)
     });
     let region = |ticket: Ticket, regions: u32| Ticket {
-        wishes: Some(Box::new(crate::Wishes {
+        wishes: Some(Box::new(crate::TicketPreferences {
             regions,
             ..Default::default()
         })),
@@ -281,10 +281,10 @@ fn sides_are_one_to_three() {
 
 #[test]
 fn a_mode_of_rooms_is_read_from_ron() {
-    let mode: QueueMode =
+    let mode: MatchModeSettings =
         ron::from_str("Rooms((name: \"yard\", side_size: 2, equal_size: true))").unwrap();
     assert_eq!(mode.name(), "yard");
-    assert!(ron::from_str::<QueueMode>("Rooms((group_size: 1))").is_err());
+    assert!(ron::from_str::<MatchModeSettings>("Rooms((group_size: 1))").is_err());
 }
 
 proptest! {
@@ -296,7 +296,7 @@ proptest! {
         equal_size in any::<bool>(),
         script in prop::collection::vec((0u32..60, 1u8..=3, 0u32..2000, 0u8..10), 0..120),
     ) {
-        let settings = RoomSettings { equal_size, first_after_s: 0.0, expire_after_s: 200.0, ..settings(side_size) };
+        let settings = RoomModeSettings { equal_size, first_after_s: 0.0, expire_after_s: 200.0, ..settings(side_size) };
         let play = || -> Result<Vec<Match>, TestCaseError> {
             let mut matcher = rooms(settings.clone());
             let mut all = Vec::new();
@@ -342,7 +342,7 @@ proptest! {
 #[test]
 fn levels_keep_parties_out_of_a_room_until_the_band_has_widened() {
     for equal_size in [false, true] {
-        let mut matcher = rooms(RoomSettings {
+        let mut matcher = rooms(RoomModeSettings {
             equal_size,
             level_band_start: 5,
             level_band_widen_per_s: 1,
@@ -361,7 +361,7 @@ fn levels_keep_parties_out_of_a_room_until_the_band_has_widened() {
 #[test]
 fn a_room_whose_sides_are_too_uneven_waits_for_others() {
     for equal_size in [false, true] {
-        let mut matcher = rooms(RoomSettings {
+        let mut matcher = rooms(RoomModeSettings {
             equal_size,
             strength_gap_start: 10,
             strength_gap_widen_per_s: 0,

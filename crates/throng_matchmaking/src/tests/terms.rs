@@ -3,7 +3,7 @@
 use super::*;
 use crate::pack::exact::PARTIES_MAX;
 use crate::rematch::Rematches;
-use crate::ticket::{ROLES, Wishes};
+use crate::ticket::{ROLES, TicketPreferences};
 
 /// The first of the parties that nobody can meet.
 const STRAY: u32 = 1000;
@@ -49,7 +49,7 @@ fn ticket_of(party: u32, drawn: &Drawn) -> Ticket {
     roles[drawn.role] = drawn.size;
     Ticket {
         level: drawn.level,
-        wishes: Some(Box::new(Wishes {
+        wishes: Some(Box::new(TicketPreferences {
             avoid: drawn
                 .avoid
                 .map(|party| (10 * u64::from(party)).into())
@@ -63,7 +63,12 @@ fn ticket_of(party: u32, drawn: &Drawn) -> Ticket {
 }
 
 /// Whether these parties, oldest first, are an allowed match at `now_tick`, by the words of the rules alone.
-fn is_allowed(parties: &[&Ticket], rules: &ModeRules, met: &Rematches, now_tick: u64) -> bool {
+fn is_allowed(
+    parties: &[&Ticket],
+    rules: &GroupModeTickSettings,
+    met: &Rematches,
+    now_tick: u64,
+) -> bool {
     let waited = |ticket: &Ticket| ticket.waited_ticks(now_tick);
     let Some(oldest) = parties.first() else {
         return false;
@@ -132,7 +137,7 @@ fn is_allowed(parties: &[&Ticket], rules: &ModeRules, met: &Rematches, now_tick:
 
 #[test]
 fn whoever_fought_does_not_meet_again_until_the_time_is_over() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         rematch_after_s: 60.0,
         ..mode(1)
     });
@@ -151,7 +156,7 @@ fn whoever_fought_does_not_meet_again_until_the_time_is_over() {
 
 #[test]
 fn opponents_of_late_can_be_on_one_side() {
-    let mut matcher = matcher(ModeSettings {
+    let mut matcher = matcher(GroupModeSettings {
         rematch_after_s: 60.0,
         ..mode(2)
     });
@@ -214,7 +219,7 @@ proptest! {
         large in any::<bool>(),
         parties in drawn(),
     ) {
-        let settings = ModeSettings {
+        let settings = GroupModeSettings {
             skill_window_widen_per_s: 1,
             level_band_start: 3,
             looks_per_heartbeat_max: 1 << 30,
@@ -273,7 +278,7 @@ proptest! {
         group_size in 1u8..=5,
         parties in prop::collection::vec((1u8..=5, 0u32..1000), 0..=PARTIES_MAX),
     ) {
-        let mut matcher = matcher(ModeSettings { skill_window_start: OPEN, ..mode(group_size) });
+        let mut matcher = matcher(GroupModeSettings { skill_window_start: OPEN, ..mode(group_size) });
         for (party, &(size, power)) in (0..).zip(&parties) {
             let _ = matcher.queue(Ticket { power, ..ticket(party, size, 0, 0) });
         }

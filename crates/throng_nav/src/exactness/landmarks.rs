@@ -7,14 +7,14 @@ use super::{check_prepared, lengths_from, map_and_tiles, picture, prepared};
 use crate::map::TileMap;
 use crate::prepared::{JumpGraph, SignPlanes, SignWalks};
 use crate::{Diagonal, Search};
-use throng_core::parallel::Inline;
+use throng_core::parallel::InlineExecutor;
 
 /// Compares the distances of all jump points, and those of all tiles.
 fn compare<const CUT: bool>(map: &TileMap) -> Result<(), TestCaseError> {
     let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
     let planes = &SignPlanes::build(map, diagonal);
-    let graph =
-        JumpGraph::build(map, diagonal, planes, usize::MAX, Inline).expect("there is no limit");
+    let graph = JumpGraph::build(map, diagonal, planes, usize::MAX, InlineExecutor)
+        .expect("there is no limit");
     let (points, landmarks) = (&graph.points, &graph.landmarks);
     let tiles = map.height() as i32 * map.width() as i32;
     let tiles =

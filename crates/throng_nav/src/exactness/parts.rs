@@ -4,8 +4,8 @@ use glam::IVec2;
 use proptest::prelude::*;
 
 use super::map_and_tiles;
-use crate::map::{MapFormat, MapPart, TileEdit, TileMap, TileRect, decode, encode};
-use crate::{Algorithm, Diagonal, NavMap, Outcome, Query, Search, SharedSearch};
+use crate::map::{MapFormat, MapSection, TileEdit, TileMap, TileRect, decode, encode};
+use crate::{Algorithm, Diagonal, MultiStartSearch, NavMap, PathQuery, Search, SearchOutcome};
 
 const READING: [Algorithm; 2] = [Algorithm::JpsBitPrune, Algorithm::JpsGraph];
 
@@ -26,12 +26,12 @@ fn is_same(one: &NavMap, other: &NavMap) -> bool {
 }
 
 /// The lengths found between all pairs of tiles that follow each other, and the waypoints.
-fn answers(map: &TileMap, nav_map: &NavMap, tiles: &[IVec2]) -> Vec<(Outcome, Vec<IVec2>)> {
+fn answers(map: &TileMap, nav_map: &NavMap, tiles: &[IVec2]) -> Vec<(SearchOutcome, Vec<IVec2>)> {
     let mut search = Search::new();
     let mut found = Vec::new();
     for algorithm in READING {
         for ends in tiles.windows(2) {
-            let (query, mut waypoints) = (Query::new(ends[0], ends[1]), Vec::new());
+            let (query, mut waypoints) = (PathQuery::new(ends[0], ends[1]), Vec::new());
             let outcome = search.find(map, nav_map, algorithm, query, &mut waypoints);
             found.push((outcome, waypoints));
         }
@@ -43,7 +43,7 @@ fn answers(map: &TileMap, nav_map: &NavMap, tiles: &[IVec2]) -> Vec<(Outcome, Ve
 fn use_up(mut map: TileMap, mut nav_map: NavMap, tiles: &[IVec2]) {
     for tile in tiles {
         answers(&map, &nav_map, tiles);
-        let mut shared = SharedSearch::new();
+        let mut shared = MultiStartSearch::new();
         let mut outcomes = Vec::new();
         shared.find(&map, &nav_map, *tile, tiles, None, &mut outcomes);
         let mut waypoints = Vec::new();
@@ -58,14 +58,14 @@ fn use_up(mut map: TileMap, mut nav_map: NavMap, tiles: &[IVec2]) {
 }
 
 /// What is done to a part: a byte or a stretch of bytes changes.
-fn forge(part: &MapPart, (at, length, value): (usize, usize, u8)) -> MapPart {
+fn forge(part: &MapSection, (at, length, value): (usize, usize, u8)) -> MapSection {
     let mut bytes = part.bytes().to_vec();
     let at = 24 + at % (bytes.len() - 24);
     let end = (at + length).min(bytes.len());
     for byte in &mut bytes[at..end] {
         *byte = if length == 1 { *byte ^ value } else { value };
     }
-    MapPart::new(part.tag(), bytes)
+    MapSection::new(part.tag(), bytes)
 }
 
 fn forgeries() -> impl Strategy<Value = Vec<(usize, usize, u8)>> {
@@ -137,7 +137,7 @@ proptest! {
                 let length = at % part.bytes().len();
                 let longer = [part.bytes(), &[0]].concat();
                 for bytes in [part.bytes()[..length].to_vec(), longer] {
-                    let part = MapPart::new(part.tag(), bytes);
+                    let part = MapSection::new(part.tag(), bytes);
                     let (nav_map, refused) =
                         NavMap::from_parts(diagonal, &map.clone().with_parts(vec![part]));
                     prop_assert!(nav_map.planes().is_none() && nav_map.graph().is_none());
@@ -170,7 +170,9 @@ fn parts_of_other_tiles_or_of_another_layout_are_refused_and_those_of_the_other_
     for (byte, value, field) in [(0, 1, "the layout is 1"), (4, 2, "the movement rule is 2")] {
         let mut bytes = parts[1].bytes().to_vec();
         bytes[byte] = value;
-        let map = map.clone().with_parts(vec![MapPart::new(*b"JUMP", bytes)]);
+        let map = map
+            .clone()
+            .with_parts(vec![MapSection::new(*b"JUMP", bytes)]);
         let (_, refused) = NavMap::from_parts(Diagonal::Cut, &map);
         assert!(refused[0].to_string().contains(field), "{refused:?}");
     }

@@ -11,15 +11,18 @@ use crate::map::TileMap;
 use crate::prepared::{JumpGraph, SignPlanes, SignWalks};
 use crate::reference::{StepTable, Tiles};
 use crate::rule::{diagonal_turns, directions_on, is_step_free, is_straight_turn};
-use crate::walks::{Reach, Stop, Walks, for_each_successor};
+use crate::walks::{JumpScanner, Reach, Stop, for_each_successor};
 use crate::{Diagonal, Direction};
-use throng_core::parallel::{Inline, Spread};
+use throng_core::parallel::{InlineExecutor, ParallelExecutor};
 
 /// Up to so many tiles straight walks are compared from every tile.
 const WHOLE_TILES_MAX: u64 = 150 * 150;
 
 /// Where straight walks from a tile end.
-fn straight_walks<const CUT: bool>(walks: &impl Walks<CUT>, IVec2 { x, y }: IVec2) -> [Reach; 4] {
+fn straight_walks<const CUT: bool>(
+    walks: &impl JumpScanner<CUT>,
+    IVec2 { x, y }: IVec2,
+) -> [Reach; 4] {
     [
         walks.straight::<1, 0>(x, y),
         walks.straight::<-1, 0>(x, y),
@@ -29,7 +32,10 @@ fn straight_walks<const CUT: bool>(walks: &impl Walks<CUT>, IVec2 { x, y }: IVec
 }
 
 /// The same, and where diagonal walks stop first.
-fn all_walks<const CUT: bool>(walks: &impl Walks<CUT>, tile: IVec2) -> ([Reach; 4], [Stop; 4]) {
+fn all_walks<const CUT: bool>(
+    walks: &impl JumpScanner<CUT>,
+    tile: IVec2,
+) -> ([Reach; 4], [Stop; 4]) {
     let IVec2 { x, y } = tile;
     let diagonal = [
         walks.diagonal::<1, 1>(x, y),
@@ -54,7 +60,7 @@ fn is_jump_point<const CUT: bool>(map: &TileMap, tile: IVec2, direction: Directi
 #[derive(Clone, Copy)]
 struct Backwards;
 
-impl Spread for Backwards {
+impl ParallelExecutor for Backwards {
     fn for_each_chunk<T: Send, S: Send + Default>(
         self,
         items: &mut [T],
@@ -62,7 +68,7 @@ impl Spread for Backwards {
         scratch: &mut Vec<S>,
         work: impl Fn(&mut S, usize, &mut [T]) + Sync,
     ) {
-        Inline.for_each_chunk(items, chunk_min, scratch, work);
+        InlineExecutor.for_each_chunk(items, chunk_min, scratch, work);
     }
 
     fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
@@ -82,8 +88,8 @@ fn compare<const CUT: bool>(map: &TileMap, tiles: &[IVec2]) -> Result<(), TestCa
         SignPlanes::build(map, diagonal),
         StepTable::build(map, diagonal),
     );
-    let graph =
-        JumpGraph::build(map, diagonal, &planes, usize::MAX, Inline).expect("there is no limit");
+    let graph = JumpGraph::build(map, diagonal, &planes, usize::MAX, InlineExecutor)
+        .expect("there is no limit");
     let by_tiles = Tiles(map.rows());
     let by_planes = SignWalks {
         tiles: map,
@@ -178,7 +184,7 @@ proptest! {
     fn a_graph_is_built_within_its_limit_or_not_at_all((map, _) in map_and_tiles(60, 0)) {
         for diagonal in Diagonal::ALL {
             let planes = SignPlanes::build(&map, diagonal);
-            let build = |bytes_max| JumpGraph::build(&map, diagonal, &planes, bytes_max, Inline);
+            let build = |bytes_max| JumpGraph::build(&map, diagonal, &planes, bytes_max, InlineExecutor);
             let graph = build(usize::MAX).expect("there is no limit");
             let bytes = graph.memory_bytes();
             let backwards =

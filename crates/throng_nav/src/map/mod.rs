@@ -14,7 +14,7 @@
 //! | `edits` | [`TileEdit`]: what may be done to the tiles of a rectangle |
 //! | `erode` | maps for bodies wider than a tile |
 //! | `nearest`, `line` | the nearest free tile; lines of sight |
-//! | `parts` | [`MapPart`]: what others prepared of the tiles, and a `.tmap` keeps |
+//! | `parts` | [`MapSection`]: what others prepared of the tiles, and a `.tmap` keeps |
 //! | `formats/`, `io` | file formats, between bytes and maps; files |
 //! | `generate/` | maps from a recipe and a seed |
 //! | `error` | [`MapError`] |
@@ -54,7 +54,7 @@ pub use generate::{
     CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate, survey,
 };
 pub use io::{FILE_BYTES_MAX, load, load_patches, save};
-pub use parts::MapPart;
+pub use parts::MapSection;
 pub use rect::{SIDE_MAX, TILES_MAX, TileRect};
 pub use regions::RegionId;
 pub use tiles::{MapMemory, TileMap};

@@ -9,13 +9,13 @@ use std::sync::Arc;
 /// Whoever reads a part checks it as bytes of unknown origin: a file's checksum tells damage, not forgery. Clones share
 /// the bytes, and parts that came from one file share those of the file.
 #[derive(Clone)]
-pub struct MapPart {
+pub struct MapSection {
     tag: [u8; 4],
     file: Arc<Vec<u8>>,
     range: Range<usize>,
 }
 
-impl MapPart {
+impl MapSection {
     /// A part of these bytes. The tag says what they are, to whoever wrote them.
     pub fn new(tag: [u8; 4], bytes: Vec<u8>) -> Self {
         let range = 0..bytes.len();
@@ -42,15 +42,15 @@ impl MapPart {
     }
 }
 
-impl PartialEq for MapPart {
+impl PartialEq for MapSection {
     fn eq(&self, other: &Self) -> bool {
         self.tag == other.tag && self.bytes() == other.bytes()
     }
 }
 
-impl Eq for MapPart {}
+impl Eq for MapSection {}
 
-impl fmt::Debug for MapPart {
+impl fmt::Debug for MapSection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (tag, bytes) = (self.tag.escape_ascii(), self.range.len());
         write!(formatter, "MapPart({tag}, {bytes} bytes)")

@@ -12,7 +12,7 @@ use glam::IVec2;
 
 use super::bit_plane::{BitPlane, TileRun};
 use super::error::{MapError, SourcePlace};
-use super::parts::MapPart;
+use super::parts::MapSection;
 use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
 use super::regions::{RegionId, Regions};
 
@@ -29,7 +29,7 @@ pub struct TileMap {
     pub(super) columns: BitPlane,
     pub(super) regions: Regions,
     pub(super) fingerprint: u64,
-    pub(super) parts: Arc<[MapPart]>,
+    pub(super) parts: Arc<[MapSection]>,
 }
 
 impl PartialEq for TileMap {
@@ -112,14 +112,14 @@ impl TileMap {
 
     /// The same map with what was prepared of it, instead of what it had.
     #[must_use]
-    pub fn with_parts(self, parts: Vec<MapPart>) -> Self {
+    pub fn with_parts(self, parts: Vec<MapSection>) -> Self {
         let parts = parts.into();
         Self { parts, ..self }
     }
 
     /// What was prepared of the tiles by others and came with the map out of a `.tmap` file. An edit that changes a tile
     /// drops all of it; until then the bytes of the file stay, for whoever opens another scene with the map.
-    pub fn parts(&self) -> &[MapPart] {
+    pub fn parts(&self) -> &[MapSection] {
         &self.parts
     }
 

@@ -28,7 +28,7 @@ use crate::map::{BitPlane, TileMap};
 use crate::rule::{Diagonal, diagonal_turns, directions_on, is_step_free, is_straight_turn};
 use crate::walks::for_each_successor;
 use crate::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
-use throng_core::parallel::Spread;
+use throng_core::parallel::ParallelExecutor;
 
 /// The graph of jump points of a map under one movement rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl JumpGraph {
         diagonal: Diagonal,
         planes: &SignPlanes,
         bytes_max: usize,
-        spread: impl Spread,
+        spread: impl ParallelExecutor,
     ) -> Option<Self> {
         match diagonal {
             Diagonal::NoCut => Self::build_with::<false>(map, planes, bytes_max, spread),
@@ -118,7 +118,7 @@ impl JumpGraph {
         map: &TileMap,
         planes: &SignPlanes,
         bytes_max: usize,
-        spread: impl Spread,
+        spread: impl ParallelExecutor,
     ) -> Option<Self> {
         let rows = map.rows();
         let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };

@@ -30,8 +30,8 @@ use super::planes::SignWalks;
 use crate::cost::{Cost, coarse_octile};
 use crate::direction::Directions;
 use crate::key::Key;
-use crate::walks::{Walks, for_each_successor};
-use throng_core::parallel::Spread;
+use crate::walks::{JumpScanner, for_each_successor};
+use throng_core::parallel::ParallelExecutor;
 
 /// Where the landmarks stand: as far in these directions as there are jump points.
 const CORNERS: [IVec2; LANDMARKS] = [
@@ -64,7 +64,7 @@ impl Landmarks {
         walks: &SignWalks,
         points: &JumpPoints,
         legs: Vec<Legs>,
-        spread: impl Spread,
+        spread: impl ParallelExecutor,
     ) -> Self {
         let (mut numbers, mut by_end) = (Vec::new(), LegsByEnd::default());
         // Each reads all legs, and takes a tenth of the time.
@@ -107,7 +107,7 @@ impl Landmarks {
         for (least, &landmark) in least.iter_mut().zip(&self.numbers) {
             let landmark = points.tile(landmark);
             let leg = coarse_octile(tile, landmark);
-            if leg < *least && Walks::<CUT>::is_clear(walks, tile, landmark) {
+            if leg < *least && JumpScanner::<CUT>::is_clear(walks, tile, landmark) {
                 *least = leg;
             }
         }
@@ -256,7 +256,7 @@ fn search<const CUT: bool>(
     let first_look = (0..points.len()).map(|number| {
         let tile = points.tile(number);
         let mut distance = FARTHEST;
-        if Walks::<CUT>::is_clear(walks, tile, landmark) {
+        if JumpScanner::<CUT>::is_clear(walks, tile, landmark) {
             distance = coarse_octile(tile, landmark);
             open.push(distance, number);
         }

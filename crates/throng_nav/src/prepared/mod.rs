@@ -19,5 +19,5 @@ mod planes;
 pub(super) use graph::JumpGraph;
 pub(super) use landmarks::LandmarkDistances;
 pub use nav_map::NavMap;
-pub use part::PartRefused;
+pub use part::MapSectionError;
 pub(super) use planes::{SignPlanes, SignWalks};

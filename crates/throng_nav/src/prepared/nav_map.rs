@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::graph::JumpGraph;
-use super::part::{PartRefused, PreparedPart, graph_part, planes_part, read_part};
+use super::part::{MapSectionError, PreparedPart, graph_part, planes_part, read_part};
 use super::planes::SignPlanes;
 use crate::algorithm::Algorithm;
-use crate::map::{MapPart, TileMap, TileRect};
+use crate::map::{MapSection, TileMap, TileRect};
 use crate::reference::StepTable;
 use crate::rule::Diagonal;
-use throng_core::parallel::{Inline, Spread};
+use throng_core::parallel::{InlineExecutor, ParallelExecutor};
 
 /// The movement rule on a map, and the structures that were prepared of the map for it.
 ///
@@ -45,7 +45,7 @@ impl NavMap {
 
     /// What a map's file keeps of the sign planes and the graph, as far as they are prepared of these tiles: to be given
     /// to [`TileMap::with_parts`], and read by [`NavMap::from_parts`]. O(bytes).
-    pub fn parts(&self, tiles: &TileMap) -> Vec<MapPart> {
+    pub fn parts(&self, tiles: &TileMap) -> Vec<MapSection> {
         let is_of = self.is_of(tiles);
         let planes = self.planes().filter(|_| is_of);
         let graph = self.graph().filter(|_| is_of);
@@ -61,7 +61,7 @@ impl NavMap {
     /// the tiles in a file are: forged ones make wrong paths.
     ///
     /// Cost: reads and writes every byte once or twice, milliseconds where building takes a second.
-    pub fn from_parts(diagonal: Diagonal, tiles: &TileMap) -> (Self, Vec<PartRefused>) {
+    pub fn from_parts(diagonal: Diagonal, tiles: &TileMap) -> (Self, Vec<MapSectionError>) {
         let mut nav_map = Self::new(diagonal);
         let mut refused = Vec::new();
         let parts = tiles.parts().iter();
@@ -119,7 +119,7 @@ impl NavMap {
         algorithm: Algorithm,
         graph_bytes_max: usize,
     ) {
-        self.prepare_spread(tiles, algorithm, graph_bytes_max, Inline);
+        self.prepare_spread(tiles, algorithm, graph_bytes_max, InlineExecutor);
     }
 
     /// The same by several hands.
@@ -128,7 +128,7 @@ impl NavMap {
         tiles: &TileMap,
         algorithm: Algorithm,
         graph_bytes_max: usize,
-        spread: impl Spread,
+        spread: impl ParallelExecutor,
     ) {
         if !self.is_of(tiles) {
             *self = Self::new(self.diagonal);

@@ -33,7 +33,7 @@ use super::jump_points::JumpPoints;
 use super::landmarks::{LANDMARKS, Landmarks};
 use super::planes::{STEP, SignPlanes, Skewed};
 use crate::direction::Directions;
-use crate::map::{MapPart, TileMap};
+use crate::map::{MapSection, TileMap};
 use crate::rule::Diagonal;
 
 const SIGN_TAG: [u8; 4] = *b"SIGN";
@@ -47,7 +47,7 @@ const NO_LANDMARK: u32 = u32::MAX;
 /// Why a part of a map's file is not used. What it holds is built anew.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("map section `{part}`: {field} is {found}, expected {expected}")]
-pub struct PartRefused {
+pub struct MapSectionError {
     /// The part's tag.
     pub part: &'static str,
     /// What is wrong.
@@ -65,7 +65,7 @@ pub(super) enum PreparedPart {
 }
 
 /// The planes as a part.
-pub(super) fn planes_part(tiles: &TileMap, diagonal: Diagonal, planes: &SignPlanes) -> MapPart {
+pub(super) fn planes_part(tiles: &TileMap, diagonal: Diagonal, planes: &SignPlanes) -> MapSection {
     let mut bytes = begin(tiles, diagonal, planes.memory_bytes());
     for family in [&planes.falling, &planes.rising] {
         let words = family.words.as_flattened().iter();
@@ -73,11 +73,11 @@ pub(super) fn planes_part(tiles: &TileMap, diagonal: Diagonal, planes: &SignPlan
         let turns = family.turns.as_flattened().iter();
         turns.for_each(|word| bytes.extend(word.to_le_bytes()));
     }
-    MapPart::new(SIGN_TAG, bytes)
+    MapSection::new(SIGN_TAG, bytes)
 }
 
 /// The graph as a part.
-pub(super) fn graph_part(tiles: &TileMap, diagonal: Diagonal, graph: &JumpGraph) -> MapPart {
+pub(super) fn graph_part(tiles: &TileMap, diagonal: Diagonal, graph: &JumpGraph) -> MapSection {
     let mut bytes = begin(tiles, diagonal, graph.memory_bytes());
     let words = graph.points.is_jump_point.iter();
     words.for_each(|word| bytes.extend(word.to_le_bytes()));
@@ -90,7 +90,7 @@ pub(super) fn graph_part(tiles: &TileMap, diagonal: Diagonal, graph: &JumpGraph)
     numbers.for_each(|number| bytes.extend(number.to_le_bytes()));
     let successors = graph.successors.iter();
     successors.for_each(|successor| bytes.extend(successor.bits().to_le_bytes()));
-    MapPart::new(JUMP_TAG, bytes)
+    MapSection::new(JUMP_TAG, bytes)
 }
 
 fn begin(tiles: &TileMap, diagonal: Diagonal, bytes: usize) -> Vec<u8> {
@@ -114,8 +114,8 @@ const fn rule_number(diagonal: Diagonal) -> u32 {
 pub(super) fn read_part(
     tiles: &TileMap,
     diagonal: Diagonal,
-    part: &MapPart,
-) -> Option<Result<PreparedPart, PartRefused>> {
+    part: &MapSection,
+) -> Option<Result<PreparedPart, MapSectionError>> {
     let name = match part.tag() {
         SIGN_TAG => "SIGN",
         JUMP_TAG => "JUMP",
@@ -144,8 +144,8 @@ struct PartReader<'p> {
 }
 
 impl<'p> PartReader<'p> {
-    fn refused(&self, field: &'static str, found: u64, expected: impl ToString) -> PartRefused {
-        PartRefused {
+    fn refused(&self, field: &'static str, found: u64, expected: impl ToString) -> MapSectionError {
+        MapSectionError {
             part: self.part,
             field,
             found,
@@ -154,7 +154,7 @@ impl<'p> PartReader<'p> {
     }
 
     /// So many bytes more.
-    fn take(&mut self, bytes: usize) -> Result<&'p [u8], PartRefused> {
+    fn take(&mut self, bytes: usize) -> Result<&'p [u8], MapSectionError> {
         let Some((taken, left)) = self.left.split_at_checked(bytes) else {
             let field = "the number of bytes left";
             return Err(self.refused(field, self.left.len() as u64, bytes));
@@ -163,7 +163,7 @@ impl<'p> PartReader<'p> {
         Ok(taken)
     }
 
-    fn end(&self) -> Result<(), PartRefused> {
+    fn end(&self) -> Result<(), MapSectionError> {
         match self.left.len() {
             0 => Ok(()),
             left => Err(self.refused("the number of bytes at the end", left as u64, 0)),
@@ -171,7 +171,7 @@ impl<'p> PartReader<'p> {
     }
 
     /// Whether the part is of the rule; an error when it is of none, or of other tiles.
-    fn header(&mut self, tiles: &TileMap, diagonal: Diagonal) -> Result<bool, PartRefused> {
+    fn header(&mut self, tiles: &TileMap, diagonal: Diagonal) -> Result<bool, MapSectionError> {
         let header = self.take(HEADER_BYTES)?;
         let number = |nth: usize| u32_at(&header[nth * 4..]);
         if number(0) != LAYOUT {
@@ -226,7 +226,7 @@ fn read_planes(
     reader: &mut PartReader,
     tiles: &TileMap,
     diagonal: Diagonal,
-) -> Result<SignPlanes, PartRefused> {
+) -> Result<SignPlanes, MapSectionError> {
     let (lines, blocks) = Skewed::shape(tiles);
     let family = |reader: &mut PartReader| {
         let words = words_of(reader.take(lines * blocks * 40)?);
@@ -281,7 +281,7 @@ fn read_graph(
     reader: &mut PartReader,
     tiles: &TileMap,
     diagonal: Diagonal,
-) -> Result<JumpGraph, PartRefused> {
+) -> Result<JumpGraph, MapSectionError> {
     let words_per_row = (tiles.width() as usize).div_ceil(64);
     let bitmap = reader.take(words_per_row * tiles.height() as usize * 8)?;
     let beyond = u64::MAX.checked_shl(tiles.width() - (words_per_row as u32 - 1) * 64);
@@ -321,7 +321,7 @@ fn read_graph(
     Ok(graph)
 }
 
-fn read_landmarks(reader: &mut PartReader, points: u32) -> Result<Landmarks, PartRefused> {
+fn read_landmarks(reader: &mut PartReader, points: u32) -> Result<Landmarks, MapSectionError> {
     let mut numbers: Vec<u32> = numbers_of(reader.take(LANDMARKS * 4)?).collect();
     if numbers == [NO_LANDMARK; LANDMARKS] {
         numbers.clear();
@@ -342,7 +342,7 @@ fn read_landmarks(reader: &mut PartReader, points: u32) -> Result<Landmarks, Par
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_core::parallel::Inline;
+    use throng_core::parallel::InlineExecutor;
 
     /// What was prepared by an earlier version must not be taken for what it would be now: when one of these sums has to change,
     /// `LAYOUT` does, too.
@@ -353,7 +353,8 @@ mod tests {
         for (diagonal, rule, words, ways) in [(Diagonal::NoCut, 0, 5, 4), (Diagonal::Cut, 1, 7, 8)]
         {
             let planes = SignPlanes::build(&map, diagonal);
-            let graph = JumpGraph::build(&map, diagonal, &planes, usize::MAX, Inline).unwrap();
+            let graph =
+                JumpGraph::build(&map, diagonal, &planes, usize::MAX, InlineExecutor).unwrap();
             let parts = [
                 planes_part(&map, diagonal, &planes),
                 graph_part(&map, diagonal, &graph),
@@ -391,12 +392,13 @@ mod tests {
     fn a_jump_point_off_the_map_is_refused() {
         let map = TileMap::from_fn(70, 9, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
         let planes = SignPlanes::build(&map, Diagonal::NoCut);
-        let graph = JumpGraph::build(&map, Diagonal::NoCut, &planes, usize::MAX, Inline).unwrap();
+        let graph =
+            JumpGraph::build(&map, Diagonal::NoCut, &planes, usize::MAX, InlineExecutor).unwrap();
         let part = graph_part(&map, Diagonal::NoCut, &graph);
         for x in 70..128 {
             let mut bytes = part.bytes().to_vec();
             bytes[HEADER_BYTES + 4 * 16 + x / 8] |= 1 << (x % 8);
-            let read = read_part(&map, Diagonal::NoCut, &MapPart::new(JUMP_TAG, bytes));
+            let read = read_part(&map, Diagonal::NoCut, &MapSection::new(JUMP_TAG, bytes));
             let Some(Err(refused)) = read else {
                 panic!("{x} is taken")
             };
@@ -433,7 +435,7 @@ mod tests {
                     for bit in outside.into_iter().filter(|bit| *bit < 64) {
                         let mut bytes = part.bytes().to_vec();
                         bytes[at + bit as usize / 8] &= !(1 << (bit % 8));
-                        let forged = MapPart::new(SIGN_TAG, bytes);
+                        let forged = MapSection::new(SIGN_TAG, bytes);
                         let read = read_part(&map, Diagonal::NoCut, &forged);
                         assert!(matches!(read, Some(Err(_))), "{line}, {bit}");
                     }

@@ -24,7 +24,7 @@ use glam::IVec2;
 
 use crate::map::{BitPlane, TileMap, TileRect, transpose_block};
 use crate::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
-use crate::walks::{Reach, Stop, Walks};
+use crate::walks::{JumpScanner, Reach, Stop};
 use crate::walks::{TileBits, diagonal_turns_in_word, turns_in_word};
 
 /// Which word of a line.
@@ -373,7 +373,7 @@ pub(crate) struct SignWalks<'m> {
     pub(crate) planes: &'m SignPlanes,
 }
 
-impl<const CUT: bool> Walks<CUT> for SignWalks<'_> {
+impl<const CUT: bool> JumpScanner<CUT> for SignWalks<'_> {
     #[inline(always)]
     fn rows(&self) -> &BitPlane {
         self.tiles.rows()
@@ -381,7 +381,7 @@ impl<const CUT: bool> Walks<CUT> for SignWalks<'_> {
 
     #[inline]
     fn straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
-        Walks::<CUT>::straight::<DX, DY>(&TileBits(self.tiles), x, y)
+        JumpScanner::<CUT>::straight::<DX, DY>(&TileBits(self.tiles), x, y)
     }
 
     #[inline]
@@ -444,12 +444,12 @@ impl<const CUT: bool> Walks<CUT> for SignWalks<'_> {
                 return Stop {
                     steps,
                     across: if look(words[across]) {
-                        Walks::<CUT>::straight::<DX, 0>(self, at.0, at.1).steps
+                        JumpScanner::<CUT>::straight::<DX, 0>(self, at.0, at.1).steps
                     } else {
                         0
                     },
                     along: if look(words[along]) {
-                        Walks::<CUT>::straight::<0, DY>(self, at.0, at.1).steps
+                        JumpScanner::<CUT>::straight::<0, DY>(self, at.0, at.1).steps
                     } else {
                         0
                     },

@@ -18,7 +18,7 @@
 use crate::direction::Direction;
 use crate::map::{BitPlane, TileMap};
 use crate::rule::{Diagonal, diagonal_turns};
-use crate::walks::{Reach, Stop, Walks};
+use crate::walks::{JumpScanner, Reach, Stop};
 use crate::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 
 /// What fits into an entry; one more means further.
@@ -94,7 +94,7 @@ pub(crate) struct TableWalks<'m> {
     table: &'m StepTable,
 }
 
-impl<const CUT: bool> Walks<CUT> for TableWalks<'_> {
+impl<const CUT: bool> JumpScanner<CUT> for TableWalks<'_> {
     #[inline(always)]
     fn rows(&self) -> &BitPlane {
         self.rows

@@ -2,13 +2,13 @@
 
 use crate::map::BitPlane;
 use crate::rule::is_straight_turn;
-use crate::walks::{Reach, Walks};
+use crate::walks::{JumpScanner, Reach};
 
 /// Tells where walks end from the tiles alone. Cost: a look at up to seven tiles a step of a straight walk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tiles<'m>(pub(crate) &'m BitPlane);
 
-impl<const CUT: bool> Walks<CUT> for Tiles<'_> {
+impl<const CUT: bool> JumpScanner<CUT> for Tiles<'_> {
     fn rows(&self) -> &BitPlane {
         self.0
     }

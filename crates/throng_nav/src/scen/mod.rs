@@ -1,7 +1,7 @@
 //! MovingAI `.scen` files: queries on a map with the length of a shortest path for each, and edits between them.
 //!
 //! ```text
-//! text ──▶ [`parse_scen`] ──▶ [`Scen`]: size, commands in order ──▶ Query: ask and compare
+//! text ──▶ [`parse_scen`] ──▶ [`Scen`]: size, commands in order ──▶ PathQuery: ask and compare
 //!                                                              └──▶ Patch: write a pattern into the map
 //! ```
 //! | file | holds |

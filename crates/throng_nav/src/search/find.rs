@@ -1,7 +1,7 @@
 //! Finding a path: the scratch that a thread keeps between searches, and which algorithm reads what of a map.
 //!
 //! ```text
-//! Query ──▶ bounds, blocked, region ──▶ SearchRun (open list, nodes, best way to the goal) ──▶ Outcome + waypoints
+//! PathQuery ──▶ bounds, blocked, region ──▶ SearchRun (open list, nodes, best way to the goal) ──▶ SearchOutcome + waypoints
 //!                                        ▲ astar, jump, jump_graph: which successors a node has   └▶ paused, to be resumed
 //! ```
 //! Invariant: waypoints are turning points of a walk whose length is the answer's.
@@ -11,7 +11,7 @@ use throng_core::memory::MemoryUse;
 
 use super::nodes::{Index, NONE, Node, NodeId, Nodes};
 use super::open_list::OpenList;
-use super::query::{FoundPath, NODES_MAX, Outcome, Query, answer_at_once};
+use super::query::{FoundPath, NODES_MAX, PathQuery, SearchOutcome, answer_at_once};
 use super::run::{SearchEnd, SearchProgress, SearchRun};
 use super::waypoints::push_turn;
 use super::{astar, jump, jump_graph};
@@ -57,7 +57,7 @@ impl Search {
     /// Finds a shortest path and writes its turning points, both ends included, into `waypoints`.
     ///
     /// Between two waypoints the walk is straight or diagonal; when start and goal are the same there is one
-    /// waypoint. The list is emptied first and stays empty unless the outcome is [`Outcome::Found`].
+    /// waypoint. The list is emptied first and stays empty unless the outcome is [`SearchOutcome::Found`].
     ///
     /// An algorithm that is not [ready](NavMap::is_ready) on these tiles is answered by [`Algorithm::JpsBitPrune`].
     pub fn find(
@@ -65,12 +65,12 @@ impl Search {
         tiles: &TileMap,
         nav_map: &NavMap,
         algorithm: Algorithm,
-        query: Query,
+        query: PathQuery,
         waypoints: &mut Vec<IVec2>,
-    ) -> Outcome {
+    ) -> SearchOutcome {
         self.reads = None;
         self.resume(tiles, nav_map, algorithm, query, u32::MAX, waypoints)
-            .unwrap_or(Outcome::Capped)
+            .unwrap_or(SearchOutcome::Capped)
     }
 
     /// Forgets the search that [`Search::resume`] has under way, so that its next call begins another and counts from zero.
@@ -88,13 +88,13 @@ impl Search {
         tiles: &TileMap,
         nav_map: &NavMap,
         algorithm: Algorithm,
-        query: Query,
+        query: PathQuery,
         expansions: u32,
         waypoints: &mut Vec<IVec2>,
-    ) -> Option<Outcome> {
+    ) -> Option<SearchOutcome> {
         waypoints.clear();
         let ground = SearchGround::new(tiles, nav_map, algorithm);
-        let Query { from, to, .. } = query;
+        let PathQuery { from, to, .. } = query;
         let node_limit = query.node_limit.unwrap_or(NODES_MAX).min(NODES_MAX);
         let reads = Some(ground.reads());
         let is_begun = self.reads == reads;
@@ -102,14 +102,14 @@ impl Search {
             self.reads = None;
             self.reset(&ground, node_limit);
             if let Some(outcome) = answer_at_once(tiles, from, to) {
-                waypoints.extend(matches!(outcome, Outcome::Found(_)).then_some(from));
+                waypoints.extend(matches!(outcome, SearchOutcome::Found(_)).then_some(from));
                 return Some(outcome);
             }
             self.reads = reads;
         } else if !tiles.connected(from, to) {
             // The tiles were settled meanwhile.
             self.reads = None;
-            return Some(Outcome::Unreachable);
+            return Some(SearchOutcome::Unreachable);
         }
         let pause_at = self.expanded.saturating_add(expansions);
         let mut run = self.run(&ground, to, node_limit, pause_at);
@@ -127,15 +127,15 @@ impl Search {
             SearchEnd::Goal { cost, parent } => {
                 let steps = self.write_waypoints(&ground, from, to, parent, waypoints);
                 debug_assert!(ground.is_loaded || steps.cost() == cost);
-                Outcome::Found(FoundPath { steps })
+                SearchOutcome::Found(FoundPath { steps })
             }
-            SearchEnd::Capped => Outcome::Capped,
+            SearchEnd::Capped => SearchOutcome::Capped,
             SearchEnd::Exhausted => {
                 debug_assert!(
                     ground.is_loaded || !tiles.is_settled(),
                     "tiles of a region are connected"
                 );
-                Outcome::Unreachable
+                SearchOutcome::Unreachable
             }
         })
     }
@@ -205,14 +205,14 @@ impl Search {
     }
 
     /// Writes the way to the tile nearest to the goal, by octile distance, that the last search reached before it gave up
-    /// as [`Outcome::Capped`]: the start, if nothing was nearer. Everything else must be as it was for that search.
+    /// as [`SearchOutcome::Capped`]: the start, if nothing was nearer. Everything else must be as it was for that search.
     /// O(nodes).
     pub fn write_partial(
         &self,
         tiles: &TileMap,
         nav_map: &NavMap,
         algorithm: Algorithm,
-        query: Query,
+        query: PathQuery,
         waypoints: &mut Vec<IVec2>,
     ) {
         waypoints.clear();

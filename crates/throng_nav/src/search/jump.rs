@@ -4,18 +4,18 @@
 //! the search when it is taken off the open list: that way is as long as the estimate, so none is shorter. The last
 //! node of a shortest path is such a node, and the way sets out in one of the directions in which it would go on.
 //!
-//! The variants differ in who tells them where walks end ([`Walks`]), and in whether a node's successors are pruned:
+//! The variants differ in who tells them where walks end ([`JumpScanner`]), and in whether a node's successors are pruned:
 //! see `walks`.
 
 use super::run::SearchRun;
 use crate::cost::octile;
 use crate::rule::directions_on;
-use crate::walks::{Walks, for_each_successor};
+use crate::walks::{JumpScanner, for_each_successor};
 
 /// Expands nodes until the goal is settled, the limit is hit or nothing is left.
 pub(super) fn expand_all<W, const CUT: bool, const PRUNE: bool>(run: &mut SearchRun, walks: &W)
 where
-    W: Walks<CUT>,
+    W: JumpScanner<CUT>,
 {
     while let Some(current) = run.next() {
         let (tile, goal) = (current.key.tile(), run.goal);

@@ -19,7 +19,7 @@ use crate::cost::{Cost, octile};
 use crate::direction::{Direction, Directions};
 use crate::key::Key;
 use crate::prepared::{JumpGraph, SignPlanes, SignWalks};
-use crate::walks::{Walks, for_each_successor};
+use crate::walks::{JumpScanner, for_each_successor};
 
 /// Goals nearer than that are mostly found before what the goal walks has paid: ways of up to 80 tiles took 8 % more.
 /// Tests of small maps ask landmarks, too.
@@ -37,7 +37,7 @@ pub(super) fn open_start<const CUT: bool>(
         planes,
     };
     let goal = run.goal;
-    if Walks::<CUT>::is_clear(&walks, from, goal) {
+    if JumpScanner::<CUT>::is_clear(&walks, from, goal) {
         run.reach_goal(NONE, octile(from, goal));
         return;
     }
@@ -72,7 +72,7 @@ pub(super) fn expand_all<const CUT: bool>(
             continue;
         };
         let (directions, successors) = graph.onward(current.key.0, direction);
-        if directions.lead_to(tile, goal) && Walks::<CUT>::is_clear(&walks, tile, goal) {
+        if directions.lead_to(tile, goal) && JumpScanner::<CUT>::is_clear(&walks, tile, goal) {
             run.reach_goal(current.node, current.g + octile(tile, goal));
             return;
         }

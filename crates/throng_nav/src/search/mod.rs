@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `query` | what is asked and what is answered |
 //! | `find` | [`Search`]: the scratch of a thread, and which algorithm reads what |
-//! | `shared` | [`SharedSearch`]: one search for many starts with one goal |
+//! | `shared` | [`MultiStartSearch`]: one search for many starts with one goal |
 //! | `run` | a search under way: what all algorithms share |
 //! | `astar` | A*, the reference |
 //! | `jump` | Jump Point Search over whatever tells where walks end |
@@ -24,5 +24,5 @@ mod shared;
 mod waypoints;
 
 pub use find::Search;
-pub use query::{FoundPath, NODES_MAX, Outcome, Query};
-pub use shared::SharedSearch;
+pub use query::{FoundPath, NODES_MAX, PathQuery, SearchOutcome};
+pub use shared::MultiStartSearch;

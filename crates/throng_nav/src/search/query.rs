@@ -17,7 +17,7 @@ const _: () = assert!(NODES_MAX < NONE);
 
 /// A question for a path between two tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Query {
+pub struct PathQuery {
     /// The tile where the walk starts.
     pub from: IVec2,
     /// The tile where it ends.
@@ -26,7 +26,7 @@ pub struct Query {
     pub node_limit: Option<u32>,
 }
 
-impl Query {
+impl PathQuery {
     /// A question without a limit.
     pub const fn new(from: IVec2, to: IVec2) -> Self {
         Self {
@@ -45,9 +45,9 @@ impl Query {
     }
 }
 
-/// The answer to a [`Query`].
+/// The answer to a [`PathQuery`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum SearchOutcome {
     /// A shortest path; its turning points are in the list given to [`Search::find`](crate::Search::find).
     Found(FoundPath),
     /// Start and goal are free, and no walk joins them.
@@ -82,15 +82,15 @@ impl FoundPath {
 }
 
 /// What is known without a search.
-pub(super) fn answer_at_once(tiles: &TileMap, from: IVec2, to: IVec2) -> Option<Outcome> {
+pub(super) fn answer_at_once(tiles: &TileMap, from: IVec2, to: IVec2) -> Option<SearchOutcome> {
     if !is_inside(tiles, from) || !is_inside(tiles, to) {
-        Some(Outcome::OutOfBounds)
+        Some(SearchOutcome::OutOfBounds)
     } else if !tiles.is_free(from) || !tiles.is_free(to) {
-        Some(Outcome::Blocked)
+        Some(SearchOutcome::Blocked)
     } else if !tiles.connected(from, to) {
-        Some(Outcome::Unreachable)
+        Some(SearchOutcome::Unreachable)
     } else {
-        (from == to).then(|| Outcome::Found(FoundPath::default()))
+        (from == to).then(|| SearchOutcome::Found(FoundPath::default()))
     }
 }
 

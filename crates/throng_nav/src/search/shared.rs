@@ -1,7 +1,7 @@
 //! One search for many starts with one goal.
 //!
 //! ```text
-//! goal ─▶ search towards one start ─▶ … towards the next, among the same nodes ─▶ Outcome of each ─▶ waypoints on demand
+//! goal ─▶ search towards one start ─▶ … towards the next, among the same nodes ─▶ SearchOutcome of each ─▶ waypoints on demand
 //!         nodes: closed (expanded) or open, each with the cheapest known way from the goal
 //! ```
 //! Both movement rules allow a step exactly if they allow the step back, so a walk from the goal to a start is, walked
@@ -29,7 +29,7 @@ use throng_core::memory::MemoryUse;
 
 use super::nodes::{Index, NONE, Node, NodeId, Nodes};
 use super::open_list::OpenList;
-use super::query::{FoundPath, NODES_MAX, Outcome, answer_at_once};
+use super::query::{FoundPath, NODES_MAX, SearchOutcome, answer_at_once};
 use super::waypoints::push_turn;
 use crate::cost::{Cost, octile};
 use crate::direction::Directions;
@@ -37,14 +37,14 @@ use crate::key::Key;
 use crate::map::TileMap;
 use crate::prepared::{JumpGraph, NavMap, SignWalks};
 use crate::rule::{Diagonal, directions_on};
-use crate::walks::{TileBits, Walks, for_each_successor};
+use crate::walks::{JumpScanner, TileBits, for_each_successor};
 
 /// The side of a cell of starts, as a power of two.
 const CELL_BITS: u32 = 4;
 
 /// The scratch of a thread for searches that many starts share, as [`Search`](super::Search) is for single ones.
 #[derive(Debug, Default, MemoryUse)]
-pub struct SharedSearch {
+pub struct MultiStartSearch {
     nodes: Nodes,
     open: OpenList,
     closed: Vec<Closed>,
@@ -82,7 +82,7 @@ enum SharedWay {
     Unknown,
 }
 
-impl SharedSearch {
+impl MultiStartSearch {
     /// Scratch that holds no memory yet; it grows with the first searches.
     pub fn new() -> Self {
         Self::default()
@@ -91,7 +91,7 @@ impl SharedSearch {
     /// Finds a shortest path from each of the starts to the goal.
     ///
     /// The answers are in the order of the starts, and those that [`Search::find`](super::Search::find) gives. The node
-    /// limit is for all starts together, the goal's node included; those that it leaves open are [`Outcome::Capped`].
+    /// limit is for all starts together, the goal's node included; those that it leaves open are [`SearchOutcome::Capped`].
     /// Without planes and graph of these tiles in `nav_map` it is slower, and as exact. Cost: see the module.
     pub fn find(
         &mut self,
@@ -100,7 +100,7 @@ impl SharedSearch {
         goal: IVec2,
         starts: &[IVec2],
         node_limit: Option<u32>,
-        answers: &mut Vec<Outcome>,
+        answers: &mut Vec<SearchOutcome>,
     ) {
         self.node_limit = node_limit.unwrap_or(NODES_MAX).min(NODES_MAX);
         self.is_capped = false;
@@ -111,11 +111,11 @@ impl SharedSearch {
         answers.clear();
         for (nth, &start) in (0..).zip(starts) {
             let trivial = answer_at_once(tiles, goal, start);
-            answers.push(trivial.unwrap_or(Outcome::Capped));
+            answers.push(trivial.unwrap_or(SearchOutcome::Capped));
             self.ends.push(GroupEnd {
                 start,
                 node: NONE,
-                is_found: matches!(trivial, Some(Outcome::Found(_))),
+                is_found: matches!(trivial, Some(SearchOutcome::Found(_))),
             });
             if trivial.is_none() {
                 self.order.push(nth);
@@ -140,7 +140,8 @@ impl SharedSearch {
         debug_assert!(
             nav_map.is_loaded()
                 || !tiles.is_settled()
-                || (self.order.iter()).all(|nth| answers[*nth as usize] != Outcome::Unreachable),
+                || (self.order.iter())
+                    .all(|nth| answers[*nth as usize] != SearchOutcome::Unreachable),
             "tiles of a region are connected"
         );
     }
@@ -181,9 +182,9 @@ impl SharedSearch {
         walks: &W,
         graph: Option<&JumpGraph>,
         goal: IVec2,
-        answers: &mut [Outcome],
+        answers: &mut [SearchOutcome],
     ) where
-        W: Walks<CUT>,
+        W: JumpScanner<CUT>,
     {
         let Some(root) = self.reach(Node::new(Key::of_tile(goal), Cost::ZERO, NONE, None)) else {
             return;
@@ -202,7 +203,7 @@ impl SharedSearch {
             let IVec2 { x, y } = ends[nth as usize].start;
             (y >> CELL_BITS, x >> CELL_BITS, y, x, nth)
         });
-        let mut before: Option<(GroupEnd, Outcome)> = None;
+        let mut before: Option<(GroupEnd, SearchOutcome)> = None;
         for place in 0..self.order.len() {
             let nth = self.order[place] as usize;
             let start = self.ends[nth].start;
@@ -217,8 +218,8 @@ impl SharedSearch {
                             (self.ends[nth].node, self.ends[nth].is_found) = (node, true);
                             found(cost)
                         }
-                        SharedWay::None => Outcome::Unreachable,
-                        SharedWay::Unknown => Outcome::Capped,
+                        SharedWay::None => SearchOutcome::Unreachable,
+                        SharedWay::Unknown => SearchOutcome::Capped,
                     };
                 }
             }
@@ -235,7 +236,7 @@ impl SharedSearch {
         hint: NodeId,
     ) -> SharedWay
     where
-        W: Walks<CUT>,
+        W: JumpScanner<CUT>,
     {
         let (best, best_node) = self.best_from_closed(walks, start, hint);
         // The keys of the last start are of no use for this one.
@@ -298,7 +299,7 @@ impl SharedSearch {
         hint: NodeId,
     ) -> (Cost, NodeId)
     where
-        W: Walks<CUT>,
+        W: JumpScanner<CUT>,
     {
         let (mut best, mut best_node) = (Cost::MAX, NONE);
         if let Some(node) = self.nodes.get(hint)
@@ -340,8 +341,8 @@ impl SharedSearch {
     }
 }
 
-fn found(cost: Cost) -> Outcome {
-    Outcome::Found(FoundPath {
+fn found(cost: Cost) -> SearchOutcome {
+    SearchOutcome::Found(FoundPath {
         steps: cost.steps(),
     })
 }
@@ -349,7 +350,7 @@ fn found(cost: Cost) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Algorithm, Query, Search};
+    use crate::{Algorithm, PathQuery, Search};
 
     #[test]
     fn starts_share_what_is_expanded_and_a_warm_search_keeps_its_memory() {
@@ -358,13 +359,13 @@ mod tests {
         let starts: Vec<IVec2> = (0..240)
             .map(|i| IVec2::new(i % 120 * 37 % 200, i % 120 / 2 * 53 % 199))
             .collect();
-        let (mut shared, mut search) = (SharedSearch::new(), Search::new());
+        let (mut shared, mut search) = (MultiStartSearch::new(), Search::new());
         let (mut answers, mut waypoints) = (Vec::new(), Vec::new());
         shared.find(&tiles, &nav_map, goal, &starts, None, &mut answers);
         let (expanded, warm_bytes) = (shared.expanded(), shared.heap_bytes());
         let mut expanded_by_single = 0;
         for (&start, &answer) in starts.iter().zip(&answers) {
-            let (query, algorithm) = (Query::new(start, goal), Algorithm::JpsBitPrune);
+            let (query, algorithm) = (PathQuery::new(start, goal), Algorithm::JpsBitPrune);
             let single = search.find(&tiles, &nav_map, algorithm, query, &mut waypoints);
             assert_eq!(single, answer);
             expanded_by_single += search.expanded();
@@ -378,7 +379,7 @@ mod tests {
     #[test]
     fn starts_cut_off_are_unreachable_before_the_tiles_are_settled() {
         let (tiles, [left, right, far_left]) = crate::search::find::tests::comb_just_cut();
-        let mut shared = SharedSearch::new();
+        let mut shared = MultiStartSearch::new();
         let starts = [right, far_left, right + IVec2::Y];
         let mut nav_map = NavMap::default();
         for _ in 0..2 {
@@ -388,9 +389,9 @@ mod tests {
                 answers
             };
             let answers = find(None);
-            assert_eq!([answers[0], answers[2]], [Outcome::Unreachable; 2]);
-            assert!(matches!(answers[1], Outcome::Found(_)));
-            assert_eq!(find(Some(9)), [Outcome::Capped; 3]);
+            assert_eq!([answers[0], answers[2]], [SearchOutcome::Unreachable; 2]);
+            assert!(matches!(answers[1], SearchOutcome::Found(_)));
+            assert_eq!(find(Some(9)), [SearchOutcome::Capped; 3]);
             nav_map.prepare(&tiles, Algorithm::JpsGraph);
         }
     }
@@ -398,7 +399,7 @@ mod tests {
     #[test]
     fn ends_outside_blocked_or_apart_are_told_from_each_other() {
         let tiles = TileMap::from_ascii("....@.\n....@.\n....@.\n").unwrap();
-        let (nav_map, mut shared) = (NavMap::default(), SharedSearch::new());
+        let (nav_map, mut shared) = (NavMap::default(), MultiStartSearch::new());
         let starts = [(-1, 0), (i32::MAX, 2), (4, 1), (5, 1), (0, 0), (2, 0)];
         let starts = starts.map(|(x, y)| IVec2::new(x, y));
         let mut find = |(x, y), node_limit| {
@@ -413,7 +414,7 @@ mod tests {
             let lengths = [(); 6].map(|()| lengths.next().unwrap());
             (answers, lengths)
         };
-        use Outcome::{Blocked, Capped, OutOfBounds, Unreachable};
+        use SearchOutcome::{Blocked, Capped, OutOfBounds, Unreachable};
         let two_steps = found(Cost::straight(2));
         let known = [OutOfBounds, OutOfBounds, Blocked, Unreachable];
         let on_it = found(Cost::ZERO);

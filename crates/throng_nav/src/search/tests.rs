@@ -12,7 +12,7 @@ fn prepared(tiles: &TileMap) -> NavMap {
     nav_map
 }
 
-fn find(map: &str, query: Query) -> Vec<(Outcome, Vec<IVec2>)> {
+fn find(map: &str, query: PathQuery) -> Vec<(SearchOutcome, Vec<IVec2>)> {
     let tiles = TileMap::from_ascii(map).unwrap();
     let nav_map = prepared(&tiles);
     let mut search = Search::new();
@@ -32,15 +32,15 @@ const WALLED: &str = "....@.\n....@.\n....@.\n";
 fn ends_outside_blocked_or_apart_are_told_from_each_other() {
     let free = IVec2::ZERO;
     let cases = [
-        (IVec2::new(-1, 0), Outcome::OutOfBounds),
-        (IVec2::new(6, 0), Outcome::OutOfBounds),
-        (IVec2::new(0, i32::MAX), Outcome::OutOfBounds),
-        (IVec2::MIN, Outcome::OutOfBounds),
-        (IVec2::new(4, 1), Outcome::Blocked),
-        (IVec2::new(5, 1), Outcome::Unreachable),
+        (IVec2::new(-1, 0), SearchOutcome::OutOfBounds),
+        (IVec2::new(6, 0), SearchOutcome::OutOfBounds),
+        (IVec2::new(0, i32::MAX), SearchOutcome::OutOfBounds),
+        (IVec2::MIN, SearchOutcome::OutOfBounds),
+        (IVec2::new(4, 1), SearchOutcome::Blocked),
+        (IVec2::new(5, 1), SearchOutcome::Unreachable),
     ];
     for (tile, expected) in cases {
-        for query in [Query::new(free, tile), Query::new(tile, free)] {
+        for query in [PathQuery::new(free, tile), PathQuery::new(tile, free)] {
             for (outcome, waypoints) in find(WALLED, query) {
                 assert_eq!(outcome, expected, "{query:?}");
                 assert!(waypoints.is_empty());
@@ -53,9 +53,9 @@ fn ends_outside_blocked_or_apart_are_told_from_each_other() {
 fn start_and_goal_the_same_is_one_waypoint_of_length_zero() {
     for (outcome, waypoints) in find(
         WALLED,
-        Query::new(IVec2::ONE, IVec2::ONE).with_node_limit(0),
+        PathQuery::new(IVec2::ONE, IVec2::ONE).with_node_limit(0),
     ) {
-        assert_eq!(outcome, Outcome::Found(FoundPath::default()));
+        assert_eq!(outcome, SearchOutcome::Found(FoundPath::default()));
         assert_eq!(waypoints, [IVec2::ONE]);
     }
 }
@@ -64,9 +64,9 @@ fn start_and_goal_the_same_is_one_waypoint_of_length_zero() {
 fn a_path_is_its_turning_points_and_its_step_counts() {
     for (outcome, waypoints) in find(
         "......\n.@@@@.\n......\n",
-        Query::new(IVec2::new(0, 1), IVec2::new(5, 1)),
+        PathQuery::new(IVec2::new(0, 1), IVec2::new(5, 1)),
     ) {
-        let Outcome::Found(path) = outcome else {
+        let SearchOutcome::Found(path) = outcome else {
             panic!("{outcome:?}")
         };
         assert_eq!(
@@ -86,13 +86,13 @@ fn a_path_is_its_turning_points_and_its_step_counts() {
 
 #[test]
 fn a_search_at_its_limit_says_so_and_not_that_there_is_no_path() {
-    let query = Query::new(IVec2::new(0, 1), IVec2::new(5, 1));
+    let query = PathQuery::new(IVec2::new(0, 1), IVec2::new(5, 1));
     for node_limit in [0, 1] {
         for (outcome, waypoints) in find(
             "......\n.@@@@.\n......\n",
             query.with_node_limit(node_limit),
         ) {
-            assert_eq!(outcome, Outcome::Capped);
+            assert_eq!(outcome, SearchOutcome::Capped);
             assert!(waypoints.is_empty());
         }
     }
@@ -130,7 +130,7 @@ fn a_way_to_the_goal_found_before_the_limit_counts_only_when_nothing_can_beat_it
 fn a_search_in_slices_finds_the_same_and_begins_anew_after_an_edit() {
     let mut tiles = TileMap::from_fn(60, 60, |x, y| x % 7 == 3 && y % 9 < 7).unwrap();
     let mut nav_map = prepared(&tiles);
-    let query = Query::new(IVec2::new(0, 1), IVec2::new(58, 55));
+    let query = PathQuery::new(IVec2::new(0, 1), IVec2::new(58, 55));
     let (mut whole, mut sliced) = (Search::new(), Search::new());
     let (mut expected, mut waypoints) = (Vec::new(), Vec::new());
     for nth in 0..3 {
@@ -156,7 +156,7 @@ fn a_search_in_slices_finds_the_same_and_begins_anew_after_an_edit() {
                     }
                 };
                 let found = whole.find(&tiles, &nav_map, algorithm, query, &mut expected);
-                assert!(matches!(found, Outcome::Found(_)));
+                assert!(matches!(found, SearchOutcome::Found(_)));
                 assert_eq!((outcome, &waypoints), (found, &expected), "{algorithm}");
                 assert_eq!(sliced.expanded(), whole.expanded());
                 let fewest = whole.expanded().div_ceil(expansions);
@@ -184,16 +184,16 @@ fn a_goal_cut_off_is_unreachable_before_the_tiles_are_settled_and_after() {
     let (mut search, mut waypoints) = (Search::new(), Vec::new());
     for algorithm in Algorithm::ALL {
         let mut find = |from, to| {
-            let query = Query::new(from, to);
+            let query = PathQuery::new(from, to);
             search.find(&tiles, &nav_map, algorithm, query, &mut waypoints)
         };
-        assert_eq!(find(left, right), Outcome::Unreachable, "{algorithm}");
-        assert_eq!(find(right, left), Outcome::Unreachable, "{algorithm}");
-        assert!(matches!(find(left, far_left), Outcome::Found(_)));
+        assert_eq!(find(left, right), SearchOutcome::Unreachable, "{algorithm}");
+        assert_eq!(find(right, left), SearchOutcome::Unreachable, "{algorithm}");
+        assert!(matches!(find(left, far_left), SearchOutcome::Found(_)));
     }
     assert!(!tiles.is_settled());
     // A search under way ends when the tiles are settled.
-    let query = Query::new(left, right);
+    let query = PathQuery::new(left, right);
     let mut resume = |tiles: &TileMap, nav_map: &NavMap| {
         search.resume(tiles, nav_map, Algorithm::AStar, query, 5, &mut waypoints)
     };
@@ -201,17 +201,20 @@ fn a_goal_cut_off_is_unreachable_before_the_tiles_are_settled_and_after() {
     assert!(!tiles.settle(1_000) && tiles.connected(left, right));
     assert_eq!(resume(&tiles, &nav_map), None);
     assert!(tiles.settle(usize::MAX) && !tiles.connected(left, right));
-    assert_eq!(resume(&tiles, &nav_map), Some(Outcome::Unreachable));
+    assert_eq!(resume(&tiles, &nav_map), Some(SearchOutcome::Unreachable));
     nav_map.follow_edit(&tiles, &[]);
     let outcome = search.find(&tiles, &nav_map, Algorithm::AStar, query, &mut waypoints);
-    assert_eq!((outcome, search.expanded()), (Outcome::Unreachable, 0));
+    assert_eq!(
+        (outcome, search.expanded()),
+        (SearchOutcome::Unreachable, 0)
+    );
 }
 
 #[test]
 fn pruning_opens_fewer_nodes_and_a_warm_search_keeps_its_memory() {
     let tiles = TileMap::from_fn(200, 200, |x, y| x % 7 == 3 && y % 5 < 3).unwrap();
     let nav_map = prepared(&tiles);
-    let query = Query::new(IVec2::new(0, 5), IVec2::new(199, 188));
+    let query = PathQuery::new(IVec2::new(0, 5), IVec2::new(199, 188));
     let mut search = Search::new();
     let mut waypoints = Vec::new();
     let mut expanded = Vec::new();

@@ -13,14 +13,14 @@
 //!
 //! Tried without gain: testing a diagonal step in two words rather than three tiles.
 
-use super::walk::{Reach, Walks};
+use super::walk::{JumpScanner, Reach};
 use crate::map::{BitPlane, TileMap};
 
 /// Tells where walks end from the two bitmaps of a map.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileBits<'m>(pub(crate) &'m TileMap);
 
-impl<const CUT: bool> Walks<CUT> for TileBits<'_> {
+impl<const CUT: bool> JumpScanner<CUT> for TileBits<'_> {
     #[inline(always)]
     fn rows(&self) -> &BitPlane {
         self.0.rows()

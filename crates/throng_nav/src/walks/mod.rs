@@ -14,4 +14,4 @@ mod walk;
 
 pub(super) use bits::{TileBits, diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 pub(super) use successors::for_each_successor;
-pub(super) use walk::{Reach, Stop, Walks};
+pub(super) use walk::{JumpScanner, Reach, Stop};

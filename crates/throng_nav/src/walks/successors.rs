@@ -11,7 +11,7 @@
 
 use glam::IVec2;
 
-use super::walk::Walks;
+use super::walk::JumpScanner;
 use crate::direction::{Direction, Directions};
 
 /// Calls `offer` with the tiles where walks from a tile may turn, and the direction in which each is reached.
@@ -22,7 +22,7 @@ pub(crate) fn for_each_successor<W, const CUT: bool, const PRUNE: bool>(
     directions: Directions,
     mut offer: impl FnMut(IVec2, Direction),
 ) where
-    W: Walks<CUT>,
+    W: JumpScanner<CUT>,
 {
     for direction in directions.iter() {
         let offer = &mut offer;
@@ -41,7 +41,7 @@ pub(crate) fn for_each_successor<W, const CUT: bool, const PRUNE: bool>(
 
 /// Walks straight, and offers the jump point met.
 #[inline(always)]
-fn straight<W: Walks<CUT>, const CUT: bool, const DX: i32, const DY: i32>(
+fn straight<W: JumpScanner<CUT>, const CUT: bool, const DX: i32, const DY: i32>(
     walks: &W,
     from: IVec2,
     offer: &mut impl FnMut(IVec2, Direction),
@@ -57,7 +57,7 @@ fn diagonal<W, const CUT: bool, const PRUNE: bool, const DX: i32, const DY: i32>
     from: IVec2,
     offer: &mut impl FnMut(IVec2, Direction),
 ) where
-    W: Walks<CUT>,
+    W: JumpScanner<CUT>,
 {
     let mut at = from;
     loop {

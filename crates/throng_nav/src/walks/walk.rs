@@ -55,7 +55,7 @@ impl Stop {
 }
 
 /// Tells where walks over a map end, under the rule that `CUT` stands for. Walks start on free tiles.
-pub(crate) trait Walks<const CUT: bool> {
+pub(crate) trait JumpScanner<const CUT: bool> {
     /// The tiles over which the walks go, row by row.
     fn rows(&self) -> &BitPlane;
 

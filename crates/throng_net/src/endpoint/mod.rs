@@ -15,8 +15,8 @@ mod settings;
 
 use throng_core::memory::MemoryUse;
 
-pub use receiving::Delivery;
-pub use settings::{EndpointSettings, EndpointStats, PacketRefused, PushRefused};
+pub use receiving::ReceivedMessage;
+pub use settings::{EndpointSettings, EndpointStats, PacketError, SendError};
 
 use super::acks::{ReceivedPackets, SentPackets};
 use super::bucket::ByteBucket;
@@ -24,7 +24,7 @@ use super::mtu::PathMtu;
 use super::packet::{
     HEAD_BYTES_MAX, PACKET_BYTES_MAX, STREAMS, StreamId, framed_bytes, length_bytes,
 };
-use super::repeat::LinkEstimate;
+use super::repeat::PathEstimate;
 use super::stream::{IncomingStream, OutgoingStream};
 use super::tail::UnreliableTail;
 
@@ -42,14 +42,14 @@ pub struct CountersStart {
 
 /// One end of a connection.
 #[derive(Clone, Debug, MemoryUse)]
-pub struct Endpoint {
+pub struct ReliableEndpoint {
     settings: EndpointSettings,
     outgoing: [OutgoingStream; STREAMS],
     incoming: [IncomingStream; STREAMS],
     tail: UnreliableTail,
     sent: SentPackets,
     received: ReceivedPackets,
-    estimate: LinkEstimate,
+    estimate: PathEstimate,
     bucket: ByteBucket,
     path: PathMtu,
     /// When the newest of the acknowledged packets was sent.
@@ -66,7 +66,7 @@ pub struct Endpoint {
     stats: EndpointStats,
 }
 
-impl Endpoint {
+impl ReliableEndpoint {
     /// One end of a new connection.
     #[must_use]
     pub fn new(settings: EndpointSettings) -> Self {
@@ -88,7 +88,7 @@ impl Endpoint {
             tail: UnreliableTail::default(),
             sent: SentPackets::starting_at(start.packet),
             received: ReceivedPackets::starting_at(start.packet),
-            estimate: LinkEstimate::default(),
+            estimate: PathEstimate::default(),
             bucket: ByteBucket::new(rates.0, rates.1, rates.2),
             path: PathMtu::new(usize::from(settings.datagram_bytes_max)),
             acknowledged_at_us: None,
@@ -106,19 +106,19 @@ impl Endpoint {
     /// Appends a message to a stream: it arrives once, and in order with all that is pushed there.
     ///
     /// # Errors
-    /// [`PushRefused`]: where it is empty or too long, and where more waits than may. In the last case everything that follows is
+    /// [`SendError`]: where it is empty or too long, and where more waits than may. In the last case everything that follows is
     /// refused, too, since a stream with a hole is none: the connection is to be closed.
-    pub fn push(&mut self, stream: StreamId, message: &[u8]) -> Result<(), PushRefused> {
+    pub fn push(&mut self, stream: StreamId, message: &[u8]) -> Result<(), SendError> {
         let (found, most) = (message.len(), self.settings.send_message_bytes_max);
         match found {
-            0 => return Err(PushRefused::Empty),
-            _ if found > most => return Err(PushRefused::TooLong { found, most }),
+            0 => return Err(SendError::Empty),
+            _ if found > most => return Err(SendError::TooLong { found, most }),
             _ => {}
         }
         let waiting = self.waiting_bytes();
         if self.is_behind || waiting + framed_bytes(found) > self.settings.backlog_bytes_max {
             self.is_behind = true;
-            return Err(PushRefused::Behind { waiting });
+            return Err(SendError::SendQueueFull { waiting });
         }
         self.outgoing[stream.number()].push(message);
         Ok(())
@@ -127,14 +127,14 @@ impl Endpoint {
     /// Takes a message that may get lost. It goes with the next [`flush`](Self::flush) or never.
     ///
     /// # Errors
-    /// [`PushRefused`] where it is empty or longer than a packet.
-    pub fn push_unreliable(&mut self, message: &[u8]) -> Result<(), PushRefused> {
+    /// [`SendError`] where it is empty or longer than a packet.
+    pub fn push_unreliable(&mut self, message: &[u8]) -> Result<(), SendError> {
         let (found, most) = (message.len(), self.unreliable_bytes_max());
         match found {
-            0 => return Err(PushRefused::Empty),
+            0 => return Err(SendError::Empty),
             _ if found > most => {
                 self.stats.unreliable_dropped += 1;
-                return Err(PushRefused::TooLong { found, most });
+                return Err(SendError::TooLong { found, most });
             }
             _ => {}
         }

@@ -1,13 +1,13 @@
 //! What comes out of a packet.
 
-use super::{Endpoint, PacketRefused};
+use super::{PacketError, ReliableEndpoint};
 use crate::acks::PacketFate;
 use crate::packet::{PacketStamp, ReadPacket, StreamId};
 use crate::stream::StreamLimits;
 
 /// A message that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delivery<'m> {
+pub struct ReceivedMessage<'m> {
     /// The stream that it belongs to; none where it is unreliable.
     pub stream: Option<StreamId>,
     /// What the packet says that it came with, or that made it whole. Of what the message itself was true when is for its own
@@ -20,18 +20,18 @@ pub struct Delivery<'m> {
 /// After so many packets that came an answer is due, even if none asked for one.
 const UNANSWERED_MAX: u8 = 8;
 
-impl Endpoint {
+impl ReliableEndpoint {
     /// Takes a packet, and hands over the messages that are whole with it: those of streams once and in their order, then the
     /// unreliable ones, each at most once.
     ///
     /// # Errors
-    /// [`PacketRefused`], which is counted. One that [`is_final`](PacketRefused::is_final) comes with every packet from then on.
+    /// [`PacketError`], which is counted. One that [`is_final`](PacketError::is_final) comes with every packet from then on.
     pub fn receive(
         &mut self,
         now_us: u64,
         packet: &[u8],
-        deliver: impl FnMut(Delivery<'_>),
-    ) -> Result<(), PacketRefused> {
+        deliver: impl FnMut(ReceivedMessage<'_>),
+    ) -> Result<(), PacketError> {
         let taken = self.take(now_us, packet, deliver);
         match taken {
             Ok(()) => self.stats.packets_received += 1,
@@ -44,21 +44,21 @@ impl Endpoint {
         &mut self,
         now_us: u64,
         packet: &[u8],
-        mut deliver: impl FnMut(Delivery<'_>),
-    ) -> Result<(), PacketRefused> {
+        mut deliver: impl FnMut(ReceivedMessage<'_>),
+    ) -> Result<(), PacketError> {
         if let Some(stream) = self.broken {
             return Err(self.broken_by(stream, 0));
         }
         let packet = ReadPacket::read(packet)?;
         let head = packet.head;
         if !self.received.expects(head.number) {
-            return Err(PacketRefused::NotNew {
+            return Err(PacketError::NotNew {
                 number: head.number,
                 newest: self.received.newest,
             });
         }
         if !self.sent.may_acknowledge(head.newest) {
-            return Err(PacketRefused::NeverSent {
+            return Err(PacketError::NeverSent {
                 found: head.newest,
                 sent: self.sent.next().wrapping_sub(1),
             });
@@ -73,7 +73,7 @@ impl Endpoint {
         for piece in packet.pieces() {
             let stream = StreamId::ALL[piece.stream];
             let mut hand_over = |bytes: &[u8]| {
-                deliver(Delivery {
+                deliver(ReceivedMessage {
                     stream: Some(stream),
                     stamp: head.stamp,
                     bytes,
@@ -90,13 +90,13 @@ impl Endpoint {
             }
         }
         if let Some(stream) = full {
-            return Err(PacketRefused::Full { stream });
+            return Err(PacketError::Full { stream });
         }
         self.received.record(head.number);
         self.unanswered = self.unanswered.saturating_add(1);
         self.owes_ack |= head.wants_ack || self.unanswered >= UNANSWERED_MAX;
         for bytes in packet.unreliable() {
-            deliver(Delivery {
+            deliver(ReceivedMessage {
                 stream: None,
                 stamp: head.stamp,
                 bytes,
@@ -105,8 +105,8 @@ impl Endpoint {
         Ok(())
     }
 
-    const fn broken_by(&self, stream: StreamId, found: u32) -> PacketRefused {
-        PacketRefused::Broken {
+    const fn broken_by(&self, stream: StreamId, found: u32) -> PacketError {
+        PacketError::Broken {
             stream,
             found,
             most: self.settings.receive_message_bytes_max,
@@ -125,7 +125,7 @@ impl Endpoint {
             stats,
             ..
         } = self;
-        if settings.is_assured {
+        if settings.carrier_is_reliable {
             return;
         }
         let reorder_us = estimate.reorder_us();

@@ -5,7 +5,7 @@
 //! unreliable messages, the newest first. A quarter of the budget is kept for the last, so that what is long does not make the
 //! world stand still.
 
-use super::{DATAGRAM_HEAD_BYTES, Endpoint};
+use super::{DATAGRAM_HEAD_BYTES, ReliableEndpoint};
 use crate::acks::{Carried, SentPacket};
 use crate::packet::{HEAD_BYTES_MAX, PIECES_MAX, PacketHead, PacketStamp, StreamId, set_pieces};
 use crate::repeat::UNTIL_ACKNOWLEDGED;
@@ -27,7 +27,7 @@ struct FlushBudget {
     copied: usize,
 }
 
-impl Endpoint {
+impl ReliableEndpoint {
     /// Makes the packets of a tick in `packet`, one after the other, and hands each to `send`: at most so many bytes as `budget_bytes`
     /// says and the connection's own budget has, in datagrams. Nothing where there is nothing to say. What is pushed between
     /// two calls travels together, so this is called once a tick.
@@ -39,7 +39,7 @@ impl Endpoint {
         packet: &mut Vec<u8>,
         mut send: impl FnMut(&[u8]),
     ) {
-        let is_assured = self.settings.is_assured;
+        let is_assured = self.settings.carrier_is_reliable;
         self.bucket.fill(now_us);
         self.bucket.watch(now_us, self.estimate.recent_loss());
         let copies = self.estimate.copies(now_us);
@@ -73,7 +73,7 @@ impl Endpoint {
     }
 
     fn allowance(&self, budget_bytes: usize, copies: u8) -> FlushBudget {
-        if self.settings.is_assured {
+        if self.settings.carrier_is_reliable {
             return FlushBudget {
                 bytes: budget_bytes,
                 reserved: 0,
@@ -151,7 +151,7 @@ impl Endpoint {
         }
         allowance.reserved = allowance.reserved.min(allowance.bytes);
         self.sent_one(record, packet.len());
-        if self.settings.is_assured {
+        if self.settings.carrier_is_reliable {
             for stream in &mut self.outgoing {
                 stream.acknowledge_all();
             }
@@ -174,7 +174,7 @@ impl Endpoint {
             self.stats.timeouts += 1;
             self.path.unheard(rules.now_us, self.estimate.timeouts());
         }
-        let window_bytes = match self.settings.is_assured {
+        let window_bytes = match self.settings.carrier_is_reliable {
             true => usize::MAX,
             false => self.settings.send_window_bytes,
         };

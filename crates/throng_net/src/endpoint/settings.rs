@@ -18,7 +18,7 @@ pub struct EndpointSettings {
     pub bytes_per_s_min: u32,
     /// Bytes that may be sent at once after a pause.
     pub burst_bytes: u32,
-    /// Packets of one [`flush`](super::Endpoint::flush).
+    /// Packets of one [`flush`](super::ReliableEndpoint::flush).
     pub packets_per_flush_max: u16,
     /// The longest datagram that is probed, in bytes. 1,200 is assumed to arrive.
     pub datagram_bytes_max: u16,
@@ -41,7 +41,7 @@ pub struct EndpointSettings {
     pub keep_alive_us: u64,
     /// For a carrier that loses nothing and keeps the order, such as a file, memory or a WebSocket: everything is sent once, at once, and
     /// counts as acknowledged. Then the packets do not depend on time.
-    pub is_assured: bool,
+    pub carrier_is_reliable: bool,
 }
 
 /// The window towards a client, and towards the server, in bytes.
@@ -65,7 +65,7 @@ impl Default for EndpointSettings {
             send_window_bytes: DOWN_WINDOW_BYTES,
             receive_window_bytes: UP_WINDOW_BYTES,
             keep_alive_us: 1_000_000,
-            is_assured: false,
+            carrier_is_reliable: false,
         }
     }
 }
@@ -83,11 +83,11 @@ impl EndpointSettings {
         }
     }
 
-    /// The same for a carrier that loses nothing: see [`is_assured`](Self::is_assured).
+    /// The same for a carrier that loses nothing: see [`carrier_is_reliable`](Self::carrier_is_reliable).
     #[must_use]
     pub fn assured(self) -> Self {
         Self {
-            is_assured: true,
+            carrier_is_reliable: true,
             ..self
         }
     }
@@ -136,7 +136,7 @@ pub struct EndpointStats {
 /// Why a message is refused.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PushRefused {
+pub enum SendError {
     /// An empty message.
     #[error("the message is empty, expected at least one byte")]
     Empty,
@@ -150,7 +150,7 @@ pub enum PushRefused {
     },
     /// The other side does not acknowledge fast enough.
     #[error("{waiting} bytes are unacknowledged: close the connection as behind")]
-    Behind {
+    SendQueueFull {
         /// Unacknowledged bytes.
         waiting: usize,
     },
@@ -159,7 +159,7 @@ pub enum PushRefused {
 /// Why a packet is refused. It changes nothing, except as said at [`Full`](Self::Full).
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PacketRefused {
+pub enum PacketError {
     /// It cannot be decoded.
     #[error(transparent)]
     Malformed(#[from] WireError),
@@ -197,7 +197,7 @@ pub enum PacketRefused {
     },
 }
 
-impl PacketRefused {
+impl PacketError {
     /// Whether the connection must be closed, because the other side breaks the protocol.
     #[must_use]
     pub const fn is_final(self) -> bool {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use thiserror::Error;
 
 use super::{CHALLENGE_BYTES, REQUEST_BYTES};
-use crate::seal::{SealRefused, SealedKind, SealedLine, VERSION};
+use crate::seal::{ConnectionCipher, DecryptError, SealedKind, VERSION};
 use crate::token::ConnectToken;
 
 /// How often what is not answered is repeated, in microseconds.
@@ -14,7 +14,7 @@ const REPEAT_US: u64 = 100_000;
 /// Why a client is not admitted.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ConnectFailed {
+pub enum ClientHandshakeError {
     /// No server of the token answered.
     #[error(
         "no answer from any of the token's servers ({servers}): none runs there, or the token was used before, is expired or of another key"
@@ -41,14 +41,14 @@ enum Progress {
     /// With what came with the challenge.
     Responding(Vec<u8>),
     Connected,
-    Failed(ConnectFailed),
+    Failed(ClientHandshakeError),
 }
 
 /// The client's side of a handshake.
 #[derive(Debug)]
 pub struct ClientHandshake {
     token: ConnectToken,
-    line: SealedLine,
+    line: ConnectionCipher,
     progress: Progress,
     server: usize,
     /// When it began, and with this server.
@@ -64,7 +64,7 @@ impl ClientHandshake {
     #[must_use]
     pub fn new(token: ConnectToken) -> Self {
         Self {
-            line: SealedLine::new(token.protocol, &token.to_server, &token.to_client),
+            line: ConnectionCipher::new(token.protocol, &token.to_server, &token.to_client),
             token,
             progress: Progress::Requesting,
             server: 0,
@@ -91,7 +91,7 @@ impl ClientHandshake {
     ///
     /// # Errors
     /// Why the handshake failed.
-    pub fn is_connected(&self) -> Result<bool, ConnectFailed> {
+    pub fn is_connected(&self) -> Result<bool, ClientHandshakeError> {
         match self.progress {
             Progress::Failed(why) => Err(why),
             Progress::Connected => Ok(true),
@@ -101,7 +101,7 @@ impl ClientHandshake {
 
     /// The encryption of the connection; `None` before it is connected.
     #[must_use]
-    pub fn into_line(self) -> Option<SealedLine> {
+    pub fn into_line(self) -> Option<ConnectionCipher> {
         (self.progress == Progress::Connected).then_some(self.line)
     }
 
@@ -153,7 +153,7 @@ impl ClientHandshake {
         });
         let valid_us = (self.token.expires_s - self.token.created_s).saturating_mul(1_000_000);
         if now_us.saturating_sub(began_us) >= valid_us {
-            self.progress = Progress::Failed(ConnectFailed::Expired);
+            self.progress = Progress::Failed(ClientHandshakeError::Expired);
             return;
         }
         if now_us.saturating_sub(self.heard_us) < self.patience_us(valid_us) {
@@ -166,7 +166,7 @@ impl ClientHandshake {
             Progress::Requesting
         } else {
             let servers = self.token.servers.len();
-            Progress::Failed(ConnectFailed::TimedOut { servers })
+            Progress::Failed(ClientHandshakeError::TimedOut { servers })
         };
     }
 
@@ -187,8 +187,8 @@ impl ClientHandshake {
     /// Takes a packet of the server, changing it.
     ///
     /// # Errors
-    /// [`SealRefused`] where it is not one that the server sealed for this client.
-    pub fn receive(&mut self, now_us: u64, packet: &mut [u8]) -> Result<(), SealRefused> {
+    /// [`DecryptError`] where it is not one that the server sealed for this client.
+    pub fn receive(&mut self, now_us: u64, packet: &mut [u8]) -> Result<(), DecryptError> {
         let (kind, body) = self.line.open(packet)?;
         self.heard_us = self.heard_us.max(now_us);
         let next = match (&self.progress, kind) {
@@ -201,7 +201,7 @@ impl ClientHandshake {
                 Progress::Connected
             }
             (Progress::Requesting | Progress::Responding(_), SealedKind::Denied) => {
-                Progress::Failed(ConnectFailed::Denied)
+                Progress::Failed(ClientHandshakeError::Denied)
             }
             _ => return Ok(()),
         };

@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
-use super::seen::{SeenRefused, SeenTokens};
+use super::seen::{UsedTokenError, UsedTokens};
 use super::{CHALLENGE_BYTES, REQUEST_BYTES, network_of};
 use crate::seal::{
-    NUMBERS_BEFORE_CONNECTION, NoRandomness, SealRefused, SealedKind, SealedLine, SealingKey,
-    SecretKey, TAG_BYTES, VERSION, open_packet, seal_packet,
+    ConnectionCipher, DecryptError, NUMBERS_BEFORE_CONNECTION, RandomnessUnavailable, SealedKind,
+    SealingKey, SecretKey, TAG_BYTES, VERSION, open_packet, seal_packet,
 };
 use crate::token::{
     ConnectToken, PRIVATE_BYTES, PrivateToken, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,
@@ -25,7 +25,7 @@ const SPARE_ANSWER_US: u64 = 100_000;
 
 /// What a gate lets in, and its limits.
 #[derive(Clone, Debug)]
-pub struct GateSettings {
+pub struct ServerHandshakeSettings {
     /// The number of the game, and of its version.
     pub protocol: u64,
     /// The addresses of this server, of which a token has to name one.
@@ -37,7 +37,7 @@ pub struct GateSettings {
     /// Tokens that are remembered until they expire, so that none is used twice; where there are more, new ones are refused.
     pub tokens_max: usize,
     /// Where they are remembered. Gates that share it let each token in once between them.
-    pub seen: SeenTokens,
+    pub seen: UsedTokens,
     /// Requests a second of one address (of IPv6: a network of 64 bits), and at once after a pause.
     pub requests_per_s: u32,
     /// Requests a second, of all addresses together, that are checked although their address asked too often: a sender address can be
@@ -47,7 +47,7 @@ pub struct GateSettings {
     pub clients_max: u32,
 }
 
-impl GateSettings {
+impl ServerHandshakeSettings {
     /// For a server at these addresses, with the default limits.
     #[must_use]
     pub fn new(protocol: u64, addresses: Vec<SocketAddr>) -> Self {
@@ -57,7 +57,7 @@ impl GateSettings {
             half_open_max: 1_024,
             half_open_us_max: 5_000_000,
             tokens_max: 65_536,
-            seen: SeenTokens::default(),
+            seen: UsedTokens::default(),
             requests_per_s: 32,
             spare_requests_per_s: 50_000,
             clients_max: 10_000,
@@ -68,7 +68,7 @@ impl GateSettings {
 /// Why the gate does not answer. Strangers are told nothing.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum GateRefused {
+pub enum ServerHandshakeError {
     /// Neither a request nor anything that one who was challenged says.
     #[error("{found} bytes are not a connect request, and the address was not challenged")]
     Stranger {
@@ -88,7 +88,7 @@ pub enum GateRefused {
     },
     /// The address asks more often than it may.
     #[error("too many requests from this address")]
-    Often,
+    RateLimited,
     /// A request whose token is none.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -100,13 +100,13 @@ pub enum GateRefused {
     Used,
     /// More were challenged and did not answer than may, or more tokens are remembered.
     #[error("{waiting} handshakes or tokens are pending, no more are accepted")]
-    Crowded {
+    TableFull {
         /// How many.
         waiting: usize,
     },
     /// What one who was challenged says is not sealed with its key.
     #[error(transparent)]
-    Sealed(#[from] SealRefused),
+    Sealed(#[from] DecryptError),
     /// What one who was challenged says is not what it was told to say.
     #[error("the packet does not answer the challenge")]
     Challenge,
@@ -114,7 +114,7 @@ pub enum GateRefused {
 
 /// A client that proved its token and its address.
 #[derive(Debug)]
-pub struct Admitted {
+pub struct AcceptedClient {
     /// Who it is, by its token.
     pub client: u64,
     /// Where it is.
@@ -124,7 +124,7 @@ pub struct Admitted {
     /// What whoever issued the token said.
     pub user_data: [u8; USER_DATA_BYTES],
     /// What seals its packets from now on.
-    pub line: SealedLine,
+    pub line: ConnectionCipher,
 }
 
 /// A token bucket for requests.
@@ -174,7 +174,7 @@ struct HalfOpen {
 
 /// Who has a token, as it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenBearer {
+pub struct TokenIdentity {
     /// Who it is.
     pub client: u64,
     /// After so long without a sign of life the connection is over, in seconds; below 0 never.
@@ -194,15 +194,15 @@ struct CheckedToken {
 
 /// The server's end, for all addresses that have no connection.
 #[derive(Debug)]
-pub struct Gate {
-    settings: GateSettings,
+pub struct ServerHandshake {
+    settings: ServerHandshakeSettings,
     private_key: SecretKey,
     challenge_key: SealingKey,
     challenges: u64,
     /// The number of the next packet before a connection.
     next: u64,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
-    seen: SeenTokens,
+    seen: UsedTokens,
     /// One bucket per hash of an address.
     buckets: Vec<RequestBucket>,
     /// The reserve that addresses with an empty bucket share.
@@ -210,12 +210,15 @@ pub struct Gate {
     hasher: RandomState,
 }
 
-impl Gate {
+impl ServerHandshake {
     /// A gate that takes tokens sealed with this key.
     ///
     /// # Errors
     /// Where the system has no randomness.
-    pub fn new(settings: GateSettings, private_key: SecretKey) -> Result<Self, NoRandomness> {
+    pub fn new(
+        settings: ServerHandshakeSettings,
+        private_key: SecretKey,
+    ) -> Result<Self, RandomnessUnavailable> {
         let full = RequestBucket::full(settings.requests_per_s);
         Ok(Self {
             private_key,
@@ -248,7 +251,7 @@ impl Gate {
     /// `is_full` whoever proves its address is denied.
     ///
     /// # Errors
-    /// [`GateRefused`]; nothing is sent then.
+    /// [`ServerHandshakeError`]; nothing is sent then.
     pub fn receive(
         &mut self,
         (now_us, unix_s): (u64, u64),
@@ -256,7 +259,7 @@ impl Gate {
         packet: &mut [u8],
         is_full: bool,
         answer: &mut Vec<u8>,
-    ) -> Result<Option<Admitted>, GateRefused> {
+    ) -> Result<Option<AcceptedClient>, ServerHandshakeError> {
         answer.clear();
         if packet.len() == REQUEST_BYTES && packet[0] == 0 {
             self.challenge((now_us, unix_s), from, packet, answer)?;
@@ -269,16 +272,16 @@ impl Gate {
     /// TCP is.
     ///
     /// # Errors
-    /// [`GateRefused`].
+    /// [`ServerHandshakeError`].
     pub fn admit_at_once(
         &mut self,
         (now_us, unix_s): (u64, u64),
         from: SocketAddr,
         request: &mut [u8],
-    ) -> Result<TokenBearer, GateRefused> {
+    ) -> Result<TokenIdentity, ServerHandshakeError> {
         let found = request.len();
         if found != REQUEST_BYTES || request[0] != 0 {
-            return Err(GateRefused::Stranger { found });
+            return Err(ServerHandshakeError::Stranger { found });
         }
         let token = self.check((now_us, unix_s), from, request)?;
         self.remember(unix_s, &token, from)?;
@@ -289,7 +292,7 @@ impl Gate {
             user_data,
             ..
         } = token.private;
-        Ok(TokenBearer {
+        Ok(TokenIdentity {
             client,
             timeout_s,
             user_data,
@@ -316,23 +319,23 @@ impl Gate {
         (now_us, unix_s): (u64, u64),
         from: SocketAddr,
         packet: &mut [u8],
-    ) -> Result<CheckedToken, GateRefused> {
+    ) -> Result<CheckedToken, ServerHandshakeError> {
         let (head, private) = packet.split_at_mut(REQUEST_BYTES - PRIVATE_BYTES);
         let number = |at: usize| {
             let bytes = head[at..].first_chunk();
             bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
         };
         if head[1..14] != VERSION[..] || number(14) != self.settings.protocol {
-            return Err(GateRefused::Version);
+            return Err(ServerHandshakeError::Version);
         }
         let expires_s = number(22);
         if unix_s >= expires_s {
-            return Err(GateRefused::Expired { expires_s });
+            return Err(ServerHandshakeError::Expired { expires_s });
         }
         let is_spare = !self.take_request(now_us, from);
         let spare_per_s = self.settings.spare_requests_per_s;
         if is_spare && !self.spare.take(now_us, spare_per_s) {
-            return Err(GateRefused::Often);
+            return Err(ServerHandshakeError::RateLimited);
         }
         let (mut nonce, mut mac) = ([0; 24], [0; TAG_BYTES]);
         nonce.copy_from_slice(&head[30..54]);
@@ -341,7 +344,7 @@ impl Gate {
         let private = PrivateToken::open(private, bound_to, &nonce, &self.private_key)?;
         let is_here = |server| self.settings.addresses.contains(server);
         if !private.servers.iter().any(is_here) {
-            return Err(GateRefused::Elsewhere);
+            return Err(ServerHandshakeError::Elsewhere);
         }
         Ok(CheckedToken {
             private,
@@ -358,13 +361,13 @@ impl Gate {
         unix_s: u64,
         token: &CheckedToken,
         from: SocketAddr,
-    ) -> Result<(), GateRefused> {
+    ) -> Result<(), ServerHandshakeError> {
         let most = self.settings.tokens_max;
         let times = (unix_s, token.expires_s);
         let remembered = self.seen.remember(token.mac, from, times, most);
         let before = remembered.map_err(|refused| match refused {
-            SeenRefused::Used => GateRefused::Used,
-            SeenRefused::Crowded { waiting } => GateRefused::Crowded { waiting },
+            UsedTokenError::Used => ServerHandshakeError::Used,
+            UsedTokenError::Crowded { waiting } => ServerHandshakeError::TableFull { waiting },
         })?;
         if let Some(before) = before
             && self
@@ -383,12 +386,12 @@ impl Gate {
         from: SocketAddr,
         packet: &mut [u8],
         answer: &mut Vec<u8>,
-    ) -> Result<(), GateRefused> {
+    ) -> Result<(), ServerHandshakeError> {
         let token = self.check((now_us, unix_s), from, packet)?;
         // The sender address may be forged, so it gets few answers.
         let before = self.half_open.get(&from).filter(|_| token.is_spare);
         if before.is_some_and(|it| now_us.saturating_sub(it.since_us) < SPARE_ANSWER_US) {
-            return Err(GateRefused::Often);
+            return Err(ServerHandshakeError::RateLimited);
         }
         self.make_room(now_us, from)?;
         self.remember(unix_s, &token, from)?;
@@ -424,7 +427,7 @@ impl Gate {
     }
 
     /// Makes sure that one more may be half open.
-    fn make_room(&mut self, now_us: u64, from: SocketAddr) -> Result<(), GateRefused> {
+    fn make_room(&mut self, now_us: u64, from: SocketAddr) -> Result<(), ServerHandshakeError> {
         if self.half_open.len() < self.settings.half_open_max || self.half_open.contains_key(&from)
         {
             return Ok(());
@@ -436,7 +439,7 @@ impl Gate {
         if waiting < self.settings.half_open_max {
             Ok(())
         } else {
-            Err(GateRefused::Crowded { waiting })
+            Err(ServerHandshakeError::TableFull { waiting })
         }
     }
 
@@ -474,15 +477,15 @@ impl Gate {
         packet: &mut [u8],
         is_full: bool,
         answer: &mut Vec<u8>,
-    ) -> Result<Option<Admitted>, GateRefused> {
+    ) -> Result<Option<AcceptedClient>, ServerHandshakeError> {
         let found = packet.len();
-        let stranger = GateRefused::Stranger { found };
+        let stranger = ServerHandshakeError::Stranger { found };
         let half_open = self.half_open.get(&from).ok_or(stranger)?;
         let expires_s = half_open.expires_s;
         let waited_us = now_us.saturating_sub(half_open.since_us);
         if unix_s >= expires_s || waited_us >= self.settings.half_open_us_max {
             self.half_open.remove(&from);
-            return Err(GateRefused::Expired { expires_s });
+            return Err(ServerHandshakeError::Expired { expires_s });
         }
         let protocol = self.settings.protocol;
         let (kind, _, body) = open_packet(&half_open.receiving, protocol, packet, |_, _| true)?;
@@ -491,15 +494,15 @@ impl Gate {
             return Ok(None);
         }
         if kind != SealedKind::Response || body.len() != 8 + CHALLENGE_BYTES {
-            return Err(GateRefused::Challenge);
+            return Err(ServerHandshakeError::Challenge);
         }
         let (number, sealed) = body.split_at_mut(8);
         let number = number.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
         let opened = self.challenge_key.open(number, &[], sealed);
-        let challenge = opened.map_err(|_| GateRefused::Challenge)?;
+        let challenge = opened.map_err(|_| ServerHandshakeError::Challenge)?;
         let client = challenge.first_chunk().map(|n| u64::from_le_bytes(*n));
         if client != Some(half_open.client) {
-            return Err(GateRefused::Challenge);
+            return Err(ServerHandshakeError::Challenge);
         }
         let mut user_data = [0; USER_DATA_BYTES];
         user_data.copy_from_slice(&challenge[8..8 + USER_DATA_BYTES]);
@@ -512,13 +515,13 @@ impl Gate {
             return Ok(None);
         }
         if !self.seen.spend(&half_open.mac) {
-            return Err(GateRefused::Used);
+            return Err(ServerHandshakeError::Used);
         }
-        let mut line = SealedLine::new(protocol, &half_open.to_client, &half_open.to_server);
+        let mut line = ConnectionCipher::new(protocol, &half_open.to_client, &half_open.to_server);
         let mut welcome = [0; 8];
         welcome[4..].copy_from_slice(&self.settings.clients_max.to_le_bytes());
         line.seal(SealedKind::KeepAlive, &welcome, answer);
-        Ok(Some(Admitted {
+        Ok(Some(AcceptedClient {
             client: half_open.client,
             address: from,
             timeout_s: half_open.timeout_s,

@@ -17,7 +17,7 @@
 //! a hash and no more; nothing grows with what strangers send. A token admits once: the keys in it belong to one connection, so
 //! that no number is used twice on a key.
 //!
-//! Cost: a request that gets as far as its seal 4 µs; half open are at most [`GateSettings::half_open_max`], of about 200 bytes.
+//! Cost: a request that gets as far as its seal 4 µs; half open are at most [`ServerHandshakeSettings::half_open_max`], of about 200 bytes.
 
 mod client;
 mod gate;
@@ -25,11 +25,13 @@ mod seen;
 #[cfg(test)]
 mod tests;
 
-pub use client::{ClientHandshake, ConnectFailed};
+pub use client::{ClientHandshake, ClientHandshakeError};
 #[cfg(feature = "webtransport")]
 pub(crate) use gate::RequestBucket;
-pub use gate::{Admitted, Gate, GateRefused, GateSettings, TokenBearer};
-pub use seen::SeenTokens;
+pub use gate::{
+    AcceptedClient, ServerHandshake, ServerHandshakeError, ServerHandshakeSettings, TokenIdentity,
+};
+pub use seen::UsedTokens;
 
 use std::net::IpAddr;
 

@@ -8,7 +8,7 @@ use crate::seal::TAG_BYTES;
 
 /// The tokens. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct SeenTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], SeenToken>>>);
+pub struct UsedTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], SeenToken>>>);
 
 /// How long a token stays bound to an address before another one may use it, in seconds. It limits the answers to a request that is
 /// repeated from many forged addresses.
@@ -16,7 +16,7 @@ const MOVE_S: u64 = 2;
 
 /// Why a token lets nobody in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SeenRefused {
+pub(super) enum UsedTokenError {
     /// It has admitted a client, or another address uses it since less than [`MOVE_S`].
     Used,
     /// More are remembered than may be.
@@ -32,7 +32,7 @@ struct SeenToken {
     is_spent: bool,
 }
 
-impl SeenTokens {
+impl UsedTokens {
     /// How many are remembered.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -53,19 +53,19 @@ impl SeenTokens {
         address: SocketAddr,
         (unix_s, expires_s): (u64, u64),
         most: usize,
-    ) -> Result<Option<SocketAddr>, SeenRefused> {
+    ) -> Result<Option<SocketAddr>, UsedTokenError> {
         let mut seen = self.lock();
         let before = seen.get(&mac).copied();
         let elsewhere = before.filter(|before| before.address != address);
         let is_early = |it: SeenToken| unix_s < it.since_s.saturating_add(MOVE_S);
         if before.is_some_and(|before| before.is_spent) || elsewhere.is_some_and(is_early) {
-            return Err(SeenRefused::Used);
+            return Err(UsedTokenError::Used);
         }
         if seen.len() >= most && before.is_none() {
             seen.retain(|_, seen| seen.expires_s > unix_s);
             let waiting = seen.len();
             if waiting >= most {
-                return Err(SeenRefused::Crowded { waiting });
+                return Err(UsedTokenError::Crowded { waiting });
             }
         }
         let token = SeenToken {

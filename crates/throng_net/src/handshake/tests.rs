@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::*;
-use crate::seal::{SealRefused, SealedKind, SecretKey};
+use crate::seal::{DecryptError, SealedKind, SecretKey};
 use crate::token::{ConnectToken, TokenClaims, TokenError};
 
 const PROTOCOL: u64 = 77;
@@ -22,8 +22,8 @@ fn address(nth: u16) -> SocketAddr {
     SocketAddr::new([10, 0, (nth >> 8) as u8, nth as u8].into(), 4_000)
 }
 
-fn gate() -> Gate {
-    Gate::new(GateSettings::new(PROTOCOL, vec![server()]), KEY).unwrap()
+fn gate() -> ServerHandshake {
+    ServerHandshake::new(ServerHandshakeSettings::new(PROTOCOL, vec![server()]), KEY).unwrap()
 }
 
 fn claims(client: u64) -> TokenClaims {
@@ -49,14 +49,18 @@ fn request(token: &ConnectToken) -> Vec<u8> {
 }
 
 /// What the gate says to a packet that comes at 100 s.
-fn said(gate: &mut Gate, from: SocketAddr, packet: &[u8]) -> Result<Vec<u8>, GateRefused> {
+fn said(
+    gate: &mut ServerHandshake,
+    from: SocketAddr,
+    packet: &[u8],
+) -> Result<Vec<u8>, ServerHandshakeError> {
     let mut answer = Vec::new();
     let admitted = gate.receive((0, 100), from, &mut packet.to_vec(), false, &mut answer);
     admitted.map(|_| answer)
 }
 
 /// A client of ours at a gate of ours, until it is in.
-fn admitted(gate: &mut Gate, client: &mut ClientHandshake) -> Admitted {
+fn admitted(gate: &mut ServerHandshake, client: &mut ClientHandshake) -> AcceptedClient {
     let (mut packet, mut answer) = (Vec::new(), Vec::new());
     for now_us in (0..1_000_000).step_by(50_000) {
         client.update(now_us, &mut packet);
@@ -196,16 +200,16 @@ fn forged_requests_do_not_lock_out_the_address_that_they_name() {
 
 #[test]
 fn more_requests_than_a_gate_checks_are_refused() {
-    let settings = GateSettings {
+    let settings = ServerHandshakeSettings {
         spare_requests_per_s: 100,
-        ..GateSettings::new(PROTOCOL, vec![server()])
+        ..ServerHandshakeSettings::new(PROTOCOL, vec![server()])
     };
-    let mut gate = Gate::new(settings, KEY).unwrap();
+    let mut gate = ServerHandshake::new(settings, KEY).unwrap();
     let mut forged = request(&token(1));
     *forged.last_mut().unwrap() ^= 1;
     let checked = (0..1_000).filter(|_| {
         let refused = said(&mut gate, address(1), &forged).unwrap_err();
-        refused != GateRefused::Often
+        refused != ServerHandshakeError::RateLimited
     });
     assert_eq!(checked.count(), 32 + 100);
 }
@@ -256,19 +260,22 @@ fn what_is_no_genuine_request_is_not_answered() {
     };
     let over = request(&ConnectToken::issue(&over, &KEY).unwrap());
     let stranger = ConnectToken::issue(&claims(1), &SecretKey([6; 32])).unwrap();
-    let forged = GateRefused::Token(TokenError::Forged);
+    let forged = ServerHandshakeError::Token(TokenError::Forged);
     for (packet, expected) in [
-        (Vec::new(), GateRefused::Stranger { found: 0 }),
-        (good[..500].to_vec(), GateRefused::Stranger { found: 500 }),
-        (changed(5), GateRefused::Version),
-        (changed(15), GateRefused::Version),
+        (Vec::new(), ServerHandshakeError::Stranger { found: 0 }),
+        (
+            good[..500].to_vec(),
+            ServerHandshakeError::Stranger { found: 500 },
+        ),
+        (changed(5), ServerHandshakeError::Version),
+        (changed(15), ServerHandshakeError::Version),
         (changed(22), forged),
         (changed(40), forged),
         (changed(100), forged),
         (changed(REQUEST_BYTES - 1), forged),
         (request(&stranger), forged),
-        (elsewhere, GateRefused::Elsewhere),
-        (over, GateRefused::Expired { expires_s: 100 }),
+        (elsewhere, ServerHandshakeError::Elsewhere),
+        (over, ServerHandshakeError::Expired { expires_s: 100 }),
     ] {
         let mut gate = gate();
         assert_eq!(said(&mut gate, address(1), &packet), Err(expected));
@@ -285,12 +292,15 @@ fn a_token_admits_once_and_has_one_place_among_the_half_open() {
     for nth in [1, 2] {
         assert_eq!(
             said(&mut gate, address(nth), &again),
-            Err(GateRefused::Used)
+            Err(ServerHandshakeError::Used)
         );
     }
     let other = request(&token(2));
     assert!(said(&mut gate, address(3), &other).is_ok());
-    assert_eq!(said(&mut gate, address(4), &other), Err(GateRefused::Used));
+    assert_eq!(
+        said(&mut gate, address(4), &other),
+        Err(ServerHandshakeError::Used)
+    );
     // The client may change its network. A request that is repeated from many addresses still has one half-open handshake.
     let mut answered = 0;
     for nth in 0..80 {
@@ -307,12 +317,12 @@ fn a_token_admits_once_and_has_one_place_among_the_half_open() {
 
 #[test]
 fn before_an_address_is_proven_less_goes_out_than_came_in_and_what_is_kept_is_bounded() {
-    let settings = GateSettings {
+    let settings = ServerHandshakeSettings {
         half_open_max: 20,
         tokens_max: 30,
-        ..GateSettings::new(PROTOCOL, vec![server()])
+        ..ServerHandshakeSettings::new(PROTOCOL, vec![server()])
     };
-    let mut gate = Gate::new(settings, KEY).unwrap();
+    let mut gate = ServerHandshake::new(settings, KEY).unwrap();
     let (mut came, mut went, mut answered) = (0, 0, 0);
     for nth in 0..100 {
         let packet = request(&token(u64::from(nth)));
@@ -363,10 +373,13 @@ fn an_answer_to_another_challenge_is_none() {
     first.swap_challenges(second);
     first.update(200_000, &mut packet);
     let refused = said(&mut gate, address(0), &packet);
-    assert_eq!(refused, Err(GateRefused::Challenge));
+    assert_eq!(refused, Err(ServerHandshakeError::Challenge));
     // At the address of the other it does not even open.
     let refused = said(&mut gate, address(1), &packet);
-    assert_eq!(refused, Err(GateRefused::Sealed(SealRefused::Forged)));
+    assert_eq!(
+        refused,
+        Err(ServerHandshakeError::Sealed(DecryptError::Forged))
+    );
     assert_eq!(gate.half_open(), 2);
 }
 
@@ -378,7 +391,7 @@ fn a_client_gives_up_and_says_why() {
         client.update(now_us, &mut packet);
         requests += usize::from(!packet.is_empty());
     }
-    let failed = ConnectFailed::TimedOut { servers: 1 };
+    let failed = ClientHandshakeError::TimedOut { servers: 1 };
     assert_eq!(client.is_connected(), Err(failed));
     assert!((35..=50).contains(&requests), "{requests} in five seconds");
     assert!(client.into_line().is_none());
@@ -391,7 +404,7 @@ fn a_client_gives_up_and_says_why() {
     for second in 0..31 {
         client.update(second * 1_000_000, &mut packet);
     }
-    assert_eq!(client.is_connected(), Err(ConnectFailed::Expired));
+    assert_eq!(client.is_connected(), Err(ClientHandshakeError::Expired));
 
     let (mut gate, mut client) = (gate(), ClientHandshake::new(token(3)));
     let mut answer = Vec::new();
@@ -401,7 +414,7 @@ fn a_client_gives_up_and_says_why() {
         assert!(came.unwrap().is_none());
         client.receive(now_us, &mut answer).unwrap();
     }
-    assert_eq!(client.is_connected(), Err(ConnectFailed::Denied));
+    assert_eq!(client.is_connected(), Err(ClientHandshakeError::Denied));
 }
 
 #[test]

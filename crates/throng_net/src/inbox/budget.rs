@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 /// A time, in absolute numbers or by the length of a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
-pub enum WorkSpan {
+pub enum TickTime {
     /// Milliseconds.
     Ms(f32),
     /// A share of the tick: 0.15 is 15 %.
     Share(f32),
 }
 
-impl WorkSpan {
+impl TickTime {
     /// In nanoseconds, for ticks of so many; what is negative or no number is 0.
     #[must_use]
     pub fn ns(self, tick_ns: u64) -> u64 {
@@ -60,28 +60,28 @@ impl BacklogLength {
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct BudgetRule {
     /// The threshold at first, and when little waits.
-    pub least: WorkSpan,
+    pub least: TickTime,
     /// The most that it grows to.
-    pub most: WorkSpan,
+    pub most: TickTime,
     /// By how much it changes a tick.
-    pub step: WorkSpan,
+    pub step: TickTime,
     /// While more than this waits, the threshold grows; otherwise it falls.
     pub busy: BacklogLength,
     /// While more than this waits, everything is handled, whatever the threshold is.
     pub all: BacklogLength,
     /// Work that no tick goes beyond, "everything" included.
-    pub hard: WorkSpan,
+    pub hard: TickTime,
 }
 
 impl Default for BudgetRule {
     fn default() -> Self {
         Self {
-            least: WorkSpan::Share(0.15),
-            most: WorkSpan::Share(0.4),
-            step: WorkSpan::Share(0.02),
+            least: TickTime::Share(0.15),
+            most: TickTime::Share(0.4),
+            step: TickTime::Share(0.02),
             busy: BacklogLength::PerClient(1.0),
             all: BacklogLength::PerClient(3.0),
-            hard: WorkSpan::Share(0.6),
+            hard: TickTime::Share(0.6),
         }
     }
 }
@@ -92,12 +92,12 @@ impl BudgetRule {
     #[must_use]
     pub const fn reference() -> Self {
         Self {
-            least: WorkSpan::Ms(20.0),
-            most: WorkSpan::Ms(40.0),
-            step: WorkSpan::Ms(1.0),
+            least: TickTime::Ms(20.0),
+            most: TickTime::Ms(40.0),
+            step: TickTime::Ms(1.0),
             busy: BacklogLength::Messages(100),
             all: BacklogLength::Messages(300),
-            hard: WorkSpan::Ms(f32::MAX),
+            hard: TickTime::Ms(f32::MAX),
         }
     }
 }
@@ -226,12 +226,12 @@ mod tests {
     #[test]
     fn settings_that_make_no_sense_give_no_work_and_no_panic() {
         let rule = BudgetRule {
-            least: WorkSpan::Ms(f32::NAN),
-            most: WorkSpan::Share(-1.0),
-            step: WorkSpan::Ms(f32::INFINITY),
+            least: TickTime::Ms(f32::NAN),
+            most: TickTime::Share(-1.0),
+            step: TickTime::Ms(f32::INFINITY),
             busy: BacklogLength::PerClient(f32::NAN),
             all: BacklogLength::PerClient(f32::INFINITY),
-            hard: WorkSpan::Share(f32::NAN),
+            hard: TickTime::Share(f32::NAN),
         };
         let mut budget = WorkBudget::default();
         for waiting in [0, 1, usize::MAX, 5] {

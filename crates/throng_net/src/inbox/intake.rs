@@ -6,30 +6,30 @@ use throng_core::ids::PlayerId;
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 
-use super::queue::{DisconnectReason, InboxLimits, MessageQueue, Refused};
+use super::queue::{DisconnectReason, InboxLimits, MessageQueue, ReceiveError};
 
 /// What a transport knows of a client at its other end when it connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Connected {
+pub struct ConnectionInfo {
     /// What the transport has proof of.
-    pub claims: TransportClaims,
+    pub claims: VerifiedIdentity,
     /// Where it comes from, if from anywhere.
     pub address: Option<SocketAddr>,
     /// Whether packets are made for it; a client that only sends (a load generator's, say) needs none.
     pub receives: bool,
     /// Whether it has anything to load before it can be told of a scene: then it is told nothing of one before its *Ready*.
-    pub loads: bool,
+    pub requires_ready: bool,
 }
 
-impl Connected {
+impl ConnectionInfo {
     /// A client of which nothing is known: who it is has to be proved by its *Login*.
     #[must_use]
     pub const fn unknown() -> Self {
         Self {
-            claims: TransportClaims { player: None },
+            claims: VerifiedIdentity { player: None },
             address: None,
             receives: true,
-            loads: true,
+            requires_ready: true,
         }
     }
 
@@ -37,7 +37,7 @@ impl Connected {
     #[must_use]
     pub const fn player(player: u64) -> Self {
         Self {
-            claims: TransportClaims {
+            claims: VerifiedIdentity {
                 player: Some(PlayerId(player)),
             },
             ..Self::unknown()
@@ -48,7 +48,7 @@ impl Connected {
     #[must_use]
     pub const fn ready(self) -> Self {
         Self {
-            loads: false,
+            requires_ready: false,
             ..self
         }
     }
@@ -65,7 +65,7 @@ impl Connected {
 
 /// What a transport has proof of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TransportClaims {
+pub struct VerifiedIdentity {
     /// The player that it is: by a token that the transport checked, or because it is the server's own process.
     pub player: Option<PlayerId>,
 }
@@ -80,7 +80,7 @@ const RECORDED_MAX: usize = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransportEvent {
     /// A client connected, and got this number.
-    Connected(ClientId, Connected),
+    Connected(ClientId, ConnectionInfo),
     /// A message came.
     Received(ClientId, Vec<u8>),
     /// A connection ended.
@@ -108,7 +108,7 @@ pub struct Intake {
     /// The number given last.
     connected: u32,
     /// Who connected since the last tick.
-    new: Vec<(ClientId, Connected)>,
+    new: Vec<(ClientId, ConnectionInfo)>,
     /// Connections refused since the last tick.
     refused: u64,
     record: Option<Vec<TransportEvent>>,
@@ -118,7 +118,7 @@ pub struct Intake {
 
 impl Intake {
     /// Gives a client its number, unless too many wait for theirs to be taken notice of; gives how many do then.
-    pub fn connect(&mut self, connected: Connected) -> Result<ClientId, usize> {
+    pub fn connect(&mut self, connected: ConnectionInfo) -> Result<ClientId, usize> {
         if self.new.len() >= NEW_MAX || self.connected == u32::MAX {
             self.refused += 1;
             return Err(self.new.len());
@@ -135,7 +135,7 @@ impl Intake {
     ///
     /// # Errors
     /// Why the message is refused; the refusal is counted.
-    pub fn receive(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
+    pub fn receive(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
         // Of one that is too long as much as says so.
         let noted = &bytes[..bytes.len().min(CLIENT_MESSAGE_BYTES_MAX + 1)];
         self.note(|| TransportEvent::Received(client, noted.to_vec()));
@@ -164,7 +164,7 @@ impl Intake {
             word(
                 u64::from(client.0) << 2
                     | u64::from(connected.receives) << 1
-                    | u64::from(connected.loads),
+                    | u64::from(connected.requires_ready),
             );
             word(connected.claims.player.map_or(u64::MAX, |player| player.0));
             let address = address_words(connected.address);
@@ -185,7 +185,7 @@ impl Intake {
 
     /// Takes who connected since the last time, in their order and at most so many, and how many were refused. What they sent
     /// may be taken from now on, and not before.
-    pub fn take_new(&mut self, max: usize, into: &mut Vec<(ClientId, Connected)>) -> u64 {
+    pub fn take_new(&mut self, max: usize, into: &mut Vec<(ClientId, ConnectionInfo)>) -> u64 {
         for (client, connected) in self.new.drain(..max.min(self.new.len())) {
             self.queue.acknowledge(client);
             into.push((client, connected));
@@ -233,9 +233,9 @@ mod tests {
         let mut new = Vec::new();
         intake.take_new(9, &mut new);
         // It connects, speaks and goes while the tick is at work.
-        let client = intake.connect(Connected::unknown()).unwrap();
+        let client = intake.connect(ConnectionInfo::unknown()).unwrap();
         intake.receive(client, &[1, 7]).unwrap();
-        let silent = intake.connect(Connected::unknown()).unwrap();
+        let silent = intake.connect(ConnectionInfo::unknown()).unwrap();
         intake.disconnect(client, DisconnectReason::Closed);
         intake.disconnect(silent, DisconnectReason::Lost);
         let mut ended = Vec::new();

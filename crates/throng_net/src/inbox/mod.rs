@@ -24,12 +24,12 @@ mod quota;
 #[cfg(any(test, feature = "bench"))]
 pub mod reference;
 
-pub use budget::{BacklogLength, BudgetRule, MessageCosts, WorkBudget, WorkSpan};
-pub use intake::{Connected, TransportClaims, TransportEvent};
+pub use budget::{BacklogLength, BudgetRule, MessageCosts, TickTime, WorkBudget};
+pub use intake::{ConnectionInfo, TransportEvent, VerifiedIdentity};
 #[doc(hidden)]
 pub use intake::{Intake, address_words};
 pub use queue::{
     DisconnectReason, InboundMessage, InboxCounters, InboxLimits, LANE_BYTES, MessageQueue,
-    PLAYERS_A_NEWCOMER, Refused,
+    PLAYERS_PER_UNAUTHENTICATED, ReceiveError,
 };
 pub use quota::ClientQuota;

@@ -3,7 +3,7 @@
 //! ```text
 //! open ─▶ lane of a newcomer ── promote ─▶ lane of a player ── end ─▶ told as ended once it is empty ── close ─▶ gone
 //!         offer: length, quota, backlog (the oldest stale input goes for a new one), or refused
-//!         take: one message of each lane in turn; of newcomers one for each PLAYERS_A_NEWCOMER of players
+//!         take: one message of each lane in turn; of newcomers one for each PLAYERS_PER_UNAUTHENTICATED of players
 //! ```
 //! Nothing waits for a client that has no lane, and no lane is longer than its limit; so whoever sends much delays and displaces
 //! nobody but itself. Of one client messages come out in their order.
@@ -22,11 +22,11 @@ use thiserror::Error;
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 
-use self::lane::{Backlog, Lane};
-use super::quota::{ClientQuota, QuotaPerTick, Tokens};
+use self::lane::{Backlog, ClientQueue};
+use super::quota::{ClientQuota, QuotaBucket, QuotaPerTick};
 
 /// Messages of players that are taken before one of a newcomer is, where both wait.
-pub const PLAYERS_A_NEWCOMER: u32 = 8;
+pub const PLAYERS_PER_UNAUTHENTICATED: u32 = 8;
 
 /// How much may wait, and how much may come.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,7 +61,7 @@ impl Default for InboxLimits {
 /// Why a message was not accepted.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refused {
+pub enum ReceiveError {
     /// Longer than [`CLIENT_MESSAGE_BYTES_MAX`].
     #[error("the message has {0} bytes, at most {CLIENT_MESSAGE_BYTES_MAX} are allowed")]
     TooLong(usize),
@@ -133,7 +133,7 @@ pub struct InboxCounters {
 }
 
 /// The bytes of a client's lane, without what waits in it.
-pub const LANE_BYTES: usize = size_of::<Lane>();
+pub const LANE_BYTES: usize = size_of::<ClientQueue>();
 
 /// Messages that wait for the tick.
 #[derive(Clone, Debug, MemoryUse)]
@@ -141,7 +141,7 @@ pub struct MessageQueue {
     limits: InboxLimits,
     quota: QuotaPerTick,
     tick: u64,
-    lanes: HashMap<ClientId, Lane, FixedState>,
+    lanes: HashMap<ClientId, ClientQueue, FixedState>,
     backlog: Backlog,
     /// Clients for which something waits, in the order in which they are served.
     players: VecDeque<ClientId>,
@@ -192,7 +192,7 @@ impl MessageQueue {
 
     /// Makes the lane of a new client.
     pub fn open(&mut self, client: ClientId) {
-        let lane = Lane::new(Tokens::full(&self.quota, self.tick));
+        let lane = ClientQueue::new(QuotaBucket::full(&self.quota, self.tick));
         let before = self.lanes.insert(client, lane);
         debug_assert!(before.is_none(), "numbers of clients are not given twice");
     }
@@ -257,8 +257,8 @@ impl MessageQueue {
     /// Accepts a message, or says why not. O(1).
     ///
     /// # Errors
-    /// [`Refused`]; nothing waits then that did not before.
-    pub fn offer(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
+    /// [`ReceiveError`]; nothing waits then that did not before.
+    pub fn offer(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
         self.counters.received += 1;
         let accepted = self.accept(client, bytes);
         if accepted.is_err() {
@@ -267,22 +267,22 @@ impl MessageQueue {
         accepted
     }
 
-    fn accept(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), Refused> {
+    fn accept(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
         let Some(lane) = self
             .lanes
             .get_mut(&client)
             .filter(|lane| lane.ended.is_none())
         else {
             self.counters.strangers += 1;
-            return Err(Refused::NoClient(client));
+            return Err(ReceiveError::NoClient(client));
         };
         lane.came = lane.came.wrapping_add(1);
         lane.tokens.fill(&self.quota, self.tick);
         let room = if bytes.len() > CLIENT_MESSAGE_BYTES_MAX {
-            Err(Refused::TooLong(bytes.len()))
+            Err(ReceiveError::TooLong(bytes.len()))
         } else if lane.is_flooding || !lane.tokens.pay(bytes.len()) {
             self.counters.over_quota += 1;
-            Err(Refused::Quota(client))
+            Err(ReceiveError::Quota(client))
         } else {
             self.backlog.make_room(&self.limits, lane, client, bytes)
         };
@@ -293,7 +293,7 @@ impl MessageQueue {
             }
             Err(reason) => {
                 // That others have too much waiting is no fault of this one.
-                let is_offence = !matches!(reason, Refused::Full(_));
+                let is_offence = !matches!(reason, ReceiveError::Full(_));
                 self.refuse(client, is_offence);
                 return Err(reason);
             }
@@ -345,8 +345,8 @@ impl MessageQueue {
     /// Takes the next message, at tick `now`: the oldest of the client whose turn it is.
     pub fn take(&mut self, now: u64) -> Option<InboundMessage> {
         let has_players = self.backlog.has_players();
-        let is_newcomers =
-            self.backlog.has_newcomers() && (!has_players || self.turn >= PLAYERS_A_NEWCOMER);
+        let is_newcomers = self.backlog.has_newcomers()
+            && (!has_players || self.turn >= PLAYERS_PER_UNAUTHENTICATED);
         if !is_newcomers && !has_players {
             self.players.clear();
             self.newcomers.clear();

@@ -62,7 +62,7 @@ impl QuotaPerTick {
 
 /// What a client may still send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tokens {
+pub(super) struct QuotaBucket {
     messages: u64,
     bytes: u64,
     /// Refused messages, in thousandths; they are forgotten at the rate at which messages are accepted.
@@ -71,7 +71,7 @@ pub(super) struct Tokens {
     tick: u64,
 }
 
-impl Tokens {
+impl QuotaBucket {
     /// Full buckets.
     pub const fn full(quota: &QuotaPerTick, tick: u64) -> Self {
         Self {
@@ -135,7 +135,7 @@ mod tests {
             },
             TICK_NS,
         );
-        let mut tokens = Tokens::full(&quota, 0);
+        let mut tokens = QuotaBucket::full(&quota, 0);
         let mut accepted = 0;
         for tick in 0..200 {
             tokens.fill(&quota, tick);
@@ -155,7 +155,7 @@ mod tests {
             },
             TICK_NS,
         );
-        let mut tokens = Tokens::full(&quota, 0);
+        let mut tokens = QuotaBucket::full(&quota, 0);
         assert!(tokens.pay(60) && !tokens.pay(60) && tokens.pay(40));
         tokens.fill(&quota, 1);
         assert!(tokens.pay(50) && !tokens.pay(1));
@@ -173,7 +173,7 @@ mod tests {
             },
             TICK_NS,
         );
-        let mut tokens = Tokens::full(&quota, 0);
+        let mut tokens = QuotaBucket::full(&quota, 0);
         for tick in 1..100 {
             tokens.fill(&quota, tick);
             assert!(

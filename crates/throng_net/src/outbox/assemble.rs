@@ -8,19 +8,19 @@ use throng_protocol::wire::{
     Channel, ChannelState, ClientId, PacketHeader, PacketTotals, PacketWriter,
 };
 
-use super::batch::{LineHead, LineView};
+use super::batch::{ClientUpdate, ClientUpdateHeader};
 use super::held_packets::ShareScratch;
-use super::sink::Sink;
+use super::sink::PacketSink;
 
 /// The numbers of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ClientNumbers {
+pub(super) struct ClientSequences {
     pub(super) client: ClientId,
     reliable: ChannelState,
     unreliable: ChannelState,
 }
 
-impl ClientNumbers {
+impl ClientSequences {
     fn new(client: ClientId) -> Self {
         Self {
             client,
@@ -35,12 +35,12 @@ impl ClientNumbers {
         &mut self,
         writer: &mut PacketWriter,
         tick: u64,
-        head: LineHead,
+        head: ClientUpdateHeader,
         (reliable, unreliable): (
             impl Iterator<Item = &'m [u8]>,
             impl Iterator<Item = &'m [u8]>,
         ),
-        sink: &mut dyn Sink,
+        sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let client = head.client;
         let mut header = PacketHeader {
@@ -69,7 +69,7 @@ impl ClientNumbers {
 /// Where a client's numbers are, which is mostly at `next`, or where they belong.
 #[inline]
 pub(super) fn place_of(
-    clients: &[ClientNumbers],
+    clients: &[ClientSequences],
     next: usize,
     client: ClientId,
 ) -> Result<usize, usize> {
@@ -87,7 +87,7 @@ pub(super) fn place_of(
 pub struct Assembler {
     pub(super) writer: PacketWriter,
     /// By ascending client.
-    pub(super) clients: Vec<ClientNumbers>,
+    pub(super) clients: Vec<ClientSequences>,
     /// The place behind the client of the last line, where that of the next one mostly is.
     next: usize,
     /// What others than the calling thread put packets together with.
@@ -115,9 +115,9 @@ impl Assembler {
     pub fn line(
         &mut self,
         tick: u64,
-        line: LineView,
+        line: ClientUpdate,
         shared: &[u8],
-        sink: &mut dyn Sink,
+        sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let (reliable, unreliable) = line.messages(shared);
         self.messages(tick, line.head, reliable, unreliable, sink)
@@ -127,10 +127,10 @@ impl Assembler {
     pub fn messages<'m>(
         &mut self,
         tick: u64,
-        head: LineHead,
+        head: ClientUpdateHeader,
         reliable: impl Iterator<Item = &'m [u8]>,
         unreliable: impl Iterator<Item = &'m [u8]>,
-        sink: &mut dyn Sink,
+        sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let place = self.place(head.client);
         let numbers = &mut self.clients[place];
@@ -147,7 +147,7 @@ impl Assembler {
     pub(super) fn place(&mut self, client: ClientId) -> usize {
         let found = place_of(&self.clients, self.next, client);
         let place = found.unwrap_or_else(|place| {
-            self.clients.insert(place, ClientNumbers::new(client));
+            self.clients.insert(place, ClientSequences::new(client));
             place
         });
         self.next = place + 1;
@@ -194,28 +194,28 @@ impl Assembler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::batch::Batch;
-    use crate::outbox::sink::Frames;
+    use crate::outbox::batch::OutgoingBatch;
+    use crate::outbox::sink::PacketBuffer;
     use throng_protocol::wire::CloseReason;
-    use throng_protocol::wire::{Reader, Reassembler};
+    use throng_protocol::wire::{Reassembler, WireReader};
 
     /// Sends a batch and gives the headers' sequences by client and channel.
-    fn sequences(assembler: &mut Assembler, batch: &Batch) -> Vec<(u32, Channel, u16)> {
-        let mut frames = Frames::default();
+    fn sequences(assembler: &mut Assembler, batch: &OutgoingBatch) -> Vec<(u32, Channel, u16)> {
+        let mut frames = PacketBuffer::default();
         for part in &batch.parts {
             for line in part.lines() {
                 assembler.line(batch.tick, line, &batch.shared, &mut frames);
             }
         }
         let head = |(client, packet): (ClientId, &[u8])| {
-            let header = PacketHeader::read(&mut Reader::new(packet)).unwrap();
+            let header = PacketHeader::read(&mut WireReader::new(packet)).unwrap();
             (client.0, header.channel, header.sequence)
         };
         frames.iter().map(head).collect()
     }
 
-    fn batch(clients: &[u32], close: Option<CloseReason>) -> Batch {
-        let mut batch = Batch::default();
+    fn batch(clients: &[u32], close: Option<CloseReason>) -> OutgoingBatch {
+        let mut batch = OutgoingBatch::default();
         for &client in clients {
             let part = batch.part(0);
             part.begin(ClientId(client), 1, 0);
@@ -286,9 +286,9 @@ mod tests {
 
     #[test]
     fn a_long_message_between_short_ones_reads_back() {
-        let mut batch = Batch {
+        let mut batch = OutgoingBatch {
             tick: 70_000,
-            ..Batch::default()
+            ..OutgoingBatch::default()
         };
         let long: Vec<u8> = (0..5_000_u32).map(|n| 20 + (n % 200) as u8).collect();
         let short = batch.share(|bytes| bytes.extend([30; 20]));
@@ -299,7 +299,7 @@ mod tests {
         part.reliable(shared);
         part.reliable(short);
         part.end();
-        let mut frames = Frames::default();
+        let mut frames = PacketBuffer::default();
         let line = batch.parts[0].line(0).unwrap();
         let written = Assembler::new(500).line(batch.tick, line, &batch.shared, &mut frames);
         assert_eq!((written.messages, written.too_long), (3, 0));

@@ -1,6 +1,6 @@
 //! One tick's news: messages, each encoded once, and for each client the list of those that it gets.
 //!
-//! A [`Batch`] has the messages that many clients get and a [`BatchPart`] for each worker that decides who gets which. A part
+//! A [`OutgoingBatch`] has the messages that many clients get and a [`BatchPart`] for each worker that decides who gets which. A part
 //! has a line a client: its spans of the reliable channel, then those of the unreliable one. A span names one message, or
 //! several that lie side by side and stay together in a packet; it is either in the batch's shared bytes or among the bytes
 //! of its own line, which nobody else gets.
@@ -107,7 +107,7 @@ impl MessageSpan {
 
 /// What stands before a line's spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineHead {
+pub struct ClientUpdateHeader {
     /// Who gets it.
     pub client: ClientId,
     /// Counts scene changes and resumes of the client.
@@ -121,7 +121,7 @@ pub struct LineHead {
 /// A line as it is kept: where its spans and own bytes end.
 #[derive(Clone, Copy, Debug)]
 struct StoredLine {
-    head: LineHead,
+    head: ClientUpdateHeader,
     ends: Ends,
 }
 
@@ -134,9 +134,9 @@ struct Ends {
 
 /// A client's line.
 #[derive(Clone, Copy, Debug)]
-pub struct LineView<'a> {
+pub struct ClientUpdate<'a> {
     /// Who gets it, and with what header.
-    pub head: LineHead,
+    pub head: ClientUpdateHeader,
     /// Messages of the reliable channel, in their order.
     pub reliable: &'a [MessageSpan],
     /// Messages of the unreliable channel, in their order.
@@ -145,7 +145,7 @@ pub struct LineView<'a> {
     pub own: &'a [u8],
 }
 
-impl<'a> LineView<'a> {
+impl<'a> ClientUpdate<'a> {
     /// The bytes of its messages, by channel.
     #[inline]
     pub(super) fn messages(
@@ -180,7 +180,7 @@ impl BatchPart {
     /// part and from part to part; other orders work, but slower.
     pub fn begin(&mut self, client: ClientId, epoch: u8, input: u16) {
         self.end();
-        let head = LineHead {
+        let head = ClientUpdateHeader {
             client,
             epoch,
             input,
@@ -305,14 +305,14 @@ impl BatchPart {
     /// Line number `nth`, if there are as many.
     #[inline]
     #[must_use]
-    pub fn line(&self, nth: usize) -> Option<LineView<'_>> {
+    pub fn line(&self, nth: usize) -> Option<ClientUpdate<'_>> {
         let line = self.lines[..self.len()].get(nth)?;
         let before = match nth.checked_sub(1) {
             Some(before) => self.lines[before].ends,
             None => Ends::default(),
         };
         let range = |start: u32, end: u32| start as usize..end as usize;
-        Some(LineView {
+        Some(ClientUpdate {
             head: line.head,
             reliable: &self.spans[0][range(before.reliable, line.ends.reliable)],
             unreliable: &self.spans[1][range(before.unreliable, line.ends.unreliable)],
@@ -321,12 +321,12 @@ impl BatchPart {
     }
 
     /// The lines, in the order of their making.
-    pub fn lines(&self) -> impl Iterator<Item = LineView<'_>> {
+    pub fn lines(&self) -> impl Iterator<Item = ClientUpdate<'_>> {
         (0..self.len()).filter_map(|nth| self.line(nth))
     }
 
     /// What stands before the lines' spans.
-    pub(super) fn heads(&self) -> impl Iterator<Item = LineHead> {
+    pub(super) fn heads(&self) -> impl Iterator<Item = ClientUpdateHeader> {
         self.lines[..self.len()].iter().map(|line| line.head)
     }
 
@@ -341,7 +341,7 @@ impl BatchPart {
 
 /// One tick's news.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub struct Batch {
+pub struct OutgoingBatch {
     /// The tick whose news it is.
     pub tick: u64,
     /// Messages that many clients get, each once.
@@ -353,7 +353,7 @@ pub struct Batch {
     pub parts: Vec<BatchPart>,
 }
 
-impl Batch {
+impl OutgoingBatch {
     /// Appends a shared message that `write` writes, and gives its place.
     pub fn share(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
         let start = self.shared.len();
@@ -382,7 +382,7 @@ impl Batch {
     }
 
     /// The lines with these numbers, those of one part behind those of the one before.
-    pub fn lines_in(&self, range: Range<usize>) -> impl Iterator<Item = LineView<'_>> {
+    pub fn lines_in(&self, range: Range<usize>) -> impl Iterator<Item = ClientUpdate<'_>> {
         let mut before = 0;
         self.parts.iter().flat_map(move |part| {
             let [start, end] = [range.start, range.end]
@@ -410,14 +410,14 @@ impl Batch {
 mod tests {
     use super::*;
 
-    fn text(line: LineView, spans: &[MessageSpan], shared: &[u8]) -> Vec<u8> {
+    fn text(line: ClientUpdate, spans: &[MessageSpan], shared: &[u8]) -> Vec<u8> {
         let bytes = spans.iter().flat_map(|span| span.bytes(shared, line.own));
         bytes.copied().collect()
     }
 
     #[test]
     fn lines_have_their_messages_in_order_by_channel() {
-        let mut batch = Batch::default();
+        let mut batch = OutgoingBatch::default();
         let both = batch.share(|bytes| bytes.extend(b"both"));
         let late = batch.share(|bytes| bytes.extend(b"late"));
         let shared = batch.shared.clone();
@@ -437,7 +437,7 @@ mod tests {
         let [first, second] = [0, 1].map(|nth| part.line(nth).unwrap());
         assert_eq!(
             first.head,
-            LineHead {
+            ClientUpdateHeader {
                 client: ClientId(3),
                 epoch: 1,
                 input: 2,
@@ -463,7 +463,7 @@ mod tests {
         part.end();
         assert!(part.is_empty());
         part.begin(ClientId(1), 0, 0);
-        part.close(CloseReason::Behind);
+        part.close(CloseReason::SlowConsumer);
         part.end();
         part.end();
         assert_eq!(part.len(), 1);

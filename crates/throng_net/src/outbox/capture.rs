@@ -10,10 +10,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use throng_protocol::wire::CloseReason;
-use throng_protocol::wire::{Channel, ClientId, Reader, WireError};
+use throng_protocol::wire::{Channel, ClientId, WireError, WireReader};
 use tracing::warn;
 
-use super::sink::Sink;
+use super::sink::PacketSink;
 
 /// What a capture begins with; the last byte is the version.
 pub const CAPTURE_MAGIC: [u8; 9] = *b"TCAPTURE\x01";
@@ -69,7 +69,7 @@ impl<W: Write> CaptureSink<W> {
     }
 }
 
-impl<W: Write + Send + Sync> Sink for CaptureSink<W> {
+impl<W: Write + Send + Sync> PacketSink for CaptureSink<W> {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         self.record(channel.bit(), client, packet);
     }
@@ -90,7 +90,7 @@ impl<W: Write + Send + Sync> Sink for CaptureSink<W> {
 
 /// A record of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Captured<'a> {
+pub enum CaptureRecord<'a> {
     /// A packet that was sent: to whom, on which channel, and its bytes with the header.
     Packet(ClientId, Channel, &'a [u8]),
     /// A client was closed.
@@ -101,8 +101,8 @@ pub enum Captured<'a> {
 ///
 /// # Errors
 /// [`WireError`] where the bytes do not begin or go on as a capture does; one that was cut off ends with it.
-pub fn read_capture(bytes: &[u8]) -> impl Iterator<Item = Result<Captured<'_>, WireError>> {
-    let mut reader = Reader::new(bytes);
+pub fn read_capture(bytes: &[u8]) -> impl Iterator<Item = Result<CaptureRecord<'_>, WireError>> {
+    let mut reader = WireReader::new(bytes);
     let mut state = Some(CAPTURE_MAGIC);
     let mut is_broken = false;
     std::iter::from_fn(move || {
@@ -123,7 +123,7 @@ pub fn read_capture(bytes: &[u8]) -> impl Iterator<Item = Result<Captured<'_>, W
     })
 }
 
-fn read_magic(reader: &mut Reader, magic: &[u8]) -> Result<(), WireError> {
+fn read_magic(reader: &mut WireReader, magic: &[u8]) -> Result<(), WireError> {
     let found = reader.take(magic.len())?;
     match found.iter().zip(magic).position(|(a, b)| a != b) {
         None => Ok(()),
@@ -134,7 +134,7 @@ fn read_magic(reader: &mut Reader, magic: &[u8]) -> Result<(), WireError> {
     }
 }
 
-fn read_record<'a>(reader: &mut Reader<'a>) -> Result<Captured<'a>, WireError> {
+fn read_record<'a>(reader: &mut WireReader<'a>) -> Result<CaptureRecord<'a>, WireError> {
     let at = reader.at();
     let head = reader.take(9)?;
     let word = |from: usize| {
@@ -143,15 +143,15 @@ fn read_record<'a>(reader: &mut Reader<'a>) -> Result<Captured<'a>, WireError> {
     let client = ClientId(word(1));
     let bytes = reader.take(word(5) as usize)?;
     Ok(match head[0] {
-        0 => Captured::Packet(client, Channel::Reliable, bytes),
-        1 => Captured::Packet(client, Channel::Unreliable, bytes),
+        0 => CaptureRecord::Packet(client, Channel::Reliable, bytes),
+        1 => CaptureRecord::Packet(client, Channel::Unreliable, bytes),
         CLOSED => {
-            let number = Reader::new(bytes).byte()?;
+            let number = WireReader::new(bytes).byte()?;
             let reason = CloseReason::of(number).ok_or(WireError::Kind {
                 at: at + 9,
                 found: number,
             })?;
-            Captured::Closed(client, reason)
+            CaptureRecord::Closed(client, reason)
         }
         found => return Err(WireError::Kind { at, found }),
     })
@@ -175,9 +175,9 @@ mod tests {
         let capture = capture();
         let read: Result<Vec<_>, _> = read_capture(&capture).collect();
         let expected = [
-            Captured::Packet(ClientId(7), Channel::Reliable, b"first"),
-            Captured::Packet(ClientId(300), Channel::Unreliable, b""),
-            Captured::Closed(ClientId(7), CloseReason::Replaced),
+            CaptureRecord::Packet(ClientId(7), Channel::Reliable, b"first"),
+            CaptureRecord::Packet(ClientId(300), Channel::Unreliable, b""),
+            CaptureRecord::Closed(ClientId(7), CloseReason::Replaced),
         ];
         assert_eq!(read.unwrap(), expected);
         let ends: Vec<usize> = (0..capture.len())

@@ -1,11 +1,11 @@
 //! The tick's side of a shard: its clients' lines go into the ring, and what does not fit waits or is dropped. Never waits.
 //!
 //! ```text
-//! Batch ─▶ fits: shared bytes and lines ────────────────────────────────▶ ring
+//! OutgoingBatch ─▶ fits: shared bytes and lines ────────────────────────────────▶ ring
 //!       └▶ does not: unreliable messages are dropped and counted,          ▲
 //!                    reliable ones ─▶ spill, bounded a client and in all ──┘ first, next time
 //! ```
-//! A client for which more would wait than may is closed, with the reason [`CloseReason::Behind`]; when all wait for too much
+//! A client for which more would wait than may is closed, with the reason [`CloseReason::SlowConsumer`]; when all wait for too much
 //! together, it is the one that waits for most.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,7 +14,7 @@ use throng_core::memory::{MemoryUse, each};
 use throng_protocol::wire::ClientId;
 use throng_protocol::wire::CloseReason;
 
-use super::batch::{Batch, LineHead, LineView};
+use super::batch::{ClientUpdate, ClientUpdateHeader, OutgoingBatch};
 use super::frame::{LINE_HEAD_BYTES, begin_lines, write_line, write_reliable, write_shared};
 use super::ring::{RingFull, RingWriter};
 
@@ -100,7 +100,7 @@ impl Feed {
     }
 
     /// Hands over the lines of the shard's clients. O(shared bytes + the lines' bytes).
-    pub fn offer(&mut self, batch: &Batch, is_mine: impl Fn(ClientId) -> bool) {
+    pub fn offer(&mut self, batch: &OutgoingBatch, is_mine: impl Fn(ClientId) -> bool) {
         self.stalled = !self.retry();
         self.find_lines(batch, is_mine);
         let sent = if self.stalled {
@@ -157,7 +157,7 @@ impl Feed {
     }
 
     /// Finds the lines of this shard's clients. Those of clients that were closed here are left out.
-    fn find_lines(&mut self, batch: &Batch, is_mine: impl Fn(ClientId) -> bool) {
+    fn find_lines(&mut self, batch: &OutgoingBatch, is_mine: impl Fn(ClientId) -> bool) {
         self.mine.clear();
         for (lines, part) in batch.parts.iter().zip(0..) {
             for (head, nth) in lines.heads().zip(0..) {
@@ -177,7 +177,7 @@ impl Feed {
     }
 
     /// Puts shared bytes and lines into the ring, until one does not fit, and says how many lines did.
-    fn push_lines(&mut self, batch: &Batch) -> usize {
+    fn push_lines(&mut self, batch: &OutgoingBatch) -> usize {
         if self.mine.is_empty() {
             return 0;
         }
@@ -213,7 +213,7 @@ impl Feed {
     }
 
     /// Keeps the reliable messages of a line, in frames that fit into the ring.
-    fn spill_line(&mut self, batch: &Batch, line: LineView) {
+    fn spill_line(&mut self, batch: &OutgoingBatch, line: ClientUpdate) {
         let client = line.head.client;
         let enough = self.writer.capacity() / 16;
         let mut messages: Vec<&[u8]> = Vec::new();
@@ -237,7 +237,11 @@ impl Feed {
             if !messages.is_empty() || close.is_some() {
                 self.counters.spilled += messages.len() as u64;
                 begin_lines(&mut self.frame, batch.tick);
-                write_reliable(&mut self.frame, LineHead { close, ..line.head }, &messages);
+                write_reliable(
+                    &mut self.frame,
+                    ClientUpdateHeader { close, ..line.head },
+                    &messages,
+                );
                 if !self.spill_frame(client) {
                     return;
                 }
@@ -279,11 +283,11 @@ impl Feed {
             self.closed.pop_first();
         }
         self.closed.insert(client);
-        let head = LineHead {
+        let head = ClientUpdateHeader {
             client,
             epoch: 0,
             input: 0,
-            close: Some(CloseReason::Behind),
+            close: Some(CloseReason::SlowConsumer),
         };
         let mut frame = Vec::new();
         begin_lines(&mut frame, 0);
@@ -292,7 +296,7 @@ impl Feed {
     }
 }
 
-fn line_at(batch: &Batch, (part, nth): (u32, u32)) -> Option<LineView<'_>> {
+fn line_at(batch: &OutgoingBatch, (part, nth): (u32, u32)) -> Option<ClientUpdate<'_>> {
     batch.parts.get(part as usize)?.line(nth as usize)
 }
 
@@ -406,10 +410,10 @@ mod tests {
     }
 
     /// A tick's news: for each client a private reliable message of so many bytes and a shared one on both channels.
-    fn batch(tick: u64, lines: &[(u32, usize)]) -> Batch {
-        let mut batch = Batch {
+    fn batch(tick: u64, lines: &[(u32, usize)]) -> OutgoingBatch {
+        let mut batch = OutgoingBatch {
             tick,
-            ..Batch::default()
+            ..OutgoingBatch::default()
         };
         let all = batch.share(|bytes| bytes.extend([tick as u8; 5]));
         for &(client, length) in lines {
@@ -479,7 +483,7 @@ mod tests {
             feed.finish();
         }
         taker.take(&mut reader, 100);
-        assert_eq!(taker.clients[&1].closed, Some(CloseReason::Behind));
+        assert_eq!(taker.clients[&1].closed, Some(CloseReason::SlowConsumer));
         assert_eq!(taker.clients[&2].closed, None);
         assert_eq!(taker.clients[&2].reliable.len(), 18);
     }

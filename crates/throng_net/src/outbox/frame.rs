@@ -5,9 +5,9 @@
 //! (4 each), length of the own bytes (4), the spans (8 bytes each), the own bytes. All integers are little endian. Only this process reads it.
 
 use throng_protocol::wire::CloseReason;
-use throng_protocol::wire::{ClientId, Reader};
+use throng_protocol::wire::{ClientId, WireReader};
 
-use super::batch::{LineHead, LineView, MessageSpan, SPAN_BYTES};
+use super::batch::{ClientUpdate, ClientUpdateHeader, MessageSpan, SPAN_BYTES};
 
 const SHARED: u8 = 0;
 const LINES: u8 = 1;
@@ -24,13 +24,13 @@ pub(super) enum Frame<'a> {
         /// Whose news it is.
         tick: u64,
         /// The lines, one after the other.
-        lines: Reader<'a>,
+        lines: WireReader<'a>,
     },
 }
 
 /// A line, as it is read.
 pub(super) struct FrameLine<'a> {
-    pub head: LineHead,
+    pub head: ClientUpdateHeader,
     reliable: &'a [u8],
     unreliable: &'a [u8],
     own: &'a [u8],
@@ -39,7 +39,7 @@ pub(super) struct FrameLine<'a> {
 impl<'a> Frame<'a> {
     /// Reads a frame; `None` where it is none, which is a bug.
     pub fn read(frame: &'a [u8]) -> Option<Self> {
-        let mut reader = Reader::new(frame);
+        let mut reader = WireReader::new(frame);
         Some(match reader.byte().ok()? {
             SHARED => Self::Shared(reader.rest()),
             LINES => Self::Lines {
@@ -53,13 +53,13 @@ impl<'a> Frame<'a> {
 
 impl<'a> FrameLine<'a> {
     /// Reads the next line; `None` at the end.
-    pub fn read(lines: &mut Reader<'a>) -> Option<Self> {
+    pub fn read(lines: &mut WireReader<'a>) -> Option<Self> {
         let mut word = || bytes(lines).map(u32::from_le_bytes);
         let client = ClientId(word()?);
         let [epoch, close, input @ ..] = word()?.to_le_bytes();
         let [reliable, unreliable, own] = [word()?, word()?, word()?].map(|count| count as usize);
         Some(Self {
-            head: LineHead {
+            head: ClientUpdateHeader {
                 client,
                 epoch,
                 input: u16::from_le_bytes(input),
@@ -82,7 +82,7 @@ impl<'a> FrameLine<'a> {
     }
 }
 
-fn bytes<const COUNT: usize>(reader: &mut Reader) -> Option<[u8; COUNT]> {
+fn bytes<const COUNT: usize>(reader: &mut WireReader) -> Option<[u8; COUNT]> {
     reader.take(COUNT).ok()?.try_into().ok()
 }
 
@@ -106,7 +106,7 @@ pub(super) fn begin_lines(frame: &mut Vec<u8>, tick: u64) {
 }
 
 /// Appends a line as it is.
-pub(super) fn write_line(frame: &mut Vec<u8>, line: LineView) {
+pub(super) fn write_line(frame: &mut Vec<u8>, line: ClientUpdate) {
     let counts = [line.reliable.len(), line.unreliable.len(), line.own.len()];
     write_head(frame, line.head, counts);
     write_spans(frame, line.reliable);
@@ -115,7 +115,7 @@ pub(super) fn write_line(frame: &mut Vec<u8>, line: LineView) {
 }
 
 /// Appends a line with some of its reliable messages, which it then has to itself.
-pub(super) fn write_reliable(frame: &mut Vec<u8>, head: LineHead, messages: &[&[u8]]) {
+pub(super) fn write_reliable(frame: &mut Vec<u8>, head: ClientUpdateHeader, messages: &[&[u8]]) {
     let own: usize = messages.iter().map(|message| message.len()).sum();
     write_head(frame, head, [messages.len(), 0, own]);
     let mut end = 0;
@@ -129,7 +129,7 @@ pub(super) fn write_reliable(frame: &mut Vec<u8>, head: LineHead, messages: &[&[
     }
 }
 
-fn write_head(frame: &mut Vec<u8>, head: LineHead, counts: [usize; 3]) {
+fn write_head(frame: &mut Vec<u8>, head: ClientUpdateHeader, counts: [usize; 3]) {
     let [c0, c1, c2, c3] = head.client.0.to_le_bytes();
     let [i0, i1] = head.input.to_le_bytes();
     let close = head.close.map_or(0, CloseReason::number);
@@ -162,7 +162,7 @@ mod tests {
             part.reliable(MessageSpan::shared(0, 6));
             part.write_reliable(|bytes| bytes.extend(b"own"));
             part.unreliable(MessageSpan::shared(1, 3));
-            part.close(CloseReason::Behind);
+            part.close(CloseReason::SlowConsumer);
         }
         part.end();
         let mut frame = Vec::new();
@@ -181,7 +181,7 @@ mod tests {
             let line = FrameLine::read(&mut lines).unwrap();
             assert_eq!(
                 line.head,
-                LineHead {
+                ClientUpdateHeader {
                     client: ClientId(client),
                     ..head
                 }

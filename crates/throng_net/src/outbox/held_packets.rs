@@ -3,7 +3,7 @@
 use throng_core::memory::{MemoryUse, clear_and_give_back};
 use throng_protocol::wire::{Channel, ClientId, CloseReason, PacketWriter};
 
-use super::sink::Sink;
+use super::sink::PacketSink;
 
 /// Bytes of packets that a share may hold before it stops.
 pub(super) const HELD_BYTES_MAX: u64 = if cfg!(test) { 3_000 } else { 1 << 20 };
@@ -13,12 +13,12 @@ pub(super) const HELD_BYTES_MAX: u64 = if cfg!(test) { 3_000 } else { 1 << 20 };
 #[repr(align(128))]
 pub(super) struct ShareScratch {
     pub(super) writer: PacketWriter,
-    pub(super) packets: HeldPackets,
+    pub(super) packets: DeferredPackets,
 }
 
 /// Packets that wait for those before them, and who is closed behind which of them.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub(super) struct HeldPackets {
+pub(super) struct DeferredPackets {
     pub(super) bytes: Vec<u8>,
     calls: Vec<(ClientId, SinkCall)>,
 }
@@ -34,7 +34,7 @@ enum SinkCall {
     Close(CloseReason),
 }
 
-impl Sink for HeldPackets {
+impl PacketSink for DeferredPackets {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         let Ok(length) = u16::try_from(packet.len()) else {
             debug_assert!(false, "a packet is no longer than a datagram");
@@ -55,7 +55,7 @@ impl Sink for HeldPackets {
     }
 }
 
-impl HeldPackets {
+impl DeferredPackets {
     /// Forgets everything and keeps the buffers.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
@@ -63,7 +63,7 @@ impl HeldPackets {
     }
 
     /// Hands everything to the sink that it is for.
-    pub(super) fn pass_on(&mut self, sink: &mut dyn Sink) {
+    pub(super) fn pass_on(&mut self, sink: &mut dyn PacketSink) {
         let mut rest = &self.bytes[..];
         for &(client, call) in &self.calls {
             match call {

@@ -9,14 +9,14 @@ use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{ClientId, PacketTotals};
 
 use super::assemble::Assembler;
-use super::batch::{LineHead, LineView};
+use super::batch::{ClientUpdate, ClientUpdateHeader};
 use super::feed::{FeedCounters, SpillLimits};
 use super::frame::{Frame, FrameLine, begin_lines, write_reliable};
-use super::sink::Sink;
+use super::sink::PacketSink;
 
 /// The modelled lines.
 #[derive(Debug, Default, MemoryUse)]
-pub struct LineModels {
+pub struct BandwidthLimits {
     #[memory(each_value)]
     lines: BTreeMap<ClientId, LineModel>,
     /// What waits in all of them, in bytes.
@@ -39,7 +39,7 @@ struct LineModel {
     closed: bool,
 }
 
-impl LineModels {
+impl BandwidthLimits {
     /// A client's line takes so many bytes a tick from now on; `None` is any number.
     pub fn set(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
         match bytes_per_tick {
@@ -75,7 +75,7 @@ impl LineModels {
         &mut self,
         limits: bool,
         assembler: &mut Assembler,
-        sink: &mut dyn Sink,
+        sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let mut written = PacketTotals::default();
         let waiting_bytes = &mut self.waiting_bytes;
@@ -109,13 +109,13 @@ impl LineModels {
     /// client for which, or with which in all, more would wait than may: it is closed.
     pub fn send(
         &mut self,
-        (tick, line, shared): (u64, LineView, &[u8]),
+        (tick, line, shared): (u64, ClientUpdate, &[u8]),
         limits: SpillLimits,
         assembler: &mut Assembler,
-        sink: &mut dyn Sink,
+        sink: &mut dyn PacketSink,
         tell: impl FnOnce(ClientId),
     ) -> Option<PacketTotals> {
-        let LineHead { client, close, .. } = line.head;
+        let ClientUpdateHeader { client, close, .. } = line.head;
         let model = self.lines.get_mut(&client)?;
         if model.closed {
             self.counters.refused += 1;
@@ -155,8 +155,8 @@ impl LineModels {
         self.waiting_bytes -= std::mem::take(&mut model.waiting_bytes);
         model.closed = true;
         model.waiting.clear();
-        let head = LineHead {
-            close: Some(CloseReason::Behind),
+        let head = ClientUpdateHeader {
+            close: Some(CloseReason::SlowConsumer),
             ..line.head
         };
         let nothing = std::iter::empty::<&[u8]>;
@@ -166,7 +166,7 @@ impl LineModels {
     }
 }
 
-impl StateHashed for LineModels {
+impl StateHashed for BandwidthLimits {
     fn hash(&self, hasher: &mut StateHasher) {
         for (client, line) in &self.lines {
             hasher.write_u64(u64::from(client.0));
@@ -180,7 +180,7 @@ impl StateHashed for LineModels {
 fn send_frame(
     frame: &[u8],
     assembler: &mut Assembler,
-    sink: &mut dyn Sink,
+    sink: &mut dyn PacketSink,
 ) -> (PacketTotals, bool) {
     let (mut written, mut ended) = (PacketTotals::default(), false);
     if let Some(Frame::Lines { tick, mut lines }) = Frame::read(frame) {
@@ -198,17 +198,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::outbox::batch::Batch;
+    use crate::outbox::batch::OutgoingBatch;
     use crate::outbox::sink::MemorySink;
-    use throng_protocol::wire::{Reader, Reassembler};
+    use throng_protocol::wire::{Reassembler, WireReader};
 
     const CLIENT: ClientId = ClientId(3);
 
     /// A batch with reliable messages of these lengths, numbered from `first` on, and one that may be lost.
-    fn batch(tick: u64, first: u8, lengths: &[usize], close: bool) -> Batch {
-        let mut batch = Batch {
+    fn batch(tick: u64, first: u8, lengths: &[usize], close: bool) -> OutgoingBatch {
+        let mut batch = OutgoingBatch {
             tick,
-            ..Batch::default()
+            ..OutgoingBatch::default()
         };
         let part = batch.part(0);
         part.begin(CLIENT, 1, 0);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     struct LineRig {
-        models: LineModels,
+        models: BandwidthLimits,
         assembler: Assembler,
         sink: MemorySink,
         told: Vec<ClientId>,
@@ -232,7 +232,7 @@ mod tests {
 
     impl LineRig {
         fn new(bytes_per_tick: u32) -> Self {
-            let mut models = LineModels::default();
+            let mut models = BandwidthLimits::default();
             models.set(CLIENT, Some(bytes_per_tick));
             Self {
                 models,
@@ -243,7 +243,7 @@ mod tests {
         }
 
         /// Bytes that were sent in a tick.
-        fn tick(&mut self, batch: &Batch, client_bytes_max: usize) -> u64 {
+        fn tick(&mut self, batch: &OutgoingBatch, client_bytes_max: usize) -> u64 {
             let limits = SpillLimits {
                 client_bytes_max,
                 bytes_max: usize::MAX,
@@ -314,7 +314,10 @@ mod tests {
             rig.tick(&batch(tick, 30, &[100], false), 1_000);
         }
         assert_eq!(rig.told, [CLIENT]);
-        assert_eq!(rig.sink.take().closed, [(CLIENT, CloseReason::Behind)]);
+        assert_eq!(
+            rig.sink.take().closed,
+            [(CLIENT, CloseReason::SlowConsumer)]
+        );
         assert_eq!(rig.models.counters.disconnected, 1);
         assert!(rig.models.counters.refused > 0);
         // The simulation ends its session, and the number of the line is free.
@@ -335,7 +338,7 @@ mod tests {
         let kept = rig.sink.take();
         assert_eq!(kept.closed, [(CLIENT, CloseReason::Ended)]);
         let last = kept.frames.iter().last().unwrap().1;
-        assert_eq!(Reader::new(&last[8..]).rest(), [50]);
+        assert_eq!(WireReader::new(&last[8..]).rest(), [50]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Packets to clients: a batch of messages per tick, packet assembly, a ring to each sender thread, and the sinks.
 //!
 //! ```text
-//! Batch: each message once,     ─┬─ in the tick: Assembler ───────────────────────▶ Sink ─▶ clients
-//! a list of spans per client     └─ a ring per thread ─▶ sender thread: Assembler ─▶ Sink ─▶ clients
+//! OutgoingBatch: each message once,     ─┬─ in the tick: Assembler ───────────────────────▶ PacketSink ─▶ clients
+//! a list of spans per client     └─ a ring per thread ─▶ sender thread: Assembler ─▶ PacketSink ─▶ clients
 //! ```
 //! | file | what it holds |
 //! |---|---|
@@ -46,16 +46,16 @@ mod sync {
 }
 
 pub use assemble::Assembler;
-pub use batch::{Batch, BatchPart, LineHead, LineView, MessageSpan};
-pub use capture::{CAPTURE_MAGIC, CaptureSink, Captured, read_capture};
+pub use batch::{BatchPart, ClientUpdate, ClientUpdateHeader, MessageSpan, OutgoingBatch};
+pub use capture::{CAPTURE_MAGIC, CaptureRecord, CaptureSink, read_capture};
 #[doc(hidden)]
 pub use feed::{FeedCounters, SpillLimits};
 #[doc(hidden)]
-pub use line_model::LineModels;
+pub use line_model::BandwidthLimits;
 pub use ring::{FRAMING_BYTES, RingFull, RingReader, RingWriter, ring};
 #[doc(hidden)]
 pub use sender::{SenderCounters, SenderSpec, Senders};
 #[doc(hidden)]
 pub use sink::SharedSink;
-pub use sink::{CountingSink, Frames, Kept, MemorySink, Sink};
+pub use sink::{CountingSink, DeliveredPackets, MemorySink, PacketBuffer, PacketSink};
 pub use udp::{ClientAddresses, UdpSink};

@@ -14,12 +14,12 @@ use throng_protocol::wire::{ClientId, PacketTotals};
 use tracing::error;
 
 use super::assemble::Assembler;
-use super::batch::Batch;
+use super::batch::OutgoingBatch;
 use super::feed::{Feed, FeedCounters, SpillLimits};
 use super::frame::{Frame, FrameLine};
 use super::handover::{is_taken, take_until_abandoned};
 use super::ring::ring;
-use super::sink::Sink;
+use super::sink::PacketSink;
 
 /// Between two looks at a thread that is waited for.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
@@ -89,7 +89,7 @@ impl Senders {
     pub fn start(
         spec: SenderSpec,
         assembler: &mut Assembler,
-        mut sink: impl FnMut(usize) -> Box<dyn Sink>,
+        mut sink: impl FnMut(usize) -> Box<dyn PacketSink>,
     ) -> io::Result<Self> {
         let mut senders = Self { shards: Vec::new() };
         let count = spec.shards.max(1);
@@ -109,7 +109,7 @@ impl Senders {
     }
 
     /// Hands over a tick's news, and says of each client that is closed because it is behind. Never waits.
-    pub fn offer(&mut self, batch: &Batch, mut closed: impl FnMut(ClientId)) {
+    pub fn offer(&mut self, batch: &OutgoingBatch, mut closed: impl FnMut(ClientId)) {
         let count = self.shards.len() as u32;
         for (shard, nth) in self.shards.iter_mut().zip(0..) {
             let feed = shard.feed.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -165,7 +165,7 @@ impl SenderShard {
         spec: SenderSpec,
         nth: u32,
         assembler: Assembler,
-        sink: Box<dyn Sink>,
+        sink: Box<dyn PacketSink>,
     ) -> io::Result<Self> {
         let (writer, reader) = ring(spec.ring_bytes);
         let progress = Arc::<SenderProgress>::default();
@@ -214,13 +214,13 @@ impl SenderShard {
 /// What a sender thread works with.
 pub(super) struct SenderWorker {
     assembler: Assembler,
-    sink: Box<dyn Sink>,
+    sink: Box<dyn PacketSink>,
     shared: Vec<u8>,
     pub written: PacketTotals,
 }
 
 impl SenderWorker {
-    pub fn new(assembler: Assembler, sink: Box<dyn Sink>) -> Self {
+    pub fn new(assembler: Assembler, sink: Box<dyn PacketSink>) -> Self {
         Self {
             assembler,
             sink,
@@ -297,7 +297,7 @@ mod tests {
     };
 
     /// A reliable message for each client that says when and to whom; every seventh is long.
-    fn fill(batch: &mut Batch, tick: u64, clients: u32) {
+    fn fill(batch: &mut OutgoingBatch, tick: u64, clients: u32) {
         batch.clear();
         batch.tick = tick;
         for client in 1..=clients {
@@ -346,9 +346,9 @@ mod tests {
         for flushes in [false, true] {
             let kept = MemorySink::default();
             let mut assembler = Assembler::default();
-            let make = |_| Box::new(kept.clone()) as Box<dyn Sink>;
+            let make = |_| Box::new(kept.clone()) as Box<dyn PacketSink>;
             let mut senders = Senders::start(SPEC, &mut assembler, make).unwrap();
-            let mut batch = Batch::default();
+            let mut batch = OutgoingBatch::default();
             for tick in 0..200 {
                 fill(&mut batch, tick, 40);
                 senders.offer(&batch, |client| panic!("{client:?} is closed"));
@@ -375,7 +375,7 @@ mod tests {
     /// Takes nothing before it is told to.
     struct Stuck(Arc<Mutex<()>>);
 
-    impl Sink for Stuck {
+    impl PacketSink for Stuck {
         fn deliver(&mut self, _client: ClientId, _channel: Channel, _packet: &[u8]) {
             drop(self.0.lock());
         }
@@ -396,11 +396,11 @@ mod tests {
         let kept = MemorySink::default();
         let mut assembler = Assembler::default();
         let make = |shard| match shard {
-            0 => Box::new(Stuck(gate.clone())) as Box<dyn Sink>,
+            0 => Box::new(Stuck(gate.clone())) as Box<dyn PacketSink>,
             _ => Box::new(kept.clone()),
         };
         let mut senders = Senders::start(spec, &mut assembler, make).unwrap();
-        let (mut batch, mut closed) = (Batch::default(), Vec::new());
+        let (mut batch, mut closed) = (OutgoingBatch::default(), Vec::new());
         for tick in 0..300 {
             fill(&mut batch, tick, 6);
             senders.offer(&batch, |client| closed.push(client.0));
@@ -422,15 +422,17 @@ mod tests {
     #[test]
     fn a_sink_that_panics_ends_its_thread_and_nothing_else() {
         struct Bad;
-        impl Sink for Bad {
+        impl PacketSink for Bad {
             fn deliver(&mut self, _client: ClientId, _channel: Channel, _packet: &[u8]) {
                 std::panic::resume_unwind(Box::new("a mistake of the sink"));
             }
         }
         let mut assembler = Assembler::default();
-        let mut senders =
-            Senders::start(SPEC, &mut assembler, |_| Box::new(Bad) as Box<dyn Sink>).unwrap();
-        let mut batch = Batch::default();
+        let mut senders = Senders::start(SPEC, &mut assembler, |_| {
+            Box::new(Bad) as Box<dyn PacketSink>
+        })
+        .unwrap();
+        let mut batch = OutgoingBatch::default();
         for tick in 0..50 {
             fill(&mut batch, tick, 10);
             senders.offer(&batch, |_| ());
@@ -443,9 +445,9 @@ mod tests {
     fn a_closed_client_reaches_the_sink_behind_its_last_packet() {
         let kept = MemorySink::default();
         let mut assembler = Assembler::default();
-        let make = |_| Box::new(kept.clone()) as Box<dyn Sink>;
+        let make = |_| Box::new(kept.clone()) as Box<dyn PacketSink>;
         let mut senders = Senders::start(SPEC, &mut assembler, make).unwrap();
-        let mut batch = Batch::default();
+        let mut batch = OutgoingBatch::default();
         let part = batch.part(0);
         part.begin(ClientId(5), 0, 0);
         part.write_reliable(|bytes| bytes.extend([20, 1]));

@@ -1,8 +1,8 @@
 //! The packets of a whole batch, put together by several threads.
 //!
 //! ```text
-//! lines ─┬─ the first share ──▶ PacketWriter ─────────────────────────▶ Sink
-//!        └─ each other share ─▶ PacketWriter of its own ─▶ HeldPackets ─▶ Sink, when those before it are through
+//! lines ─┬─ the first share ──▶ PacketWriter ─────────────────────────▶ PacketSink
+//!        └─ each other share ─▶ PacketWriter of its own ─▶ DeferredPackets ─▶ PacketSink, when those before it are through
 //! ```
 //! A share is of consecutive lines, and its packets wait for those of the shares before: so the sink gets what one thread would have
 //! handed it, in the same order. Shares lie as the parts do that the workers wrote, whose caches have what they read here. Whoever
@@ -17,13 +17,13 @@
 use std::iter;
 use std::ops::Range;
 
-use throng_core::parallel::Spread;
+use throng_core::parallel::ParallelExecutor;
 use throng_protocol::wire::{PacketTotals, PacketWriter};
 
-use super::assemble::{Assembler, ClientNumbers, place_of};
-use super::batch::{Batch, BatchPart, LineHead};
+use super::assemble::{Assembler, ClientSequences, place_of};
+use super::batch::{BatchPart, ClientUpdateHeader, OutgoingBatch};
 use super::held_packets::{HELD_BYTES_MAX, ShareScratch};
-use super::sink::Sink;
+use super::sink::PacketSink;
 
 /// The fewest lines that are worth a share.
 const LINES_MIN: usize = if cfg!(test) { 2 } else { 256 };
@@ -33,15 +33,15 @@ struct Share<'a> {
     /// Their numbers in the batch, but for those that are done.
     left: Range<usize>,
     /// Of the lines' clients, and maybe of others between them.
-    numbers: &'a mut [ClientNumbers],
+    numbers: &'a mut [ClientSequences],
     writer: &'a mut PacketWriter,
-    sink: &'a mut dyn Sink,
+    sink: &'a mut dyn PacketSink,
     bytes_max: u64,
     written: PacketTotals,
 }
 
 impl Share<'_> {
-    fn assemble(&mut self, batch: &Batch) {
+    fn assemble(&mut self, batch: &OutgoingBatch) {
         // Shares lie side by side: what changes line by line stays out of them.
         let (mut next, mut done, mut written) = (0, 0, PacketTotals::default());
         for line in batch.lines_in(self.left.clone()) {
@@ -71,9 +71,9 @@ impl Assembler {
     /// Hands the packets of all lines to the sink, in their order. O(bytes), and O(clients) for each that is new or closed.
     pub fn batch(
         &mut self,
-        batch: &Batch,
-        spread: impl Spread,
-        sink: &mut dyn Sink,
+        batch: &OutgoingBatch,
+        spread: impl ParallelExecutor,
+        sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let shares = spread.hands().min(batch.len() / LINES_MIN);
         let (mut shared_out, mut written) = (0, PacketTotals::default());
@@ -86,7 +86,12 @@ impl Assembler {
     }
 
     /// The same on the calling thread, of some of the lines.
-    fn lines(&mut self, batch: &Batch, lines: Range<usize>, sink: &mut dyn Sink) -> PacketTotals {
+    fn lines(
+        &mut self,
+        batch: &OutgoingBatch,
+        lines: Range<usize>,
+        sink: &mut dyn PacketSink,
+    ) -> PacketTotals {
         let mut written = PacketTotals::default();
         for line in batch.lines_in(lines) {
             written.add(self.line(batch.tick, line, &batch.shared, sink));
@@ -95,7 +100,7 @@ impl Assembler {
     }
 
     /// Has numbers of the clients of the batch's first lines, as far as these ascend, and says how many that are.
-    fn meet_ascending(&mut self, batch: &Batch) -> usize {
+    fn meet_ascending(&mut self, batch: &OutgoingBatch) -> usize {
         let mut before = None;
         let ascending = heads(batch).take_while(|head| {
             let ascends = before.replace(head.client) < Some(head.client);
@@ -110,10 +115,10 @@ impl Assembler {
     /// Hands over the packets of so many first lines, of clients that ascend and have numbers.
     fn assemble_shares(
         &mut self,
-        batch: &Batch,
+        batch: &OutgoingBatch,
         (lines, shares): (usize, usize),
-        spread: impl Spread,
-        sink: &mut dyn Sink,
+        spread: impl ParallelExecutor,
+        sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let mut sharing = self.share_out(batch, (lines, shares), sink);
         spread.for_each_in_turn(&mut sharing, |share| share.assemble(batch));
@@ -137,9 +142,9 @@ impl Assembler {
     /// As many shares of so many first lines.
     fn share_out<'a>(
         &'a mut self,
-        batch: &'a Batch,
+        batch: &'a OutgoingBatch,
         (lines, shares): (usize, usize),
-        sink: &'a mut dyn Sink,
+        sink: &'a mut dyn PacketSink,
     ) -> Vec<Share<'a>> {
         let mtu_bytes = self.writer.mtu_bytes();
         if self.others.len() < shares - 1 {
@@ -149,7 +154,7 @@ impl Assembler {
             other.writer.set_mtu_bytes(mtu_bytes);
             // Nothing is left in them, unless a sink has panicked.
             other.packets.clear();
-            let sink = &mut other.packets as &mut dyn Sink;
+            let sink = &mut other.packets as &mut dyn PacketSink;
             (&mut other.writer, sink, HELD_BYTES_MAX)
         });
         let mut numbers = &mut self.clients[..];
@@ -175,7 +180,7 @@ impl Assembler {
     }
 }
 
-fn heads(batch: &Batch) -> impl Iterator<Item = LineHead> {
+fn heads(batch: &OutgoingBatch) -> impl Iterator<Item = ClientUpdateHeader> {
     batch.parts.iter().flat_map(BatchPart::heads)
 }
 
@@ -184,14 +189,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use throng_core::parallel::{Inline, Threads};
+    use throng_core::parallel::{InlineExecutor, Threads};
     use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
     /// Everything that a sink is told, in order.
     #[derive(Debug, Default, PartialEq)]
     struct Told(Vec<(ClientId, Option<Channel>, Vec<u8>)>);
 
-    impl Sink for Told {
+    impl PacketSink for Told {
         fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
             self.0.push((client, Some(channel), packet.to_vec()));
         }
@@ -204,10 +209,10 @@ mod tests {
     /// A client's line: how many messages of both channels, of how many bytes, and whether it is the last.
     type Line = (u32, [usize; 2], usize, bool);
 
-    fn batch(tick: u64, parts: &[Vec<Line>], ascending: usize) -> Batch {
-        let mut batch = Batch {
+    fn batch(tick: u64, parts: &[Vec<Line>], ascending: usize) -> OutgoingBatch {
+        let mut batch = OutgoingBatch {
             tick,
-            ..Batch::default()
+            ..OutgoingBatch::default()
         };
         let shared = batch.share(|bytes| bytes.extend([20; 30]));
         let mut before = 0;
@@ -252,7 +257,7 @@ mod tests {
             for (tick, (parts, ascending)) in (1..).zip(ticks) {
                 let batch = batch(tick, &parts, ascending);
                 let [mut expected, mut found] = [Told::default(), Told::default()];
-                let written = alone.batch(&batch, Inline, &mut expected);
+                let written = alone.batch(&batch, InlineExecutor, &mut expected);
                 let found_written = together.batch(&batch, Threads::new(workers), &mut found);
                 prop_assert_eq!(found, expected);
                 prop_assert_eq!(found_written, written);

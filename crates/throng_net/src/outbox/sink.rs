@@ -9,7 +9,7 @@ use throng_protocol::wire::{Channel, ClientId};
 /// Takes packets as they leave the server.
 ///
 /// With sender threads it is called there, otherwise in the tick, by one thread after another. It does not panic: what goes wrong is counted.
-pub trait Sink: Send + Sync {
+pub trait PacketSink: Send + Sync {
     /// Takes one packet for one client. Must not block.
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]);
 
@@ -36,7 +36,7 @@ pub struct CountingSink {
     pub bytes: u64,
 }
 
-impl Sink for CountingSink {
+impl PacketSink for CountingSink {
     #[inline]
     fn deliver(&mut self, _client: ClientId, _channel: Channel, packet: &[u8]) {
         self.frames += 1;
@@ -46,12 +46,12 @@ impl Sink for CountingSink {
 
 /// Packets side by side in one buffer.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub struct Frames {
+pub struct PacketBuffer {
     bytes: Vec<u8>,
     ends: Vec<(ClientId, usize)>,
 }
 
-impl Frames {
+impl PacketBuffer {
     /// Appends a frame that `write` writes; a frame of no bytes is none.
     pub fn push(&mut self, client: ClientId, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.bytes.len();
@@ -79,7 +79,7 @@ impl Frames {
     }
 }
 
-impl Sink for Frames {
+impl PacketSink for PacketBuffer {
     fn deliver(&mut self, client: ClientId, _channel: Channel, packet: &[u8]) {
         self.push(client, |bytes| bytes.extend_from_slice(packet));
     }
@@ -88,19 +88,19 @@ impl Sink for Frames {
 /// Keeps packets in memory, for whoever has a clone of it.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySink {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<DeliveredPackets>>,
 }
 
 /// What a [`MemorySink`] has.
 #[derive(Clone, Debug, Default)]
-pub struct Kept {
+pub struct DeliveredPackets {
     /// The packets, in the order of their delivery.
-    pub frames: Frames,
+    pub frames: PacketBuffer,
     /// Who was closed, and why.
     pub closed: Vec<(ClientId, CloseReason)>,
 }
 
-impl Kept {
+impl DeliveredPackets {
     /// Forgets everything and keeps the buffers.
     pub fn clear(&mut self) {
         self.frames.clear();
@@ -110,18 +110,18 @@ impl Kept {
 
 impl MemorySink {
     /// What was kept, to look at; deliveries wait as long.
-    pub fn kept(&self) -> MutexGuard<'_, Kept> {
+    pub fn kept(&self) -> MutexGuard<'_, DeliveredPackets> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes out what was delivered since the last time.
     #[must_use]
-    pub fn take(&self) -> Kept {
+    pub fn take(&self) -> DeliveredPackets {
         std::mem::take(&mut *self.kept())
     }
 }
 
-impl Sink for MemorySink {
+impl PacketSink for MemorySink {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         self.kept().frames.deliver(client, channel, packet);
     }
@@ -134,16 +134,16 @@ impl Sink for MemorySink {
 
 /// One sink for several threads, each of which has a clone; a lock guards it.
 #[derive(Clone)]
-pub struct SharedSink(pub Arc<Mutex<Box<dyn Sink>>>);
+pub struct SharedSink(pub Arc<Mutex<Box<dyn PacketSink>>>);
 
 impl SharedSink {
-    fn with<R>(&self, work: impl FnOnce(&mut dyn Sink) -> R) -> R {
+    fn with<R>(&self, work: impl FnOnce(&mut dyn PacketSink) -> R) -> R {
         let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         work(&mut **sink)
     }
 }
 
-impl Sink for SharedSink {
+impl PacketSink for SharedSink {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         self.with(|sink| sink.deliver(client, channel, packet));
     }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn frames_keep_their_order_and_bytes() {
-        let mut frames = Frames::default();
+        let mut frames = PacketBuffer::default();
         frames.push(ClientId(1), |bytes| bytes.extend([1, 2]));
         frames.push(ClientId(2), |_| ());
         frames.push(ClientId(3), |bytes| bytes.push(3));

@@ -12,7 +12,7 @@ use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{Channel, ClientId};
 use tracing::warn;
 
-use super::sink::Sink;
+use super::sink::PacketSink;
 
 /// Where clients are reached. Clones share one table.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl UdpSink {
     }
 }
 
-impl Sink for UdpSink {
+impl PacketSink for UdpSink {
     fn deliver(&mut self, client: ClientId, _channel: Channel, packet: &[u8]) {
         match self.addresses.of(client) {
             None => self.failed(client, &"no address is known"),

@@ -3,15 +3,21 @@
 use throng_protocol::wire::{ClientId, PacketTotals};
 
 use super::assemble::Assembler;
-use super::batch::{Batch, MessageSpan};
+use super::batch::{MessageSpan, OutgoingBatch};
 use super::feed::{Feed, SpillLimits};
 use super::ring::{RingReader, ring};
 use super::sender::SenderWorker;
-use super::sink::Sink;
+use super::sink::PacketSink;
 
 /// Fills a batch with a tick's news: `objects` shared messages of 12 to 19 bytes; each client gets `seen` of them, most on the
 /// unreliable channel, and a message of its own. Gives the number of messages for all clients together.
-pub fn fill(batch: &mut Batch, tick: u64, objects: usize, clients: u32, seen: usize) -> u64 {
+pub fn fill(
+    batch: &mut OutgoingBatch,
+    tick: u64,
+    objects: usize,
+    clients: u32,
+    seen: usize,
+) -> u64 {
     batch.clear();
     batch.tick = tick;
     let mut state = 7 + tick;
@@ -56,7 +62,7 @@ pub struct WorkloadShard {
 impl WorkloadShard {
     /// A shard with a ring of `ring_bytes` and this sink.
     #[must_use]
-    pub fn new(ring_bytes: usize, sink: Box<dyn Sink>) -> Self {
+    pub fn new(ring_bytes: usize, sink: Box<dyn PacketSink>) -> Self {
         let (writer, reader) = ring(ring_bytes);
         let limits = SpillLimits {
             client_bytes_max: 1 << 20,
@@ -70,7 +76,7 @@ impl WorkloadShard {
     }
 
     /// Hands a batch over, as the tick does.
-    pub fn offer(&mut self, batch: &Batch) {
+    pub fn offer(&mut self, batch: &OutgoingBatch) {
         self.feed.offer(batch, |_| true);
     }
 

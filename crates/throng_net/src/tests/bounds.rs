@@ -4,13 +4,13 @@ use throng_core::memory::MemoryUse;
 use throng_protocol::wire::CLIENT_MESSAGE_BYTES_MAX;
 
 use super::{Talk, content};
-use crate::link::{LinkLoss, LinkModel};
-use crate::{CountersStart, Endpoint, EndpointSettings, PacketStamp, PushRefused, StreamId};
+use crate::link::{LossModel, NetworkConditioner};
+use crate::{CountersStart, EndpointSettings, PacketStamp, ReliableEndpoint, SendError, StreamId};
 
 const TICK_US: u64 = 33_000;
 
 /// Flushes once, and gives the packets.
-fn flushed(end: &mut Endpoint, now_us: u64, budget_bytes: usize) -> Vec<Vec<u8>> {
+fn flushed(end: &mut ReliableEndpoint, now_us: u64, budget_bytes: usize) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     let stamp = PacketStamp::default();
     end.flush(now_us, stamp, budget_bytes, &mut Vec::new(), |packet| {
@@ -25,12 +25,12 @@ fn memory_is_bounded_when_acknowledgements_stop_and_the_connection_is_behind() {
         backlog_bytes_max: 100_000,
         ..EndpointSettings::default()
     };
-    let mut end = Endpoint::new(settings);
+    let mut end = ReliableEndpoint::new(settings);
     let (mut most, mut behind_at) = (0, None);
     for tick in 0..1_000_u64 {
         for (nth, stream) in StreamId::ALL.into_iter().enumerate() {
             let pushed = end.push(stream, &content(tick, 1 + nth * 50));
-            if let Err(PushRefused::Behind { .. }) = pushed {
+            if let Err(SendError::SendQueueFull { .. }) = pushed {
                 behind_at.get_or_insert(tick);
             }
         }
@@ -51,8 +51,8 @@ fn memory_is_bounded_when_acknowledgements_stop_and_the_connection_is_behind() {
 /// A client that sends a message of this many bytes on each stream: the most memory that it makes the server's end hold, and whether the
 /// connection ended.
 fn held_for_client_messages(message_bytes: usize) -> (usize, bool) {
-    let mut server = Endpoint::new(EndpointSettings::default());
-    let mut hostile = Endpoint::new(EndpointSettings {
+    let mut server = ReliableEndpoint::new(EndpointSettings::default());
+    let mut hostile = ReliableEndpoint::new(EndpointSettings {
         send_message_bytes_max: 1 << 20,
         backlog_bytes_max: usize::MAX,
         ..EndpointSettings::default().client()
@@ -89,10 +89,10 @@ fn client_messages_pin_little_memory_at_the_server() {
 
 #[test]
 fn a_client_message_over_the_limit_is_refused_where_it_is_sent() {
-    let mut client = Endpoint::new(EndpointSettings::default().client());
+    let mut client = ReliableEndpoint::new(EndpointSettings::default().client());
     let most = CLIENT_MESSAGE_BYTES_MAX;
     let message = vec![1; most + 1];
-    let refused = PushRefused::TooLong {
+    let refused = SendError::TooLong {
         found: most + 1,
         most,
     };
@@ -102,11 +102,11 @@ fn a_client_message_over_the_limit_is_refused_where_it_is_sent() {
 
 #[test]
 fn to_who_does_not_answer_little_is_sent() {
-    let mut end = Endpoint::new(EndpointSettings::default());
+    let mut end = ReliableEndpoint::new(EndpointSettings::default());
     for _ in 0..50 {
         end.push(StreamId::World, &[1; 400]).unwrap();
     }
-    let bytes = |end: &mut Endpoint, from_s: u64, to_s: u64| -> usize {
+    let bytes = |end: &mut ReliableEndpoint, from_s: u64, to_s: u64| -> usize {
         let ticks = (from_s * 30)..(to_s * 30);
         let packets = ticks.flat_map(|tick| flushed(end, tick * TICK_US, usize::MAX));
         packets.map(|packet| packet.len()).sum()
@@ -122,7 +122,7 @@ fn to_who_does_not_answer_little_is_sent() {
 
 #[test]
 fn what_is_lost_with_nothing_after_it_is_sent_again_after_a_probe_timeout() {
-    let model = LinkModel::losing(LinkLoss::Each(0.0));
+    let model = NetworkConditioner::losing(LossModel::Each(0.0));
     let mut talk = Talk::new(
         EndpointSettings::default(),
         CountersStart::default(),
@@ -135,7 +135,7 @@ fn what_is_lost_with_nothing_after_it_is_sent_again_after_a_probe_timeout() {
         talk.tick().unwrap();
     }
     talk.settle(30).unwrap();
-    talk.duplex.server.link.set_model(LinkModel {
+    talk.duplex.server.link.set_model(NetworkConditioner {
         bytes_max: 0,
         ..model
     });
@@ -154,7 +154,7 @@ fn no_more_is_sent_than_the_budget_of_the_call_and_of_the_connection() {
         burst_bytes: 5_000,
         ..EndpointSettings::default()
     };
-    let mut end = Endpoint::new(settings);
+    let mut end = ReliableEndpoint::new(settings);
     end.push(StreamId::Bulk, &vec![3; 60_000]).unwrap();
     let size = |packets: &[Vec<u8>]| -> usize {
         let overhead = 28 + usize::from(settings.sealing_bytes);
@@ -180,9 +180,9 @@ fn shares_of_a_narrow_budget(message_bytes: usize) -> (f64, f64) {
         backlog_bytes_max: usize::MAX,
         ..EndpointSettings::default()
     };
-    let model = LinkModel {
+    let model = NetworkConditioner {
         delay_us: 200_000,
-        ..LinkModel::losing(LinkLoss::Each(0.1))
+        ..NetworkConditioner::losing(LossModel::Each(0.1))
     };
     let mut talk = Talk::new(settings, CountersStart::default(), model, 11);
     let mut most = 0;
@@ -219,7 +219,7 @@ fn unreliable_messages_keep_a_quarter_of_the_budget() {
 
 #[test]
 fn the_newest_unreliable_messages_go_and_the_rest_is_counted() {
-    let mut end = Endpoint::new(EndpointSettings {
+    let mut end = ReliableEndpoint::new(EndpointSettings {
         packets_per_flush_max: 1,
         ..EndpointSettings::default()
     });
@@ -237,12 +237,12 @@ fn the_newest_unreliable_messages_go_and_the_rest_is_counted() {
 
 #[test]
 fn what_cannot_be_sent_is_refused_with_the_reason() {
-    let mut end = Endpoint::new(EndpointSettings::default());
-    assert_eq!(end.push(StreamId::World, &[]), Err(PushRefused::Empty));
+    let mut end = ReliableEndpoint::new(EndpointSettings::default());
+    assert_eq!(end.push(StreamId::World, &[]), Err(SendError::Empty));
     let long = vec![0; (1 << 20) + 1];
     assert!(matches!(
         end.push(StreamId::World, &long),
-        Err(PushRefused::TooLong {
+        Err(SendError::TooLong {
             most: 1_048_576,
             ..
         })
@@ -259,7 +259,7 @@ fn what_cannot_be_sent_is_refused_with_the_reason() {
 fn an_assured_end_sends_everything_once_and_at_once_whatever_the_time() {
     let settings = EndpointSettings::default().assured();
     let said = |times: [u64; 3]| {
-        let mut end = Endpoint::new(settings);
+        let mut end = ReliableEndpoint::new(settings);
         let mut packets = Vec::new();
         for (nth, now_us) in times.into_iter().enumerate() {
             end.push(StreamId::World, &content(nth as u64, 5_000))
@@ -272,7 +272,7 @@ fn an_assured_end_sends_everything_once_and_at_once_whatever_the_time() {
     };
     let packets = said([0, 1, 2]);
     assert_eq!(packets, said([9_000_000, 5, u64::MAX]));
-    let mut client = Endpoint::new(settings.client());
+    let mut client = ReliableEndpoint::new(settings.client());
     let mut came = (0, 0);
     for packet in &packets {
         let taken = client.receive(0, packet, |delivery| match delivery.stream {
@@ -289,7 +289,7 @@ fn an_assured_end_sends_everything_once_and_at_once_whatever_the_time() {
 
 #[test]
 fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
-    let model = LinkModel::losing(LinkLoss::Each(0.1));
+    let model = NetworkConditioner::losing(LossModel::Each(0.1));
     let mut talk = Talk::new(
         EndpointSettings::default(),
         CountersStart::default(),
@@ -306,7 +306,7 @@ fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
         talk.settle(300).unwrap();
         let server = &talk.duplex.server.endpoint;
         let client = &talk.duplex.client.endpoint;
-        [server, client].map(|end| end.heap_bytes() + size_of::<Endpoint>())
+        [server, client].map(|end| end.heap_bytes() + size_of::<ReliableEndpoint>())
     };
     let [server, client] = some_ticks(&mut talk);
     assert!(
@@ -325,8 +325,8 @@ fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
 
 #[test]
 fn time_that_stands_still_or_runs_backwards_is_no_panic() {
-    let mut end = Endpoint::new(EndpointSettings::default());
-    let mut other = Endpoint::new(EndpointSettings::default().client());
+    let mut end = ReliableEndpoint::new(EndpointSettings::default());
+    let mut other = ReliableEndpoint::new(EndpointSettings::default().client());
     for now_us in [u64::MAX, 0, u64::MAX / 2, 5, 5, u64::MAX] {
         let _ = end.push(StreamId::World, &[1; 100]);
         for packet in flushed(&mut end, now_us, usize::MAX) {

@@ -5,9 +5,11 @@ use proptest::prelude::*;
 use throng_protocol::wire::WireError;
 
 use super::Talk;
-use crate::link::{LinkLoss, LinkModel};
+use crate::link::{LossModel, NetworkConditioner};
 use crate::packet::{PacketHead, set_pieces, write_piece_head};
-use crate::{CountersStart, Endpoint, EndpointSettings, PacketRefused, PacketStamp, StreamId};
+use crate::{
+    CountersStart, EndpointSettings, PacketError, PacketStamp, ReliableEndpoint, StreamId,
+};
 
 /// A head with this number that acknowledges nothing.
 fn head(number: u16) -> PacketHead {
@@ -34,7 +36,7 @@ fn with_piece(number: u16, stream: usize, offset: u32, bytes: &[u8]) -> Vec<u8> 
 
 /// Two ends that have talked for a while over a link that loses a fifth.
 fn talked(ticks: usize) -> Talk {
-    let model = LinkModel::losing(LinkLoss::Each(0.2));
+    let model = NetworkConditioner::losing(LossModel::Each(0.2));
     let mut talk = Talk::new(
         EndpointSettings::default(),
         CountersStart::default(),
@@ -60,7 +62,7 @@ proptest! {
     fn packets_of_random_content_are_taken_or_refused(
         packets in vec((any::<u16>(), any::<[u8; 6]>(), vec(any::<u8>(), 0..60)), 1..60),
     ) {
-        let mut end = Endpoint::new(EndpointSettings::default());
+        let mut end = ReliableEndpoint::new(EndpointSettings::default());
         let mut out = Vec::new();
         for (nth, (flags, rest, body)) in packets.into_iter().enumerate() {
             // Mostly the right bits and numbers, so that it gets beyond the first checks.
@@ -115,7 +117,7 @@ fn what_was_never_sent_is_not_acknowledged_and_nothing_of_the_packet_counts() {
     let refused = end.receive(0, &packet, |_| panic!("nothing is handed over"));
     assert!(matches!(
         refused,
-        Err(PacketRefused::NeverSent { found: 30_000, .. })
+        Err(PacketError::NeverSent { found: 30_000, .. })
     ));
     assert_eq!(end.stats().packets_arrived, before.packets_arrived);
     assert_eq!(end.stats().packets_refused, before.packets_refused + 1);
@@ -126,7 +128,7 @@ fn what_was_never_sent_is_not_acknowledged_and_nothing_of_the_packet_counts() {
 
 #[test]
 fn what_is_played_again_is_handed_over_once() {
-    let mut end = Endpoint::new(EndpointSettings::default());
+    let mut end = ReliableEndpoint::new(EndpointSettings::default());
     let mut came = Vec::new();
     let packets: Vec<Vec<u8>> = (0..40_u16)
         .map(|nth| {
@@ -149,7 +151,7 @@ fn what_is_played_again_is_handed_over_once() {
     let refused = end.receive(0, &packets[3], |_| ());
     assert_eq!(
         refused,
-        Err(PacketRefused::NotNew {
+        Err(PacketError::NotNew {
             number: 3,
             newest: 39
         })
@@ -163,8 +165,8 @@ fn a_length_that_cannot_be_ends_the_connection() {
         (&[0x81, 0x80, 0x40, 1], 1 << 20 | 1),
         (&[0x80, 0x80, 0x80, 0x80, 0x80], 0),
     ] {
-        let mut end = Endpoint::new(EndpointSettings::default().client());
-        let broken = PacketRefused::Broken {
+        let mut end = ReliableEndpoint::new(EndpointSettings::default().client());
+        let broken = PacketError::Broken {
             stream: StreamId::Game,
             found,
             most: 1 << 20,
@@ -172,16 +174,16 @@ fn a_length_that_cannot_be_ends_the_connection() {
         let refused = end.receive(0, &with_piece(0, 2, 0, bytes), |_| ());
         assert_eq!(refused, Err(broken));
         let refused = end.receive(0, &with_piece(1, 1, 0, &[1, 1]), |_| ());
-        assert!(refused.is_err_and(PacketRefused::is_final));
+        assert!(refused.is_err_and(PacketError::is_final));
     }
 }
 
 #[test]
 fn what_comes_too_far_ahead_is_not_acknowledged_and_what_is_in_order_goes_on() {
     let settings = EndpointSettings::default();
-    let mut end = Endpoint::new(settings);
+    let mut end = ReliableEndpoint::new(settings);
     let far = settings.receive_window_bytes as u32;
-    let full = PacketRefused::Full {
+    let full = PacketError::Full {
         stream: StreamId::World,
     };
     assert_eq!(
@@ -206,9 +208,9 @@ fn what_comes_too_far_ahead_is_not_acknowledged_and_what_is_in_order_goes_on() {
 
 #[test]
 fn errors_say_where_and_what() {
-    let mut end = Endpoint::new(EndpointSettings::default());
+    let mut end = ReliableEndpoint::new(EndpointSettings::default());
     let refused = end.receive(0, &[1, 0, 0], |_| ());
     let truncated = WireError::Truncated { at: 3, wanted: 5 };
-    assert_eq!(refused, Err(PacketRefused::Malformed(truncated)));
+    assert_eq!(refused, Err(PacketError::Malformed(truncated)));
     assert_eq!(end.stats().packets_refused, 1);
 }

@@ -7,14 +7,14 @@ use rand_pcg::Pcg64Mcg;
 use throng_protocol::wire::CLIENT_MESSAGE_BYTES_MAX;
 
 use super::Talk;
-use crate::link::{LinkLoss, LinkModel};
+use crate::link::{LossModel, NetworkConditioner};
 use crate::workload::town;
 use crate::{CountersStart, EndpointSettings, StreamId};
 
 /// A link, and what is said over it.
 #[derive(Clone, Debug)]
 struct LinkCase {
-    model: LinkModel,
+    model: NetworkConditioner,
     /// From the tenth tick on no longer packet gets through.
     narrows_to: usize,
     start: CountersStart,
@@ -37,7 +37,7 @@ impl LinkCase {
         let mut talk = Talk::new(Self::settings(), self.start, self.model, self.seed);
         for (tick, said) in self.said.iter().enumerate() {
             if tick == 10 {
-                let model = LinkModel {
+                let model = NetworkConditioner {
                     bytes_max: self.narrows_to,
                     ..self.model
                 };
@@ -76,17 +76,17 @@ impl LinkCase {
                 0.0
             }
         };
-        let loss = LinkLoss::Each(some(0.7, 0.4));
-        let model = LinkModel {
+        let loss = LossModel::Each(some(0.7, 0.4));
+        let model = NetworkConditioner {
             delay_us: some(0.9, 120_000.0) as u64,
             jitter_us: some(0.7, 60_000.0) as u64,
             doubled: some(0.4, 0.5),
             late: some(0.4, 0.4),
             late_us: some(1.0, 400_000.0) as u64,
-            ..LinkModel::losing(loss)
+            ..NetworkConditioner::losing(loss)
         };
         let loss = match random.random_range(0..3) {
-            0 => LinkLoss::Bursts {
+            0 => LossModel::Bursts {
                 share: random.random_range(0.01..0.4),
                 mean_us: random.random_range(10_000.0..300_000.0),
             },
@@ -113,7 +113,7 @@ impl LinkCase {
             (0..count).map(|_| message(&mut random)).collect()
         });
         Self {
-            model: LinkModel { loss, ..model },
+            model: NetworkConditioner { loss, ..model },
             said: said.collect(),
             narrows_to: *pick(&mut random, &[usize::MAX, usize::MAX, 1_100, 500]),
             start,
@@ -147,11 +147,11 @@ fn everything_comes_once_and_in_order_on_ten_thousand_links() {
     });
 }
 
-fn loss() -> impl Strategy<Value = LinkLoss> {
+fn loss() -> impl Strategy<Value = LossModel> {
     prop_oneof![
-        (0.0..0.4).prop_map(LinkLoss::Each),
+        (0.0..0.4).prop_map(LossModel::Each),
         (0.0..0.4, 10_000.0..300_000.0)
-            .prop_map(|(share, mean_us)| LinkLoss::Bursts { share, mean_us }),
+            .prop_map(|(share, mean_us)| LossModel::Bursts { share, mean_us }),
     ]
 }
 
@@ -175,7 +175,7 @@ fn case() -> impl Strategy<Value = LinkCase> {
     );
     (loss(), times, shares, start, said, rest).prop_map(
         |(loss, (delay_us, jitter_us, late_us), (doubled, late), start, said, rest)| LinkCase {
-            model: LinkModel {
+            model: NetworkConditioner {
                 delay_us,
                 jitter_us,
                 loss,
@@ -209,7 +209,7 @@ proptest! {
 #[test]
 fn a_day_of_packets_wraps_every_counter() {
     // 70,000 packets, and with long messages 2²⁴ bytes.
-    let model = LinkModel::losing(LinkLoss::Each(0.02));
+    let model = NetworkConditioner::losing(LossModel::Each(0.02));
     let start = CountersStart {
         packet: 0,
         offset: u32::MAX - (1 << 23),
@@ -234,15 +234,15 @@ fn a_day_of_packets_wraps_every_counter() {
 #[test]
 fn what_is_lost_is_hardly_noticed() {
     let within = |loss| {
-        let model = LinkModel::losing(loss);
+        let model = NetworkConditioner::losing(loss);
         town(EndpointSettings::default(), model, 40_000, 7)
     };
-    let tenth = within(LinkLoss::Each(0.1));
+    let tenth = within(LossModel::Each(0.1));
     assert_eq!(tenth.missing, 0);
     let share = tenth.share_within(55.0 + 4.0 + 1.5 * 33.0);
     assert!(share >= 0.985, "{share} came within a tick and a half");
     assert!(tenth.quantile_ms(0.999) <= 55.0 + 3.5 * 33.0);
-    let bursts = within(LinkLoss::Bursts {
+    let bursts = within(LossModel::Bursts {
         share: 0.1,
         mean_us: 50_000.0,
     });
@@ -251,7 +251,7 @@ fn what_is_lost_is_hardly_noticed() {
         "{}",
         bursts.quantile_ms(0.99)
     );
-    let model = LinkModel::losing(LinkLoss::Each(0.0));
+    let model = NetworkConditioner::losing(LossModel::Each(0.0));
     let once = town(EndpointSettings::default().assured(), model, 40_000, 7);
     let ratio = tenth.down_bytes / once.down_bytes;
     assert!(ratio <= 1.3, "{ratio} times as many bytes as sent once");

@@ -6,10 +6,10 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use throng_core::clock::Stopwatch;
 
 use super::fragments::forbid_fragments;
-use crate::client::{ClientConnection, ConnectionEnd};
-use crate::endpoint::{EndpointSettings, PushRefused};
+use crate::client::{ClientConnection, ConnectionError};
+use crate::endpoint::{EndpointSettings, SendError};
 #[cfg(any(test, feature = "bench"))]
-use crate::link::{LinkModel, SimulatedLink};
+use crate::link::{ConditionedPath, NetworkConditioner};
 use crate::packet::PACKET_BYTES_MAX;
 use crate::seal::SEALING_BYTES;
 use crate::token::ConnectToken;
@@ -36,7 +36,7 @@ pub struct UdpClient {
     totals: SocketTotals,
     /// Up and down, in front of the socket.
     #[cfg(any(test, feature = "bench"))]
-    links: Option<Box<[SimulatedLink; 2]>>,
+    links: Option<Box<[ConditionedPath; 2]>>,
 }
 
 impl UdpClient {
@@ -59,8 +59,8 @@ impl UdpClient {
     /// Adds a simulated link between the client and its sockets, the same in both directions.
     #[cfg(any(test, feature = "bench"))]
     #[must_use]
-    pub fn behind(mut self, model: LinkModel, seed: u64) -> Self {
-        let link = |nth| SimulatedLink::new(model, seed.wrapping_mul(2).wrapping_add(nth));
+    pub fn behind(mut self, model: NetworkConditioner, seed: u64) -> Self {
+        let link = |nth| ConditionedPath::new(model, seed.wrapping_mul(2).wrapping_add(nth));
         self.links = Some(Box::new([link(0), link(1)]));
         self
     }
@@ -90,8 +90,8 @@ impl UdpClient {
     /// Sends a reliable message; see [`ClientConnection::send`].
     ///
     /// # Errors
-    /// [`PushRefused`].
-    pub fn send(&mut self, message: &[u8]) -> Result<(), PushRefused> {
+    /// [`SendError`].
+    pub fn send(&mut self, message: &[u8]) -> Result<(), SendError> {
         self.connection.send(message)
     }
 
@@ -104,7 +104,7 @@ impl UdpClient {
     ///
     /// # Errors
     /// Why the connection ended.
-    pub fn receive(&mut self, mut deliver: impl FnMut(&[u8])) -> Result<(), ConnectionEnd> {
+    pub fn receive(&mut self, mut deliver: impl FnMut(&[u8])) -> Result<(), ConnectionError> {
         let now_us = self.now_us();
         let mut buffer = [0; PACKET_BYTES_MAX + SEALING_BYTES + 1];
         while let Some((length, from)) = self.sockets.receive(&mut buffer) {
@@ -141,7 +141,7 @@ impl UdpClient {
     ///
     /// # Errors
     /// Why the connection ended.
-    pub fn update(&mut self, deliver: impl FnMut(&[u8])) -> Result<(), ConnectionEnd> {
+    pub fn update(&mut self, deliver: impl FnMut(&[u8])) -> Result<(), ConnectionError> {
         self.receive(deliver)?;
         let now_us = self.now_us();
         let (sockets, totals) = (&self.sockets, &mut self.totals);

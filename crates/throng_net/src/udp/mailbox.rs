@@ -12,7 +12,7 @@ use indexmap::IndexSet;
 use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{Channel, ClientId};
 
-use crate::handshake::Admitted;
+use crate::handshake::AcceptedClient;
 
 /// What a server wants of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(super) type Outbound = PackedItems<(ClientId, OutboundKind)>;
 #[derive(Debug, Default)]
 pub(super) struct ShardWork {
     /// Connections that begin.
-    pub admitted: Vec<(ClientId, Box<Admitted>)>,
+    pub admitted: Vec<(ClientId, Box<AcceptedClient>)>,
     /// Connections that are over, since their client has another one.
     pub replaced: Vec<ClientId>,
     /// Datagrams of clients, and where they came from.

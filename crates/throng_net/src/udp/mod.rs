@@ -1,8 +1,8 @@
 //! Clients over UDP: a socket, a thread that receives, threads that seal and send.
 //!
 //! ```text
-//! socket ─▶ receiver ─┬─ strangers ─▶ Gate ─▶ ClientIntake::connect             the server, in its tick
-//!    ▲                └─ clients ─▶ mailbox ─▶ shard ─▶ ClientIntake::receive    ─▶ Ingest
+//! socket ─▶ receiver ─┬─ strangers ─▶ ServerHandshake ─▶ ConnectionHandler::connect             the server, in its tick
+//!    ▲                └─ clients ─▶ mailbox ─▶ shard ─▶ ConnectionHandler::receive    ─▶ Ingest
 //!    └──────────────────────────────────────── shard ◀─ mailbox ◀─ UdpServerSink ◀─ Send
 //! ```
 //! | file | holds |
@@ -44,14 +44,14 @@ use std::thread::{self, JoinHandle};
 use throng_protocol::wire::ClientId;
 
 pub use client::{SocketTotals, UdpClient};
-pub use intake::ClientIntake;
+pub use intake::ConnectionHandler;
 #[cfg(feature = "web")]
 pub(super) use intake::SharedIntake;
 pub use settings::{UdpSettings, UdpStats};
 pub use sink::UdpServerSink;
 pub use socket::ServerSocket;
 
-use super::handshake::Gate;
+use super::handshake::ServerHandshake;
 use router::DatagramRouter;
 use shard::ShardWorker;
 use shared::UdpShared;
@@ -74,8 +74,8 @@ impl UdpServer {
     pub fn start(
         socket: ServerSocket,
         settings: UdpSettings,
-        gate: Gate,
-        transport: &Arc<dyn ClientIntake>,
+        gate: ServerHandshake,
+        transport: &Arc<dyn ConnectionHandler>,
     ) -> io::Result<Self> {
         let address = socket.address();
         let shared = Arc::new(UdpShared::new(socket.socket, settings));

@@ -19,8 +19,8 @@ use super::intake::SharedIntake;
 use super::settings::UdpCounters;
 use super::shared::{RouteNews, UdpShared};
 use super::socket::RECEIVE_PATIENCE;
-use crate::handshake::{Admitted, Gate, network_of};
-use crate::inbox::Connected;
+use crate::handshake::{AcceptedClient, ServerHandshake, network_of};
+use crate::inbox::ConnectionInfo;
 use crate::path::read_numbered;
 use crate::seal::SealedKind;
 
@@ -48,7 +48,7 @@ struct DatagramAllowance {
 /// The receiver's thread.
 pub(super) struct DatagramRouter {
     shared: Arc<UdpShared>,
-    gate: Gate,
+    gate: ServerHandshake,
     transport: SharedIntake,
     routes: HashMap<SocketAddr, ClientRoute, RandomState>,
     news: Vec<RouteNews>,
@@ -60,7 +60,7 @@ pub(super) struct DatagramRouter {
 }
 
 impl DatagramRouter {
-    pub fn new(shared: Arc<UdpShared>, gate: Gate, transport: SharedIntake) -> Self {
+    pub fn new(shared: Arc<UdpShared>, gate: ServerHandshake, transport: SharedIntake) -> Self {
         Self {
             shared,
             gate,
@@ -201,14 +201,14 @@ impl DatagramRouter {
     }
 
     /// Lets a client in. The server may have packets for it before this is over; they wait for the roster.
-    fn admit(&mut self, mut admitted: Admitted) {
+    fn admit(&mut self, mut admitted: AcceptedClient) {
         let shared = self.shared.clone();
         let counters = &shared.counters;
         let address = admitted.address;
         let mut roster = shared.roster_mut();
-        let connected = Connected {
-            loads: shared.settings.loads,
-            ..Connected::player(admitted.client).from(address)
+        let connected = ConnectionInfo {
+            requires_ready: shared.settings.loads,
+            ..ConnectionInfo::player(admitted.client).from(address)
         };
         let Some(client) = self.transport.connect(connected) else {
             drop(roster);

@@ -14,7 +14,7 @@ use super::mailbox::Mailbox;
 use super::settings::{UdpCounters, UdpSettings};
 
 /// The clients that are connected.
-pub(super) type Roster = HashSet<ClientId, FixedState>;
+pub(super) type ConnectedClients = HashSet<ClientId, FixedState>;
 
 /// What shards tell the receiver.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub(super) struct UdpShared {
     /// The receiver is to end.
     pub is_over: AtomicBool,
     clock: Stopwatch,
-    roster: RwLock<Roster>,
+    roster: RwLock<ConnectedClients>,
     news: Mutex<Vec<RouteNews>>,
     news_len: AtomicU32,
 }
@@ -91,11 +91,11 @@ impl UdpShared {
     }
 
     /// Who is connected. Whoever holds this sees a client either with its connection on its way to the shard, or not at all.
-    pub fn roster(&self) -> RwLockReadGuard<'_, Roster> {
+    pub fn roster(&self) -> RwLockReadGuard<'_, ConnectedClients> {
         self.roster.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn roster_mut(&self) -> RwLockWriteGuard<'_, Roster> {
+    pub fn roster_mut(&self) -> RwLockWriteGuard<'_, ConnectedClients> {
         self.roster.write().unwrap_or_else(PoisonError::into_inner)
     }
 

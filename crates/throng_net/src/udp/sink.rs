@@ -8,13 +8,13 @@ use throng_protocol::wire::{Channel, ClientId};
 use super::mailbox::{Outbound, OutboundKind};
 use super::settings::UdpCounters;
 use super::shared::UdpShared;
-use crate::outbox::Sink;
+use crate::outbox::PacketSink;
 
 /// Takes the packets of clients over a socket; those of all others go to another sink.
 pub struct UdpServerSink {
     shared: Arc<UdpShared>,
     gathered: Vec<Outbound>,
-    others: Option<Box<dyn Sink>>,
+    others: Option<Box<dyn PacketSink>>,
 }
 
 impl UdpServerSink {
@@ -29,7 +29,7 @@ impl UdpServerSink {
 
     /// The same sink, with another one for clients of other transports.
     #[must_use]
-    pub fn or(self, others: Option<Box<dyn Sink>>) -> Self {
+    pub fn or(self, others: Option<Box<dyn PacketSink>>) -> Self {
         Self { others, ..self }
     }
 
@@ -38,7 +38,7 @@ impl UdpServerSink {
     }
 }
 
-impl Sink for UdpServerSink {
+impl PacketSink for UdpServerSink {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         if self.is_here(client) {
             let shard = self.shared.shard_of(client);

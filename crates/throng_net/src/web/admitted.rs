@@ -8,14 +8,14 @@ use throng_core::clock::unix_ms;
 use throng_protocol::wire::ClientId;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::line::WebLine;
+use super::line::WebSendQueue;
 use super::settings::WebCounters;
 use super::shared::WebShared;
-use crate::inbox::{Connected, DisconnectReason};
+use crate::inbox::{ConnectionInfo, DisconnectReason};
 
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PlayEnd {
+pub(super) enum WebConnectionEnd {
     /// Its client said so.
     Left,
     /// It was not answered in time, or without a word.
@@ -28,7 +28,7 @@ pub(super) enum PlayEnd {
     Behind,
 }
 
-impl PlayEnd {
+impl WebConnectionEnd {
     /// What the client is told of it, where it can be told anything.
     pub const fn code(self) -> Option<CloseCode> {
         match self {
@@ -41,23 +41,23 @@ impl PlayEnd {
 
 /// A client that was let in.
 #[derive(Debug)]
-pub(super) struct AdmittedClient {
+pub(super) struct AcceptedWebClient {
     pub id: ClientId,
-    pub line: Arc<WebLine>,
+    pub line: Arc<WebSendQueue>,
     /// After so long without a sign of life its connection is over, in seconds; below 0 never.
     pub timeout_s: i32,
 }
 
-impl AdmittedClient {
+impl AcceptedWebClient {
     /// Tells everybody that it is gone.
-    pub fn leave(&self, end: PlayEnd, shared: &WebShared) {
+    pub fn leave(&self, end: WebConnectionEnd, shared: &WebShared) {
         let counters = &shared.counters;
         let (counter, reason) = match end {
-            PlayEnd::Left => (&counters.left, DisconnectReason::Closed),
-            PlayEnd::Lost => (&counters.lost, DisconnectReason::Lost),
-            PlayEnd::Broken => (&counters.broken, DisconnectReason::Lost),
-            PlayEnd::Closed => (&counters.closed, DisconnectReason::Closed),
-            PlayEnd::Behind => (&counters.behind, DisconnectReason::Lost),
+            WebConnectionEnd::Left => (&counters.left, DisconnectReason::Closed),
+            WebConnectionEnd::Lost => (&counters.lost, DisconnectReason::Lost),
+            WebConnectionEnd::Broken => (&counters.broken, DisconnectReason::Lost),
+            WebConnectionEnd::Closed => (&counters.closed, DisconnectReason::Closed),
+            WebConnectionEnd::Behind => (&counters.behind, DisconnectReason::Lost),
         };
         self.line.end(&shared.waiting_bytes);
         shared.lines_mut().remove(&self.id);
@@ -72,7 +72,7 @@ pub(super) fn admit(
     shared: &WebShared,
     from: SocketAddr,
     request: &[u8],
-) -> Result<AdmittedClient, CloseCode> {
+) -> Result<AcceptedWebClient, CloseCode> {
     let (settings, counters) = (&shared.settings, &shared.counters);
     if shared.lines().len() >= settings.clients_max {
         WebCounters::one(&counters.full);
@@ -87,21 +87,21 @@ pub(super) fn admit(
         WebCounters::one(&counters.denied);
         CloseCode::Policy
     })?;
-    let connected = Connected {
-        loads: settings.loads,
-        ..Connected::player(bearer.client).from(from)
+    let connected = ConnectionInfo {
+        requires_ready: settings.loads,
+        ..ConnectionInfo::player(bearer.client).from(from)
     };
     let mut lines = shared.lines_mut();
     let Some(client) = shared.transport.connect(connected) else {
         WebCounters::one(&counters.full);
         return Err(CloseCode::Again);
     };
-    let line = Arc::<WebLine>::default();
+    let line = Arc::<WebSendQueue>::default();
     lines.insert(client, line.clone());
     drop(lines);
     WebCounters::one(&counters.admitted);
     WebCounters::one(&counters.clients);
-    Ok(AdmittedClient {
+    Ok(AcceptedWebClient {
         id: client,
         line,
         timeout_s: bearer.timeout_s,

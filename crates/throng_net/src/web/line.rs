@@ -11,12 +11,12 @@ use super::settings::WebSettings;
 
 /// Packets side by side.
 #[derive(Debug, Default)]
-pub(super) struct WaitingPackets {
+pub(super) struct QueuedPackets {
     pub bytes: Vec<u8>,
     ends: Vec<(Channel, usize)>,
 }
 
-impl WaitingPackets {
+impl QueuedPackets {
     fn push(&mut self, channel: Channel, packet: &[u8]) {
         self.bytes.extend_from_slice(packet);
         self.ends.push((channel, self.bytes.len()));
@@ -54,13 +54,13 @@ pub(super) struct LineState {
 
 /// A client's line.
 #[derive(Debug, Default)]
-pub(super) struct WebLine {
-    waiting: Mutex<(WaitingPackets, LineState)>,
+pub(super) struct WebSendQueue {
+    waiting: Mutex<(QueuedPackets, LineState)>,
     /// There is something to write, or to end.
     pub filled: Notify,
 }
 
-impl WebLine {
+impl WebSendQueue {
     /// Takes a packet; `of_all` are the bytes that wait for all clients. `false` where it is dropped, with no harm done but that.
     pub fn push(
         &self,
@@ -96,7 +96,7 @@ impl WebLine {
     }
 
     /// Swaps what waits with `empty`.
-    pub fn take(&self, empty: &mut WaitingPackets, of_all: &AtomicUsize) -> LineState {
+    pub fn take(&self, empty: &mut QueuedPackets, of_all: &AtomicUsize) -> LineState {
         debug_assert!(empty.is_empty());
         let mut waiting = self.lock();
         let (packets, state) = &mut *waiting;
@@ -108,10 +108,10 @@ impl WebLine {
     /// Forgets what waits, and takes nothing more.
     pub fn end(&self, of_all: &AtomicUsize) {
         self.close();
-        self.take(&mut WaitingPackets::default(), of_all);
+        self.take(&mut QueuedPackets::default(), of_all);
     }
 
-    fn lock(&self) -> MutexGuard<'_, (WaitingPackets, LineState)> {
+    fn lock(&self) -> MutexGuard<'_, (QueuedPackets, LineState)> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,13 +131,13 @@ mod tests {
 
     #[test]
     fn without_room_unreliable_packets_are_dropped_and_a_reliable_one_leaves_its_client_behind() {
-        let (line, of_all, limits) = (WebLine::default(), AtomicUsize::new(0), limits());
+        let (line, of_all, limits) = (WebSendQueue::default(), AtomicUsize::new(0), limits());
         let push = |channel, length| line.push(channel, &vec![7; length], &of_all, &limits);
         assert!(push(Channel::Reliable, 40));
         assert!(!push(Channel::Unreliable, 20), "it is dropped");
         assert!(push(Channel::Reliable, 50));
         assert_eq!(of_all.load(Ordering::Relaxed), 90);
-        let mut taken = WaitingPackets::default();
+        let mut taken = QueuedPackets::default();
         assert_eq!(line.take(&mut taken, &of_all), LineState::default());
         let lengths = taken
             .drain()
@@ -156,11 +156,11 @@ mod tests {
 
     #[test]
     fn behind_its_end_nothing_is_kept() {
-        let (line, of_all) = (WebLine::default(), AtomicUsize::new(0));
+        let (line, of_all) = (WebSendQueue::default(), AtomicUsize::new(0));
         assert!(line.push(Channel::Reliable, &[1, 2], &of_all, &limits()));
         line.end(&of_all);
         assert!(line.push(Channel::Reliable, &[1], &of_all, &limits()));
-        let mut taken = WaitingPackets::default();
+        let mut taken = QueuedPackets::default();
         assert!(line.take(&mut taken, &of_all).is_closed && taken.is_empty());
         assert_eq!(of_all.load(Ordering::Relaxed), 0);
     }

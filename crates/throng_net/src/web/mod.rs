@@ -1,8 +1,8 @@
 //! Clients over WebSockets and WebTransport, as browsers have them: one thread, which waits for all of them at once.
 //!
 //! ```text
-//! TCP ─▶ requests ─▶ GET /play ─▶ first frame: a token ─▶ Gate ─▶ ClientIntake::connect           the server, in its tick
-//!                                 a frame: a message ──────────▶ ClientIntake::receive       ─▶ Ingest
+//! TCP ─▶ requests ─▶ GET /play ─▶ first frame: a token ─▶ ServerHandshake ─▶ ConnectionHandler::connect           the server, in its tick
+//!                                 a frame: a message ──────────▶ ConnectionHandler::receive       ─▶ Ingest
 //!                                 a frame: a packet  ◀── line ◀── WebServerSink              ◀─ Send
 //! ```
 //! | file | holds |
@@ -64,7 +64,7 @@ pub use sink::WebServerSink;
 #[cfg(feature = "webtransport")]
 pub use webtransport::WebTransportSettings;
 
-use super::handshake::{Gate, network_of};
+use super::handshake::{ServerHandshake, network_of};
 use super::udp::SharedIntake;
 use crate::inbox::DisconnectReason;
 use page::edit_map_bytes;
@@ -170,7 +170,7 @@ impl WebServer {
     pub fn start(
         listener: WebSocketListener,
         settings: WebSettings,
-        gate: Gate,
+        gate: ServerHandshake,
         transport: &SharedIntake,
     ) -> io::Result<Self> {
         let address = listener.address;

@@ -19,8 +19,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 
-use super::admitted::{AdmittedClient, PlayEnd, admit};
-use super::line::{WaitingPackets, WebLine};
+use super::admitted::{AcceptedWebClient, WebConnectionEnd, admit};
+use super::line::{QueuedPackets, WebSendQueue};
 use super::settings::{WebCounters, WebSettings};
 use super::shared::{StrangerPlace, WebShared};
 use crate::handshake::REQUEST_BYTES;
@@ -61,7 +61,7 @@ pub(super) async fn play(
     shared: Arc<WebShared>,
 ) {
     let counters = &shared.counters;
-    let patience = Duration::from_micros(shared.settings.patience_us);
+    let patience = Duration::from_micros(shared.settings.handshake_timeout_us);
     let Ok(Ok(upgraded)) = timeout(patience, upgrade).await else {
         return WebCounters::one(&counters.late);
     };
@@ -95,7 +95,7 @@ pub(super) async fn play(
 }
 
 /// Messages and packets until it is over, in both directions at once.
-async fn converse(socket: PlaySocket, client: &AdmittedClient, shared: &WebShared) {
+async fn converse(socket: PlaySocket, client: &AcceptedWebClient, shared: &WebShared) {
     let (mut sink, mut stream) = socket.split();
     // What is said just behind a ping is read by the answer to the next: twice as long after it at most.
     let unread_us = shared.settings.unread_us_max.saturating_sub(PING_US) / 2;
@@ -144,7 +144,7 @@ async fn hear(
     client: ClientId,
     pulse: &Pulse,
     shared: &WebShared,
-) -> PlayEnd {
+) -> WebConnectionEnd {
     let counters = &shared.counters;
     let rate = u64::from(shared.settings.messages_per_s.max(1));
     // The time up to which messages that came are paid for, one a rate's share of a second, a second ahead at most.
@@ -165,10 +165,10 @@ async fn hear(
                 }
             }
             Some(Ok(Message::Ping(_))) => {}
-            Some(Ok(Message::Close(_))) => return PlayEnd::Left,
-            Some(Ok(Message::Text(_) | Message::Frame(_))) => return PlayEnd::Broken,
+            Some(Ok(Message::Close(_))) => return WebConnectionEnd::Left,
+            Some(Ok(Message::Text(_) | Message::Frame(_))) => return WebConnectionEnd::Broken,
             Some(Err(error)) => return end_by(&error),
-            None => return PlayEnd::Lost,
+            None => return WebConnectionEnd::Lost,
         }
         let now_us = shared.now_us();
         paid_us = now_us.saturating_sub(1_000_000).max(paid_us) + 1_000_000 / rate;
@@ -180,26 +180,26 @@ async fn hear(
 }
 
 /// What an error says of the connection.
-const fn end_by(error: &Error) -> PlayEnd {
+const fn end_by(error: &Error) -> WebConnectionEnd {
     match error {
-        Error::ConnectionClosed | Error::AlreadyClosed => PlayEnd::Left,
+        Error::ConnectionClosed | Error::AlreadyClosed => WebConnectionEnd::Left,
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) | Error::Io(_) => {
-            PlayEnd::Lost
+            WebConnectionEnd::Lost
         }
-        _ => PlayEnd::Broken,
+        _ => WebConnectionEnd::Broken,
     }
 }
 
 /// Writes what waits for the client until there is no more, or it does not read it in time.
 async fn tell(
     sink: &mut SplitSink<PlaySocket, Message>,
-    line: &WebLine,
+    line: &WebSendQueue,
     timeout_us: u64,
     pulse: &Pulse,
     shared: &WebShared,
-) -> PlayEnd {
+) -> WebConnectionEnd {
     let counters = &shared.counters;
-    let mut packets = WaitingPackets::default();
+    let mut packets = QueuedPackets::default();
     // When it was pinged last, and whether it was told anything behind that.
     let (mut asked_us, mut is_owed) = (shared.now_us(), false);
     let apart_us = |is_owed| if is_owed { PING_US } else { IDLE_PING_US };
@@ -215,13 +215,13 @@ async fn tell(
         let mut is_waited_for = pulse.is_waited_for();
         if is_waited_for && now_us.saturating_sub(asked_us) >= timeout_us {
             if now_us.saturating_sub(until_us) < STALL_US {
-                return PlayEnd::Lost;
+                return WebConnectionEnd::Lost;
             }
             asked_us = now_us;
         }
         let state = line.take(&mut packets, &shared.waiting_bytes);
         if state.is_behind {
-            return PlayEnd::Behind;
+            return WebConnectionEnd::Behind;
         }
         is_owed |= !packets.is_empty();
         let mut ping = None;
@@ -238,19 +238,19 @@ async fn tell(
             write(sink, &mut packets, ping),
         );
         if !matches!(written.await, Ok(Ok(()))) {
-            return PlayEnd::Lost;
+            return WebConnectionEnd::Lost;
         }
         WebCounters::add(&counters.packets_out, packets_out as u64);
         WebCounters::add(&counters.bytes_out, bytes_out as u64);
         if state.is_closed {
-            return PlayEnd::Closed;
+            return WebConnectionEnd::Closed;
         }
     }
 }
 
 async fn write(
     sink: &mut SplitSink<PlaySocket, Message>,
-    packets: &mut WaitingPackets,
+    packets: &mut QueuedPackets,
     ping: Option<Bytes>,
 ) -> Result<(), Error> {
     for (_, packet) in packets.drain() {

@@ -42,7 +42,7 @@ pub(super) async fn answer(
         let answer = respond(request, from, &place, &shared);
         async move { Ok::<_, Infallible>(answer) }
     });
-    let patience = Duration::from_micros(shared.settings.patience_us);
+    let patience = Duration::from_micros(shared.settings.handshake_timeout_us);
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(patience)

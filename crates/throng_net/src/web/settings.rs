@@ -20,14 +20,14 @@ pub struct WebSettings {
     /// everybody knows the key anyway, and so on loopback alone.
     pub guest_speed_m_s: Option<f32>,
     /// Connections that have not shown a token yet; who comes beyond is closed unheard.
-    pub strangers_max: usize,
+    pub unauthenticated_max: usize,
     /// The same of one address, of IPv6 a network of 64 bits.
     pub strangers_of_address_max: u32,
     /// Proxies that forward clients: from these addresses the header `X-Forwarded-For`, or `Forwarded`, says whose a request is, and
-    /// limits, bans and [`Connected::address`](crate::inbox::Connected::address) see that address. From others the headers are ignored.
+    /// limits, bans and [`ConnectionInfo::address`](crate::inbox::ConnectionInfo::address) see that address. From others the headers are ignored.
     pub trusted_proxies: Vec<AddressRange>,
     /// How long a request, and the token after it, may take to come each, in microseconds.
-    pub patience_us: u64,
+    pub handshake_timeout_us: u64,
     /// Messages a second that are taken from a client, and as many at once; those beyond wait at the client.
     pub messages_per_s: u32,
     /// Bytes of packets that wait for a client; with a reliable one more it is behind, and closed.
@@ -54,10 +54,10 @@ impl Default for WebSettings {
             loads: true,
             has_page: false,
             guest_speed_m_s: None,
-            strangers_max: 1_024,
+            unauthenticated_max: 1_024,
             strangers_of_address_max: 64,
             trusted_proxies: Vec::new(),
-            patience_us: 5_000_000,
+            handshake_timeout_us: 5_000_000,
             messages_per_s: 256,
             client_bytes_max: MESSAGE_BYTES_MAX + (1 << 18),
             unreliable_bytes_max: 1 << 15,

@@ -12,13 +12,13 @@ use throng_core::clock::Stopwatch;
 use throng_protocol::wire::ClientId;
 use tokio::sync::Notify;
 
-use super::line::WebLine;
+use super::line::WebSendQueue;
 use super::settings::{WebCounters, WebSettings};
-use crate::handshake::Gate;
+use crate::handshake::ServerHandshake;
 use crate::udp::SharedIntake;
 
 /// The lines of the clients that are connected.
-pub(super) type WebLines = HashMap<ClientId, Arc<WebLine>, FixedState>;
+pub(super) type WebLines = HashMap<ClientId, Arc<WebSendQueue>, FixedState>;
 
 /// The walls of a scene, and how often they were edited.
 pub(super) struct PageMap {
@@ -37,10 +37,10 @@ pub(super) struct WebShared {
     pub is_over: AtomicBool,
     /// Something was put into lines, or it is over.
     pub wake: Notify,
-    gate: Mutex<Gate>,
+    gate: Mutex<ServerHandshake>,
     clock: Stopwatch,
     lines: RwLock<WebLines>,
-    touched: Mutex<Vec<Arc<WebLine>>>,
+    touched: Mutex<Vec<Arc<WebSendQueue>>>,
     /// The walls of scenes, for the page.
     maps: Mutex<BTreeMap<u32, PageMap>>,
     /// The SHA-256 of the certificate that sessions of WebTransport begin with, for the page.
@@ -51,7 +51,7 @@ pub(super) struct WebShared {
 }
 
 impl WebShared {
-    pub fn new(settings: WebSettings, gate: Gate, transport: SharedIntake) -> Self {
+    pub fn new(settings: WebSettings, gate: ServerHandshake, transport: SharedIntake) -> Self {
         Self {
             settings,
             counters: WebCounters::default(),
@@ -75,7 +75,7 @@ impl WebShared {
         u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    pub fn gate(&self) -> MutexGuard<'_, Gate> {
+    pub fn gate(&self) -> MutexGuard<'_, ServerHandshake> {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -89,7 +89,7 @@ impl WebShared {
     }
 
     /// Has these lines looked at, with one call of the system for all of them.
-    pub fn touch(&self, lines: &mut Vec<Arc<WebLine>>) {
+    pub fn touch(&self, lines: &mut Vec<Arc<WebSendQueue>>) {
         if !lines.is_empty() {
             self.touched().append(lines);
             self.wake.notify_one();
@@ -97,7 +97,7 @@ impl WebShared {
     }
 
     /// The lines that were touched since the last time.
-    pub fn take_touched(&self, into: &mut Vec<Arc<WebLine>>) {
+    pub fn take_touched(&self, into: &mut Vec<Arc<WebSendQueue>>) {
         std::mem::swap(&mut *self.touched(), into);
     }
 
@@ -121,7 +121,7 @@ impl WebShared {
         certificate.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn touched(&self) -> MutexGuard<'_, Vec<Arc<WebLine>>> {
+    fn touched(&self) -> MutexGuard<'_, Vec<Arc<WebSendQueue>>> {
         self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,7 +145,7 @@ impl StrangerPlace {
     /// Takes a place, if there is one for this network; `None`: the network is not known yet.
     pub fn take(shared: &Arc<WebShared>, network: Option<Network>) -> Option<Self> {
         let mut strangers = shared.strangers();
-        if strangers.0 >= shared.settings.strangers_max {
+        if strangers.0 >= shared.settings.unauthenticated_max {
             return None;
         }
         strangers.0 += 1;

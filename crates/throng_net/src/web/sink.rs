@@ -5,18 +5,18 @@ use std::sync::Arc;
 use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{Channel, ClientId};
 
-use super::line::WebLine;
+use super::line::WebSendQueue;
 use super::settings::WebCounters;
 use super::shared::WebShared;
-use crate::outbox::Sink;
+use crate::outbox::PacketSink;
 
 /// Takes the packets of clients over WebSockets; those of all others go to another sink.
 pub struct WebServerSink {
     shared: Arc<WebShared>,
-    touched: Vec<Arc<WebLine>>,
+    touched: Vec<Arc<WebSendQueue>>,
     /// Whose line was touched last.
     last: Option<ClientId>,
-    others: Option<Box<dyn Sink>>,
+    others: Option<Box<dyn PacketSink>>,
 }
 
 impl WebServerSink {
@@ -31,12 +31,12 @@ impl WebServerSink {
 
     /// The same sink, with another one for clients of other transports.
     #[must_use]
-    pub fn or(self, others: Option<Box<dyn Sink>>) -> Self {
+    pub fn or(self, others: Option<Box<dyn PacketSink>>) -> Self {
         Self { others, ..self }
     }
 
-    /// The line of a client, which is looked at with the next [`flush`](Sink::flush).
-    fn line(&mut self, client: ClientId) -> Option<Arc<WebLine>> {
+    /// The line of a client, which is looked at with the next [`flush`](PacketSink::flush).
+    fn line(&mut self, client: ClientId) -> Option<Arc<WebSendQueue>> {
         let line = self.shared.lines().get(&client)?.clone();
         // The packets of a client come one after the other.
         if self.last != Some(client) {
@@ -47,7 +47,7 @@ impl WebServerSink {
     }
 }
 
-impl Sink for WebServerSink {
+impl PacketSink for WebServerSink {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         if let Some(line) = self.line(client) {
             let shared = &self.shared;

@@ -19,8 +19,8 @@ use throng_core::memory::MemoryUse;
 pub use attribute_values::AttributeValues;
 
 use crate::wire::{
-    Attribute, Channel, Motion, PacketHeader, Reader, Reassembler, RemoteId, ServerMessage,
-    SessionNotice, WireError, told_tick_s, widen,
+    Attribute, Channel, Motion, PacketHeader, Reassembler, ServerMessage, SessionNotice,
+    UnseenObjectId, WireError, WireReader, told_tick_s, widen,
 };
 
 /// Why a packet does not follow from those before it.
@@ -56,7 +56,7 @@ pub enum MirrorError {
     },
     /// A message about an object that this client was told nothing of, nor sees.
     #[error("message about unseen object {} of scene {} (generation {}), which was never sent", .0.id, .0.scene, .0.generation)]
-    NotTold(RemoteId),
+    NotTold(UnseenObjectId),
     /// A snapshot of an object that this client knows already, or a message for those that do not see it.
     #[error("second snapshot of object {id} (generation {generation})")]
     Known {
@@ -84,7 +84,7 @@ pub struct MirrorObject {
 
 /// An object that this client need not see: one of its party, the scene itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, MemoryUse)]
-pub struct MirrorRemote {
+pub struct MirrorUnseenObject {
     /// Its kind's number; 0 of a scene.
     pub kind: u16,
     /// What was told of it.
@@ -108,7 +108,7 @@ pub struct Mirror {
     #[memory(each_value)]
     objects: HashMap<u32, MirrorObject, FixedState>,
     #[memory(each_value)]
-    remotes: BTreeMap<RemoteId, MirrorRemote>,
+    remotes: BTreeMap<UnseenObjectId, MirrorUnseenObject>,
     reassembler: Reassembler,
     scene: Option<u32>,
     size_m: Vec2,
@@ -178,7 +178,7 @@ impl Mirror {
         }
         self.packets += 1;
         let mut is_welcomed = false;
-        let mut reader = Reader::new(messages);
+        let mut reader = WireReader::new(messages);
         if !reliable && header.epoch != self.epoch {
             self.ignored += 1;
             return Ok(());
@@ -264,7 +264,7 @@ impl Mirror {
         if let SessionNotice::TimeRate { percent } = notice {
             self.slower_percent = 100 - percent.clamp(1, 100);
         }
-        if let SessionNotice::Continued { keeps } = notice {
+        if let SessionNotice::Resumed { keeps } = notice {
             self.epoch = epoch;
             if !keeps {
                 self.forget();
@@ -318,7 +318,7 @@ impl Mirror {
                 self.forget();
                 (self.scene, self.size_m) = (Some(scene), size.metres());
             }
-            ServerMessage::Own { id, generation } => self.own = Some((id, generation)),
+            ServerMessage::ControlledObject { id, generation } => self.own = Some((id, generation)),
             ServerMessage::Despawn { id, generation } => {
                 self.known(id, generation)?;
                 self.objects.remove(&id);
@@ -359,7 +359,7 @@ impl Mirror {
                 let remote = remote.ok_or(MirrorError::NotTold(of))?;
                 remote.attributes.set(attributes);
             }
-            ServerMessage::Forget { of } => {
+            ServerMessage::ForgetUnseen { of } => {
                 let remote = self.remotes.remove(&of);
                 remote.ok_or(MirrorError::NotTold(of))?;
             }
@@ -388,7 +388,7 @@ impl Mirror {
         attributes: &[Attribute],
     ) -> Result<(), MirrorError> {
         let generation = object.generation;
-        let remote = RemoteId {
+        let remote = UnseenObjectId {
             scene: self.scene.unwrap_or_default(),
             id,
             generation,
@@ -404,15 +404,15 @@ impl Mirror {
     /// All that is told of an object that need not be in sight.
     fn be_told_of(
         &mut self,
-        of: RemoteId,
+        of: UnseenObjectId,
         kind: u16,
         attributes: &[Attribute],
     ) -> Result<(), MirrorError> {
-        let RemoteId { id, generation, .. } = of;
+        let UnseenObjectId { id, generation, .. } = of;
         if self.scene == Some(of.scene) && self.known(id, generation).is_ok() {
             return Err(MirrorError::Known { id, generation });
         }
-        let mut remote = MirrorRemote {
+        let mut remote = MirrorUnseenObject {
             kind,
             attributes: AttributeValues::default(),
         };
@@ -444,7 +444,7 @@ impl Mirror {
     }
 
     /// The objects that this client is told of without seeing them.
-    pub fn remotes(&self) -> impl Iterator<Item = (RemoteId, &MirrorRemote)> {
+    pub fn remotes(&self) -> impl Iterator<Item = (UnseenObjectId, &MirrorUnseenObject)> {
         self.remotes.iter().map(|(&of, remote)| (of, remote))
     }
 

@@ -59,7 +59,7 @@ fn a_new_scene_forgets_the_objects_of_the_old_one() {
 #[test]
 fn who_is_despawned_itself_forgets_all_until_the_next_scene() {
     let mut mirror = greeted();
-    let remote = RemoteId {
+    let remote = UnseenObjectId {
         scene: 9,
         id: 1,
         generation: 0,

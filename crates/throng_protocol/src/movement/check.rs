@@ -1,6 +1,6 @@
 //! Whether a player's move is allowed: where to, how far, and through what.
 //!
-//! How far is a matter of [`Credit`]: metres that a player may still go. It grows with time at the player's speed up to
+//! How far is a matter of [`MoveBudget`]: metres that a player may still go. It grows with time at the player's speed up to
 //! a limit, and every accepted move is paid from it. So messages that the network delayed and delivers together are all
 //! accepted, and no number of messages makes anybody faster.
 //!
@@ -42,9 +42,9 @@ impl MoveRules {
 
 /// How far a player may still go, in metres; at worst minus one slack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, StateHashed)]
-pub struct Credit(pub f32);
+pub struct MoveBudget(pub f32);
 
-impl Credit {
+impl MoveBudget {
     /// The credit after `elapsed_s` seconds at a speed, in metres a second.
     #[must_use]
     pub fn after(self, elapsed_s: f32, speed_m_s: f32, rules: &MoveRules) -> Self {
@@ -61,7 +61,7 @@ impl Credit {
 
 /// Why a move is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
-pub enum Refusal {
+pub enum MoveError {
     /// The target is no point, or lies outside the scene or its map.
     #[error("the target is outside the scene")]
     Outside,
@@ -73,7 +73,7 @@ pub enum Refusal {
     Blocked,
     /// A blocked tile or its corner lies on the way.
     #[error("an obstacle lies between start and target")]
-    InTheWay,
+    PathBlocked,
     /// The object cannot walk, or the server walks it.
     #[error("the object is not player-controlled: it has no `Speed`, or the server moves it")]
     NotMovable,
@@ -82,25 +82,25 @@ pub enum Refusal {
 /// Checks a move in a scene of `size_m` metres, and gives the distance. Without ground nothing is in the way.
 ///
 /// # Errors
-/// The first [`Refusal`] that holds.
+/// The first [`MoveError`] that holds.
 pub fn check_move(
     ground: Option<Ground>,
     size_m: Vec2,
     from: Vec2,
     to: Vec2,
-    credit: Credit,
+    credit: MoveBudget,
     rules: &MoveRules,
-) -> Result<f32, Refusal> {
+) -> Result<f32, MoveError> {
     let distance_m = check_distance(size_m, from, to, credit, rules)?;
     let Some(ground) = ground else {
         return Ok(distance_m);
     };
     let Some(end) = ground.stand_at(to) else {
-        return Err(Refusal::Blocked);
+        return Err(MoveError::Blocked);
     };
     match ground.stand_at(from) {
         Some(start) if is_way_free(ground, start, end) => Ok(distance_m),
-        _ => Err(Refusal::InTheWay),
+        _ => Err(MoveError::PathBlocked),
     }
 }
 
@@ -109,16 +109,16 @@ pub(super) fn check_distance(
     size_m: Vec2,
     from: Vec2,
     to: Vec2,
-    credit: Credit,
+    credit: MoveBudget,
     rules: &MoveRules,
-) -> Result<f32, Refusal> {
+) -> Result<f32, MoveError> {
     // A target that is not a number fails every comparison.
     if !(to.cmpge(Vec2::ZERO).all() && to.cmple(size_m).all()) {
-        return Err(Refusal::Outside);
+        return Err(MoveError::Outside);
     }
     let distance_m = from.distance(to);
     if distance_m > (credit.0 + rules.slack_m).max(0.0) {
-        return Err(Refusal::TooFar);
+        return Err(MoveError::TooFar);
     }
     Ok(distance_m)
 }
@@ -142,9 +142,9 @@ mod tests {
         burst_s_max: 1.0,
         slack_m: 1.0 / 64.0,
     };
-    const FULL: Credit = Credit(100.0);
+    const FULL: MoveBudget = MoveBudget(100.0);
 
-    fn check(map: &str, from: (f32, f32), to: (f32, f32)) -> Result<f32, Refusal> {
+    fn check(map: &str, from: (f32, f32), to: (f32, f32)) -> Result<f32, MoveError> {
         let tiles = TileMap::from_ascii(map).unwrap();
         let size_m = Vec2::new(tiles.width() as f32, tiles.height() as f32);
         check_move(
@@ -163,11 +163,17 @@ mod tests {
     #[test]
     fn walls_and_corners_stop_a_move() {
         assert_eq!(check("...", (0.5, 0.5), (2.5, 0.5)), Ok(2.0));
-        assert_eq!(check(".@.", (0.5, 0.5), (2.5, 0.5)), Err(Refusal::InTheWay));
-        assert_eq!(check(".@.", (0.5, 0.5), (1.5, 0.5)), Err(Refusal::Blocked));
+        assert_eq!(
+            check(".@.", (0.5, 0.5), (2.5, 0.5)),
+            Err(MoveError::PathBlocked)
+        );
+        assert_eq!(
+            check(".@.", (0.5, 0.5), (1.5, 0.5)),
+            Err(MoveError::Blocked)
+        );
         assert_eq!(
             check(".@\n..", (0.5, 0.5), (1.5, 1.5)),
-            Err(Refusal::InTheWay)
+            Err(MoveError::PathBlocked)
         );
         assert_eq!(
             check(".@\n..", (0.5, 0.7), (1.4, 1.5)).map(|_| ()),
@@ -193,17 +199,17 @@ mod tests {
         ] {
             assert_eq!(
                 check("...", (0.5, 0.5), bad),
-                Err(Refusal::Outside),
+                Err(MoveError::Outside),
                 "{bad:?}"
             );
             let free = check_move(None, Vec2::ONE, Vec2::ZERO, bad.into(), FULL, &RULES);
-            assert_eq!(free, Err(Refusal::Outside), "{bad:?}");
+            assert_eq!(free, Err(MoveError::Outside), "{bad:?}");
         }
     }
 
     #[test]
     fn delayed_messages_that_come_together_are_all_accepted() {
-        let mut credit = Credit(0.0).after(0.3, 5.0, &RULES);
+        let mut credit = MoveBudget(0.0).after(0.3, 5.0, &RULES);
         for _ in 0..3 {
             let way = check_move(
                 None,
@@ -223,7 +229,7 @@ mod tests {
             credit,
             &RULES,
         );
-        assert_eq!(more, Err(Refusal::TooFar));
+        assert_eq!(more, Err(MoveError::TooFar));
     }
 
     proptest! {
@@ -234,7 +240,7 @@ mod tests {
         fn no_sequence_of_messages_is_faster_than_allowed(
             moves in prop::collection::vec((0u32..30, 0.0f32..2.0), 1..200), speed in 0.0f32..12.0,
         ) {
-            let (mut credit, mut walked, mut ticks) = (Credit::default(), 0.0f32, 0);
+            let (mut credit, mut walked, mut ticks) = (MoveBudget::default(), 0.0f32, 0);
             for (wait_ticks, way) in moves {
                 credit = credit.after(wait_ticks as f32 * 0.05, speed, &RULES);
                 ticks += wait_ticks;

@@ -11,6 +11,6 @@ mod check;
 mod ground;
 mod step;
 
-pub use check::{Credit, MoveRules, Refusal, check_move};
+pub use check::{MoveBudget, MoveError, MoveRules, check_move};
 pub use ground::Ground;
 pub use step::{PlayerStep, direction_of, step_m};

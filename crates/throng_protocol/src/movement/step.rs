@@ -16,7 +16,7 @@
 use glam::Vec2;
 use throng_core::motion::PlayerMotion;
 
-use super::check::{Credit, MoveRules, Refusal, check_distance, check_move, is_way_free};
+use super::check::{MoveBudget, MoveError, MoveRules, check_distance, check_move, is_way_free};
 use super::ground::Ground;
 
 /// What a player's motion is measured by.
@@ -34,14 +34,14 @@ impl PlayerStep<'_> {
     /// Where a motion leads that begins at `from`, and how far that is, in metres.
     ///
     /// # Errors
-    /// The first [`Refusal`] that holds; the object stays where it is then.
+    /// The first [`MoveError`] that holds; the object stays where it is then.
     pub fn walk(
         &self,
         from: Vec2,
         motion: PlayerMotion,
-        credit: Credit,
+        credit: MoveBudget,
         rules: &MoveRules,
-    ) -> Result<(Vec2, f32), Refusal> {
+    ) -> Result<(Vec2, f32), MoveError> {
         match motion {
             PlayerMotion::Stand | PlayerMotion::Turn => Ok((from, 0.0)),
             PlayerMotion::To(to) => {
@@ -208,11 +208,11 @@ mod tests {
         let tiles = TileMap::new(8, 8, false).unwrap();
         let walk = on(&tiles, 0.3);
         let at = Vec2::ONE;
-        let none = Credit::default();
+        let none = MoveBudget::default();
         let motions = [PlayerMotion::Turn, PlayerMotion::Towards(9)];
         let [turn, step] = motions.map(|motion| walk.walk(at, motion, none, &ANY));
         assert_eq!(turn, Ok((at, 0.0)));
-        assert_eq!(step, Err(Refusal::TooFar));
+        assert_eq!(step, Err(MoveError::TooFar));
     }
 
     proptest! {
@@ -234,7 +234,7 @@ mod tests {
             for direction in directions {
                 let to = walk.towards(from, direction);
                 prop_assert!(from.distance(to) <= step_m * 1.00001 + 1e-6);
-                let unlimited = Credit(f32::INFINITY);
+                let unlimited = MoveBudget(f32::INFINITY);
                 let moved = check_move(walk.ground, walk.size_m, from, to, unlimited, &ANY);
                 prop_assert!(moved.is_ok(), "{:?} from {} to {}", moved, from, to);
                 let again = walk.walk(from, PlayerMotion::Towards(direction), unlimited, &ANY);

@@ -2,8 +2,8 @@
 
 use glam::Vec2;
 
-use super::codec::{Reader, WireError, write_varint};
-use super::position::{PositionQuantum, quantise, read_position, write_position};
+use super::codec::{WireError, WireReader, write_varint};
+use super::position::{QuantizedPosition, quantise, read_position, write_position};
 
 /// The longest message that a client may send, in bytes.
 pub const CLIENT_MESSAGE_BYTES_MAX: usize = 1_024;
@@ -40,7 +40,7 @@ pub enum ClientMessage<'a> {
     /// The own object goes where its player put it; the server checks.
     Move {
         /// Where, in units of 1/64 m.
-        to: PositionQuantum,
+        to: QuantizedPosition,
         /// Where it looks, in 256ths of a turn.
         heading: u8,
     },
@@ -74,7 +74,7 @@ pub enum ClientMessage<'a> {
     /// The server is to walk the own object there, along a path.
     MoveTo {
         /// Where, in units of 1/64 m.
-        to: PositionQuantum,
+        to: QuantizedPosition,
     },
     /// The own object stands still.
     Stop,
@@ -105,14 +105,14 @@ pub enum ClientMessage<'a> {
         accept: bool,
     },
     /// Something is said.
-    Say {
+    Chat {
         /// To whom.
-        scope: SayScope,
+        scope: ChatScope,
         /// What.
         text: &'a str,
     },
     /// A message of the game's own.
-    User {
+    Custom {
         /// The number that its type was registered with.
         kind: u16,
         /// Its bytes, as its type reads them.
@@ -142,14 +142,14 @@ pub enum InputMotion {
     #[default]
     Stand,
     /// To a place; the server checks.
-    To(PositionQuantum),
+    To(QuantizedPosition),
     /// On, for one tick and at its own speed, in this direction: 256ths of a turn.
     Towards(u8),
 }
 
 /// To whom something is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SayScope {
+pub enum ChatScope {
     /// Who sees the speaker.
     Near,
     /// Everybody in its scene.
@@ -160,7 +160,7 @@ pub enum SayScope {
     Team,
 }
 
-impl SayScope {
+impl ChatScope {
     const ALL: [Self; 4] = [Self::Near, Self::Scene, Self::Party, Self::Team];
 }
 
@@ -277,11 +277,11 @@ impl<'a> ClientMessage<'a> {
             Self::QueueFor { mode } => write_numbers(bytes, QUEUE_FOR, &[u64::from(mode)]),
             Self::CancelQueue => bytes.push(CANCEL_QUEUE),
             Self::AnswerMatch { accept } => bytes.extend([ANSWER_MATCH, u8::from(accept)]),
-            Self::Say { scope, text } => {
+            Self::Chat { scope, text } => {
                 bytes.extend([SAY, scope as u8]);
                 bytes.extend_from_slice(text.as_bytes());
             }
-            Self::User {
+            Self::Custom {
                 kind,
                 bytes: of_game,
             } => {
@@ -296,7 +296,7 @@ impl<'a> ClientMessage<'a> {
     /// # Errors
     /// [`WireError`] with the place of the first byte that does not fit.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         let message = match reader.byte()? {
             LOGIN => Self::Login {
                 player: reader.varint_u64()?,
@@ -346,7 +346,7 @@ impl<'a> ClientMessage<'a> {
                 Self::AnswerMatch { accept }
             }
             SAY => Self::read_say(&mut reader)?,
-            USER => Self::User {
+            USER => Self::Custom {
                 kind: read_u16(&mut reader)?,
                 bytes: reader.rest(),
             },
@@ -356,14 +356,14 @@ impl<'a> ClientMessage<'a> {
         Ok(message)
     }
 
-    fn read_say(reader: &mut Reader<'a>) -> Result<Self, WireError> {
-        let scope = SayScope::ALL[usize::from(read_choice(reader, SayScope::ALL.len() as u8)?)];
+    fn read_say(reader: &mut WireReader<'a>) -> Result<Self, WireError> {
+        let scope = ChatScope::ALL[usize::from(read_choice(reader, ChatScope::ALL.len() as u8)?)];
         let at = reader.at();
         let text = str::from_utf8(read_rest(reader, SAY_BYTES_MAX)?);
         let text = text.map_err(|error| WireError::Text {
             at: at + error.valid_up_to(),
         })?;
-        Ok(Self::Say { scope, text })
+        Ok(Self::Chat { scope, text })
     }
 }
 
@@ -389,7 +389,7 @@ impl ClientInput {
         }
     }
 
-    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+    fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let seq = u16::from_le_bytes(reader.array()?);
         let client_tick = u16::from_le_bytes(reader.array()?);
         let heading = reader.byte()?;
@@ -417,13 +417,13 @@ fn write_numbers(bytes: &mut Vec<u8>, kind: u8, numbers: &[u64]) {
 }
 
 /// A varint of at most 16 bits.
-fn read_u16(reader: &mut Reader) -> Result<u16, WireError> {
+fn read_u16(reader: &mut WireReader) -> Result<u16, WireError> {
     let at = reader.at();
     u16::try_from(reader.varint_u32()?).map_err(|_| WireError::Varint { at, bits: 16 })
 }
 
 /// A byte below `choices`.
-fn read_choice(reader: &mut Reader, choices: u8) -> Result<u8, WireError> {
+fn read_choice(reader: &mut WireReader, choices: u8) -> Result<u8, WireError> {
     let at = reader.at();
     let found = reader.byte()?;
     if found < choices {
@@ -434,7 +434,7 @@ fn read_choice(reader: &mut Reader, choices: u8) -> Result<u8, WireError> {
 }
 
 /// All that is left, if it is no longer than allowed.
-fn read_rest<'a>(reader: &mut Reader<'a>, max: usize) -> Result<&'a [u8], WireError> {
+fn read_rest<'a>(reader: &mut WireReader<'a>, max: usize) -> Result<&'a [u8], WireError> {
     let at = reader.at();
     let rest = reader.rest();
     if rest.len() <= max {
@@ -456,7 +456,7 @@ mod tests {
         prop_oneof![
             Just(InputMotion::Stand),
             (any::<u32>(), any::<u32>())
-                .prop_map(|(x, y)| InputMotion::To(PositionQuantum { x, y })),
+                .prop_map(|(x, y)| InputMotion::To(QuantizedPosition { x, y })),
             any::<u8>().prop_map(InputMotion::Towards),
         ]
     }
@@ -469,7 +469,7 @@ mod tests {
             Just(ClientMessage::CancelQueue),
             (any::<u32>(), any::<u32>(), any::<u8>()).prop_map(|(x, y, heading)| {
                 ClientMessage::Move {
-                    to: PositionQuantum { x, y },
+                    to: QuantizedPosition { x, y },
                     heading,
                 }
             }),
@@ -497,7 +497,7 @@ mod tests {
                 }
             ),
             any::<[u32; 2]>().prop_map(|[x, y]| ClientMessage::MoveTo {
-                to: PositionQuantum { x, y }
+                to: QuantizedPosition { x, y }
             }),
             any::<u16>().prop_map(|players| ClientMessage::ViewCap { players }),
             (any::<[u32; 2]>(), any::<u16>()).prop_map(|([id, generation], verb)| {
@@ -514,9 +514,9 @@ mod tests {
         proptest!(config.clone(), |(message in fixed)| check(message, true)?);
         proptest!(config, |(player: u64, kind: u16, bytes in prop::collection::vec(any::<u8>(), 0..99), text: String, scope in 0..4_usize)| {
             check(ClientMessage::Login { player, credential: &bytes }, false)?;
-            check(ClientMessage::User { kind, bytes: &bytes }, false)?;
+            check(ClientMessage::Custom { kind, bytes: &bytes }, false)?;
             if text.len() <= SAY_BYTES_MAX {
-                check(ClientMessage::Say { scope: SayScope::ALL[scope], text: &text }, false)?;
+                check(ClientMessage::Chat { scope: ChatScope::ALL[scope], text: &text }, false)?;
             }
         });
     }

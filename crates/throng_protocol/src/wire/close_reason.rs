@@ -11,7 +11,7 @@ pub enum CloseReason {
     /// Its player logged in elsewhere.
     Replaced,
     /// More was waiting for it than may.
-    Behind,
+    SlowConsumer,
     /// The server stops.
     Stopping,
     /// The game threw it out.
@@ -25,7 +25,7 @@ pub enum CloseReason {
     /// It could not say who it is.
     Refused,
     /// It took too long to log in or to load.
-    Late,
+    TimedOut,
     /// There is no room for it.
     Full,
     /// Its session goes on over another connection.

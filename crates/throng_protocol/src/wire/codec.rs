@@ -62,7 +62,7 @@ pub enum WireError {
     },
     /// Something else came before all parts of a message had.
     #[error("fragmented message {number} incomplete: another message followed on its channel")]
-    PartMissing {
+    FragmentMissing {
         /// The number of the message.
         number: u16,
     },
@@ -110,12 +110,12 @@ pub fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
 
 /// Reads pieces off the front of a message.
 #[derive(Clone, Debug)]
-pub struct Reader<'a> {
+pub struct WireReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     /// Reads `bytes` from the start.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
@@ -229,21 +229,21 @@ mod tests {
         fn a_varint_reads_back(value: u64) {
             let mut bytes = Vec::new();
             write_varint(&mut bytes, value);
-            let mut reader = Reader::new(&bytes);
+            let mut reader = WireReader::new(&bytes);
             prop_assert_eq!(reader.varint_u64(), Ok(value));
             prop_assert!(reader.is_empty());
-            prop_assert_eq!(Reader::new(&bytes).varint_u32().ok(), u32::try_from(value).ok());
+            prop_assert_eq!(WireReader::new(&bytes).varint_u32().ok(), u32::try_from(value).ok());
         }
     }
 
     #[test]
     fn an_endless_varint_is_an_error() {
         assert_eq!(
-            Reader::new(&[0xff; 20]).varint_u64(),
+            WireReader::new(&[0xff; 20]).varint_u64(),
             Err(WireError::Varint { at: 0, bits: 64 })
         );
         assert_eq!(
-            Reader::new(&[0x80; 3]).varint_u64(),
+            WireReader::new(&[0x80; 3]).varint_u64(),
             Err(WireError::Truncated { at: 3, wanted: 1 })
         );
     }

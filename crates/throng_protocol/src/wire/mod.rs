@@ -37,8 +37,8 @@
 //! | 13 | [`QueueFor`](ClientMessage::QueueFor) | mode: varint (16 bits) |
 //! | 14 | [`CancelQueue`](ClientMessage::CancelQueue) | – |
 //! | 15 | [`AnswerMatch`](ClientMessage::AnswerMatch) | 1 byte: 1 accepts, 0 does not |
-//! | 16 | [`Say`](ClientMessage::Say) | scope: 1 byte, 0 who sees the speaker, 1 its scene, 2 its party, 3 its team; text: all bytes that follow, at most 512 of UTF-8 |
-//! | 17 | [`User`](ClientMessage::User) | kind: varint (16 bits); all bytes that follow, as the game defines them |
+//! | 16 | [`Chat`](ClientMessage::Chat) | scope: 1 byte, 0 who sees the speaker, 1 its scene, 2 its party, 3 its team; text: all bytes that follow, at most 512 of UTF-8 |
+//! | 17 | [`Custom`](ClientMessage::Custom) | kind: varint (16 bits); all bytes that follow, as the game defines them |
 //!
 //! Every message is an *input* and has a number: the first that comes from a connection is 1, whatever it says, and each that
 //! comes after it is the next, modulo 65,536. Those count too that do not decode, come before the login or are refused because
@@ -154,25 +154,25 @@ mod value;
 use throng_core::memory::MemoryUse;
 
 pub use client::{
-    CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ClientInput, ClientMessage, InputMotion,
-    MessageClass, ResumeToken, SAY_BYTES_MAX, SayScope,
+    CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ChatScope, ClientInput, ClientMessage,
+    InputMotion, MessageClass, ResumeToken, SAY_BYTES_MAX,
 };
 pub use close_reason::CloseReason;
-pub use codec::{Reader, WireError, write_varint};
+pub use codec::{WireError, WireReader, write_varint};
 pub use notice::SessionNotice;
 pub use packet::{
-    Channel, ChannelState, HELLO, Hello, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, MTU_MAX_BYTES,
-    MTU_MIN_BYTES, PACKET_HEADER_BYTES, PART, PacketHeader, PacketTotals, PacketWriter,
-    Reassembler, Received, is_newer, tick_millihertz, told_tick_s, widen,
+    Channel, ChannelState, DecodedPacket, FRAGMENT, HELLO, Hello, MESSAGE_BYTES_MAX,
+    MTU_DEFAULT_BYTES, MTU_MAX_BYTES, MTU_MIN_BYTES, PACKET_HEADER_BYTES, PacketHeader,
+    PacketTotals, PacketWriter, Reassembler, is_newer, tick_millihertz, told_tick_s, widen,
 };
-pub use position::{PositionQuantum, quantise};
+pub use position::{QuantizedPosition, quantise};
 pub use server::{
-    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, RemoteId,
-    ServerMessage, write_announce, write_attribute, write_delta_head, write_despawn, write_forget,
+    ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, ServerMessage,
+    UnseenObjectId, write_announce, write_attribute, write_delta_head, write_despawn, write_forget,
     write_motion, write_own, write_own_position, write_remote_delta_head, write_remote_head,
     write_removed_attribute, write_scene, write_snapshot_head,
 };
-pub use value::{AttributeValue, Encoding, Value};
+pub use value::{AttributeType, AttributeValue, Encoding};
 
 /// The version of the packets and messages, in [`Hello`].
 pub const PROTOCOL_VERSION: u32 = 3;

@@ -1,8 +1,8 @@
 //! What a server says about the session itself. Belongs to no scene, and so to no epoch.
 
 use super::client::ResumeToken;
-use super::codec::{Reader, WireError, write_varint};
-use super::position::{PositionQuantum, read_position, write_position};
+use super::codec::{WireError, WireReader, write_varint};
+use super::position::{QuantizedPosition, read_position, write_position};
 
 /// A message about the session. The table in the [module's page](super) has its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum SessionNotice {
         /// The scene's number.
         scene: u32,
         /// Width and height, in 1/64 m.
-        size: PositionQuantum,
+        size: QuantizedPosition,
     },
     /// Nothing follows.
     Closed {
@@ -33,9 +33,9 @@ pub enum SessionNotice {
     },
     /// No session has the token that *Resume* brought, or it cannot be had now. Nothing was changed: the client may log in, or
     /// bring it again.
-    NotResumed,
+    ResumeRefused,
     /// The answer to *Resume*, beside *Welcome*. The client's epoch is that of the packet from now on.
-    Continued {
+    Resumed {
         /// Whether it goes on with what it knew over the connection before, and what follows is what it missed; otherwise it
         /// forgets that.
         keeps: bool,
@@ -89,8 +89,8 @@ impl SessionNotice {
             }
             Self::Closed { reason } => bytes.extend([CLOSED, reason]),
             Self::TimeRate { percent } => bytes.extend([TIME_RATE, percent]),
-            Self::NotResumed => bytes.push(NOT_RESUMED),
-            Self::Continued { keeps } => bytes.extend([CONTINUED, u8::from(keeps)]),
+            Self::ResumeRefused => bytes.push(NOT_RESUMED),
+            Self::Resumed { keeps } => bytes.extend([CONTINUED, u8::from(keeps)]),
             Self::Pong { number, tick } => {
                 bytes.push(PONG);
                 write_varint(bytes, u64::from(number));
@@ -100,7 +100,7 @@ impl SessionNotice {
     }
 
     /// Reads what follows the byte of the kind.
-    pub(super) fn read(kind: u8, reader: &mut Reader) -> Result<Self, WireError> {
+    pub(super) fn read(kind: u8, reader: &mut WireReader) -> Result<Self, WireError> {
         let at = reader.at();
         Ok(match kind {
             QUEUED => Self::Queued {
@@ -117,11 +117,11 @@ impl SessionNotice {
             CLOSED => Self::Closed {
                 reason: reader.byte()?,
             },
-            NOT_RESUMED => Self::NotResumed,
+            NOT_RESUMED => Self::ResumeRefused,
             CONTINUED => {
                 let at = reader.at();
                 match reader.byte()? {
-                    keeps @ (0 | 1) => Self::Continued { keeps: keeps == 1 },
+                    keeps @ (0 | 1) => Self::Resumed { keeps: keeps == 1 },
                     found => return Err(WireError::Kind { at, found }),
                 }
             }
@@ -151,13 +151,13 @@ mod tests {
                 SessionNotice::Welcome { player, token }
             }),
             any::<[u32; 3]>().prop_map(|[scene, x, y]| {
-                let size = PositionQuantum { x, y };
+                let size = QuantizedPosition { x, y };
                 SessionNotice::Loading { scene, size }
             }),
             any::<u8>().prop_map(|reason| SessionNotice::Closed { reason }),
             any::<u8>().prop_map(|percent| SessionNotice::TimeRate { percent }),
-            Just(SessionNotice::NotResumed),
-            any::<bool>().prop_map(|keeps| SessionNotice::Continued { keeps }),
+            Just(SessionNotice::ResumeRefused),
+            any::<bool>().prop_map(|keeps| SessionNotice::Resumed { keeps }),
             (any::<u32>(), any::<u64>())
                 .prop_map(|(number, tick)| SessionNotice::Pong { number, tick }),
         ]
@@ -170,10 +170,10 @@ mod tests {
         fn what_is_written_reads_back_and_a_part_of_it_is_an_error(notice in notices()) {
             let mut bytes = Vec::new();
             notice.write(&mut bytes);
-            let read = ServerMessage::read(&mut Reader::new(&bytes));
+            let read = ServerMessage::read(&mut WireReader::new(&bytes));
             prop_assert_eq!(read, Ok(ServerMessage::Notice(notice)));
             for cut in 0..bytes.len() {
-                prop_assert!(ServerMessage::read(&mut Reader::new(&bytes[..cut])).is_err());
+                prop_assert!(ServerMessage::read(&mut WireReader::new(&bytes[..cut])).is_err());
             }
         }
     }

@@ -11,7 +11,7 @@
 
 use throng_core::memory::MemoryUse;
 
-use super::codec::{Reader, WireError, write_varint};
+use super::codec::{WireError, WireReader, write_varint};
 use super::{ClientId, PROTOCOL_VERSION};
 
 /// Bytes of a packet's header.
@@ -33,7 +33,7 @@ pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 pub const HELLO: u8 = 7;
 
 /// The kind byte of a part of a long message.
-pub const PART: u8 = 8;
+pub const FRAGMENT: u8 = 8;
 
 /// The most that stands before the bytes of a part: kind, number, total and offset.
 const PART_HEAD_BYTES_MAX: usize = 1 + 2 + 3 + 3;
@@ -89,7 +89,7 @@ impl PacketHeader {
     ///
     /// # Errors
     /// [`WireError::Truncated`], or [`WireError::Flags`] where a bit is set that this version does not know.
-    pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
+    pub fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let bytes = reader.take(PACKET_HEADER_BYTES)?;
         let channel = match bytes[0] {
             0 => Channel::Reliable,
@@ -171,7 +171,7 @@ impl Hello {
     ///
     /// # Errors
     /// [`WireError::Version`] before anything of another version is read, or where the bytes end or do not fit.
-    pub fn read(reader: &mut Reader) -> Result<Self, WireError> {
+    pub fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let found = reader.varint_u32()?;
         if found != PROTOCOL_VERSION {
             let expected = PROTOCOL_VERSION;
@@ -325,7 +325,7 @@ impl PacketWriter {
         let capacity = self.mtu_bytes - PACKET_HEADER_BYTES - PART_HEAD_BYTES_MAX;
         for (nth, part) in message.chunks(capacity).enumerate() {
             self.begin(header, state);
-            self.packet.push(PART);
+            self.packet.push(FRAGMENT);
             self.packet.extend_from_slice(&number.to_le_bytes());
             write_varint(&mut self.packet, message.len() as u64);
             write_varint(&mut self.packet, (nth * capacity) as u64);
@@ -338,7 +338,7 @@ impl PacketWriter {
 
 /// What came with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received<'a> {
+pub struct DecodedPacket<'a> {
     /// The packet's header.
     pub header: PacketHeader,
     /// Whole messages until the end; none while the parts of a long one are still coming.
@@ -364,15 +364,15 @@ struct PendingMessage {
 }
 
 /// A part's head.
-struct PartHead {
+struct FragmentHeader {
     number: u16,
     total: usize,
     offset: usize,
 }
 
-impl PartHead {
+impl FragmentHeader {
     /// Reads what follows the kind byte, but for the bytes of the message.
-    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+    fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let number = reader.take(2)?;
         let number = u16::from_le_bytes([number[0], number[1]]);
         let at = reader.at();
@@ -398,11 +398,11 @@ impl Reassembler {
     /// # Errors
     /// [`WireError`] where the header or a part does not fit. What was pending is lost then: on a reliable channel that is
     /// a fault of the other side, and nothing can be made of what follows.
-    pub fn accept<'a>(&'a mut self, packet: &'a [u8]) -> Result<Received<'a>, WireError> {
-        let mut reader = Reader::new(packet);
+    pub fn accept<'a>(&'a mut self, packet: &'a [u8]) -> Result<DecodedPacket<'a>, WireError> {
+        let mut reader = WireReader::new(packet);
         let header = PacketHeader::read(&mut reader)?;
         let body = &packet[PACKET_HEADER_BYTES..];
-        let is_part = body.first() == Some(&PART);
+        let is_part = body.first() == Some(&FRAGMENT);
         let messages = match (header.channel, is_part) {
             (Channel::Unreliable, true) => {
                 return Err(WireError::PartUnreliable {
@@ -421,14 +421,14 @@ impl Reassembler {
                 let pending = self.pending;
                 self.reset();
                 if let Some(pending) = pending.filter(|pending| pending.epoch == header.epoch) {
-                    return Err(WireError::PartMissing {
+                    return Err(WireError::FragmentMissing {
                         number: pending.number,
                     });
                 }
                 body
             }
         };
-        Ok(Received { header, messages })
+        Ok(DecodedPacket { header, messages })
     }
 
     /// Forgets what is pending.
@@ -445,17 +445,21 @@ impl Reassembler {
     }
 
     /// Takes a part and says whether its message is whole.
-    fn take_part(&mut self, header: PacketHeader, reader: &mut Reader) -> Result<bool, WireError> {
+    fn take_part(
+        &mut self,
+        header: PacketHeader,
+        reader: &mut WireReader,
+    ) -> Result<bool, WireError> {
         let kind_at = reader.at();
         reader.byte()?;
-        let part = PartHead::read(reader)?;
+        let part = FragmentHeader::read(reader)?;
         let at = reader.at();
         let bytes = reader.rest();
         // A new epoch ends what an older one left unfinished: its connection is gone.
         let pending = self.pending.filter(|pending| pending.epoch == header.epoch);
         match pending {
             Some(pending) if (pending.number, pending.total) != (part.number, part.total) => {
-                return Err(WireError::PartMissing {
+                return Err(WireError::FragmentMissing {
                     number: pending.number,
                 });
             }

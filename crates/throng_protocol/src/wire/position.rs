@@ -2,21 +2,21 @@
 
 use glam::Vec2;
 
-use super::codec::{Reader, WireError, write_varint};
+use super::codec::{WireError, WireReader, write_varint};
 
 /// Position units a metre.
 const UNITS_A_METRE: f32 = 64.0;
 
 /// A position in units of 1/64 m (1.6 cm): up to 67,108 km, more than any scene has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct PositionQuantum {
+pub struct QuantizedPosition {
     /// To the right, in 1/64 m.
     pub x: u32,
     /// Down, in 1/64 m.
     pub y: u32,
 }
 
-impl PositionQuantum {
+impl QuantizedPosition {
     /// The point that it stands for, in metres: a 64th of its numbers. Exact up to 262 km; beyond, the nearest `f32`.
     #[must_use]
     pub fn metres(self) -> Vec2 {
@@ -27,9 +27,9 @@ impl PositionQuantum {
 /// The quantum nearest to a position in metres, of two that are as near the higher; what is negative or not a number becomes
 /// 0, and what is too large the largest there is.
 #[must_use]
-pub fn quantise(position: Vec2) -> PositionQuantum {
+pub fn quantise(position: Vec2) -> QuantizedPosition {
     let units = position * UNITS_A_METRE;
-    PositionQuantum {
+    QuantizedPosition {
         x: rounded(units.x) as u32,
         y: rounded(units.y) as u32,
     }
@@ -42,14 +42,14 @@ pub(super) fn rounded(value: f32) -> f64 {
     value + 0.5_f64.copysign(value)
 }
 
-pub(super) fn read_position(reader: &mut Reader) -> Result<PositionQuantum, WireError> {
-    Ok(PositionQuantum {
+pub(super) fn read_position(reader: &mut WireReader) -> Result<QuantizedPosition, WireError> {
+    Ok(QuantizedPosition {
         x: reader.varint_u32()?,
         y: reader.varint_u32()?,
     })
 }
 
-pub(super) fn write_position(bytes: &mut Vec<u8>, position: PositionQuantum) {
+pub(super) fn write_position(bytes: &mut Vec<u8>, position: QuantizedPosition) {
     write_varint(bytes, u64::from(position.x));
     write_varint(bytes, u64::from(position.y));
 }

@@ -4,10 +4,10 @@ use glam::Vec2;
 use smallvec::SmallVec;
 
 use super::codec;
-use super::codec::{Reader, WireError, write_varint};
+use super::codec::{WireError, WireReader, write_varint};
 use super::notice::SessionNotice;
 use super::packet::{HELLO, Hello};
-use super::position::{PositionQuantum, quantise, read_position, rounded, write_position};
+use super::position::{QuantizedPosition, quantise, read_position, rounded, write_position};
 
 /// The longest value of an attribute, in bytes.
 pub const ATTRIBUTE_BYTES_MAX: u32 = 255;
@@ -24,7 +24,7 @@ pub struct Motion {
     /// The tick, modulo 256. Of two motions of an object the newer counts, in whatever order they come.
     pub at: u8,
     /// Where it was.
-    pub position: PositionQuantum,
+    pub position: QuantizedPosition,
     /// How fast, in 1/256 m/s, at most ±128 m/s on each axis; zero at rest.
     pub velocity: [i16; 2],
     /// Where it looked, in 256ths of a turn.
@@ -97,7 +97,7 @@ impl Motion {
         }
     }
 
-    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+    fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let at = reader.byte()?;
         let place = reader.at();
         let flags = reader.byte()?;
@@ -143,7 +143,7 @@ pub struct Attribute<'a> {
 
 /// An object of any scene, as clients know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct RemoteId {
+pub struct UnseenObjectId {
     /// The number of its scene.
     pub scene: u32,
     /// Its number there; 0 is the scene itself.
@@ -152,8 +152,8 @@ pub struct RemoteId {
     pub generation: u32,
 }
 
-impl RemoteId {
-    fn read(reader: &mut Reader) -> Result<Self, WireError> {
+impl UnseenObjectId {
+    fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         Ok(Self {
             scene: reader.varint_u32()?,
             id: reader.varint_u32()?,
@@ -174,10 +174,10 @@ pub enum ServerMessage<'a> {
         /// The scene's number.
         scene: u32,
         /// Width and height, in 1/64 m.
-        size: PositionQuantum,
+        size: QuantizedPosition,
     },
     /// The client controls this object.
-    Own {
+    ControlledObject {
         /// The object's number in the client's scene.
         id: u32,
         /// How often that number was given out before.
@@ -216,7 +216,7 @@ pub enum ServerMessage<'a> {
     /// of; the scene itself is object 0. Replaces what was told of it before.
     Remote {
         /// The object that it is about, in whatever scene.
-        of: RemoteId,
+        of: UnseenObjectId,
         /// Its kind; 0 of a scene.
         kind: u16,
         /// Those of its attributes that this client is told.
@@ -225,14 +225,14 @@ pub enum ServerMessage<'a> {
     /// Attributes of such an object changed.
     RemoteDelta {
         /// The object that it is about, in whatever scene.
-        of: RemoteId,
+        of: UnseenObjectId,
         /// Those that changed.
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
     /// Nothing more is told of such an object; it may be in sight from now on.
-    Forget {
+    ForgetUnseen {
         /// The object that it is about, in whatever scene.
-        of: RemoteId,
+        of: UnseenObjectId,
     },
     /// Something happens once.
     Announce {
@@ -283,7 +283,7 @@ impl<'a> ServerMessage<'a> {
     ///
     /// # Errors
     /// [`WireError`] with the place of the first byte that does not fit. Allocates no more than the bytes allow.
-    pub fn read(reader: &mut Reader<'a>) -> Result<Self, WireError> {
+    pub fn read(reader: &mut WireReader<'a>) -> Result<Self, WireError> {
         let at = reader.at();
         Ok(match reader.byte()? {
             HELLO => Self::Hello(Hello::read(reader)?),
@@ -291,7 +291,7 @@ impl<'a> ServerMessage<'a> {
                 scene: reader.varint_u32()?,
                 size: read_position(reader)?,
             },
-            OWN => Self::Own {
+            OWN => Self::ControlledObject {
                 id: reader.varint_u32()?,
                 generation: reader.varint_u32()?,
             },
@@ -304,24 +304,24 @@ impl<'a> ServerMessage<'a> {
                 generation: reader.varint_u32()?,
                 kind: read_u16(reader)?,
                 motion: Motion::read(reader)?,
-                attributes: read_attributes(reader, ToldAs::Whole)?,
+                attributes: read_attributes(reader, AttributeListKind::Whole)?,
             },
             DELTA => Self::Delta {
                 id: reader.varint_u32()?,
                 generation: reader.varint_u32()?,
-                attributes: read_attributes(reader, ToldAs::Change)?,
+                attributes: read_attributes(reader, AttributeListKind::Change)?,
             },
             REMOTE => Self::Remote {
-                of: RemoteId::read(reader)?,
+                of: UnseenObjectId::read(reader)?,
                 kind: read_u16(reader)?,
-                attributes: read_attributes(reader, ToldAs::Whole)?,
+                attributes: read_attributes(reader, AttributeListKind::Whole)?,
             },
             REMOTE_DELTA => Self::RemoteDelta {
-                of: RemoteId::read(reader)?,
-                attributes: read_attributes(reader, ToldAs::Change)?,
+                of: UnseenObjectId::read(reader)?,
+                attributes: read_attributes(reader, AttributeListKind::Change)?,
             },
-            FORGET => Self::Forget {
-                of: RemoteId::read(reader)?,
+            FORGET => Self::ForgetUnseen {
+                of: UnseenObjectId::read(reader)?,
             },
             ANNOUNCE => {
                 let (id, generation) = (reader.varint_u32()?, reader.varint_u32()?);
@@ -415,20 +415,20 @@ pub fn write_delta_head(bytes: &mut Vec<u8>, id: u32, generation: u32, count: u1
 }
 
 /// Appends a *Remote* up to the number of its attributes, which the caller writes after it.
-pub fn write_remote_head(bytes: &mut Vec<u8>, of: RemoteId, kind: u16, count: u16) {
+pub fn write_remote_head(bytes: &mut Vec<u8>, of: UnseenObjectId, kind: u16, count: u16) {
     write_remote_id(bytes, REMOTE, of);
     write_varint(bytes, u64::from(kind));
     write_varint(bytes, u64::from(count));
 }
 
 /// Appends a *RemoteDelta* up to the number of its attributes, which the caller writes after it.
-pub fn write_remote_delta_head(bytes: &mut Vec<u8>, of: RemoteId, count: u16) {
+pub fn write_remote_delta_head(bytes: &mut Vec<u8>, of: UnseenObjectId, count: u16) {
     write_remote_id(bytes, REMOTE_DELTA, of);
     write_varint(bytes, u64::from(count));
 }
 
 /// Appends a *Forget*.
-pub fn write_forget(bytes: &mut Vec<u8>, of: RemoteId) {
+pub fn write_forget(bytes: &mut Vec<u8>, of: UnseenObjectId) {
     write_remote_id(bytes, FORGET, of);
 }
 
@@ -452,7 +452,7 @@ fn write_named(bytes: &mut Vec<u8>, kind: u8, id: u32, generation: u32) {
     write_varint(bytes, u64::from(generation));
 }
 
-fn write_remote_id(bytes: &mut Vec<u8>, kind: u8, of: RemoteId) {
+fn write_remote_id(bytes: &mut Vec<u8>, kind: u8, of: UnseenObjectId) {
     bytes.push(kind);
     for number in [of.scene, of.id, of.generation] {
         write_varint(bytes, u64::from(number));
@@ -461,7 +461,7 @@ fn write_remote_id(bytes: &mut Vec<u8>, kind: u8, of: RemoteId) {
 
 /// What a list of attributes is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ToldAs {
+enum AttributeListKind {
     /// All that the object has.
     Whole,
     /// What changed, so that there may be attributes that it has no more.
@@ -469,8 +469,8 @@ enum ToldAs {
 }
 
 fn read_attributes<'a>(
-    reader: &mut Reader<'a>,
-    told: ToldAs,
+    reader: &mut WireReader<'a>,
+    told: AttributeListKind,
 ) -> Result<SmallVec<[Attribute<'a>; 8]>, WireError> {
     let count = read_u16(reader)?;
     let mut attributes = SmallVec::new();
@@ -478,11 +478,14 @@ fn read_attributes<'a>(
     Ok(attributes)
 }
 
-fn read_attribute<'a>(reader: &mut Reader<'a>, told: ToldAs) -> Result<Attribute<'a>, WireError> {
+fn read_attribute<'a>(
+    reader: &mut WireReader<'a>,
+    told: AttributeListKind,
+) -> Result<Attribute<'a>, WireError> {
     let id = read_u16(reader)?;
     let at = reader.at();
     let found = reader.varint_u32()?;
-    if found == ATTRIBUTE_REMOVED && told == ToldAs::Change {
+    if found == ATTRIBUTE_REMOVED && told == AttributeListKind::Change {
         return Ok(Attribute { id, value: None });
     }
     if found > ATTRIBUTE_BYTES_MAX {
@@ -498,7 +501,7 @@ fn read_attribute<'a>(reader: &mut Reader<'a>, told: ToldAs) -> Result<Attribute
     })
 }
 
-fn read_f32(reader: &mut Reader) -> Result<f32, WireError> {
+fn read_f32(reader: &mut WireReader) -> Result<f32, WireError> {
     let at = reader.at();
     let number = f32::from_le_bytes(reader.array()?);
     if number.is_finite() {
@@ -508,7 +511,7 @@ fn read_f32(reader: &mut Reader) -> Result<f32, WireError> {
     }
 }
 
-fn read_u16(reader: &mut Reader) -> Result<u16, WireError> {
+fn read_u16(reader: &mut WireReader) -> Result<u16, WireError> {
     let at = reader.at();
     u16::try_from(reader.varint_u32()?).map_err(|_| codec::WireError::Varint { at, bits: 16 })
 }
@@ -528,7 +531,7 @@ mod tests {
             .prop_map(
                 |([x, y], velocity, [at, heading, floor], discontinuity)| Motion {
                     at,
-                    position: PositionQuantum { x, y },
+                    position: QuantizedPosition { x, y },
                     velocity,
                     heading,
                     floor,
@@ -584,7 +587,7 @@ mod tests {
         write_delta_head(&mut bytes, 7, 1, 2);
         write_attribute(&mut bytes, 3, b"x");
         write_removed_attribute(&mut bytes, 300);
-        let mut reader = Reader::new(&bytes);
+        let mut reader = WireReader::new(&bytes);
         let Ok(ServerMessage::Delta { attributes, .. }) = ServerMessage::read(&mut reader) else {
             panic!("no delta");
         };
@@ -596,7 +599,7 @@ mod tests {
         let mut bytes = Vec::new();
         write_snapshot_head(&mut bytes, 7, 1, 0, Motion::default(), 1);
         write_removed_attribute(&mut bytes, 3);
-        let read = ServerMessage::read(&mut Reader::new(&bytes));
+        let read = ServerMessage::read(&mut WireReader::new(&bytes));
         assert!(
             matches!(read, Err(WireError::TooLong { found: 256, .. })),
             "{read:?}"
@@ -610,7 +613,7 @@ mod tests {
         assert_eq!([0.49, 0.5, 1.49, 1.5, 2.5].map(of_unit), [0, 1, 1, 2, 3]);
         assert_eq!([-3.0, f32::NAN, 1.0e12].map(units), [0, 0, u32::MAX]);
         assert_eq!(
-            PositionQuantum { x: 3, y: 64 }.metres(),
+            QuantizedPosition { x: 3, y: 64 }.metres(),
             Vec2::new(3.0 / 64.0, 1.0)
         );
         let fast = Motion::of(0, Vec2::ZERO, Vec2::new(1.0e6, -1.0e6), 0, 0);
@@ -633,7 +636,7 @@ mod tests {
             write_motion(&mut bytes, id, generation, motion);
             let from = (id > 0).then_some((id, generation));
             write_announce(&mut bytes, from, b"well met");
-            let of = RemoteId { scene: generation, id, generation };
+            let of = UnseenObjectId { scene: generation, id, generation };
             write_remote_head(&mut bytes, of, kind, values.len() as u16);
             values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
             write_remote_delta_head(&mut bytes, of, values.len() as u16);
@@ -642,15 +645,15 @@ mod tests {
             let exact = Vec2::new(0.1 + id as f32, -1.0 / generation.max(1) as f32);
             write_own_position(&mut bytes, exact);
 
-            let mut reader = Reader::new(&bytes);
+            let mut reader = WireReader::new(&bytes);
             let mut read = Vec::new();
             while !reader.is_empty() {
                 read.push(ServerMessage::read(&mut reader).unwrap());
             }
             let attributes = borrowed(&values);
             prop_assert_eq!(read, vec![
-                ServerMessage::Scene { scene: id, size: PositionQuantum { x: 6400, y: 3232 } },
-                ServerMessage::Own { id, generation },
+                ServerMessage::Scene { scene: id, size: QuantizedPosition { x: 6400, y: 3232 } },
+                ServerMessage::ControlledObject { id, generation },
                 ServerMessage::Despawn { id, generation },
                 ServerMessage::Snapshot { id, generation, kind, motion, attributes: attributes.clone() },
                 ServerMessage::Delta { id, generation, attributes: attributes.clone() },
@@ -658,7 +661,7 @@ mod tests {
                 ServerMessage::Announce { from, bytes: b"well met" },
                 ServerMessage::Remote { of, kind, attributes: attributes.clone() },
                 ServerMessage::RemoteDelta { of, attributes },
-                ServerMessage::Forget { of },
+                ServerMessage::ForgetUnseen { of },
                 ServerMessage::OwnPosition { position: exact },
             ]);
         }
@@ -668,7 +671,7 @@ mod tests {
             let position = Vec2::from(bits.map(f32::from_bits));
             let mut bytes = Vec::new();
             write_own_position(&mut bytes, position);
-            let read = ServerMessage::read(&mut Reader::new(&bytes));
+            let read = ServerMessage::read(&mut WireReader::new(&bytes));
             let at = if position.x.is_finite() { 5 } else { 1 };
             prop_assert_eq!(read, match position.is_finite() {
                 true => Ok(ServerMessage::OwnPosition { position }),
@@ -678,7 +681,7 @@ mod tests {
 
         #[test]
         fn any_bytes_read_or_are_an_error(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-            let mut reader = Reader::new(&bytes);
+            let mut reader = WireReader::new(&bytes);
             while !reader.is_empty() && ServerMessage::read(&mut reader).is_ok() {}
         }
     }
@@ -689,7 +692,7 @@ mod tests {
         assert!((quantise(position).metres() - position).abs().max_element() <= 0.5 / 64.0);
         assert_eq!(
             quantise(Vec2::new(-5.0, f32::NAN)),
-            PositionQuantum { x: 0, y: 0 }
+            QuantizedPosition { x: 0, y: 0 }
         );
         assert_eq!(
             Motion::of(0, position, Vec2::new(999.0, -0.5), 0, 0).velocity,

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::ATTRIBUTE_BYTES_MAX;
-use super::codec::{Reader, WireError, write_varint};
+use super::codec::{WireError, WireReader, write_varint};
 
 /// What an attribute's value is turned into; its encoding says how that is written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum AttributeValue {
     /// A count, a flag (0 or 1), an id.
     Unsigned(u64),
     /// A number that may be negative.
@@ -57,22 +57,22 @@ impl Encoding {
 
     /// Whether a value stands in packets as it is, and [`write`](Self::write) neither clamps nor cuts it.
     #[must_use]
-    pub fn fits(self, value: &Value) -> bool {
+    pub fn fits(self, value: &AttributeValue) -> bool {
         match (self, value) {
-            (Self::Bytes { max }, Value::Bytes(value)) => value.len() <= max as usize,
-            (Self::Bytes { .. }, _) | (_, Value::Bytes(_)) => false,
+            (Self::Bytes { max }, AttributeValue::Bytes(value)) => value.len() <= max as usize,
+            (Self::Bytes { .. }, _) | (_, AttributeValue::Bytes(_)) => false,
             (Self::U8, value) => value.is_within(u64::from(u8::MAX)),
             (Self::U16, value) => value.is_within(u64::from(u16::MAX)),
             (Self::U32, value) => value.is_within(u64::from(u32::MAX)),
             (Self::Varint, value) => value.is_within(u64::MAX),
-            (Self::Zigzag, Value::Unsigned(value)) => i64::try_from(*value).is_ok(),
-            (Self::Zigzag, Value::Float(value)) => value.abs() < i64::MAX as f32,
+            (Self::Zigzag, AttributeValue::Unsigned(value)) => i64::try_from(*value).is_ok(),
+            (Self::Zigzag, AttributeValue::Float(value)) => value.abs() < i64::MAX as f32,
             (Self::Zigzag | Self::F32, _) => true,
         }
     }
 
     /// Appends a value: at most [`bytes_max`](Self::bytes_max) bytes.
-    pub fn write(self, value: &Value, bytes: &mut Vec<u8>) {
+    pub fn write(self, value: &AttributeValue, bytes: &mut Vec<u8>) {
         match self {
             Self::U8 => bytes.push(value.unsigned().min(u64::from(u8::MAX)) as u8),
             Self::U16 => {
@@ -90,7 +90,7 @@ impl Encoding {
             }
             Self::F32 => bytes.extend(value.float().to_le_bytes()),
             Self::Bytes { max } => {
-                if let Value::Bytes(value) = value {
+                if let AttributeValue::Bytes(value) = value {
                     bytes.extend_from_slice(&value[..value.len().min(max as usize)]);
                 }
             }
@@ -101,25 +101,25 @@ impl Encoding {
     ///
     /// # Errors
     /// [`WireError`] if the bytes are too few, too many, or no such number.
-    pub fn read(self, bytes: &[u8]) -> Result<Value, WireError> {
-        let mut reader = Reader::new(bytes);
+    pub fn read(self, bytes: &[u8]) -> Result<AttributeValue, WireError> {
+        let mut reader = WireReader::new(bytes);
         let value = match self {
-            Self::U8 => Value::Unsigned(u64::from(reader.byte()?)),
-            Self::U16 => Value::Unsigned(u64::from(u16::from_le_bytes(reader.array()?))),
-            Self::U32 => Value::Unsigned(u64::from(u32::from_le_bytes(reader.array()?))),
-            Self::Varint => Value::Unsigned(reader.varint_u64()?),
+            Self::U8 => AttributeValue::Unsigned(u64::from(reader.byte()?)),
+            Self::U16 => AttributeValue::Unsigned(u64::from(u16::from_le_bytes(reader.array()?))),
+            Self::U32 => AttributeValue::Unsigned(u64::from(u32::from_le_bytes(reader.array()?))),
+            Self::Varint => AttributeValue::Unsigned(reader.varint_u64()?),
             Self::Zigzag => {
                 let folded = reader.varint_u64()?;
-                Value::Signed((folded >> 1) as i64 ^ -((folded & 1) as i64))
+                AttributeValue::Signed((folded >> 1) as i64 ^ -((folded & 1) as i64))
             }
-            Self::F32 => Value::Float(f32::from_le_bytes(reader.array()?)),
+            Self::F32 => AttributeValue::Float(f32::from_le_bytes(reader.array()?)),
             Self::Bytes { max } => {
                 let max = max.min(ATTRIBUTE_BYTES_MAX);
                 let found = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
                 if found > max {
                     return Err(WireError::TooLong { at: 0, found, max });
                 }
-                Value::Bytes(SmallVec::from_slice(reader.take(bytes.len())?))
+                AttributeValue::Bytes(SmallVec::from_slice(reader.take(bytes.len())?))
             }
         };
         reader.end()?;
@@ -127,7 +127,7 @@ impl Encoding {
     }
 }
 
-impl Value {
+impl AttributeValue {
     fn unsigned(&self) -> u64 {
         match *self {
             Self::Unsigned(value) => value,
@@ -168,7 +168,7 @@ impl Value {
 
 macro_rules! value_from {
     ($($number:ty => $variant:ident($wide:ty);)*) => {
-        $(impl From<$number> for Value {
+        $(impl From<$number> for AttributeValue {
             fn from(value: $number) -> Self {
                 Self::$variant(<$wide>::from(value))
             }
@@ -190,20 +190,20 @@ value_from! {
 }
 
 /// A plain type that can be an attribute's value, with the encoding that holds all of its values.
-pub trait AttributeValue {
+pub trait AttributeType {
     /// How values are written where nothing else is said.
     const ENCODING: Encoding;
 
     /// The value as it is encoded.
-    fn to_value(&self) -> Value;
+    fn to_value(&self) -> AttributeValue;
 }
 
 macro_rules! attribute_values {
     ($($number:ty => $encoding:ident;)*) => {
-        $(impl AttributeValue for $number {
+        $(impl AttributeType for $number {
             const ENCODING: Encoding = Encoding::$encoding;
 
-            fn to_value(&self) -> Value {
+            fn to_value(&self) -> AttributeValue {
                 (*self).into()
             }
         })*
@@ -223,13 +223,13 @@ attribute_values! {
     f32 => F32;
 }
 
-impl From<&[u8]> for Value {
+impl From<&[u8]> for AttributeValue {
     fn from(value: &[u8]) -> Self {
         Self::Bytes(SmallVec::from_slice(value))
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for AttributeValue {
     fn from(value: &str) -> Self {
         Self::from(value.as_bytes())
     }
@@ -241,14 +241,14 @@ mod tests {
 
     use super::*;
 
-    fn written(encoding: Encoding, value: &Value) -> Vec<u8> {
+    fn written(encoding: Encoding, value: &AttributeValue) -> Vec<u8> {
         let mut bytes = Vec::new();
         encoding.write(value, &mut bytes);
         bytes
     }
 
     /// An encoding with a value that it can hold as it is.
-    fn fitting() -> impl Strategy<Value = (Encoding, Value)> {
+    fn fitting() -> impl Strategy<Value = (Encoding, AttributeValue)> {
         prop_oneof![
             any::<u8>().prop_map(|v| (Encoding::U8, v.into())),
             any::<u16>().prop_map(|v| (Encoding::U16, v.into())),

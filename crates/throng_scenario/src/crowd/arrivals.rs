@@ -24,10 +24,10 @@ use thiserror::Error;
 use tracing::debug;
 
 use super::tickets::{draw_share, draw_size, draw_ticket};
-use crate::scenario::Queue;
+use crate::scenario::ScenarioMatchMode;
 use throng::instance::InstanceSystems;
 use throng::matchmaking::{
-    AnswerRequest, CancelRequest, MatchFilled, MatchFormed, MatchProposed, Matchmaker,
+    BackfillResult, CancelRequest, MatchFormed, MatchProposed, MatchResponse, Matchmaker,
     MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer, tick_mhz,
 };
 use throng::memory::{MemoryAppExt, MemoryUse};
@@ -35,7 +35,7 @@ use throng::sim::{HashAppExt, RandomStreams, SimSystems, SimTick};
 use throng::world::PartyId;
 
 /// Parties that a flow lets queue, and parties that it takes out, in a tick. Further parties that are due
-/// come in the ticks that follow ([`Arrivals::due`]); further cancellations are dropped.
+/// come in the ticks that follow ([`PartyArrivals::due`]); further cancellations are dropped.
 pub const PARTIES_PER_TICK_MAX: u32 = 1 << 17;
 
 /// The greatest rate of a flow: parties a second.
@@ -61,8 +61,8 @@ throng::sim::sim_plugin!(ArrivalsPlugin, MatchmakingPlugin);
 
 impl ArrivalsPlugin {
     fn add_to(app: &mut App) {
-        app.init_resource::<Arrivals>()
-            .count_memory::<Arrivals>("crowd")
+        app.init_resource::<PartyArrivals>()
+            .count_memory::<PartyArrivals>("crowd")
             .add_systems(
                 FixedUpdate,
                 (
@@ -75,7 +75,7 @@ impl ArrivalsPlugin {
             )
             .hash_part("arrivals", |world, hasher| {
                 world
-                    .resource::<Arrivals>()
+                    .resource::<PartyArrivals>()
                     .digest(&mut |word| hasher.write_u64(word));
             });
     }
@@ -94,7 +94,7 @@ pub enum ArrivalsError {
 
 /// The flows of synthetic parties, one a mode.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
-pub struct Arrivals {
+pub struct PartyArrivals {
     #[memory(each)]
     pub(super) flows: Vec<Flow>,
     /// The next synthetic party; after the last number comes 0 again.
@@ -109,7 +109,7 @@ pub struct Arrivals {
 #[derive(Clone, Debug, MemoryUse)]
 pub(super) struct Flow {
     #[memory(skip)]
-    pub spec: Queue,
+    pub spec: ScenarioMatchMode,
     arrivals: Rate,
     cancels: Rate,
     /// Parties that are still to queue: at 0 those whose size is drawn, at i those of i players.
@@ -121,10 +121,10 @@ pub(super) struct Flow {
     returning: VecDeque<(u64, Ticket)>,
 }
 
-impl Arrivals {
+impl PartyArrivals {
     /// Opens the flow of a mode. If the mode has one, its numbers change, and `parties` come in addition. The
     /// mode itself may open later: until it does, who is due waits outside. O(flows).
-    pub fn open(&mut self, spec: Queue) {
+    pub fn open(&mut self, spec: ScenarioMatchMode) {
         let at = self
             .flows
             .iter()
@@ -133,7 +133,7 @@ impl Arrivals {
         let flow = match at {
             Some(at) => &mut self.flows[at],
             None => self.flows.push_mut(Flow {
-                spec: Queue::default(),
+                spec: ScenarioMatchMode::default(),
                 arrivals: Rate::default(),
                 cancels: Rate::default(),
                 due: [0; _],
@@ -257,16 +257,16 @@ impl Rate {
 pub fn arrive(
     (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
     matchmaker: Res<Matchmaker>,
-    mut arrivals: ResMut<Arrivals>,
+    mut arrivals: ResMut<PartyArrivals>,
     mut streams: ResMut<RandomStreams>,
     mut formed: MessageReader<MatchFormed>,
-    mut filled: MessageReader<MatchFilled>,
+    mut filled: MessageReader<BackfillResult>,
     mut queue: MessageWriter<QueueRequest>,
     mut cancel: MessageWriter<CancelRequest>,
 ) {
     let tick_mhz = tick_mhz(&time);
     let rng = streams.stream(STREAM);
-    let Arrivals {
+    let PartyArrivals {
         flows,
         next_party,
         next_player,
@@ -337,9 +337,9 @@ pub fn arrive(
 
 /// Synthetic players, and those of crowds that queue, accept whatever match is proposed to them.
 fn accept_matches(
-    arrivals: Res<Arrivals>,
+    arrivals: Res<PartyArrivals>,
     mut proposed: MessageReader<MatchProposed>,
-    mut answers: MessageWriter<AnswerRequest>,
+    mut answers: MessageWriter<MatchResponse>,
 ) {
     for MatchProposed { found, .. } in proposed.read() {
         let is_ours = |ticket: &&Ticket| match ticket.party {
@@ -349,11 +349,11 @@ fn accept_matches(
         let ours = found.groups.iter().flatten().filter(is_ours);
         let players = ours.flat_map(|ticket| ticket.members.iter().copied());
         let accept = true;
-        answers.write_batch(players.map(|player| AnswerRequest { player, accept }));
+        answers.write_batch(players.map(|player| MatchResponse { player, accept }));
     }
 }
 
-/// [`Arrivals::queue_parties`] for scripts that hold the world.
+/// [`PartyArrivals::queue_parties`] for scripts that hold the world.
 ///
 /// # Errors
 /// [`ArrivalsError`] when the mode has no flow or the size is not 1–5; nothing is changed then.
@@ -364,17 +364,17 @@ pub fn queue_parties(
     size: Option<u8>,
 ) -> Result<(), ArrivalsError> {
     world
-        .get_resource_or_init::<Arrivals>()
+        .get_resource_or_init::<PartyArrivals>()
         .queue_parties(mode, parties, size)
 }
 
-/// [`Arrivals::cancel_oldest`] for scripts that hold the world.
+/// [`PartyArrivals::cancel_oldest`] for scripts that hold the world.
 ///
 /// # Errors
 /// [`ArrivalsError::NoSuchMode`] when the mode has no flow; nothing is changed then.
 pub fn cancel_oldest(world: &mut World, mode: &str, parties: u32) -> Result<(), ArrivalsError> {
     world
-        .get_resource_or_init::<Arrivals>()
+        .get_resource_or_init::<PartyArrivals>()
         .cancel_oldest(mode, parties)
 }
 
@@ -383,12 +383,14 @@ mod tests {
     use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings, ScheduleLabel};
 
     use super::*;
-    use throng::matchmaking::{MatchmakingSettings, ModeId, ModeSettings, QueueMode, TicketQueued};
+    use throng::matchmaking::{
+        GroupModeSettings, MatchModeSettings, MatchmakingSettings, ModeId, TicketQueued,
+    };
     use throng::sim::{clock, state_hash};
 
     /// An app with modes `arena` and `duel`, before its first tick. No heartbeat comes, so that nobody is
     /// matched.
-    fn app(tick_hz: f64, seed: u64, spec: Queue) -> App {
+    fn app(tick_hz: f64, seed: u64, spec: ScenarioMatchMode) -> App {
         let mut app = App::new();
         app.add_plugins((
             bevy_time::TimePlugin,
@@ -398,9 +400,9 @@ mod tests {
             ArrivalsPlugin,
         ));
         let modes = ["arena", "duel"].map(|name| {
-            QueueMode::Groups(ModeSettings {
+            MatchModeSettings::Groups(GroupModeSettings {
                 name: name.to_owned(),
-                ..ModeSettings::default()
+                ..GroupModeSettings::default()
             })
         });
         app.insert_resource(MatchmakingSettings {
@@ -419,7 +421,7 @@ mod tests {
                 });
             });
         }
-        app.world_mut().resource_mut::<Arrivals>().open(spec);
+        app.world_mut().resource_mut::<PartyArrivals>().open(spec);
         clock::one_tick_an_update(&mut app);
         app
     }
@@ -432,8 +434,8 @@ mod tests {
             .collect()
     }
 
-    fn arrivals(app: &mut App) -> Mut<'_, Arrivals> {
-        app.world_mut().resource_mut::<Arrivals>()
+    fn arrivals(app: &mut App) -> Mut<'_, PartyArrivals> {
+        app.world_mut().resource_mut::<PartyArrivals>()
     }
 
     fn waiting(app: &App) -> usize {
@@ -459,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_minute_of_arrivals_and_cancels_is_exact() {
-        let spec = Queue {
+        let spec = ScenarioMatchMode {
             parties: 100,
             parties_per_s: 7.3,
             cancels_per_s: 2.5,
@@ -484,7 +486,7 @@ mod tests {
             let mut app = app(
                 20.0,
                 seed,
-                Queue {
+                ScenarioMatchMode {
                     parties: 50,
                     parties_per_s: 40.0,
                     ..Default::default()
@@ -512,7 +514,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            Queue {
+            ScenarioMatchMode {
                 parties: 1000,
                 ..Default::default()
             },
@@ -535,7 +537,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            Queue {
+            ScenarioMatchMode {
                 parties: 2,
                 ..Default::default()
             },
@@ -552,7 +554,7 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            Queue {
+            ScenarioMatchMode {
                 parties: 3,
                 ..Default::default()
             },
@@ -582,12 +584,12 @@ mod tests {
 
     #[test]
     fn mistakes_of_scripts_are_errors_and_change_nothing() {
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = PartyArrivals::default();
         assert_eq!(
             arrivals.queue_parties("duel", 1, None),
             Err(ArrivalsError::NoSuchMode("duel".to_owned()))
         );
-        arrivals.open(Queue::default());
+        arrivals.open(ScenarioMatchMode::default());
         assert_eq!(
             arrivals.queue_parties("arena", 1, Some(0)),
             Err(ArrivalsError::Size(0))
@@ -609,26 +611,26 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            Queue {
+            ScenarioMatchMode {
                 parties,
                 ..Default::default()
             },
         );
         app.update();
         assert_eq!(
-            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (waiting(&app), app.world().resource::<PartyArrivals>().due()),
             (1 << 17, 5)
         );
         app.update();
         assert_eq!(
-            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (waiting(&app), app.world().resource::<PartyArrivals>().due()),
             ((1 << 17) + 5, 0)
         );
     }
 
     #[test]
     fn parties_wait_outside_until_their_mode_opens() {
-        let spec = Queue {
+        let spec = ScenarioMatchMode {
             mode: "late".to_owned(),
             parties: 4,
             ..Default::default()
@@ -636,17 +638,17 @@ mod tests {
         let mut app = app(20.0, 3, spec);
         app.update();
         assert_eq!(
-            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (waiting(&app), app.world().resource::<PartyArrivals>().due()),
             (0, 4)
         );
-        let late = ModeSettings {
+        let late = GroupModeSettings {
             name: "late".to_owned(),
-            ..ModeSettings::default()
+            ..GroupModeSettings::default()
         };
-        app.insert_resource(Matchmaker::new(&[QueueMode::Groups(late)], 20.0).unwrap());
+        app.insert_resource(Matchmaker::new(&[MatchModeSettings::Groups(late)], 20.0).unwrap());
         app.update();
         assert_eq!(
-            (waiting(&app), app.world().resource::<Arrivals>().due()),
+            (waiting(&app), app.world().resource::<PartyArrivals>().due()),
             (4, 0)
         );
     }
@@ -656,18 +658,18 @@ mod tests {
         let mut app = app(
             20.0,
             3,
-            Queue {
+            ScenarioMatchMode {
                 parties: 3,
                 ..Default::default()
             },
         );
-        let duel = Queue {
+        let duel = ScenarioMatchMode {
             mode: "duel".to_owned(),
             parties: 5,
             ..Default::default()
         };
         arrivals(&mut app).open(duel.clone());
-        arrivals(&mut app).open(Queue { parties: 1, ..duel });
+        arrivals(&mut app).open(ScenarioMatchMode { parties: 1, ..duel });
         app.update();
         let matchmaker = app.world().resource::<Matchmaker>();
         let waiting: Vec<usize> = matchmaker

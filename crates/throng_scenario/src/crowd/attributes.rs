@@ -8,7 +8,7 @@ use rand::{Rng, RngExt};
 
 use super::own_attributes;
 use throng::sim::HashAppExt;
-use throng::sync::{Audience, Cadence, Replicate, ReplicateAppExt};
+use throng::sync::{Audience, Replicate, ReplicateAppExt, SendRate};
 use throng::wire::Encoding;
 use throng::world::{ObjectHashAppExt, Scenes, StateHashed};
 
@@ -79,7 +79,7 @@ attributes! {
 
 /// The weather of a scene, by a number that the game gives a meaning: all in the scene are told of it.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Replicate)]
-#[replicate(id = 6, encoding = Encoding::U8, audience = Audience::SCENE, cadence = Cadence::EveryTick)]
+#[replicate(id = 6, encoding = Encoding::U8, audience = Audience::SCENE, cadence = SendRate::EveryTick)]
 pub struct Weather(pub u32);
 
 /// The names of the attributes of scenes, as scenarios know them.

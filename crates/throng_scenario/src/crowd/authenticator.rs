@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bevy_ecs::prelude::*;
 
-use throng::session::{AdmissionClass, Authenticator, LoginAnswer, LoginAsked};
+use throng::session::{AdmissionClass, Authenticator, LoginRequest, LoginResponder};
 use throng::sim::StateHasher;
 use throng::world::PlayerId;
 
@@ -58,7 +58,7 @@ impl CrowdAuthenticator {
 }
 
 impl Authenticator for CrowdAuthenticator {
-    fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer) {
+    fn ask(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
         if login.claims.player != Some(login.player) {
             answer.refuse();
             return;

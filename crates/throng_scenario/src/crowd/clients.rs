@@ -10,13 +10,13 @@ use glam::Vec2;
 use rand::RngExt;
 
 use super::crowds::{CrowdId, Crowds, individual_random};
-use super::line::{LineSpec, ModelledLines};
-use super::synthetic::{FIRST_PLAYER, Synthetic};
+use super::line::{CrowdNetworkConditions, InFlightPackets};
+use super::synthetic::{FIRST_PLAYER, SyntheticClient};
 use throng::map::SceneMap;
 use throng::memory::MemoryUse;
-use throng::movement::Speed;
-use throng::nav::Path;
-use throng::outbox::{Frames, MemorySink, Outbox, Sink};
+use throng::movement::MaxSpeed;
+use throng::nav::NavPath;
+use throng::outbox::{MemorySink, Outbox, PacketBuffer, PacketSink};
 use throng::session::{SessionClosed, Sessions, TransportHandle};
 use throng::sim::{RandomStreams, SimTick, StateHasher, Workers};
 use throng::sync::{Mirror, compare_mirror};
@@ -31,7 +31,7 @@ const AWAY_TICKS: std::ops::Range<u64> = 40..200;
 
 /// What synthetic clients saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClientsStats {
+pub struct SyntheticClientStats {
     /// Packets that mirrors took.
     pub packets: u64,
     /// Mirrors that could not take a packet.
@@ -48,13 +48,13 @@ pub struct ClientsStats {
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub struct SyntheticClients {
     #[memory(each)]
-    clients: Vec<Synthetic>,
+    clients: Vec<SyntheticClient>,
     by_client: HashMap<ClientId, usize, FixedState>,
     churn_due: Vec<f64>,
     /// Carries packets to the mirrors.
     line: MemorySink,
-    lines: ModelledLines,
-    stats: ClientsStats,
+    lines: InFlightPackets,
+    stats: SyntheticClientStats,
     buffer: Vec<u8>,
 }
 
@@ -69,7 +69,7 @@ impl SyntheticClients {
 
     /// A sink through which the mirrors get their packets; to be given to the outbox.
     #[must_use]
-    pub fn sink(&self) -> Box<dyn Sink> {
+    pub fn sink(&self) -> Box<dyn PacketSink> {
         Box::new(self.line.clone())
     }
 
@@ -81,7 +81,7 @@ impl SyntheticClients {
 
     /// What the clients saw so far.
     #[must_use]
-    pub const fn stats(&self) -> ClientsStats {
+    pub const fn stats(&self) -> SyntheticClientStats {
         self.stats
     }
 
@@ -105,7 +105,7 @@ impl SyntheticClients {
         let share = |nth: u32| u64::from(nth) * u64::from(receiving) / u64::from(count.max(1));
         self.clients.extend((0..count).map(|nth| {
             let player = PlayerId(first.0 + u64::from(nth));
-            Synthetic::new(player, crowd, share(nth + 1) > share(nth))
+            SyntheticClient::new(player, crowd, share(nth + 1) > share(nth))
         }));
         first
     }
@@ -164,7 +164,7 @@ impl SyntheticClients {
         gone
     }
 
-    fn of(&mut self, client: ClientId) -> Option<&mut Synthetic> {
+    fn of(&mut self, client: ClientId) -> Option<&mut SyntheticClient> {
         let synthetic = self.clients.get_mut(*self.by_client.get(&client)?)?;
         (synthetic.client == Some(client)).then_some(synthetic)
     }
@@ -294,7 +294,7 @@ pub(super) fn churn(
 /// The lines of those clients that have narrow ones are modelled.
 pub(super) fn model_lines(
     synthetics: Res<SyntheticClients>,
-    spec: Res<LineSpec>,
+    spec: Res<CrowdNetworkConditions>,
     time: Res<Time<Fixed>>,
     mut outbox: ResMut<Outbox>,
 ) {
@@ -313,8 +313,8 @@ type MirroredRow = (
     &'static Object,
     &'static Position,
     &'static Heading,
-    &'static Speed,
-    Option<&'static Path>,
+    &'static MaxSpeed,
+    Option<&'static NavPath>,
 );
 
 /// What clients see of the world as they say their messages.
@@ -340,7 +340,7 @@ impl ClientSurroundings<'_, '_> {
     }
 
     /// Writes the messages of a client: moves along its route, or where it looks.
-    fn speak(&self, nth: usize, synthetic: &mut Synthetic, said: &mut Frames) {
+    fn speak(&self, nth: usize, synthetic: &mut SyntheticClient, said: &mut PacketBuffer) {
         let tick = self.tick.0;
         let Some(client) = synthetic.client else {
             return;
@@ -397,7 +397,7 @@ pub(super) fn send(
     transport: Res<TransportHandle>,
     workers: Res<Workers>,
     around: ClientSurroundings,
-    mut said: Local<Vec<Frames>>,
+    mut said: Local<Vec<PacketBuffer>>,
 ) {
     let SyntheticClients { clients, stats, .. } = &mut *synthetics;
     workers.for_each_chunk(clients, 256, &mut said, |said, first, chunk| {
@@ -416,7 +416,7 @@ pub(super) fn send(
 }
 
 /// Where to be next on a route: at most `step_m` further, and never past a turning point. `passed` counts those behind.
-fn step(at: Vec2, passed: &mut usize, path: &Path, map: &SceneMap, step_m: f32) -> Vec2 {
+fn step(at: Vec2, passed: &mut usize, path: &NavPath, map: &SceneMap, step_m: f32) -> Vec2 {
     let Some(target) = path
         .remaining()
         .get(*passed)
@@ -437,7 +437,7 @@ fn step(at: Vec2, passed: &mut usize, path: &Path, map: &SceneMap, step_m: f32) 
 pub(super) fn receive(
     mut synthetics: ResMut<SyntheticClients>,
     workers: Res<Workers>,
-    (spec, tick, time): (Res<LineSpec>, Res<SimTick>, Res<Time<Fixed>>),
+    (spec, tick, time): (Res<CrowdNetworkConditions>, Res<SimTick>, Res<Time<Fixed>>),
     streams: Res<RandomStreams>,
     mut scratch: Local<Vec<u64>>,
     mut order: Local<Vec<(usize, usize)>>,

@@ -4,13 +4,13 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::attributes::{attribute, set_attribute};
-use super::behaviour::{Behaviour, Mind};
+use super::behaviour::{Behaviour, BehaviourState};
 use super::clients::SyntheticClients;
-use super::crowds::{CrowdId, Crowds, Member, individual_random};
+use super::crowds::{CrowdId, CrowdMember, Crowds, individual_random};
 use super::place::CrowdArea;
 use super::spawn::free_position;
 use throng::aoi::Viewable;
-use throng::nav::Path;
+use throng::nav::NavPath;
 use throng::session::TransportHandle;
 use throng::sim::{RandomStreams, SimTick};
 use throng::wire::ClientMessage;
@@ -103,7 +103,7 @@ pub fn move_individual(
 pub fn send_home(world: &mut World, entity: Entity) -> Result<Entity, WorldError> {
     let crowds = world.resource::<Crowds>();
     let spec = world
-        .get::<Member>(entity)
+        .get::<CrowdMember>(entity)
         .and_then(|member| crowds.spec(member.0));
     let (scene, at) = spec
         .map(|spec| (spec.scene, spec.at))
@@ -170,10 +170,10 @@ pub fn set_behaviour(world: &mut World, entity: Entity, behaviour: &Behaviour, f
     let Ok(mut entity) = world.get_entity_mut(entity) else {
         return;
     };
-    if let Some(mut mind) = entity.get_mut::<Mind>() {
+    if let Some(mut mind) = entity.get_mut::<BehaviourState>() {
         (mind.next_tick, mind.goals, mind.resting) = (from_tick, 0, false);
     }
-    if let Some(mut path) = entity.get_mut::<Path>() {
+    if let Some(mut path) = entity.get_mut::<NavPath>() {
         path.clear();
     }
     entity.insert(behaviour.clone());
@@ -215,7 +215,7 @@ fn random_of(world: &World, object: Object) -> rand_pcg::Pcg64Mcg {
 /// Where an individual was put is where it lives from now on.
 fn settle(world: &mut World, entity: Entity, home: glam::Vec2) {
     let now = world.resource::<SimTick>().0;
-    if let Some(mut mind) = world.get_mut::<Mind>(entity) {
+    if let Some(mut mind) = world.get_mut::<BehaviourState>(entity) {
         (mind.home, mind.next_tick, mind.resting) = (home, now + 1, false);
     }
 }

@@ -8,10 +8,10 @@ use super::behaviour::{Behaviour, Idle};
 use super::place::CrowdArea;
 use throng::aoi::ViewCaps;
 use throng::memory::MemoryUse;
-use throng::nav::Path;
+use throng::nav::NavPath;
 use throng::session::AdmissionClass;
 use throng::sim::StateHasher;
-use throng::world::{GuildId, KindId, Object, Scene, StateHashed, TeamId};
+use throng::world::{GuildId, KindId, Object, SimScene, StateHashed, TeamId};
 
 /// Ticks after which an individual looks whether it has arrived, or sees somebody.
 pub(super) const LOOK_TICKS: u64 = 10;
@@ -100,7 +100,7 @@ pub struct CrowdId(pub u32);
 
 /// Which crowd an individual belongs to.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member(pub CrowdId);
+pub struct CrowdMember(pub CrowdId);
 
 /// All crowds, in the order in which they came.
 #[derive(Resource, Debug, Default, MemoryUse)]
@@ -150,7 +150,7 @@ pub(super) fn individual_random(seed: u64, purpose: u64, who: u64, when: u64) ->
 
 impl CrowdSpec {
     fn hash(&self, world: &World, hasher: &mut StateHasher) {
-        let scene = world.get::<Scene>(self.scene);
+        let scene = world.get::<SimScene>(self.scene);
         let team = self.team.map(|team| team.0);
         let guild = self.guild.map(|guild| guild.0);
         for word in [
@@ -202,7 +202,7 @@ impl Crowds {
 /// while searches are waiting. Parties that queue are not individuals, and go on.
 pub fn rest(world: &mut World) {
     world.resource_mut::<Crowds>().resting = true;
-    let mut paths = world.query::<&mut Path>();
+    let mut paths = world.query::<&mut NavPath>();
     paths.iter_mut(world).for_each(|mut path| path.clear());
 }
 

@@ -11,9 +11,9 @@ use rand::{Rng, RngExt};
 use serde::{Deserialize, Serialize};
 
 use throng::memory::MemoryUse;
-use throng::outbox::Frames;
+use throng::outbox::PacketBuffer;
 use throng::sim::StateHasher;
-use throng::wire::{Channel, ClientId, PacketHeader, Reader};
+use throng::wire::{Channel, ClientId, PacketHeader, WireReader};
 
 /// The most of a line's delay and of its jitter, in milliseconds.
 pub const LINE_MS_MAX: u32 = 10_000;
@@ -21,7 +21,7 @@ pub const LINE_MS_MAX: u32 = 10_000;
 /// How bad a line is.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct LineSpec {
+pub struct CrowdNetworkConditions {
     /// The share of unreliable packets that are lost, 0 to 1.
     pub loss: f32,
     /// The share of unreliable packets that come twice, 0 to 1.
@@ -39,7 +39,7 @@ pub struct LineSpec {
     pub share: f32,
 }
 
-impl LineSpec {
+impl CrowdNetworkConditions {
     /// Puts into the state hash what decides on the server: how narrow lines are, and whose. What happens to packets behind
     /// the tick is no part of its state.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
@@ -61,7 +61,7 @@ impl LineSpec {
 
 /// What is under way.
 #[derive(Debug, Default, MemoryUse)]
-pub(super) struct ModelledLines {
+pub(super) struct InFlightPackets {
     /// By the tick in which it arrives, and the order in which it set out.
     #[memory(each_value)]
     under_way: BTreeMap<(u64, u64), (ClientId, Vec<u8>)>,
@@ -70,7 +70,7 @@ pub(super) struct ModelledLines {
     sent: u64,
 }
 
-impl ModelledLines {
+impl InFlightPackets {
     /// Whether nothing is under way.
     pub fn is_empty(&self) -> bool {
         self.under_way.is_empty()
@@ -79,22 +79,28 @@ impl ModelledLines {
     /// Takes the packets that set out in this tick, and leaves those that arrive in it.
     pub fn pass(
         &mut self,
-        spec: &LineSpec,
+        spec: &CrowdNetworkConditions,
         tick: u64,
         tick_s: f64,
         random: &mut impl Rng,
-        frames: &mut Frames,
+        frames: &mut PacketBuffer,
     ) {
         if spec.share <= 0.0 && self.is_empty() {
             return;
         }
-        let mut arriving = Frames::default();
+        let mut arriving = PacketBuffer::default();
         for (client, packet) in frames.iter() {
             if spec.is_of(client) {
                 self.send(spec, (tick, tick_s), random, client, packet);
             } else if self.reliable_until.contains_key(&client) {
                 // The line became a good one: what is under way arrives first all the same.
-                self.send(&LineSpec::default(), (tick, tick_s), random, client, packet);
+                self.send(
+                    &CrowdNetworkConditions::default(),
+                    (tick, tick_s),
+                    random,
+                    client,
+                    packet,
+                );
             } else {
                 arriving.push(client, |bytes| bytes.extend_from_slice(packet));
             }
@@ -109,7 +115,7 @@ impl ModelledLines {
 
     fn send(
         &mut self,
-        spec: &LineSpec,
+        spec: &CrowdNetworkConditions,
         (tick, tick_s): (u64, f64),
         random: &mut impl Rng,
         client: ClientId,
@@ -118,7 +124,7 @@ impl ModelledLines {
         let jitter_ms = random.random_range(0..=spec.jitter_ms.min(LINE_MS_MAX));
         let under_way_ms = spec.delay_ms.min(LINE_MS_MAX) + jitter_ms;
         let mut arrives = tick + (f64::from(under_way_ms) / 1e3 / tick_s).round() as u64;
-        let header = PacketHeader::read(&mut Reader::new(packet));
+        let header = PacketHeader::read(&mut WireReader::new(packet));
         if header.is_ok_and(|header| header.channel == Channel::Unreliable) {
             // Always as many draws, so that what happens to one packet does not shift what happens to the next.
             let [lost, twice, late] = [spec.loss, spec.duplicate, spec.reorder]
@@ -174,21 +180,21 @@ mod tests {
         fn reliable_packets_all_arrive_in_order_and_the_others_as_it_happens(
             seed: u64, loss in 0.0..1.0f32, duplicate in 0.0..1.0f32, delay_ms in 0..300u32, jitter_ms in 0..300u32,
         ) {
-            let bad = LineSpec { loss, duplicate, reorder: 0.5, delay_ms, jitter_ms, bytes_per_s: 0, share: 1.0 };
-            let (mut lines, mut random) = (ModelledLines::default(), Pcg64Mcg::seed_from_u64(seed));
+            let bad = CrowdNetworkConditions { loss, duplicate, reorder: 0.5, delay_ms, jitter_ms, bytes_per_s: 0, share: 1.0 };
+            let (mut lines, mut random) = (InFlightPackets::default(), Pcg64Mcg::seed_from_u64(seed));
             let mut arrived: [Vec<u16>; 2] = Default::default();
             for tick in 0..200u64 {
-                let mut frames = Frames::default();
+                let mut frames = PacketBuffer::default();
                 if tick < 100 {
                     for channel in [Channel::Reliable, Channel::Unreliable] {
                         frames.push(ClientId(7), |bytes| bytes.extend(packet(channel, tick as u16)));
                     }
                 }
                 // It becomes a good line in between, with packets under way.
-                let spec = if (40..60).contains(&tick) { LineSpec::default() } else { bad };
+                let spec = if (40..60).contains(&tick) { CrowdNetworkConditions::default() } else { bad };
                 lines.pass(&spec, tick, 0.05, &mut random, &mut frames);
                 for (_, packet) in frames.iter() {
-                    let header = PacketHeader::read(&mut Reader::new(packet)).unwrap();
+                    let header = PacketHeader::read(&mut WireReader::new(packet)).unwrap();
                     arrived[usize::from(header.channel == Channel::Unreliable)].push(header.sequence);
                     let good = (40..60).contains(&header.sequence);
                     let delay = if good { 0 } else { u64::from(delay_ms / 50) };
@@ -203,14 +209,14 @@ mod tests {
 
     #[test]
     fn only_its_share_of_clients_has_a_bad_line() {
-        let spec = LineSpec {
+        let spec = CrowdNetworkConditions {
             share: 0.3,
-            ..LineSpec::default()
+            ..CrowdNetworkConditions::default()
         };
         let bad = (0..1000)
             .filter(|&client| spec.is_of(ClientId(client)))
             .count();
         assert!((295..=305).contains(&bad), "{bad}");
-        assert!(!LineSpec::default().is_of(ClientId(0)));
+        assert!(!CrowdNetworkConditions::default().is_of(ClientId(0)));
     }
 }

@@ -9,7 +9,7 @@ use super::authenticator::CrowdAuthenticator;
 use super::clients::SyntheticClients;
 use throng::inbox::DisconnectReason;
 use throng::session::{
-    ControlledBy, LinkDead, LogoutReason, Sessions, TransportHandle, disconnect,
+    AwaitingReconnect, ControlledBy, LogoutReason, Sessions, TransportHandle, disconnect,
 };
 use throng::sim::SimTick;
 use throng::wire::ClientId;
@@ -17,7 +17,7 @@ use throng::wire::ClientId;
 /// The client that controls an object and whose line is up.
 #[must_use]
 pub fn client_of(world: &World, entity: Entity) -> Option<ClientId> {
-    let is_there = world.get::<LinkDead>(entity).is_none();
+    let is_there = world.get::<AwaitingReconnect>(entity).is_none();
     let client = world.get::<ControlledBy>(entity).filter(|_| is_there)?;
     Some(client.client())
 }

@@ -21,7 +21,7 @@ use super::spawn::add_crowd;
 use throng::aoi::{SceneInterest, ViewCaps, Viewer};
 use throng::inbox::InboxSettings;
 use throng::map::{MapError, MapRecipe, SceneMap, TownRecipe, generate};
-use throng::nav::Path;
+use throng::nav::NavPath;
 use throng::session::SessionSettings;
 use throng::world::{KindId, ObjectKinds, SceneSpec, WorldError, open_scene};
 
@@ -213,7 +213,7 @@ fn crowds(
 /// How much of a load there really is: players in the scene, those of them on their way somewhere, and links.
 #[must_use]
 pub fn load_census(world: &mut World) -> LoadCensus {
-    let mut players = world.query_filtered::<Option<&Path>, With<Viewer>>();
+    let mut players = world.query_filtered::<Option<&NavPath>, With<Viewer>>();
     let mut census = LoadCensus::default();
     for path in players.iter(world) {
         census.players += 1;

@@ -17,11 +17,11 @@
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
-use super::arrivals::{Arrivals, ticks};
+use super::arrivals::{PartyArrivals, ticks};
 use super::clients::SyntheticClients;
-use super::crowds::{CrowdId, Crowds, LOOK_TICKS, Member, individual_random};
+use super::crowds::{CrowdId, CrowdMember, Crowds, LOOK_TICKS, individual_random};
 use super::tickets::draw_ticket;
-use crate::scenario::Queue;
+use crate::scenario::ScenarioMatchMode;
 use throng::matchmaking::{Matchmaker, QueueRequest, Ticket, tick_mhz};
 use throng::sim::{RandomStreams, SimTick};
 use throng::world::{Object, Parties, PartyId, PlayerId, Players, join_party};
@@ -31,8 +31,8 @@ const KNOWN_PLAYERS: u64 = 20;
 
 /// Parties of crowds that are at home and rested queue.
 pub(super) fn queue_up(world: &mut World) {
-    let flows = &world.resource::<Arrivals>().flows;
-    let specs: Vec<Queue> = flows
+    let flows = &world.resource::<PartyArrivals>().flows;
+    let specs: Vec<ScenarioMatchMode> = flows
         .iter()
         .filter(|flow| flow.spec.crowd.is_some())
         .map(|flow| flow.spec.clone())
@@ -46,7 +46,7 @@ pub(super) fn queue_up(world: &mut World) {
     }
 }
 
-fn queue_crowd(world: &mut World, spec: &Queue, crowd: CrowdId) {
+fn queue_crowd(world: &mut World, spec: &ScenarioMatchMode, crowd: CrowdId) {
     let tick = world.resource::<SimTick>().0;
     let players = world.resource::<SyntheticClients>().players_of(crowd);
     // Each has a tick of its own, so that not all are looked at in the same.
@@ -61,7 +61,7 @@ fn queue_crowd(world: &mut World, spec: &Queue, crowd: CrowdId) {
         // Should the ticket be refused or given up, the party tries again after a rest.
         let rest = ticks(spec.rest_s, tick_mhz(world.resource::<Time<Fixed>>()));
         let rested = tick + rest.max(1);
-        let mut arrivals = world.resource_mut::<Arrivals>();
+        let mut arrivals = world.resource_mut::<PartyArrivals>();
         arrivals.rested_at.insert(party, rested);
         world.write_message(QueueRequest { ticket });
     }
@@ -82,12 +82,12 @@ fn led_by(world: &mut World, player: PlayerId) -> Option<PartyId> {
 /// The ticket of a party that may queue now.
 fn ticket_of(
     world: &World,
-    spec: &Queue,
+    spec: &ScenarioMatchMode,
     party: PartyId,
     players: &std::ops::Range<u64>,
 ) -> Option<Ticket> {
     let tick = world.resource::<SimTick>().0;
-    let rested = world.resource::<Arrivals>().rested_at.get(&party);
+    let rested = world.resource::<PartyArrivals>().rested_at.get(&party);
     if rested.is_some_and(|&rested| rested > tick) {
         return None;
     }
@@ -115,7 +115,7 @@ fn ticket_of(
 fn is_home(world: &World, player: PlayerId) -> bool {
     let entity = world.resource::<Players>().entity(player);
     let home = entity.and_then(|entity| {
-        let member = world.get::<Member>(entity)?;
+        let member = world.get::<CrowdMember>(entity)?;
         let spec = world.resource::<Crowds>().spec(member.0)?;
         Some(world.get::<Object>(entity)?.scene_entity() == spec.scene)
     });

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!            ┌ players ─▶ connect, Login ─▶ Ingest ─▶ LoggedIn ─▶ object ─┐
-//! CrowdSpec ─┤                                                            ├─▶ Behaviour ─▶ PathRequest ─▶ Path
+//! CrowdSpec ─┤                                                            ├─▶ Behaviour ─▶ PathRequest ─▶ NavPath
 //!            └ NPCs ─────────────────────────────────────────▶ object ────┘                               │
 //!              synthetic client: Move, Face (encoded) ◀── its route ───────────────────────────────────────┘
 //! ```
@@ -62,22 +62,23 @@ mod synthetic;
 mod tickets;
 mod trades;
 
-pub use arrivals::{Arrivals, ArrivalsError, ArrivalsPlugin, cancel_oldest, queue_parties};
+pub use arrivals::{ArrivalsError, ArrivalsPlugin, PartyArrivals, cancel_oldest, queue_parties};
 pub use attributes::{
     ATTRIBUTE_NAMES, Experience, Health, Level, Mana, Power, SCENE_ATTRIBUTE_NAMES, Weather,
     attribute, attribute_range, scene_attribute_range, set_attribute, set_scene_attribute,
 };
 pub use authenticator::CrowdAuthenticator;
 pub use behaviour::{
-    Behave, Behaviour, Chase, Commute, Flee, Gather, Idle, LooksFor, Patrol, Senses, Wander,
+    Behaviour, BehaviourRule, Chase, Commute, Flee, Gather, Idle, Patrol, Perception,
+    PerceptionTarget, Wander,
 };
-pub use clients::{ClientsStats, SyntheticClients, mirror_errors};
+pub use clients::{SyntheticClientStats, SyntheticClients, mirror_errors};
 pub use commands::{
     change_scene_of, despawn_some, hide_some, login_some, logout_some, members, move_individual,
     send_home, set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,
 };
-pub use crowds::{CrowdId, CrowdSpec, Crowds, Member, rest};
-pub use line::{LINE_MS_MAX, LineSpec};
+pub use crowds::{CrowdId, CrowdMember, CrowdSpec, Crowds, rest};
+pub use line::{CrowdNetworkConditions, LINE_MS_MAX};
 pub use links::{ban_some, client_of, kick_some, log_in_again, lose_links};
 #[cfg(any(test, feature = "bench"))]
 pub use load::{
@@ -85,11 +86,11 @@ pub use load::{
     add_load, add_load_as, load_census, load_npcs, load_side_tiles,
 };
 pub use own_attributes::{
-    OWN_ATTRIBUTES_MAX, OwnAttributeAppExt, OwnAttributeSpec, OwnAttributeTable,
+    CustomAttributeAppExt, CustomAttributeSpec, OWN_ATTRIBUTES_MAX, OwnAttributeTable,
 };
 pub use place::CrowdArea;
 pub use plugin::{CrowdPlugin, CrowdSystems};
 pub use possession::{PossessionError, possess, release, released_by, spectate};
 pub use spawn::{CROWDS_MAX, PLAYERS_MAX, add_crowd, spawn_individual};
 pub use tickets::REGIONS_MAX;
-pub use trades::{Belongings, COINS, TradePlugin, WARES};
+pub use trades::{COINS, Inventory, START_ITEMS, TradePlugin};

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use throng::sim::StateHasher;
 use throng::sync::{
-    AttributeSpec, Audience, Cadence, DirtyMasks, MaskSlot, RegisterError, ReplicateAppExt,
+    AttributeSpec, Audience, DirtyMasks, MaskSlot, RegisterError, ReplicateAppExt, SendRate,
 };
 use throng::wire::Encoding;
 use throng::world::{ObjectHashAppExt, StateHashed};
@@ -21,7 +21,7 @@ const FIRST_ID: u16 = 100;
 
 /// An attribute of a game's own: a whole number that every individual of a crowd has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnAttributeSpec {
+pub struct CustomAttributeSpec {
     /// What scripts call it.
     pub name: String,
     /// How it is written in packets.
@@ -29,7 +29,7 @@ pub struct OwnAttributeSpec {
     /// Who learns it.
     pub audience: Audience,
     /// How soon a change is told.
-    pub cadence: Cadence,
+    pub cadence: SendRate,
     /// The least value.
     pub min: i64,
     /// The greatest value.
@@ -52,11 +52,11 @@ impl StateHashed for OwnAttributes {
 
 /// The attributes of a game's own with their bits in the masks.
 #[derive(Resource, Clone, Debug, Default)]
-pub struct OwnAttributeTable(Vec<(OwnAttributeSpec, u32)>);
+pub struct OwnAttributeTable(Vec<(CustomAttributeSpec, u32)>);
 
 impl OwnAttributeTable {
     /// What was said of each, in their order.
-    pub fn specs(&self) -> impl Iterator<Item = &OwnAttributeSpec> {
+    pub fn specs(&self) -> impl Iterator<Item = &CustomAttributeSpec> {
         self.0.iter().map(|(spec, _)| spec)
     }
 
@@ -66,18 +66,18 @@ impl OwnAttributeTable {
 }
 
 /// Registers attributes with an app.
-pub trait OwnAttributeAppExt {
+pub trait CustomAttributeAppExt {
     /// Gives every individual that crowds spawn from now on an attribute more. Its name is kept for the life of the process.
     /// Once per attribute and app, after [`CrowdPlugin`](super::CrowdPlugin).
     ///
     /// # Errors
     /// [`RegisterError`] when the name is taken, values are too long, or there are [`OWN_ATTRIBUTES_MAX`] already; nothing is
     /// registered then.
-    fn own_attribute(&mut self, spec: OwnAttributeSpec) -> Result<&mut Self, RegisterError>;
+    fn own_attribute(&mut self, spec: CustomAttributeSpec) -> Result<&mut Self, RegisterError>;
 }
 
-impl OwnAttributeAppExt for App {
-    fn own_attribute(&mut self, spec: OwnAttributeSpec) -> Result<&mut Self, RegisterError> {
+impl CustomAttributeAppExt for App {
+    fn own_attribute(&mut self, spec: CustomAttributeSpec) -> Result<&mut Self, RegisterError> {
         let nth = {
             let table = self.world_mut().get_resource_or_init::<OwnAttributeTable>();
             table.0.len()
@@ -149,12 +149,12 @@ mod tests {
     use crate::crowd::CrowdPlugin;
     use throng::server::Server;
 
-    fn spec(name: &str) -> OwnAttributeSpec {
-        OwnAttributeSpec {
+    fn spec(name: &str) -> CustomAttributeSpec {
+        CustomAttributeSpec {
             name: name.to_owned(),
             encoding: Encoding::U8,
             audience: Audience::VIEWERS,
-            cadence: Cadence::Heartbeat,
+            cadence: SendRate::Heartbeat,
             min: 0,
             max: 255,
             start: 0,

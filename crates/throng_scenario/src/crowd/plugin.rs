@@ -8,15 +8,15 @@ use super::activity::act;
 use super::arrivals::{ArrivalsPlugin, arrive};
 use super::attributes;
 use super::authenticator::CrowdAuthenticator;
-use super::behaviour::{Behaviour, Mind, think};
+use super::behaviour::{Behaviour, BehaviourState, think};
 use super::clients::{self, SyntheticClients};
-use super::crowds::{CrowdId, Crowds, Member};
-use super::line::LineSpec;
+use super::crowds::{CrowdId, CrowdMember, Crowds};
+use super::line::CrowdNetworkConditions;
 use super::lobby::queue_up;
 use super::possession::clear_bodies;
 use super::routes::follow_routes;
 use super::spawn::spawn_member;
-use throng::directory::{Directory, PlayerLoaded};
+use throng::directory::{PlayerLoaded, PlayerStore};
 use throng::instance::InstanceSystems;
 use throng::memory::MemoryAppExt;
 use throng::movement::MovementPlugin;
@@ -24,7 +24,7 @@ use throng::session::{LoggedIn, control};
 use throng::sim::{HashAppExt, SimSystems};
 use throng::sync::SyncPlugin;
 use throng::wire::ClientId;
-use throng::world::{Despawned, ObjectHashAppExt, PlayerId, WorldError};
+use throng::world::{ObjectDespawned, ObjectHashAppExt, PlayerId, WorldError};
 
 /// Synthetic crowds. Adds [`MovementPlugin`] and [`SyncPlugin`], and all that they need, when they are missing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,7 +37,7 @@ impl CrowdPlugin {
         attributes::register(app);
         app.init_resource::<Crowds>()
             .init_resource::<SyntheticClients>()
-            .init_resource::<LineSpec>()
+            .init_resource::<CrowdNetworkConditions>()
             .init_resource::<CrowdAuthenticator>()
             .count_memory::<SyntheticClients>("crowd")
             .count_memory::<Crowds>("crowd")
@@ -70,11 +70,11 @@ impl CrowdPlugin {
                     .in_set(SimSystems::Think),
             )
             .hash_component::<Behaviour>("behaviour")
-            .hash_component::<Mind>("mind")
+            .hash_component::<BehaviourState>("mind")
             .hash_part("crowds", |world, hasher| {
                 world.resource::<Crowds>().hash(world, hasher);
                 world.resource::<SyntheticClients>().hash(hasher);
-                world.resource::<LineSpec>().hash(hasher);
+                world.resource::<CrowdNetworkConditions>().hash(hasher);
                 world.resource::<CrowdAuthenticator>().hash(hasher);
             });
     }
@@ -90,9 +90,9 @@ fn is_awake(crowds: Res<Crowds>) -> bool {
 
 /// Takes those who are gone off the lists.
 fn follow_members(
-    mut gone: MessageReader<Despawned>,
+    mut gone: MessageReader<ObjectDespawned>,
     mut crowds: ResMut<Crowds>,
-    members: Query<&Member>,
+    members: Query<&CrowdMember>,
 ) {
     let mut any = false;
     for message in gone.read() {
@@ -113,8 +113,8 @@ fn welcome(
 ) {
     let new = logged_in.read(world.resource::<Messages<LoggedIn>>());
     let mut new: Vec<(ClientId, PlayerId)> = new.map(|new| (new.client, new.player)).collect();
-    let directory = world.get_resource::<Directory>();
-    if directory.is_some_and(Directory::has_store) {
+    let directory = world.get_resource::<PlayerStore>();
+    if directory.is_some_and(PlayerStore::has_store) {
         let records = loaded.read(world.resource::<Messages<PlayerLoaded>>());
         new.clear();
         new.extend(records.map(|new| (new.client, new.record.player)));

@@ -13,16 +13,16 @@ use thiserror::Error;
 
 use super::clients::SyntheticClients;
 use super::commands::members;
-use super::crowds::{CrowdId, Crowds, Member};
+use super::crowds::{CrowdId, CrowdMember, Crowds};
 use super::links::client_of;
 use super::spawn::spawn_member;
 use throng::aoi::Viewer;
-use throng::movement::{Follows, Walker};
-use throng::nav::Path;
+use throng::movement::{AttachedTo, Walker};
+use throng::nav::NavPath;
 use throng::session::{ControlledBy, LoggedOut, Sessions, control};
 use throng::wire::ClientId;
 use throng::world::{
-    KindClass, Object, ObjectKinds, PlayerId, Players, Position, WorldError, despawn_object,
+    Object, ObjectCategory, ObjectKinds, PlayerId, Players, Position, WorldError, despawn_object,
     spawn_object,
 };
 
@@ -61,7 +61,7 @@ pub fn possess(world: &mut World, players: &[Entity], of: &str) -> Result<usize,
         else {
             continue;
         };
-        if let Some(mut path) = world.get_mut::<Path>(target) {
+        if let Some(mut path) = world.get_mut::<NavPath>(target) {
             path.clear();
         }
         let mut entity = world.entity_mut(target);
@@ -105,7 +105,7 @@ pub fn spectate(
         };
         let viewer = world.get::<Viewer>(body).copied().unwrap_or_default();
         let scene = there.scene_entity();
-        let view = spawn_object(world, scene, own.kind(), at, (viewer, Follows(other)))?;
+        let view = spawn_object(world, scene, own.kind(), at, (viewer, AttachedTo(other)))?;
         spectators += usize::from(control(world, client, view));
         despawn_object(world, body)?;
     }
@@ -128,7 +128,7 @@ pub fn release(world: &mut World, tag: &str, count: u32) -> Result<usize, Posses
             None => spawn_member(world, crowd, player.0, player)?,
         };
         released += usize::from(control(world, client, own));
-        if world.get::<Follows>(controlled).is_some() {
+        if world.get::<AttachedTo>(controlled).is_some() {
             despawn_object(world, controlled)?;
         } else {
             let_go(world, controlled);
@@ -165,13 +165,13 @@ fn let_go(world: &mut World, entity: Entity) {
     let kind = world.get::<Object>(entity).map(Object::kind);
     let kinds = world.resource::<ObjectKinds>();
     let class = kind.and_then(|kind| kinds.get(kind)).map(|kind| kind.class);
-    if class == Some(KindClass::Player) {
+    if class == Some(ObjectCategory::Player) {
         return;
     }
     if let Ok(mut entity) = world.get_entity_mut(entity) {
         entity.remove::<Viewer>();
         entity.insert(Walker);
-        if let Some(mut path) = entity.get_mut::<Path>() {
+        if let Some(mut path) = entity.get_mut::<NavPath>() {
             path.clear();
         }
     }
@@ -184,7 +184,7 @@ pub(super) fn clear_bodies(world: &mut World, mut logged_out: Local<MessageCurso
     let bodies: Vec<Entity> = gone
         .filter_map(|gone| players.entity(gone.player))
         .filter(|&body| {
-            world.get::<Member>(body).is_some() && world.get::<ControlledBy>(body).is_none()
+            world.get::<CrowdMember>(body).is_some() && world.get::<ControlledBy>(body).is_none()
         })
         .collect();
     for body in bodies {

@@ -8,10 +8,10 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::query::ContiguousQueryData;
 use bevy_ecs::system::SystemChangeTick;
 
-use super::crowds::Member;
+use super::crowds::CrowdMember;
 use throng::map::SceneMap;
 use throng::movement::{MoveRefused, Walker};
-use throng::nav::Path;
+use throng::nav::NavPath;
 use throng::sim::{ColumnRows, TableColumn, Workers, pieces};
 use throng::world::{Object, Position};
 
@@ -21,12 +21,16 @@ const THERE_M: f32 = 0.05;
 /// So many rows a thread takes at once.
 const PIECE_ROWS: usize = 1_024;
 
-type Route = (&'static Object, Ref<'static, Position>, &'static mut Path);
+type Route = (
+    &'static Object,
+    Ref<'static, Position>,
+    &'static mut NavPath,
+);
 
 /// The routes of players follow their moves; who was refused a move looks for another way.
 pub(super) fn follow_routes(
     mut refused: MessageReader<MoveRefused>,
-    mut routes: Query<Route, (With<Member>, Without<Walker>)>,
+    mut routes: Query<Route, (With<CrowdMember>, Without<Walker>)>,
     maps: Query<&SceneMap>,
     ticks: SystemChangeTick,
     workers: Res<Workers>,
@@ -47,7 +51,7 @@ struct RouteTable<'w> {
     objects: &'w [Object],
     positions: &'w [Position],
     moved_at: &'w [Tick],
-    paths: TableColumn<'w, Path>,
+    paths: TableColumn<'w, NavPath>,
 }
 
 /// Some of its rows.
@@ -55,7 +59,7 @@ struct RouteRows<'a> {
     objects: &'a [Object],
     positions: &'a [Position],
     moved_at: &'a [Tick],
-    paths: ColumnRows<'a, Path>,
+    paths: ColumnRows<'a, NavPath>,
 }
 
 impl<'w> RouteTable<'w> {

@@ -8,19 +8,21 @@ use rand_pcg::Pcg64Mcg;
 
 use super::attributes;
 use super::authenticator::CrowdAuthenticator;
-use super::behaviour::Mind;
+use super::behaviour::BehaviourState;
 use super::clients::SyntheticClients;
-use super::crowds::{CrowdId, CrowdSpec, CrowdState, Crowds, Member, STAGGER_S, individual_random};
+use super::crowds::{
+    CrowdId, CrowdMember, CrowdSpec, CrowdState, Crowds, STAGGER_S, individual_random,
+};
 use super::own_attributes;
 use super::place::CrowdArea;
 use throng::aoi::{Viewable, Viewer};
 use throng::map::SceneMap;
-use throng::movement::{Speed, Walker};
-use throng::nav::Path;
+use throng::movement::{MaxSpeed, Walker};
+use throng::nav::NavPath;
 use throng::sim::{RandomStreams, SimTick};
 use throng::world::{
-    KindClass, ObjectKinds, PARTY_PLAYERS_MAX, Parties, PlayerId, Scene, WorldError, join_party,
-    spawn_object,
+    ObjectCategory, ObjectKinds, PARTY_PLAYERS_MAX, Parties, PlayerId, SimScene, WorldError,
+    join_party, spawn_object,
 };
 
 /// Crowds that there may be in a run, those among them of whom nobody is left.
@@ -48,7 +50,7 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
             max: CROWDS_MAX,
         });
     }
-    if class == KindClass::Player && players > PLAYERS_MAX {
+    if class == ObjectCategory::Player && players > PLAYERS_MAX {
         return Err(WorldError::TooMany {
             what: "synthetic players",
             max: PLAYERS_MAX,
@@ -62,7 +64,7 @@ pub fn add_crowd(world: &mut World, spec: CrowdSpec) -> Result<CrowdId, WorldErr
         members: Vec::new(),
         activity_due: 0.0,
     });
-    if class == KindClass::Player {
+    if class == ObjectCategory::Player {
         let first = world
             .resource_mut::<SyntheticClients>()
             .enlist(id, count, receiving);
@@ -113,9 +115,9 @@ pub(super) fn spawn_member(
         world,
         &spec,
         u64::from(id.0) << 40 | who,
-        (Member(id), extra),
+        (CrowdMember(id), extra),
     )?;
-    if class != Some(KindClass::Player) {
+    if class != Some(ObjectCategory::Player) {
         world.entity_mut(entity).insert(Walker);
     }
     world.resource_mut::<Crowds>().all[id.0 as usize]
@@ -145,7 +147,7 @@ pub fn spawn_individual(
     let position = free_position(world, spec.scene, &spec.at, &mut random);
     let hz = 1.0 / world.resource::<Time<Fixed>>().timestep().as_secs_f64();
     let delay = random.random_range(0.0..STAGGER_S) * hz;
-    let mind = Mind {
+    let mind = BehaviourState {
         home: position,
         next_tick: tick + delay as u64,
         goals: 0,
@@ -153,8 +155,8 @@ pub fn spawn_individual(
     };
     let body = (
         Viewable::default(),
-        Speed(spec.speed_m_s),
-        Path::default(),
+        MaxSpeed(spec.speed_m_s),
+        NavPath::default(),
         attributes::fresh(),
     );
     let entity = spawn_object(
@@ -166,7 +168,7 @@ pub fn spawn_individual(
     )?;
     own_attributes::give(world, entity);
     let mut individual = world.entity_mut(entity);
-    if class == Some(KindClass::Player) {
+    if class == Some(ObjectCategory::Player) {
         individual.insert(Viewer::new(spec.caps));
     }
     if let Some(team) = spec.team {
@@ -192,8 +194,8 @@ pub(super) fn free_position(
     });
     on_map.unwrap_or_else(|| {
         let size_m = world
-            .get::<throng::world::Scene>(scene)
-            .map_or(Vec2::ZERO, Scene::size_m);
+            .get::<throng::world::SimScene>(scene)
+            .map_or(Vec2::ZERO, SimScene::size_m);
         place.point(random).clamp(Vec2::ZERO, size_m)
     })
 }

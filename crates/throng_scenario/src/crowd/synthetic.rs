@@ -3,12 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use super::crowds::CrowdId;
-use throng::inbox::{Connected, DisconnectReason};
+use throng::inbox::{ConnectionInfo, DisconnectReason};
 use throng::memory::MemoryUse;
 use throng::session::TransportHandle;
 use throng::sync::Mirror;
 use throng::wire::{
-    ClientId, ClientInput, ClientMessage, InputMotion, PositionQuantum, ResumeToken, SessionNotice,
+    ClientId, ClientInput, ClientMessage, InputMotion, QuantizedPosition, ResumeToken,
+    SessionNotice,
 };
 use throng::world::{Heading, PlayerId};
 
@@ -18,7 +19,7 @@ pub(super) const FIRST_PLAYER: u64 = 1 << 32;
 
 /// A player's program.
 #[derive(Debug, MemoryUse)]
-pub(super) struct Synthetic {
+pub(super) struct SyntheticClient {
     pub player: PlayerId,
     pub crowd: CrowdId,
     pub client: Option<ClientId>,
@@ -54,7 +55,7 @@ pub(super) struct Synthetic {
     pub ends_told: u64,
 }
 
-impl Synthetic {
+impl SyntheticClient {
     /// A program of a player that is to come as soon as it can.
     pub fn new(player: PlayerId, crowd: CrowdId, receives: bool) -> Self {
         Self {
@@ -110,7 +111,7 @@ impl Synthetic {
                     self.token = Some(token);
                     self.resumed += u64::from(std::mem::take(&mut self.asks));
                 }
-                SessionNotice::NotResumed if !is_former => self.is_refused = true,
+                SessionNotice::ResumeRefused if !is_former => self.is_refused = true,
                 _ => {}
             }
         }
@@ -150,11 +151,11 @@ impl Synthetic {
     }
 
     /// As what it connects.
-    pub fn connected(&self) -> Connected {
-        Connected {
+    pub fn connected(&self) -> ConnectionInfo {
+        ConnectionInfo {
             receives: self.receives,
             // What it would load is the server's own already.
-            ..Connected::player(self.player.0)
+            ..ConnectionInfo::player(self.player.0)
                 .ready()
                 .from(self.address())
         }
@@ -183,7 +184,7 @@ impl Synthetic {
     /// Says that it goes there: by an input of so many server ticks, or plainly.
     pub const fn step_to(
         &mut self,
-        to: PositionQuantum,
+        to: QuantizedPosition,
         heading: Heading,
         tick: Option<u64>,
     ) -> ClientMessage<'static> {

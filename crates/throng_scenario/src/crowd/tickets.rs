@@ -8,9 +8,9 @@ use std::ops::Range;
 use arrayvec::ArrayVec;
 use rand::Rng;
 
-use crate::scenario::Queue;
+use crate::scenario::ScenarioMatchMode;
 use throng::matchmaking::{
-    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, Ticket, TicketParty, TicketPlayer, Wishes,
+    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, Ticket, TicketParty, TicketPlayer, TicketPreferences,
 };
 use throng::world::PlayerId;
 
@@ -21,7 +21,7 @@ pub const REGIONS_MAX: u8 = 32;
 /// avoid is drawn from the numbers `others`, which are of players of its own kind, real or synthetic.
 pub(super) fn draw_ticket(
     rng: &mut impl Rng,
-    spec: &Queue,
+    spec: &ScenarioMatchMode,
     mode: ModeId,
     party: TicketParty,
     size: u8,
@@ -55,12 +55,12 @@ pub(super) fn draw_ticket(
 /// What a party wishes; `None` for nothing.
 fn draw_wishes(
     rng: &mut impl Rng,
-    spec: &Queue,
+    spec: &ScenarioMatchMode,
     party: TicketParty,
     size: u8,
     others: Range<u64>,
-) -> Option<Box<Wishes>> {
-    let mut wishes = Wishes::default();
+) -> Option<Box<TicketPreferences>> {
+    let mut wishes = TicketPreferences::default();
     if draw_share(rng, spec.avoid_share) {
         let avoided = 1 + draw_below(rng, AVOIDED_MAX as u64) as usize;
         let known = others.end.saturating_sub(others.start);
@@ -87,7 +87,7 @@ fn draw_wishes(
         let next = (first + draw_below(rng, 2)) % u64::from(regions);
         wishes.regions = 1 << first | 1 << next;
     }
-    (wishes != Wishes::default()).then(|| Box::new(wishes))
+    (wishes != TicketPreferences::default()).then(|| Box::new(wishes))
 }
 
 /// A size from 1 to 5 by these weights; 1 when all are 0.
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn extreme_numbers_saturate() {
         let mut rng = Pcg64Mcg::seed_from_u64(5);
-        let spec = Queue {
+        let spec = ScenarioMatchMode {
             skill_mean: i32::MAX,
             skill_deviation: u32::MAX,
             power_per_player: u32::MAX,
@@ -197,13 +197,13 @@ mod tests {
     #[test]
     fn wishes_are_those_of_the_spec_and_none_without() {
         let mut rng = Pcg64Mcg::seed_from_u64(5);
-        let plain = Queue::default();
-        let spec = Queue {
+        let plain = ScenarioMatchMode::default();
+        let spec = ScenarioMatchMode {
             levels: (10, 12),
             avoid_share: 0.25,
             role_weights: [0, 1, 0, 3, 0],
             regions: 3,
-            ..Queue::default()
+            ..ScenarioMatchMode::default()
         };
         let (mut avoiding, mut levels, mut regions) = (0, [0; 3], 0);
         for _ in 0..4000 {

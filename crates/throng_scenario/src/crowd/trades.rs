@@ -1,6 +1,6 @@
 //! Synthetic players that persist and deal with each other: coins and wares change hands, and none may be doubled or lost.
 //!
-//! Every player begins with [`COINS`] coins and [`WARES`] wares, each with a name of its own that tells whose it was. So
+//! Every player begins with [`COINS`] coins and [`START_ITEMS`] wares, each with a name of its own that tells whose it was. So
 //! whoever reads a store can tell what must be in it: of each player that is there as many coins, and exactly its wares,
 //! whoever has them now.
 
@@ -11,20 +11,22 @@ use bevy_ecs::prelude::*;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use super::crowds::{Crowds, Member};
+use super::crowds::{CrowdMember, Crowds};
 use super::plugin::{CrowdPlugin, CrowdSystems};
-use throng::directory::{Directory, DirectoryPlugin, PlayerLoaded, PlayerRecord, Transfer};
+use throng::directory::{
+    AtomicSaveRequest, PlayerLoaded, PlayerRecord, PlayerStore, PlayerStorePlugin,
+};
 use throng::memory::{MemoryAppExt, MemoryUse};
 use throng::sim::{HashAppExt, RandomStreams, SimSystems, StateHasher};
 use throng::sync::{AttributeSpec, Audience, ReplicateAppExt};
-use throng::wire::{Encoding, Value};
+use throng::wire::{AttributeValue, Encoding};
 use throng::world::{ObjectHashAppExt, PlayerId, Players, StateHashed};
 
 /// Coins with which a player begins.
 pub const COINS: u32 = 100;
 
 /// Wares with which a player begins.
-pub const WARES: u32 = 2;
+pub const START_ITEMS: u32 = 2;
 
 /// Wares that a player can carry.
 const WARES_MAX: usize = 8;
@@ -44,7 +46,7 @@ const WARES_ENCODING: Encoding = Encoding::Bytes { max: 200 };
 
 /// What a player has.
 #[derive(Component, Clone, Debug, PartialEq, Eq, MemoryUse)]
-pub struct Belongings {
+pub struct Inventory {
     /// Its coins.
     pub coins: u32,
     /// Its wares: each the id of the player that began with it in hexadecimal, a dot, and which of its wares it is.
@@ -52,14 +54,14 @@ pub struct Belongings {
     pub wares: Vec<String>,
 }
 
-impl Belongings {
+impl Inventory {
     /// What a player has of whom nothing is kept.
     #[must_use]
     pub fn fresh(player: PlayerId) -> Self {
         let ware = |nth| format!("{:x}.{nth}", player.0);
         Self {
             coins: COINS,
-            wares: (0..WARES).map(ware).collect(),
+            wares: (0..START_ITEMS).map(ware).collect(),
         }
     }
 
@@ -68,7 +70,7 @@ impl Belongings {
     pub fn of(record: &PlayerRecord) -> Self {
         let coins = record.count(COINS_ID, COINS_ENCODING);
         let wares = record.value(WARES_ID, WARES_ENCODING);
-        let (Some(coins), Some(Value::Bytes(wares))) = (coins, wares) else {
+        let (Some(coins), Some(AttributeValue::Bytes(wares))) = (coins, wares) else {
             return Self::fresh(record.player);
         };
         let wares = String::from_utf8_lossy(&wares);
@@ -79,19 +81,19 @@ impl Belongings {
     }
 }
 
-impl StateHashed for Belongings {
+impl StateHashed for Inventory {
     fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_u64(u64::from(self.coins));
         hasher.write_bytes(self.wares.join(" ").as_bytes());
     }
 }
 
-/// Synthetic players deal with each other, and what they have persists. Adds [`CrowdPlugin`] and [`DirectoryPlugin`] when they
+/// Synthetic players deal with each other, and what they have persists. Adds [`CrowdPlugin`] and [`PlayerStorePlugin`] when they
 /// are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TradePlugin;
 
-throng::sim::sim_plugin!(TradePlugin, (CrowdPlugin, DirectoryPlugin));
+throng::sim::sim_plugin!(TradePlugin, (CrowdPlugin, PlayerStorePlugin));
 
 impl TradePlugin {
     fn add_to(app: &mut App) {
@@ -101,14 +103,14 @@ impl TradePlugin {
         };
         let coins = spec("coins", COINS_ID, COINS_ENCODING);
         let wares = spec("wares", WARES_ID, WARES_ENCODING);
-        app.replicate_field(coins, |owner: &Belongings| owner.coins)
-            .replicate_field(wares, |owner: &Belongings| {
-                Value::from(owner.wares.join(" ").as_str())
+        app.replicate_field(coins, |owner: &Inventory| owner.coins)
+            .replicate_field(wares, |owner: &Inventory| {
+                AttributeValue::from(owner.wares.join(" ").as_str())
             })
             .init_resource::<LeftBelongings>()
             .count_memory::<LeftBelongings>("crowd")
             .add_observer(lay_aside)
-            .hash_component::<Belongings>("belongings")
+            .hash_component::<Inventory>("belongings")
             .hash_part("belongings_left", |world, hasher| {
                 for (player, left) in &world.resource::<LeftBelongings>().0 {
                     hasher.write_u64(player.0);
@@ -127,13 +129,13 @@ impl TradePlugin {
 
 /// What players have who are here and have no object: they watch, say, and are given another one later.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
-struct LeftBelongings(#[memory(each_value)] BTreeMap<PlayerId, Belongings>);
+struct LeftBelongings(#[memory(each_value)] BTreeMap<PlayerId, Inventory>);
 
 /// Keeps what a player has whose object goes, for its next one.
 fn lay_aside(
-    gone: On<Remove<Belongings>>,
-    owners: Query<(&PlayerId, &Belongings)>,
-    directory: Res<Directory>,
+    gone: On<Remove<Inventory>>,
+    owners: Query<(&PlayerId, &Inventory)>,
+    directory: Res<PlayerStore>,
     mut left: ResMut<LeftBelongings>,
 ) {
     if let Ok((&player, belongings)) = owners.get(gone.entity)
@@ -146,14 +148,14 @@ fn lay_aside(
 /// Gives players that came what they have, and those who have a new object what their old one had.
 fn hand_out(
     mut loaded: MessageReader<PlayerLoaded>,
-    (players, directory): (Res<Players>, Res<Directory>),
+    (players, directory): (Res<Players>, Res<PlayerStore>),
     mut left: ResMut<LeftBelongings>,
     mut commands: Commands,
 ) {
     // What was laid aside of a player who left is older than its record.
     left.0.retain(|&player, _| directory.is_live(player));
     for PlayerLoaded { record, .. } in loaded.read() {
-        left.0.insert(record.player, Belongings::of(record));
+        left.0.insert(record.player, Inventory::of(record));
     }
     left.0.retain(|&player, belongings| {
         let Some(entity) = players.entity(player) else {
@@ -166,9 +168,9 @@ fn hand_out(
 
 /// Pairs of players deal.
 fn deal(
-    mut owners: Query<(Entity, &PlayerId, &mut Belongings), With<Member>>,
-    mut transfers: MessageWriter<Transfer>,
-    (crowds, directory): (Res<Crowds>, Res<Directory>),
+    mut owners: Query<(Entity, &PlayerId, &mut Inventory), With<CrowdMember>>,
+    mut transfers: MessageWriter<AtomicSaveRequest>,
+    (crowds, directory): (Res<Crowds>, Res<PlayerStore>),
     mut streams: ResMut<RandomStreams>,
 ) {
     if crowds.resting {
@@ -191,12 +193,12 @@ fn deal(
         };
         exchange(&mut giver, &mut taker, random);
         let players = [one.0, other.0];
-        transfers.write(Transfer { players });
+        transfers.write(AtomicSaveRequest { players });
     }
 }
 
 /// One gives coins, and perhaps a ware.
-fn exchange(giver: &mut Belongings, taker: &mut Belongings, random: &mut Pcg64Mcg) {
+fn exchange(giver: &mut Inventory, taker: &mut Inventory, random: &mut Pcg64Mcg) {
     // What somebody wrote into the store by hand may be too much to hold.
     let room = u32::MAX - taker.coins;
     let coins = random
@@ -221,19 +223,19 @@ mod tests {
     fn what_changes_hands_stays_as_much_and_fits_its_attribute() {
         let mut random = Pcg64Mcg::seed_from_u64(1);
         let players = [1, u64::from(u32::MAX) * 2, 3, 4].map(PlayerId);
-        let mut owners = players.map(Belongings::fresh);
+        let mut owners = players.map(Inventory::fresh);
         for _ in 0..10_000 {
             let giver = random.random_range(0..4);
             let taker = (giver + random.random_range(1..4)) % 4;
             let [giver, taker] = owners.get_disjoint_mut([giver, taker]).unwrap();
             exchange(giver, taker, &mut random);
-            let value = Value::from(taker.wares.join(" ").as_str());
+            let value = AttributeValue::from(taker.wares.join(" ").as_str());
             assert!(WARES_ENCODING.fits(&value) && taker.wares.len() <= WARES_MAX);
         }
         let coins: u32 = owners.iter().map(|owner| owner.coins).sum();
         let mut wares: Vec<&String> = owners.iter().flat_map(|owner| &owner.wares).collect();
         wares.sort_unstable();
         wares.dedup();
-        assert_eq!((coins, wares.len()), (4 * COINS, 4 * WARES as usize));
+        assert_eq!((coins, wares.len()), (4 * COINS, 4 * START_ITEMS as usize));
     }
 }

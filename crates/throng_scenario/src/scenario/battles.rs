@@ -24,7 +24,7 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use rand::Rng;
 
-use super::schema::{Area, Queue};
+use super::schema::{ScenarioArea, ScenarioMatchMode};
 use super::script::ScenarioScript;
 use super::stage::{self, Stage};
 use crate::crowd::{
@@ -32,9 +32,10 @@ use crate::crowd::{
 };
 use throng::aoi::ViewCaps;
 use throng::instance::{
-    InstanceEnded, InstanceError, InstanceFault, InstanceHost, InstanceId, InstanceModes,
-    InstanceOpened, InstanceRefused, InstanceRules, InstanceStats, Instances, Leaver, PartyJoined,
-    PlayerEntered, PlayerHome, PlayerLeft, PlayerReturned, leave_instance,
+    InstanceEnded, InstanceError, InstanceHost, InstanceId, InstanceModes, InstanceMoveFailed,
+    InstanceOpened, InstancePartyJoined, InstancePlayerEntered, InstancePlayerLeft,
+    InstancePlayerReturned, InstanceRefused, InstanceRules, InstanceStats, Instances, Leaver,
+    PlayerHome, leave_instance,
 };
 use throng::matchmaking::{Match, Matchmaker, ModeId, Ticket, TicketParty, TicketPlayer};
 use throng::memory::MemoryUse;
@@ -53,7 +54,7 @@ const SPEED_M_S: f32 = 4.0;
 
 /// What a scenario adds to the instances in which its battles are fought.
 #[derive(Resource, Debug, Default, MemoryUse)]
-pub struct Battles {
+pub struct ScenarioMatches {
     stats: BattlesStats,
     /// The bodies of synthetic players, by their battle.
     #[memory(each_value)]
@@ -71,13 +72,13 @@ pub struct Battles {
 #[derive(Debug, Default, MemoryUse)]
 struct BattleCursors {
     refused: MessageCursor<InstanceRefused>,
-    fault: MessageCursor<InstanceFault>,
-    returned: MessageCursor<PlayerReturned>,
-    left: MessageCursor<PlayerLeft>,
+    fault: MessageCursor<InstanceMoveFailed>,
+    returned: MessageCursor<InstancePlayerReturned>,
+    left: MessageCursor<InstancePlayerLeft>,
     ended: MessageCursor<InstanceEnded>,
     opened: MessageCursor<InstanceOpened>,
-    joined: MessageCursor<PartyJoined>,
-    entered: MessageCursor<PlayerEntered>,
+    joined: MessageCursor<InstancePartyJoined>,
+    entered: MessageCursor<InstancePlayerEntered>,
 }
 
 /// What became of battles.
@@ -99,7 +100,7 @@ pub struct BattlesStats {
     pub joined: u64,
 }
 
-impl Battles {
+impl ScenarioMatches {
     /// What became of battles so far.
     #[must_use]
     pub const fn stats(&self) -> BattlesStats {
@@ -132,7 +133,7 @@ impl Battles {
 
 /// Opens the scene of a queue's battles, and moves players of crowds there and home.
 struct BattleHost {
-    queue: Queue,
+    queue: ScenarioMatchMode,
 }
 
 impl InstanceHost for BattleHost {
@@ -161,7 +162,7 @@ impl InstanceHost for BattleHost {
     ) -> Result<(), WorldError> {
         let at = world
             .resource::<Stage>()
-            .place(world, scene, &Area::default());
+            .place(world, scene, &ScenarioArea::default());
         move_individual(world, player, scene, &at)
     }
 
@@ -197,13 +198,13 @@ pub(super) fn host_battles(world: &mut World) {
 /// Battles begin and end, and whoever leaves one is replaced.
 pub(super) fn fight(world: &mut World) {
     // Objects come and go meanwhile, and what observes them may read the figures: these stay in the world.
-    let mut resource = world.resource_mut::<Battles>();
+    let mut resource = world.resource_mut::<ScenarioMatches>();
     let stats = resource.stats;
     let mut battles = std::mem::replace(
         &mut *resource,
-        Battles {
+        ScenarioMatches {
             stats,
-            ..Battles::default()
+            ..ScenarioMatches::default()
         },
     );
     let tick = world.resource::<SimTick>().0;
@@ -229,7 +230,7 @@ pub(super) fn fight(world: &mut World) {
         left,
         joined,
     };
-    *world.resource_mut::<Battles>() = battles;
+    *world.resource_mut::<ScenarioMatches>() = battles;
     if let Some(mut script) = world.get_resource_mut::<ScenarioScript>() {
         let told = faults.into_iter();
         told.for_each(|what| script.fault(tick, what));
@@ -242,7 +243,7 @@ fn unread<M: Message + Clone>(world: &World, cursor: &mut MessageCursor<M>) -> V
 }
 
 /// Counts the battles that have no scene, and tells what went wrong.
-fn tell_refusals(world: &World, battles: &mut Battles) -> Vec<String> {
+fn tell_refusals(world: &World, battles: &mut ScenarioMatches) -> Vec<String> {
     let mut faults = Vec::new();
     for refused in unread(world, &mut battles.cursors.refused) {
         match refused.error {
@@ -261,10 +262,12 @@ fn tell_refusals(world: &World, battles: &mut Battles) -> Vec<String> {
 }
 
 /// Who is home again is what it was before; who is gone is forgotten.
-fn come_home(world: &mut World, battles: &mut Battles, tick: u64) {
+fn come_home(world: &mut World, battles: &mut ScenarioMatches, tick: u64) {
     let left = unread(world, &mut battles.cursors.left);
     let ended = unread(world, &mut battles.cursors.ended);
-    for PlayerReturned { player, entity, .. } in unread(world, &mut battles.cursors.returned) {
+    for InstancePlayerReturned { player, entity, .. } in
+        unread(world, &mut battles.cursors.returned)
+    {
         if let Some(scene) = stage::scene_of(world, entity) {
             stage::give_caps(world, scene, &[entity]);
         }
@@ -291,7 +294,7 @@ fn come_home(world: &mut World, battles: &mut Battles, tick: u64) {
 }
 
 /// Whoever entered a battle fights: those of crowds as they came, synthetic players in bodies made for it.
-fn begin(world: &mut World, battles: &mut Battles, tick: u64) -> Vec<String> {
+fn begin(world: &mut World, battles: &mut ScenarioMatches, tick: u64) -> Vec<String> {
     let mut faults = Vec::new();
     for InstanceOpened { instance, .. } in unread(world, &mut battles.cursors.opened) {
         let running = world.resource::<Instances>().get(instance);
@@ -303,7 +306,7 @@ fn begin(world: &mut World, battles: &mut Battles, tick: u64) -> Vec<String> {
         }
     }
     for joined in unread(world, &mut battles.cursors.joined) {
-        let PartyJoined {
+        let InstancePartyJoined {
             instance,
             side,
             ticket,
@@ -311,7 +314,7 @@ fn begin(world: &mut World, battles: &mut Battles, tick: u64) -> Vec<String> {
         faults.extend(embody(world, battles, instance, side, &ticket));
     }
     for entered in unread(world, &mut battles.cursors.entered) {
-        let PlayerEntered {
+        let InstancePlayerEntered {
             player,
             entity,
             side,
@@ -346,7 +349,7 @@ fn chase(world: &World) -> Behaviour {
 /// Spawns bodies for the synthetic players of a ticket in the scene of their battle. The first error, if any.
 fn embody(
     world: &mut World,
-    battles: &mut Battles,
+    battles: &mut ScenarioMatches,
     instance: InstanceId,
     side: usize,
     ticket: &Ticket,
@@ -354,7 +357,7 @@ fn embody(
     let scene = world.resource::<Instances>().get(instance)?.scene();
     let (stage, behaviour) = (world.resource::<Stage>(), chase(world));
     let kind = world.resource::<ObjectKinds>().find("player");
-    let at = stage.place(world, scene, &Area::default());
+    let at = stage.place(world, scene, &ScenarioArea::default());
     let body = CrowdSpec {
         team: Some(team_of(side)),
         behaviour,
@@ -386,7 +389,7 @@ fn embody(
 }
 
 /// Parties without a home leave their battles at each queue's rate.
-fn leave(world: &mut World, battles: &mut Battles) {
+fn leave(world: &mut World, battles: &mut ScenarioMatches) {
     let scenario = &world.resource::<Stage>().scenario;
     let hz = scenario.tick_hz;
     let rates: Vec<(String, f64)> = scenario
@@ -410,7 +413,7 @@ fn leave(world: &mut World, battles: &mut Battles) {
 }
 
 /// A random synthetic party of a mode leaves its battle; whether there is one.
-fn leave_one(world: &mut World, battles: &mut Battles, mode: ModeId) -> bool {
+fn leave_one(world: &mut World, battles: &mut ScenarioMatches, mode: ModeId) -> bool {
     let draw = world
         .resource_mut::<RandomStreams>()
         .stream("battles")
@@ -457,7 +460,7 @@ fn set_team(world: &mut World, entity: Entity, team: Option<TeamId>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::load::Loaded;
+    use super::super::load::LoadedScenario;
     use super::super::runner::{RunOptions, ScenarioRun};
     use super::*;
 
@@ -473,7 +476,7 @@ mod tests {
 
     #[test]
     fn nothing_is_remembered_of_who_fights_no_more() {
-        let loaded = Loaded::from_text("churn.ron", CHURN).unwrap();
+        let loaded = LoadedScenario::from_text("churn.ron", CHURN).unwrap();
         let options = RunOptions {
             ticks: Some(200),
             ..RunOptions::default()
@@ -484,7 +487,7 @@ mod tests {
             assert!(run.step().unwrap());
             let world = run.server().world();
             let seats = world.resource::<Instances>();
-            let before = &world.resource::<Battles>().before;
+            let before = &world.resource::<ScenarioMatches>().before;
             remembered += before.len();
             for player in before.keys() {
                 assert!(seats.of(*player).is_some(), "{player:?} has no seat");
@@ -497,7 +500,7 @@ mod tests {
 
     #[test]
     fn all_that_is_remembered_of_battles_is_in_the_state_hash() {
-        let hash = |battles: &Battles| {
+        let hash = |battles: &ScenarioMatches| {
             let mut hasher = StateHasher::default();
             battles.hash(&mut hasher);
             hasher.finish()
@@ -507,23 +510,23 @@ mod tests {
             (Some(TeamId(1)), None),
             (None, Some(crate::crowd::Idle.into())),
         ];
-        let fighters = fighters.map(|fighter| Battles {
+        let fighters = fighters.map(|fighter| ScenarioMatches {
             before: BTreeMap::from([(PlayerId(1), fighter)]),
-            ..Battles::default()
+            ..ScenarioMatches::default()
         });
         let entity = Entity::PLACEHOLDER;
-        let bodies = [1, 2].map(|player| Battles {
+        let bodies = [1, 2].map(|player| ScenarioMatches {
             bodies: BTreeMap::from([(
                 InstanceId(1),
                 vec![(TicketPlayer::Real(PlayerId(player)), entity)],
             )]),
-            ..Battles::default()
+            ..ScenarioMatches::default()
         });
-        let due = Battles {
+        let due = ScenarioMatches {
             leaving: vec![0.5],
-            ..Battles::default()
+            ..ScenarioMatches::default()
         };
-        let nothing = Battles::default();
+        let nothing = ScenarioMatches::default();
         let all = fighters.iter().chain(&bodies).chain([&due, &nothing]);
         let hashes: std::collections::BTreeSet<_> = all.map(hash).collect();
         assert_eq!(hashes.len(), 7);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use throng::outbox::{CaptureSink, Sink};
+use throng::outbox::{CaptureSink, PacketSink};
 use throng::wire::CloseReason;
 use throng::wire::{Channel, ClientId};
 
@@ -21,7 +21,7 @@ impl PacketLog {
     }
 
     /// A sink that writes down what it passes on.
-    pub fn before(&self, next: Box<dyn Sink>) -> Box<dyn Sink> {
+    pub fn before(&self, next: Box<dyn PacketSink>) -> Box<dyn PacketSink> {
         Box::new(CapturingSink {
             log: self.clone(),
             next,
@@ -51,10 +51,10 @@ impl PacketLog {
 
 struct CapturingSink {
     log: PacketLog,
-    next: Box<dyn Sink>,
+    next: Box<dyn PacketSink>,
 }
 
-impl Sink for CapturingSink {
+impl PacketSink for CapturingSink {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         self.log.with(|log| log.deliver(client, channel, packet));
         self.next.deliver(client, channel, packet);

@@ -8,9 +8,9 @@ use bevy_ecs::prelude::*;
 use serde_json::Value;
 
 use super::counters;
-use super::leaks::LeakFigures;
+use super::leaks::LeakSummary;
 use super::margin::{Margin, MarginSide};
-use super::report::{Judged, Report, Verdict};
+use super::report::{ExpectationResult, Report, Verdict};
 use super::schema::{Expectation, Scenario, TickLimit};
 use super::watch::{TickSpan, Watch, Watched};
 use crate::crowd::{SyntheticClients, mirror_errors};
@@ -26,7 +26,7 @@ use throng::world::SceneId;
 
 /// Which expectations on wall time are judged; the others are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeJudging {
+pub enum TimingChecks {
     /// None.
     Never,
     /// Those that say so by themselves, [`Expectation::TicksUnderMs`].
@@ -44,7 +44,7 @@ pub(super) struct Evidence<'a> {
     pub snapshots: &'a BTreeMap<u64, Value>,
     /// Whether nothing was left to do in the end.
     pub at_rest: bool,
-    pub time: TimeJudging,
+    pub time: TimingChecks,
 }
 
 /// What was found.
@@ -56,9 +56,9 @@ struct Finding {
 impl Finding {
     fn of(holds: bool, found: impl Into<String>) -> Self {
         let verdict = if holds {
-            Verdict::Holds
+            Verdict::Passed
         } else {
-            Verdict::Broken
+            Verdict::Failed
         };
         let found = found.into();
         Self { verdict, found }
@@ -72,12 +72,12 @@ impl Finding {
     }
 
     /// Whether nothing was kept that nobody needs any more; known when the world is gone.
-    fn of_leaks(found: Option<&LeakFigures>) -> Self {
+    fn of_leaks(found: Option<&LeakSummary>) -> Self {
         // Without the allocator that tells of its calls none is known.
         let Some(found) = found.filter(|_| allocations() > 0) else {
             return Self::unused("allocations were not tracked");
         };
-        let LeakFigures {
+        let LeakSummary {
             leaked,
             growing,
             lost_blocks,
@@ -138,7 +138,7 @@ pub(super) fn snapshot_ticks(scenario: &Scenario) -> impl Iterator<Item = u64> {
 }
 
 /// Judges what was not given back, now that the world is gone.
-pub(super) fn judge_leaks(scenario: &Scenario, report: &mut Report, time: TimeJudging) {
+pub(super) fn judge_leaks(scenario: &Scenario, report: &mut Report, time: TimingChecks) {
     let expect = scenario.expect.iter().zip(&mut report.expectations);
     for (expectation, of) in expect.filter(|(expectation, _)| **expectation == Expectation::NoLeaks)
     {
@@ -147,7 +147,7 @@ pub(super) fn judge_leaks(scenario: &Scenario, report: &mut Report, time: TimeJu
 }
 
 /// Judges every expectation, now that everything is at rest, and that no cue of the script failed.
-pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judged> {
+pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<ExpectationResult> {
     // What cannot be written as JSON has no figures, and no expectation on one holds.
     let last = serde_json::to_value(evidence.report).unwrap_or_default();
     let watch = evidence.world.resource::<Watch>();
@@ -172,29 +172,29 @@ pub(super) fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judged> {
             Verdict::NotExercised => None,
             _ => margin(plain, watch.item(nth), window.is_some(), &figures, report),
         };
-        Judged {
+        ExpectationResult {
             margin,
             ..judged(expectation, finding, evidence.time)
         }
     };
     let expect = || scenario.expect.iter();
     let allows = expect().any(|e| matches!(e, Expectation::ScriptFaultsAllowed));
-    let says = expect().any(|e| matches!(e, Expectation::NoScriptFaults));
+    let says = expect().any(|e| matches!(e, Expectation::NoScriptErrors));
     let has_script = report.script_cues_run > 0 || report.script_fault_count > 0;
     let written = expect()
         .enumerate()
         .filter(|(_, expectation)| !matches!(expectation, Expectation::ScriptFaultsAllowed));
-    let mut all: Vec<Judged> = written.map(judge_one).collect();
+    let mut all: Vec<ExpectationResult> = written.map(judge_one).collect();
     if has_script && !allows && !says {
         let finding = no_script_faults(report);
-        all.push(judged(&Expectation::NoScriptFaults, finding, evidence.time));
+        all.push(judged(&Expectation::NoScriptErrors, finding, evidence.time));
     }
     all
 }
 
 /// What is said of the expectations of a run that was interrupted.
-pub(super) fn not_judged(scenario: &Scenario) -> Vec<Judged> {
-    let not_judged = |expectation: &Expectation| Judged {
+pub(super) fn not_judged(scenario: &Scenario) -> Vec<ExpectationResult> {
+    let not_judged = |expectation: &Expectation| ExpectationResult {
         text: expectation.to_string(),
         holds: None,
         verdict: Verdict::NotJudged,
@@ -205,29 +205,29 @@ pub(super) fn not_judged(scenario: &Scenario) -> Vec<Judged> {
 }
 
 /// What was found, unless it is about time and nobody asked for that to be judged.
-fn judged(expectation: &Expectation, finding: Finding, time: TimeJudging) -> Judged {
+fn judged(expectation: &Expectation, finding: Finding, time: TimingChecks) -> ExpectationResult {
     let (plain, _) = expectation.in_window();
     let is_judged = match (plain, plain.tick_limit()) {
         (_, Some(limit)) => match time {
-            TimeJudging::Never => false,
-            TimeJudging::AsWritten => limit.is_firm,
-            TimeJudging::Always => true,
+            TimingChecks::Never => false,
+            TimingChecks::AsWritten => limit.is_firm,
+            TimingChecks::Always => true,
         },
         (Expectation::Counter { name, .. }, _) if counters::is_of_time(name) => {
-            time == TimeJudging::Always
+            time == TimingChecks::Always
         }
         _ => true,
     };
     let verdict = match finding.verdict {
         verdict if is_judged => verdict,
-        Verdict::Broken => Verdict::SlowHere,
+        Verdict::Failed => Verdict::SlowHere,
         _ => Verdict::NotJudged,
     };
-    Judged {
+    ExpectationResult {
         text: expectation.to_string(),
         holds: match verdict {
-            Verdict::Holds => Some(true),
-            Verdict::Broken => Some(false),
+            Verdict::Passed => Some(true),
+            Verdict::Failed => Some(false),
             Verdict::NotExercised | Verdict::NotJudged | Verdict::SlowHere => None,
         },
         verdict,
@@ -247,7 +247,9 @@ fn find(
         Expectation::ViewsWithinCap => seen(watched, "nobody saw anybody", || {
             format!("longest view list {}", report.views.max_list)
         }),
-        Expectation::NobodyOnBlocked => seen(watched, "nobody was there", || "nobody".to_owned()),
+        Expectation::NoObjectOnBlockedTile => {
+            seen(watched, "nobody was there", || "nobody".to_owned())
+        }
         Expectation::PathsExact { share } => paths_exact(watched, *share),
         Expectation::TickP99UnderMs(_)
         | Expectation::SetP99UnderMs(..)
@@ -282,7 +284,7 @@ fn find(
                 }
             }
         }
-        Expectation::Conserved => conserved(evidence.world, report),
+        Expectation::TicketsConserved => conserved(evidence.world, report),
         Expectation::BytesPerClientUnder(bytes) => {
             let seconds = figures.of("clients.mirror_seconds").unwrap_or(0.0);
             if seconds <= 0.0 {
@@ -308,7 +310,7 @@ fn find(
                 Finding::of(holds, format!("{}", (found * 1e3).round() / 1e3))
             }
         },
-        Expectation::NoScriptFaults => no_script_faults(report),
+        Expectation::NoScriptErrors => no_script_faults(report),
         Expectation::NoIdleCues => no_idle_cues(report),
         // Left out above, and refused by validation within a window.
         Expectation::ScriptFaultsAllowed

@@ -6,7 +6,7 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use rand::RngExt;
 
-use super::schema::{Only, Pick, Who};
+use super::schema::{ObjectCondition, ObjectSelector, SelectionOrder};
 use super::stage::Stage;
 use crate::crowd::{self, CrowdArea};
 use throng::aoi::SceneInterest;
@@ -17,16 +17,16 @@ use throng::world::{Object, ObjectId, Position, SceneObjects};
 pub(super) const SCRIPT_STREAM: &str = "script";
 
 /// Those whom an action is about, now. O(those with the tag × conditions), and for `Near` × those who are near to.
-pub(super) fn chosen(world: &mut World, who: Who<'_>) -> Vec<Entity> {
+pub(super) fn chosen(world: &mut World, who: ObjectSelector<'_>) -> Vec<Entity> {
     let count = who.count.map_or(usize::MAX, |count| count as usize);
-    if who.only.is_empty() && who.pick == Pick::First && !who.is_of_clients {
+    if who.only.is_empty() && who.pick == SelectionOrder::First && !who.is_of_clients {
         return crowd::members(world, who.tag, who.count);
     }
     let mut all = candidates(world, who, None);
     for only in who.only {
         keep(world, only, &mut all);
     }
-    if who.pick == Pick::Random && count < all.len() {
+    if who.pick == SelectionOrder::Random && count < all.len() {
         let mut streams = world.resource_mut::<RandomStreams>();
         let random = streams.stream(SCRIPT_STREAM);
         for nth in 0..count {
@@ -39,7 +39,7 @@ pub(super) fn chosen(world: &mut World, who: Who<'_>) -> Vec<Entity> {
 }
 
 /// Up to `max` of those among whom an action chooses: all that bear the tag, or the players among them who are there.
-pub(super) fn candidates(world: &World, who: Who<'_>, max: Option<u32>) -> Vec<Entity> {
+pub(super) fn candidates(world: &World, who: ObjectSelector<'_>, max: Option<u32>) -> Vec<Entity> {
     if !who.is_of_clients {
         return crowd::members(world, who.tag, max);
     }
@@ -65,9 +65,9 @@ pub(super) fn any_has(
 }
 
 /// Keeps those of whom a condition holds, in their order.
-fn keep(world: &World, only: &Only, all: &mut Vec<Entity>) {
+fn keep(world: &World, only: &ObjectCondition, all: &mut Vec<Entity>) {
     match only {
-        Only::Within(area) => {
+        ObjectCondition::Within(area) => {
             let mut areas = Areas::default();
             all.retain(|&entity| {
                 areas.has(world, entity, |stage, scene| {
@@ -75,7 +75,7 @@ fn keep(world: &World, only: &Only, all: &mut Vec<Entity>) {
                 })
             });
         }
-        Only::Outside(area) => {
+        ObjectCondition::Outside(area) => {
             let mut areas = Areas::default();
             all.retain(|&entity| {
                 !areas.has(world, entity, |stage, scene| {
@@ -83,16 +83,16 @@ fn keep(world: &World, only: &Only, all: &mut Vec<Entity>) {
                 })
             });
         }
-        Only::OutsideZone { .. } => {
+        ObjectCondition::OutsideZone { .. } => {
             let (center_m, radius_m) = zone_now(world, only);
-            let area = super::schema::Area::Ring {
+            let area = super::schema::ScenarioArea::Ring {
                 center_m,
                 radius_m,
                 width_m: 0.0,
             };
-            keep(world, &Only::Outside(area), all);
+            keep(world, &ObjectCondition::Outside(area), all);
         }
-        Only::Near { tag, radius_m } => {
+        ObjectCondition::Near { tag, radius_m } => {
             let centres = centres_of(world, tag);
             all.retain(|&entity| {
                 position(world, entity).is_some_and(|(scene, at)| {
@@ -105,18 +105,18 @@ fn keep(world: &World, only: &Only, all: &mut Vec<Entity>) {
                 })
             });
         }
-        Only::InViewOf(tag) => {
+        ObjectCondition::InViewOf(tag) => {
             let seen = seen_by_any(world, tag);
             all.retain(|entity| seen.contains(entity));
         }
-        Only::Seeing(tag) => {
+        ObjectCondition::Seeing(tag) => {
             let tagged = ids_of(world, tag);
             all.retain(|&entity| sees_any(world, entity, &tagged));
         }
-        Only::Below { attribute, value } => all.retain(|&entity| {
+        ObjectCondition::Below { attribute, value } => all.retain(|&entity| {
             crowd::attribute(world, entity, attribute).is_some_and(|found| found < *value)
         }),
-        Only::AtLeast { attribute, value } => all.retain(|&entity| {
+        ObjectCondition::AtLeast { attribute, value } => all.retain(|&entity| {
             crowd::attribute(world, entity, attribute).is_some_and(|found| found >= *value)
         }),
     }
@@ -146,8 +146,8 @@ impl Areas {
 }
 
 /// Where a zone is in this tick, and how large.
-fn zone_now(world: &World, only: &Only) -> (Vec2, f32) {
-    let Only::OutsideZone {
+fn zone_now(world: &World, only: &ObjectCondition) -> (Vec2, f32) {
+    let ObjectCondition::OutsideZone {
         center_m,
         radius_m,
         to_center_m,

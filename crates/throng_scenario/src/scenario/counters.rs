@@ -185,14 +185,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::scenario::{Loaded, RunOptions, ScenarioRun};
-    use throng::directory::{Directory, DirectoryPlugin, MemoryDisk};
+    use crate::scenario::{LoadedScenario, RunOptions, ScenarioRun};
+    use throng::directory::{MemoryDisk, PlayerStore, PlayerStorePlugin};
     use throng::memory::ProcessMemory;
 
     /// The report of a run of 1.5 s with one mode of matchmaking and a store.
     fn report() -> Value {
         let text = r#"Scenario(name: "x", scenes: [Scene(name: "a")], queues: [Queue(mode: "q.r")], cast: [Crowd(tag: "t.u", count: 3)])"#;
-        let loaded = Loaded::from_text("x.ron", text).unwrap();
+        let loaded = LoadedScenario::from_text("x.ron", text).unwrap();
         let options = RunOptions {
             ticks: Some(30),
             memory: Some(|| {
@@ -202,8 +202,8 @@ mod tests {
                 })
             }),
             configure: vec![Box::new(|app| {
-                app.add_plugins(DirectoryPlugin);
-                let mut directory = app.world_mut().resource_mut::<Directory>();
+                app.add_plugins(PlayerStorePlugin);
+                let mut directory = app.world_mut().resource_mut::<PlayerStore>();
                 directory.open(MemoryDisk::default()).unwrap();
             })],
             ..RunOptions::default()

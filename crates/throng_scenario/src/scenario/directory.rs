@@ -3,9 +3,9 @@
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
-use throng::directory::{Directory, DirectoryStats};
+use throng::directory::{PlayerStore, PlayerStoreStats};
 
-/// Players that are loaded, held and saved: now, and over the run. See [`DirectoryStats`] for what is counted.
+/// Players that are loaded, held and saved: now, and over the run. See [`PlayerStoreStats`] for what is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DirectoryFigures {
     /// Players whose record came.
@@ -44,8 +44,8 @@ pub struct DirectoryFigures {
 
 /// The figures as they are now; `None` where nothing is kept.
 pub(super) fn directory(world: &World) -> Option<DirectoryFigures> {
-    let directory = world.get_resource::<Directory>()?;
-    let stats = world.get_resource::<DirectoryStats>()?;
+    let directory = world.get_resource::<PlayerStore>()?;
+    let stats = world.get_resource::<PlayerStoreStats>()?;
     if !directory.has_store() {
         return None;
     }
@@ -67,7 +67,7 @@ pub(super) fn directory(world: &World) -> Option<DirectoryFigures> {
     Some(with_look_ups(figures, directory))
 }
 
-fn with_look_ups(figures: DirectoryFigures, directory: &Directory) -> DirectoryFigures {
+fn with_look_ups(figures: DirectoryFigures, directory: &PlayerStore) -> DirectoryFigures {
     let cache = directory.cache_stats().unwrap_or_default();
     DirectoryFigures {
         look_ups: cache.looks,

@@ -6,21 +6,21 @@ use bevy_ecs::prelude::*;
 use tracing::info;
 
 use super::choose::candidates;
-use super::schema::{Action, Area, Crowd, Scope};
+use super::schema::{Action, ScenarioAnnouncementScope, ScenarioArea, ScenarioCrowd};
 use super::stage::{self, Stage};
 use crate::crowd::{self, CrowdArea, SyntheticClients};
 use throng::map::SceneMap;
 use throng::matchmaking::Matchmaker;
 use throng::session::{ControlledBy, Sessions};
-use throng::world::{Object, PartyId, Position, Scene, SceneObjects};
+use throng::world::{Object, PartyId, Position, SceneObjects, SimScene};
 
 /// Faults that are kept word for word.
 const FAULTS_MAX: usize = 20;
 
 /// How often cues ran, and which of them could not do what they say.
 #[derive(Debug, Default)]
-pub(super) struct ScriptFaults {
-    kept: Vec<ScriptFault>,
+pub(super) struct ScriptErrors {
+    kept: Vec<ScriptError>,
     fault_count: u64,
     /// How often cues ran.
     pub cues_run: u64,
@@ -28,7 +28,7 @@ pub(super) struct ScriptFaults {
 
 /// A cue that could not do what it says, or something in a battle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScriptFault {
+pub struct ScriptError {
     /// Which cue of the script it is, from 0; none for what no cue did.
     pub cue: Option<usize>,
     /// When it failed first.
@@ -39,7 +39,7 @@ pub struct ScriptFault {
     pub count: u64,
 }
 
-impl ScriptFaults {
+impl ScriptErrors {
     /// Takes note of a fault. Those of one cue are kept as one, with the words of the first.
     pub fn add(&mut self, cue: Option<usize>, tick: u64, what: String) {
         info!(cue, tick, error = what, "script action failed");
@@ -51,7 +51,7 @@ impl ScriptFaults {
         if let Some(known) = known {
             known.count += 1;
         } else if self.kept.len() < FAULTS_MAX {
-            self.kept.push(ScriptFault {
+            self.kept.push(ScriptError {
                 cue,
                 tick,
                 what,
@@ -61,7 +61,7 @@ impl ScriptFaults {
     }
 
     /// The first few, and how often any cue failed.
-    pub fn all(&self) -> (&[ScriptFault], u64) {
+    pub fn all(&self) -> (&[ScriptError], u64) {
         (&self.kept, self.fault_count)
     }
 }
@@ -160,7 +160,7 @@ pub(super) fn hindsight(world: &World, action: &Action, foresight: &Foresight) -
         return foresight.doubt.clone();
     }
     let stage = world.resource::<Stage>();
-    let area = |scene: Entity, area: &Area| stage.place(world, scene, area);
+    let area = |scene: Entity, area: &ScenarioArea| stage.place(world, scene, area);
     match action {
         Action::Teleport { to, .. } => {
             let place = area(foresight.scene?, to);
@@ -217,14 +217,14 @@ fn is_so_already(world: &World, action: &Action) -> Option<String> {
 }
 
 /// A crowd for which its scene has no room.
-fn without_room(world: &World, crowd: &Crowd) -> Option<String> {
+fn without_room(world: &World, crowd: &ScenarioCrowd) -> Option<String> {
     let stage = world.resource::<Stage>();
     let scene = stage.scene(world, crowd.scene.as_deref()).ok()?;
     let objects = world.get::<SceneObjects>(scene)?;
     let (max, there) = (objects.max_objects(), objects.len());
     let room = max.saturating_sub(there);
     (crowd.count > room).then(|| {
-        let id = world.get::<Scene>(scene).map_or(0, |scene| scene.id().0);
+        let id = world.get::<SimScene>(scene).map_or(0, |scene| scene.id().0);
         format!(
             "scene {id} is full: at most {max} objects, {there} exist, {} requested",
             crowd.count
@@ -256,12 +256,16 @@ fn silent(world: &World, action: &Action, speakers: &[Entity]) -> Option<String>
         return None;
     };
     let (has_ears, what): (fn(&World, Entity) -> bool, _) = match scope {
-        Scope::Party => (|world, who| world.get::<PartyId>(who).is_some(), "a party"),
-        Scope::Client => (
+        ScenarioAnnouncementScope::Party => {
+            (|world, who| world.get::<PartyId>(who).is_some(), "a party")
+        }
+        ScenarioAnnouncementScope::Client => (
             |world, who| world.get::<ControlledBy>(who).is_some(),
             "a client",
         ),
-        Scope::Viewers | Scope::Radius(_) | Scope::Scene => return None,
+        ScenarioAnnouncementScope::Viewers
+        | ScenarioAnnouncementScope::Radius(_)
+        | ScenarioAnnouncementScope::Scene => return None,
     };
     let without = speakers.iter().filter(|&&who| !has_ears(world, who));
     let (without, all) = (without.count(), speakers.len());
@@ -295,7 +299,7 @@ mod tests {
 
     #[test]
     fn faults_of_one_cue_are_one_and_every_one_is_counted() {
-        let mut faults = ScriptFaults::default();
+        let mut faults = ScriptErrors::default();
         (1..=50).for_each(|tick| faults.add(Some(3), tick, format!("no {tick}")));
         (0..40).for_each(|cue| faults.add(Some(10 + cue), 7, "no".to_owned()));
         faults.add(Some(3), 60, "later".to_owned());
@@ -303,7 +307,7 @@ mod tests {
         assert_eq!((kept.len(), count), (FAULTS_MAX, 91));
         assert_eq!(
             kept[0],
-            ScriptFault {
+            ScriptError {
                 cue: Some(3),
                 tick: 1,
                 what: "no 1".to_owned(),

@@ -12,7 +12,7 @@ use throng::server::Server;
 
 /// Allocations of one function that were not given back.
 #[derive(Clone, Debug, Serialize)]
-pub struct HeldBlocks {
+pub struct LeakedAllocations {
     /// In how many blocks.
     pub blocks: usize,
     /// Of how many bytes together.
@@ -27,17 +27,17 @@ pub struct HeldBlocks {
 
 /// What was not given back, each largest first; of functions of this crate and the game alone.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct LeakFigures {
+pub struct LeakSummary {
     /// Bytes that were held when everybody had left, by whomever.
     pub held_bytes: usize,
     /// The largest of them.
-    pub held: Vec<HeldBlocks>,
+    pub held: Vec<LeakedAllocations>,
     /// What was kept for each of those who left.
-    pub growing: Vec<HeldBlocks>,
+    pub growing: Vec<LeakedAllocations>,
     /// Bytes that outlived the server, by whomever.
     pub outlived_bytes: usize,
     /// What of them is this crate's or the game's.
-    pub leaked: Vec<HeldBlocks>,
+    pub leaked: Vec<LeakedAllocations>,
     /// Blocks that were not followed, because there were too many larger ones at once.
     pub lost_blocks: u64,
     /// Whether the program knows of functions that were inlined; if not, what they kept may pass for their callers', and so for
@@ -65,15 +65,15 @@ pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
 
 /// Lets everybody leave, closes all scenes, drops the server, and tells what was not given back.
 #[cfg(feature = "leak-track")]
-pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakFigures {
+pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
     use std::collections::BTreeMap;
 
     use crate::crowd::SyntheticClients;
     use throng::memory::{
-        LiveSite, knows_inlined_functions, live_sites, stop_tracking_leaks, untracked,
+        AllocationSite, knows_inlined_functions, live_sites, stop_tracking_leaks, untracked,
     };
 
-    let told = |site: &LiveSite| HeldBlocks {
+    let told = |site: &AllocationSite| LeakedAllocations {
         blocks: site.blocks,
         bytes: site.bytes,
         thread: site.thread,
@@ -90,7 +90,7 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakFigures {
     untracked(|| {
         let left = live_sites();
         stop_tracking_leaks();
-        let ours = |sites: &[LiveSite]| -> Vec<LiveSite> {
+        let ours = |sites: &[AllocationSite]| -> Vec<AllocationSite> {
             let ours = sites.iter().filter(|site| site.is_ours());
             ours.cloned().collect()
         };
@@ -100,9 +100,9 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakFigures {
         for site in &of_held {
             *by_function.entry(site.function()).or_default() += site.blocks;
         }
-        let is_growing = |site: &&LiveSite| by_function[&site.function()] >= GROWING_BLOCKS;
+        let is_growing = |site: &&AllocationSite| by_function[&site.function()] >= GROWING_BLOCKS;
         let growing = of_held.iter().filter(is_growing);
-        LeakFigures {
+        LeakSummary {
             held_bytes: held.sites.iter().map(|site| site.bytes).sum(),
             held: of_held.iter().take(SITES_TOLD).map(told).collect(),
             growing: growing.take(SITES_TOLD).map(told).collect(),
@@ -155,7 +155,7 @@ fn clear_out(server: &mut Server) {
 
 /// Nothing is followed in such a build, and who expects anything of it was refused.
 #[cfg(not(feature = "leak-track"))]
-pub(super) fn look_for(server: Server, _quiet_ticks: u64) -> LeakFigures {
+pub(super) fn look_for(server: Server, _quiet_ticks: u64) -> LeakSummary {
     drop(server);
-    LeakFigures::default()
+    LeakSummary::default()
 }

@@ -7,7 +7,9 @@ use super::builtin::{BUILT_IN, built_in};
 use super::read::{read_limited, read_text};
 use super::schema::{MapSource, Scenario, ScenarioScene};
 use super::sources::{self, Source, Sources};
-use super::text::{Mistake, Outline, Problem, ScenarioError, ValuePath, closest, one_of};
+use super::text::{
+    Outline, ScenarioError, SourceError, ValidationError, ValuePath, closest, one_of,
+};
 use super::validate::{
     Problems, add_tiles, areas_beyond, dead_text, edit_problems, grid_fits, scenes_with_places,
 };
@@ -19,17 +21,17 @@ const WARNINGS_MAX: usize = 50;
 
 /// What is to be said of a scenario before it is played, each with its place in the text.
 #[derive(Debug, Default)]
-pub struct Review {
+pub struct ScenarioReview {
     /// What is wrong; a scenario with errors is not played.
     pub errors: Vec<ScenarioError>,
     /// What is allowed and probably not meant: text that does nothing, areas beyond their map.
-    pub warnings: Vec<Mistake>,
+    pub warnings: Vec<SourceError>,
 }
 
 /// A scenario with the text that it was read from, so that errors can point into it.
 #[derive(Clone, Debug)]
-pub struct Loaded {
-    /// What the text says, as values; whether it makes sense is for [`Loaded::check`] to tell.
+pub struct LoadedScenario {
+    /// What the text says, as values; whether it makes sense is for [`LoadedScenario::check`] to tell.
     pub scenario: Scenario,
     /// Its file; `None` for a built-in.
     pub path: Option<PathBuf>,
@@ -49,8 +51,8 @@ const STDIN: &str = "-";
 ///
 /// # Errors
 /// [`ScenarioError`] when there is neither, the file cannot be read or is larger than [`SCENARIO_BYTES_MAX`](super::SCENARIO_BYTES_MAX), or its
-/// text is no scenario. Whether it makes sense is for [`Loaded::check`] to tell.
-pub fn load(source: &str) -> Result<Loaded, ScenarioError> {
+/// text is no scenario. Whether it makes sense is for [`LoadedScenario::check`] to tell.
+pub fn load(source: &str) -> Result<LoadedScenario, ScenarioError> {
     load_with(source, &[])
 }
 
@@ -59,8 +61,8 @@ pub fn load(source: &str) -> Result<Loaded, ScenarioError> {
 ///
 /// # Errors
 /// As [`load`], and [`ScenarioError::Parameter`] for a parameter that the scenario has not, or not with such values.
-pub fn load_with(source: &str, set: &[(String, String)]) -> Result<Loaded, ScenarioError> {
-    Loaded::assemble(find(source)?, set)
+pub fn load_with(source: &str, set: &[(String, String)]) -> Result<LoadedScenario, ScenarioError> {
+    LoadedScenario::assemble(find(source)?, set)
 }
 
 /// The text of a scenario, whatever it is called by.
@@ -111,10 +113,10 @@ fn find(source: &str) -> Result<Source, ScenarioError> {
 /// # Errors
 /// [`ScenarioError::Syntax`] with the place, and what [`load`] gives for what it includes.
 pub fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
-    Loaded::from_text(file, text).map(|loaded| loaded.scenario)
+    LoadedScenario::from_text(file, text).map(|loaded| loaded.scenario)
 }
 
-impl Loaded {
+impl LoadedScenario {
     /// A scenario from its text, with all that it includes. `file` is what errors call it; it need not exist.
     ///
     /// # Errors
@@ -155,7 +157,7 @@ impl Loaded {
     /// Everything that is to be said of the scenario before it is played: what makes no sense, see [`validate_all`], and
     /// text that does nothing. Of its maps nothing; see [`review_maps`](Self::review_maps).
     #[must_use]
-    pub fn review(&self, attributes: &[&str], behaviours: &Behaviours) -> Review {
+    pub fn review(&self, attributes: &[&str], behaviours: &Behaviours) -> ScenarioReview {
         let problems = validate_all(&self.scenario, attributes, behaviours);
         let warnings = if problems.is_empty() {
             dead_text(&self.scenario, behaviours)
@@ -163,20 +165,20 @@ impl Loaded {
             Vec::new()
         };
         let invalid = |problem| ScenarioError::Invalid(self.mistake(problem));
-        Review {
+        ScenarioReview {
             errors: problems.into_iter().map(invalid).collect(),
             warnings: self.warnings(warnings),
         }
     }
 
-    fn warnings(&self, problems: Vec<Problem>) -> Vec<Mistake> {
+    fn warnings(&self, problems: Vec<ValidationError>) -> Vec<SourceError> {
         let shown = problems.into_iter().take(WARNINGS_MAX);
         shown.map(|problem| *self.mistake(problem)).collect()
     }
 
     /// Points into the text at a problem that was found elsewhere.
     #[must_use]
-    pub fn mistake(&self, problem: Problem) -> Box<Mistake> {
+    pub fn mistake(&self, problem: ValidationError) -> Box<SourceError> {
         if let Some(mistake) = self.sources.mistake(&problem) {
             return Box::new(mistake);
         }
@@ -184,7 +186,7 @@ impl Loaded {
         let span = problem.span.clone().map_or(whole.clone(), |part| {
             whole.start + part.start..whole.start + part.end
         });
-        Box::new(Mistake::new(&self.file, &self.text, span, problem))
+        Box::new(SourceError::new(&self.file, &self.text, span, problem))
     }
 
     /// Where a map file that the scenario names is: a relative path is looked up beside the scenario's file first, then
@@ -253,7 +255,7 @@ impl Loaded {
                 (MapSource::Generate(_), MapError::Recipe { field, .. }) => place.field(field),
                 (MapSource::Generate(_), _) => place,
             };
-            let mut problem = Problem::new(place, error.to_string());
+            let mut problem = ValidationError::new(place, error.to_string());
             if let (MapSource::File(named), MapError::Io { .. }) = (&scene.map, &error)
                 && named.is_relative()
             {
@@ -276,10 +278,10 @@ impl Loaded {
     }
 
     /// Reads or generates every map that the scenario names, each once, and holds one at a time. Its errors are maps that
-    /// cannot be had, as [`Loaded::open_map`] tells, and grids and edits of the script that do not fit them
+    /// cannot be had, as [`LoadedScenario::open_map`] tells, and grids and edits of the script that do not fit them
     /// ([`ScenarioError::Invalid`]); its warnings are maps without a free tile, and areas that reach beyond theirs.
     #[must_use]
-    pub fn review_maps(&self, behaviours: &Behaviours) -> Review {
+    pub fn review_maps(&self, behaviours: &Behaviours) -> ScenarioReview {
         let (mut errors, mut problems, mut warnings) =
             (Vec::new(), Problems::default(), Vec::new());
         let mut seen: Vec<(&MapSource, Option<TileRect>)> = Vec::new();
@@ -293,7 +295,7 @@ impl Loaded {
                 let surveyed = surveyed.map_err(|error| errors.push(error)).ok();
                 if surveyed.is_some_and(|(_, free_tiles)| free_tiles == 0) {
                     let message = format!("the map of scene `{}` has no free tile", scene.name);
-                    warnings.push(Problem::new(place.field("map"), message));
+                    warnings.push(ValidationError::new(place.field("map"), message));
                 }
                 let size = surveyed.map(|(size, _)| size);
                 seen.push((&scene.map, size));
@@ -306,14 +308,17 @@ impl Loaded {
         }
         let problems = problems.into_vec().into_iter();
         errors.extend(problems.map(|problem| ScenarioError::Invalid(self.mistake(problem))));
-        Review {
+        ScenarioReview {
             errors,
             warnings: self.warnings(warnings),
         }
     }
 
     /// Points into the text at what does not make sense there.
-    pub(super) fn point_at<T>(&self, checked: Result<T, Problem>) -> Result<T, ScenarioError> {
+    pub(super) fn point_at<T>(
+        &self,
+        checked: Result<T, ValidationError>,
+    ) -> Result<T, ScenarioError> {
         checked.map_err(|problem| ScenarioError::Invalid(self.mistake(problem)))
     }
 }
@@ -397,7 +402,7 @@ mod tests {
         let text =
             r#"Scenario(name: "x", scenes: [Scene(name: "a", map: Generate(Random(fill: 2)))])"#;
         let scenario = parse("x.ron", text).unwrap();
-        let loaded = Loaded {
+        let loaded = LoadedScenario {
             scenario,
             path: None,
             file: "x.ron".to_owned(),
@@ -414,7 +419,7 @@ mod tests {
             Scene(name: "b", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 1))),
             Scene(name: "c", map: Generate(Random(width_tiles: 20, height_tiles: 10, fill: 0.9))),
         ])"#;
-        let loaded = Loaded {
+        let loaded = LoadedScenario {
             scenario: parse("x.ron", text).unwrap(),
             path: None,
             file: "x.ron".to_owned(),
@@ -433,7 +438,7 @@ mod tests {
             scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 10)))],
             script: [At(t_s: 1, run: Block(rect_tiles: (15, 0, 5, 10))), At(t_s: 1, run: Free(rect_tiles: (15, 0, 6, 10)))])"#;
         let scenario = parse("x.ron", text).unwrap();
-        let loaded = Loaded {
+        let loaded = LoadedScenario {
             scenario,
             path: None,
             file: "x.ron".to_owned(),

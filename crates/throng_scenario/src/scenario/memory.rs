@@ -10,7 +10,7 @@ use throng::sim::SimSystems;
 
 /// The process's memory, as far as it is known, and what it is used for.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Memory {
+pub struct MemorySummary {
     /// What is in RAM now.
     pub rss_bytes: Option<u64>,
     /// The most that ever was.
@@ -49,7 +49,7 @@ pub(super) fn memory(
     world: &World,
     before: &MemoryBefore,
     process: Option<ProcessMemory>,
-) -> Memory {
+) -> MemorySummary {
     let now = MemoryBefore::now(process);
     let (then, process) = (before.process, now.process);
     let names = std::iter::once("outside").chain(SimSystems::ALL.map(SimSystems::name));
@@ -61,7 +61,7 @@ pub(super) fn memory(
     let bytes = |counts: &[Allocated]| counts.iter().map(|count| count.bytes).sum::<usize>();
     let net = bytes(&now.allocated).saturating_sub(bytes(&before.allocated));
     let by_module = memory_by_module(world).into_iter();
-    Memory {
+    MemorySummary {
         rss_bytes: process.map(|process| process.resident_bytes),
         peak_rss_bytes: process.map(|process| process.peak_bytes),
         grown_bytes: process

@@ -59,32 +59,33 @@ mod timed_cue;
 mod validate;
 mod watch;
 
-pub use battles::{Battles, BattlesStats};
+pub use battles::{BattlesStats, ScenarioMatches};
 pub use behaviours::{
     BehaviourAppExt, BehaviourParameters, BehaviourSite, Behaviours, CueParameters,
 };
 pub use builtin::{BUILT_IN, BuiltIn, TEMPLATE, built_in};
-pub use checks::TimeJudging;
+pub use checks::TimingChecks;
 pub use counters::is_of_time;
 pub use directory::DirectoryFigures;
 pub use events::EventLog;
-pub use faults::ScriptFault;
+pub use faults::ScriptError;
 pub use json_schema::json_schema;
-pub use leaks::{HeldBlocks, LeakFigures};
-pub use load::{Loaded, Review, load, load_with, parse};
+pub use leaks::{LeakSummary, LeakedAllocations};
+pub use load::{LoadedScenario, ScenarioReview, load, load_with, parse};
 pub use margin::{Margin, MarginSide};
-pub use memory::Memory;
-pub use outside::{CueOutcome, OUTSIDE_CUE_BYTES_MAX, OUTSIDE_CUES_MAX};
+pub use memory::MemorySummary;
+pub use outside::{ExternalActionResult, OUTSIDE_CUE_BYTES_MAX, OUTSIDE_CUES_MAX};
 pub use read::SCENARIO_BYTES_MAX;
 pub use record::RunRecord;
-pub use report::{BuildFigures, Judged, PathFigures, Report, SessionFigures, Verdict};
+pub use report::{BuildFigures, ExpectationResult, PathFigures, Report, SessionSummary, Verdict};
 pub use runner::{RunOptions, ScenarioRun};
 pub use schema::{
-    Action, Area, AudienceName, BehaviourSpec, Class, Crowd, Cue, CueSpec, Expectation, MapSource,
-    Only, Packets, ParameterValue, Pick, Queue, Scenario, ScenarioAttribute, ScenarioScene, Scope,
-    Settings, Sight, TickLimit,
+    Action, AudienceName, BehaviourSpec, Class, Cue, CueSpec, Expectation, MapSource,
+    ObjectCondition, ParameterValue, Scenario, ScenarioAnnouncementScope, ScenarioArea,
+    ScenarioAttribute, ScenarioCrowd, ScenarioMatchMode, ScenarioOutboxSettings, ScenarioScene,
+    ScenarioSettings, SelectionOrder, TickLimit, ViewLinkMode,
 };
 pub use script::ScenarioScript;
 pub use sources::{Parameter, Sources};
-pub use text::{Mistake, PathStep, Problem, ScenarioError, ValuePath, closest, one_of};
+pub use text::{PathStep, ScenarioError, SourceError, ValidationError, ValuePath, closest, one_of};
 pub use validate::{limits, validate, validate_all};

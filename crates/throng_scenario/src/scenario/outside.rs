@@ -1,7 +1,7 @@
 //! Cues from outside: an operator's, while the scenario plays. They are a script's actions, read and checked as those of a file
 //! are, and run at one place in the tick, behind the script's own.
 //!
-//! A run that took one is not the run of its scenario and seed any more: [`OutsideCues::ran`] tells.
+//! A run that took one is not the run of its scenario and seed any more: [`ExternalActions::ran`] tells.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub const OUTSIDE_CUE_BYTES_MAX: usize = 1_000;
 
 /// What came of a cue from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CueOutcome {
+pub struct ExternalActionResult {
     /// The cue as it was given.
     pub text: String,
     /// The tick in which it ran.
@@ -30,14 +30,14 @@ pub struct CueOutcome {
 
 /// Cues from outside, on their way.
 #[derive(Debug, Default)]
-pub(super) struct OutsideCues {
+pub(super) struct ExternalActions {
     waiting: VecDeque<(String, Action)>,
-    outcomes: VecDeque<CueOutcome>,
+    outcomes: VecDeque<ExternalActionResult>,
     /// How many ran so far.
     pub ran: u64,
 }
 
-impl OutsideCues {
+impl ExternalActions {
     /// Lets an action run in the next tick that was [read](read_cue) from a text; what is wrong if it cannot wait for that.
     pub fn ask(&mut self, text: &str, action: Action) -> Result<(), String> {
         if self.waiting.len() >= OUTSIDE_CUES_MAX {
@@ -61,11 +61,12 @@ impl OutsideCues {
         if self.outcomes.len() == OUTSIDE_CUES_MAX {
             self.outcomes.pop_front();
         }
-        self.outcomes.push_back(CueOutcome { text, tick, fault });
+        self.outcomes
+            .push_back(ExternalActionResult { text, tick, fault });
     }
 
     /// Takes the outcomes since the last time.
-    pub fn take_outcomes(&mut self) -> Vec<CueOutcome> {
+    pub fn take_outcomes(&mut self) -> Vec<ExternalActionResult> {
         self.outcomes.drain(..).collect()
     }
 }

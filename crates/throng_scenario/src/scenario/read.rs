@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use super::text::{BYTE_ORDER_MARK, Mistake, ScenarioError};
+use super::text::{BYTE_ORDER_MARK, ScenarioError, SourceError};
 
 /// The largest scenario that is read, bytes: all its files together, with the values of parameters in them.
 pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
@@ -56,7 +56,7 @@ pub(super) fn read_limited(from: impl Read, path: &Path) -> Result<String, Scena
             error.as_bytes()[valid]
         );
         let span = valid..valid + char::REPLACEMENT_CHARACTER.len_utf8();
-        let mistake = Mistake::new(&path.display().to_string(), &text, span, (message, None));
+        let mistake = SourceError::new(&path.display().to_string(), &text, span, (message, None));
         ScenarioError::Syntax(Box::new(mistake))
     })
 }

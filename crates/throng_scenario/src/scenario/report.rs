@@ -7,22 +7,22 @@ use serde::Serialize;
 
 use super::battles::BattlesStats;
 use super::directory::DirectoryFigures;
-use super::leaks::LeakFigures;
+use super::leaks::LeakSummary;
 use super::margin::Margin;
-use super::memory::Memory;
+use super::memory::MemorySummary;
 use super::record::RunRecord;
 use super::watch::Watch;
 use crate::crowd::{CrowdAuthenticator, SyntheticClients};
 use throng::aoi::AoiStats;
 use throng::inbox::Inbox;
 use throng::matchmaking::Matchmaker;
-use throng::movement::Follows;
+use throng::movement::AttachedTo;
 use throng::nav::{NavStats, Navigator};
 use throng::outbox::OutboxStats;
-use throng::session::{SessionEnds, SessionState, SessionStats, Sessions};
+use throng::session::{SessionEndCounts, SessionState, SessionStats, Sessions};
 use throng::sim::{Overload, OverloadStats, SetTiming, SimSystems, SimTick, TickTimings};
 use throng::sync::SyncStats;
-use throng::world::{KindClass, Object, ObjectKinds, PlayerId};
+use throng::world::{Object, ObjectCategory, ObjectKinds, PlayerId};
 
 /// A run's figures. Every name is part of the program's interface.
 #[derive(Clone, Debug, Serialize)]
@@ -44,20 +44,20 @@ pub struct Report {
     pub wall_seconds: f64,
     pub state_hash: String,
     /// Without those of `start_up`, as in `systems`.
-    pub tick_ms: Milliseconds,
+    pub tick_ms: TickTimeSummary,
     /// The ticks of the first second, in which caches are cold and everybody appears; `None` in a shorter run.
     pub start_up: Option<StartUp>,
-    pub systems: BTreeMap<&'static str, SystemMilliseconds>,
+    pub systems: BTreeMap<&'static str, SetTimeSummary>,
     pub objects: ObjectFigures,
     /// Objects of each tag of the scenario at the end.
     pub tags: BTreeMap<String, u64>,
-    pub clients: Clients,
-    pub sessions: SessionFigures,
+    pub clients: ClientSummary,
+    pub sessions: SessionSummary,
     pub paths: PathFigures,
     pub builds: BuildFigures,
     pub views: ViewFigures,
-    pub sync: Sync,
-    pub matchmaking: Matchmaking,
+    pub sync: SyncSummary,
+    pub matchmaking: MatchmakingSummary,
     pub battles: BattlesStats,
     pub inbox: InboxFigures,
     pub outbox: OutboxFigures,
@@ -65,14 +65,14 @@ pub struct Report {
     /// In a run whose players are kept in a store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<DirectoryFigures>,
-    pub memory: Memory,
+    pub memory: MemorySummary,
     /// What was not given back, where `NoLeaks` is expected.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub leaks: Option<LeakFigures>,
+    pub leaks: Option<LeakSummary>,
     /// What the run was like from tick to tick, where somebody asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<Box<RunRecord>>,
-    pub expectations: Vec<Judged>,
+    pub expectations: Vec<ExpectationResult>,
     /// How often cues ran.
     pub script_cues_run: u64,
     /// How often cues from outside ran. If any did, another run of the scenario and seed is not the same.
@@ -102,7 +102,7 @@ pub struct StartUp {
 /// Times of a whole tick.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Milliseconds {
+pub struct TickTimeSummary {
     pub mean: f64,
     pub p50: f64,
     pub p99: f64,
@@ -112,7 +112,7 @@ pub struct Milliseconds {
 /// Times of a set.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct SystemMilliseconds {
+pub struct SetTimeSummary {
     pub mean_ms: f64,
     pub p50_ms: f64,
     pub p99_ms: f64,
@@ -132,7 +132,7 @@ pub struct ObjectFigures {
 /// Sessions: open at the end, the most open at once, and what was counted of them over the run.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Clients {
+pub struct ClientSummary {
     pub now: u64,
     pub mirrors: u64,
     pub peak: u64,
@@ -146,7 +146,7 @@ pub struct Clients {
 /// What befell sessions: over the run, and what is so now.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct SessionFigures {
+pub struct SessionSummary {
     /// Players that stand in the line for a place.
     pub in_line: u64,
     /// The most that stood in it after a tick.
@@ -172,7 +172,7 @@ pub struct SessionFigures {
     pub bad_messages: u64,
     pub late_inputs: u64,
     /// Why sessions ended, those included that never had a player.
-    pub ended: SessionEnds,
+    pub ended: SessionEndCounts,
 }
 
 /// Path requests and their answers.
@@ -230,7 +230,7 @@ pub struct ViewFigures {
 /// What clients were sent.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Sync {
+pub struct SyncSummary {
     pub attributes_dirty: u64,
     /// Values that their encoding could not hold, and that clients learn as the nearest that it can.
     pub attributes_clamped: u64,
@@ -269,7 +269,7 @@ pub struct MessageBytes {
 /// Parties, all modes together and each mode by itself.
 #[derive(Clone, Debug, Default, Serialize)]
 #[expect(missing_docs, reason = "the names say it")]
-pub struct Matchmaking {
+pub struct MatchmakingSummary {
     pub queued: u64,
     pub cancelled: u64,
     pub expired: u64,
@@ -347,7 +347,7 @@ pub struct OverloadFigures {
 
 /// An expectation and what was found.
 #[derive(Clone, Debug, Serialize)]
-pub struct Judged {
+pub struct ExpectationResult {
     /// The expectation in words.
     pub text: String,
     /// Whether it holds; `None` when nothing was judged, for which `verdict` has the reason.
@@ -366,9 +366,9 @@ pub struct Judged {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It holds.
-    Holds,
+    Passed,
     /// It does not.
-    Broken,
+    Failed,
     /// There was nothing to judge, which is no pass.
     NotExercised,
     /// Nobody asked for it: it is about wall time, or the run was interrupted.
@@ -381,7 +381,7 @@ impl Verdict {
     /// Whether a run with such an expectation has not passed.
     #[must_use]
     pub const fn fails(self) -> bool {
-        matches!(self, Self::Broken | Self::NotExercised)
+        matches!(self, Self::Failed | Self::NotExercised)
     }
 }
 
@@ -405,7 +405,7 @@ pub(super) fn count_objects(world: &mut World) -> ObjectFigures {
     for object in query.iter(world) {
         let class = kinds
             .get(object.kind())
-            .map_or(KindClass::Thing, |kind| kind.class);
+            .map_or(ObjectCategory::Thing, |kind| kind.class);
         counts[class.index()] += 1;
     }
     ObjectFigures {
@@ -418,15 +418,15 @@ pub(super) fn count_objects(world: &mut World) -> ObjectFigures {
 
 pub(super) fn tick_times(
     timings: &TickTimings,
-) -> (Milliseconds, BTreeMap<&'static str, SystemMilliseconds>) {
-    let of = |timing: SetTiming| SystemMilliseconds {
+) -> (TickTimeSummary, BTreeMap<&'static str, SetTimeSummary>) {
+    let of = |timing: SetTiming| SetTimeSummary {
         mean_ms: timing.mean_ms,
         p50_ms: timing.p50_ms,
         p99_ms: timing.p99_ms,
         max_ms: timing.max_ms,
     };
     let tick = timings.tick();
-    let whole = Milliseconds {
+    let whole = TickTimeSummary {
         mean: tick.mean_ms,
         p50: tick.p50_ms,
         p99: tick.p99_ms,
@@ -453,9 +453,9 @@ pub(super) fn start_up(timings: &TickTimings, ticks: u64) -> StartUp {
     }
 }
 
-pub(super) fn clients(world: &World, mirror_seconds: f64) -> Clients {
+pub(super) fn clients(world: &World, mirror_seconds: f64) -> ClientSummary {
     let stats = world.resource::<SessionStats>();
-    Clients {
+    ClientSummary {
         now: world.resource::<Sessions>().len() as u64,
         mirrors: world.resource::<SyntheticClients>().receiving() as u64,
         peak: stats.peak as u64,
@@ -466,7 +466,7 @@ pub(super) fn clients(world: &World, mirror_seconds: f64) -> Clients {
     }
 }
 
-pub(super) fn sessions(world: &World) -> SessionFigures {
+pub(super) fn sessions(world: &World) -> SessionSummary {
     let stats = world.resource::<SessionStats>();
     let sessions = world.resource::<Sessions>();
     // A player's own object may follow another, too, and is neither possessed nor watched through.
@@ -475,13 +475,13 @@ pub(super) fn sessions(world: &World) -> SessionFigures {
         .filter_map(|(_, session)| session.controls)
         .collect();
     others.retain(|&entity| world.get::<PlayerId>(entity).is_none());
-    let is_watching = |entity: &&Entity| world.get::<Follows>(**entity).is_some();
+    let is_watching = |entity: &&Entity| world.get::<AttachedTo>(**entity).is_some();
     let watching = others.iter().filter(is_watching).count();
     let link_dead = sessions
         .iter()
-        .filter(|(_, session)| session.state == SessionState::LinkDead);
+        .filter(|(_, session)| session.state == SessionState::AwaitingReconnect);
     let told = world.resource::<SyntheticClients>().stats();
-    SessionFigures {
+    SessionSummary {
         in_line: sessions.queued() as u64,
         max_in_line: stats.queued_max as u64,
         places_told: stats.places_told,
@@ -549,17 +549,17 @@ pub(super) fn views(world: &World, cap: u16) -> ViewFigures {
 }
 
 /// `client_seconds` is how long clients were there, all added up.
-pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
+pub(super) fn sync(world: &World, client_seconds: f64) -> SyncSummary {
     let SyncStats {
         attributes_dirty,
         attributes_clamped,
         sent,
         links,
-        bases,
+        motions_encoded: bases,
         ..
     } = *world.resource::<SyncStats>();
     let OutboxStats { frames, bytes, .. } = *world.resource::<OutboxStats>();
-    Sync {
+    SyncSummary {
         attributes_dirty,
         attributes_clamped,
         deltas: sent.deltas.messages,
@@ -589,9 +589,9 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> Sync {
     }
 }
 
-pub(super) fn matchmaking(world: &World, tick_hz: f64) -> Matchmaking {
+pub(super) fn matchmaking(world: &World, tick_hz: f64) -> MatchmakingSummary {
     let now_tick = world.resource::<SimTick>().0;
-    let mut all = Matchmaking::default();
+    let mut all = MatchmakingSummary::default();
     let (mut gap, mut spread, mut wait, mut parties) = (0.0, 0.0, 0.0, 0u64);
     let matchmaker = world.resource::<Matchmaker>();
     for (name, mode) in matchmaker.names().iter().zip(matchmaker.modes()) {

@@ -7,23 +7,23 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use serde_json::Value;
 
-use super::battles::{Battles, fight, host_battles};
+use super::battles::{ScenarioMatches, fight, host_battles};
 use super::behaviours::Behaviours;
 use super::capture::PacketLog;
-use super::checks::{self, Evidence, TimeJudging};
+use super::checks::{self, Evidence, TimingChecks};
 use super::directory::directory;
 use super::events::{self, EventLog};
-use super::faults::ScriptFault;
+use super::faults::ScriptError;
 use super::leaks;
-use super::load::Loaded;
+use super::load::LoadedScenario;
 use super::memory::{MemoryBefore, memory};
-use super::outside::{CueOutcome, read_cue};
+use super::outside::{ExternalActionResult, read_cue};
 use super::record::{CueText, Recorder};
 use super::report::{self, ObjectFigures, Report, StartUp};
 use super::schema::{Expectation, Scenario};
 use super::script::{CueDeeds, ScenarioScript, run_script};
 use super::stage::{self, Stage};
-use super::text::{Mistake, Problem, ScenarioError, ValuePath};
+use super::text::{ScenarioError, SourceError, ValidationError, ValuePath};
 use super::validate::limits::TICK_HZ_MAX;
 use super::watch::{self, Watch};
 use crate::crowd::{self, ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
@@ -34,7 +34,7 @@ use throng::outbox::Outbox;
 use throng::server::{Pace, Server};
 use throng::session::{SessionKey, SessionSettings};
 use throng::sim::clock::Stopwatch;
-use throng::sim::{HashAppExt, Overload, SimSystems, TickObservers, TickTimings};
+use throng::sim::{AfterTick, HashAppExt, Overload, SimSystems, TickTimings};
 use throng::world::Scenes;
 
 /// Ticks in which a run comes to rest at the latest.
@@ -76,7 +76,7 @@ pub struct RunOptions {
     /// Where the figures of every tick go, a line a tick, columns as in [`SAMPLE_COLUMNS`](super::record::SAMPLE_COLUMNS).
     pub csv: Option<Box<dyn Write>>,
     /// Which expectations on wall time are judged.
-    pub time: TimeJudging,
+    pub time: TimingChecks,
     /// Tells what memory the process has, for the report ([`process_memory`](throng::memory::process_memory)); without it that is
     /// not known.
     pub memory: Option<fn() -> Option<ProcessMemory>>,
@@ -92,11 +92,11 @@ pub struct RunOptions {
 /// A scenario that plays.
 pub struct ScenarioRun {
     server: Server,
-    loaded: Loaded,
+    loaded: LoadedScenario,
     threads: usize,
     ticks: u64,
-    warnings: Vec<Mistake>,
-    time: TimeJudging,
+    warnings: Vec<SourceError>,
+    time: TimingChecks,
     memory: Option<fn() -> Option<ProcessMemory>>,
     memory_before: MemoryBefore,
     follows_leaks: bool,
@@ -124,7 +124,7 @@ impl ScenarioRun {
     ///
     /// # Errors
     /// [`ScenarioError`] with the place of what is wrong.
-    pub fn new(loaded: Loaded, options: RunOptions) -> Result<Self, ScenarioError> {
+    pub fn new(loaded: LoadedScenario, options: RunOptions) -> Result<Self, ScenarioError> {
         let scenario = &loaded.scenario;
         let memory_before = MemoryBefore::now(options.memory.and_then(|read| read()));
         let seed = options.seed.unwrap_or(scenario.seed);
@@ -154,7 +154,7 @@ impl ScenarioRun {
         let world = server.world_mut();
         loaded.check(ATTRIBUTE_NAMES, world.resource::<Behaviours>())?;
         world.insert_resource(Watch::new(scenario));
-        world.insert_resource(Battles::default());
+        world.insert_resource(ScenarioMatches::default());
         let stand_in = stage::set_up(world, &loaded, options.map)?;
         if options.outside {
             world.insert_resource(SessionKey::from_entropy());
@@ -219,7 +219,7 @@ impl ScenarioRun {
 
     /// What is allowed and probably not meant: areas that reach beyond the map of their scene.
     #[must_use]
-    pub fn warnings(&self) -> &[Mistake] {
+    pub fn warnings(&self) -> &[SourceError] {
         &self.warnings
     }
 
@@ -310,7 +310,7 @@ impl ScenarioRun {
     }
 
     /// What came of cues from outside since the last time: of the last [`OUTSIDE_CUES_MAX`](super::OUTSIDE_CUES_MAX).
-    pub fn take_cue_outcomes(&mut self) -> Vec<CueOutcome> {
+    pub fn take_cue_outcomes(&mut self) -> Vec<ExternalActionResult> {
         let script = self.server.world_mut().get_resource_mut::<ScenarioScript>();
         script.map_or_else(Vec::new, |mut script| script.outside.take_outcomes())
     }
@@ -455,7 +455,7 @@ impl ScenarioRun {
             ),
             sync: report::sync(world, mirror_seconds),
             matchmaking: report::matchmaking(world, hz),
-            battles: world.resource::<Battles>().stats(),
+            battles: world.resource::<ScenarioMatches>().stats(),
             inbox: report::inbox(world, hz),
             outbox: report::outbox(world),
             overload: report::overload(world),
@@ -475,7 +475,7 @@ impl ScenarioRun {
     /// Where a cue stands: file, line and column.
     fn place_of(&self, cue: usize) -> String {
         let place = ValuePath::root().field("script").item(cue).field("run");
-        shown_place(&self.loaded.mistake(Problem::new(place, "")))
+        shown_place(&self.loaded.mistake(ValidationError::new(place, "")))
     }
 
     /// The cues that did nothing, each with its place.
@@ -505,8 +505,8 @@ impl ScenarioRun {
     /// What the script could not do, each with the place of its cue.
     fn script_faults(&self) -> Vec<String> {
         let (faults, _) = self.server.world().resource::<ScenarioScript>().faults();
-        let told = |fault: &ScriptFault| {
-            let ScriptFault {
+        let told = |fault: &ScriptError| {
+            let ScriptError {
                 tick, what, count, ..
             } = fault;
             let place = fault
@@ -567,19 +567,19 @@ impl ScenarioRun {
     }
 }
 
-fn shown_place(mistake: &Mistake) -> String {
+fn shown_place(mistake: &SourceError) -> String {
     format!("{}:{}:{}", mistake.file(), mistake.line, mistake.column)
 }
 
 /// A recorder that has seen how the run begins.
 fn recorder(
-    loaded: &Loaded,
+    loaded: &LoadedScenario,
     world: &World,
     csv: Option<Box<dyn Write>>,
 ) -> Result<Recorder, ScenarioError> {
     let text_of = |cue: usize| {
         let place = ValuePath::root().field("script").item(cue);
-        let mistake = loaded.mistake(Problem::new(place, ""));
+        let mistake = loaded.mistake(ValidationError::new(place, ""));
         let words = mistake.marked_value().split_whitespace();
         CueText {
             place: shown_place(&mistake),
@@ -600,7 +600,7 @@ fn add_script(app: &mut App) {
         InstanceSystems.run_if(resource_exists::<ScenarioScript>),
     );
     app.hash_part("battles", |world, hasher| {
-        if let Some(battles) = world.get_resource::<Battles>() {
+        if let Some(battles) = world.get_resource::<ScenarioMatches>() {
             battles.hash(hasher);
         }
     });
@@ -616,7 +616,7 @@ fn add_script(app: &mut App) {
         .init_resource::<Watch>()
         .count_memory::<Watch>("scenario")
         .count_memory::<Stage>("scenario")
-        .count_memory::<Battles>("scenario")
+        .count_memory::<ScenarioMatches>("scenario")
         .add_systems(
             FixedUpdate,
             (
@@ -628,7 +628,7 @@ fn add_script(app: &mut App) {
                     .in_set(SimSystems::Think)
                     .run_if(resource_exists::<ScenarioScript>)
                     .before(crate::crowd::CrowdSystems),
-                watch::watch.in_set(TickObservers),
+                watch::watch.in_set(AfterTick),
             ),
         );
 }
@@ -664,7 +664,7 @@ fn add_events(app: &mut App, log: EventLog) {
             )
                 .chain()
                 .after(watch::watch)
-                .in_set(TickObservers)
+                .in_set(AfterTick)
                 .run_if(is_open),
         ),
     );

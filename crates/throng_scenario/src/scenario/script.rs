@@ -8,16 +8,18 @@ use rand_pcg::Pcg64Mcg;
 
 use super::behaviours::Behaviours;
 use super::choose;
-use super::faults::{ScriptFault, ScriptFaults, foresee, hindsight};
-use super::outside::OutsideCues;
-use super::schema::{Action, Area, BehaviourSpec, Class, CueSpec, Scenario, Scope};
+use super::faults::{ScriptError, ScriptErrors, foresee, hindsight};
+use super::outside::ExternalActions;
+use super::schema::{
+    Action, BehaviourSpec, Class, CueSpec, Scenario, ScenarioAnnouncementScope, ScenarioArea,
+};
 use super::stage::{self, Stage};
 use super::timed_cue::{Ticks, TimedCue};
 use crate::crowd::{self, Gather};
 use throng::map::{TileEdit, TilePattern, TileRect, edit_map};
 use throng::session::{ControlledBy, Sessions};
 use throng::sim::{RandomStreams, SimTick, StateHasher};
-use throng::sync::{Announce, AnnounceScope};
+use throng::sync::{AnnouncementRequest, AnnouncementScope};
 use throng::wire::Channel;
 use throng::world::{Object, ObjectRef, PartyId, Position, TeamId, close_scene};
 
@@ -28,8 +30,8 @@ pub struct ScenarioScript {
     /// What came of each of them.
     deeds: Vec<CueDeeds>,
     /// What could not be done, and why; the run goes on.
-    faults: ScriptFaults,
-    pub(super) outside: OutsideCues,
+    faults: ScriptErrors,
+    pub(super) outside: ExternalActions,
 }
 
 /// How often a cue ran, and about how many objects in all.
@@ -58,7 +60,7 @@ impl ScenarioScript {
 
     /// What could not be done: the first few faults, and how many there were in all.
     #[must_use]
-    pub fn faults(&self) -> (&[ScriptFault], u64) {
+    pub fn faults(&self) -> (&[ScriptError], u64) {
         self.faults.all()
     }
 
@@ -189,7 +191,7 @@ fn perform(world: &mut World, action: &Action, about: &[Entity]) -> Result<(), S
         | Action::Hide { .. }
         | Action::Announce { .. }
         | Action::ChangeScene { .. } => perform_on(world, action, about)?,
-        Action::LoseLink { .. }
+        Action::Disconnect { .. }
         | Action::LoginAgain { .. }
         | Action::Kick { .. }
         | Action::Ban { .. }
@@ -231,7 +233,7 @@ fn perform_on(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), 
 /// Does an action that is about players and their clients; any other does nothing.
 fn perform_on_players(world: &mut World, action: &Action, all: &[Entity]) -> Result<(), String> {
     let done = match action {
-        Action::LoseLink { for_s, .. } => {
+        Action::Disconnect { for_s, .. } => {
             let tick_s = world.resource::<Time<Fixed>>().timestep().as_secs_f64();
             crowd::lose_links(world, all, (for_s / tick_s).round() as u64)
         }
@@ -258,7 +260,12 @@ fn perform_on_players(world: &mut World, action: &Action, all: &[Entity]) -> Res
 }
 
 /// The area is that of the scene in which the first of the tag is; each stays in its own.
-fn teleport(world: &mut World, tag: &str, movers: &[Entity], to: &Area) -> Result<(), String> {
+fn teleport(
+    world: &mut World,
+    tag: &str,
+    movers: &[Entity],
+    to: &ScenarioArea,
+) -> Result<(), String> {
     let Some(scene) = scene_of(world, tag) else {
         return Ok(());
     };
@@ -292,7 +299,12 @@ fn play_cue(world: &mut World, cue: &CueSpec) -> Result<(), String> {
 }
 
 /// Members of a crowd go to another scene, and see as many as its viewers do.
-fn change_scene(world: &mut World, movers: &[Entity], to: &str, at: &Area) -> Result<(), String> {
+fn change_scene(
+    world: &mut World,
+    movers: &[Entity],
+    to: &str,
+    at: &ScenarioArea,
+) -> Result<(), String> {
     let entity = named(world, Some(to))?;
     let place = world.resource::<Stage>().place(world, entity, at);
     let moved = crowd::change_scene_of(world, movers, entity, &place);
@@ -317,7 +329,7 @@ fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
         let Some((from, scope)) = speaker(world, entity, *scope) else {
             continue;
         };
-        world.write_message(Announce {
+        world.write_message(AnnouncementRequest {
             from: Some(from),
             scope,
             class: match class {
@@ -331,18 +343,26 @@ fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
 }
 
 /// Who speaks, and who is to hear it; `None` when nobody is.
-fn speaker(world: &World, entity: Entity, scope: Scope) -> Option<(ObjectRef, AnnounceScope)> {
+fn speaker(
+    world: &World,
+    entity: Entity,
+    scope: ScenarioAnnouncementScope,
+) -> Option<(ObjectRef, AnnouncementScope)> {
     let from = world.get::<Object>(entity)?.reference();
     let scope = match scope {
-        Scope::Viewers => AnnounceScope::Viewers(from),
-        Scope::Radius(radius_m) => AnnounceScope::Radius {
+        ScenarioAnnouncementScope::Viewers => AnnouncementScope::Viewers(from),
+        ScenarioAnnouncementScope::Radius(radius_m) => AnnouncementScope::Radius {
             scene: from.scene,
             at: world.get::<Position>(entity)?.0,
             radius_m,
         },
-        Scope::Party => AnnounceScope::Party(*world.get::<PartyId>(entity)?),
-        Scope::Scene => AnnounceScope::Scene(from.scene),
-        Scope::Client => AnnounceScope::Client(world.get::<ControlledBy>(entity)?.client()),
+        ScenarioAnnouncementScope::Party => {
+            AnnouncementScope::Party(*world.get::<PartyId>(entity)?)
+        }
+        ScenarioAnnouncementScope::Scene => AnnouncementScope::Scene(from.scene),
+        ScenarioAnnouncementScope::Client => {
+            AnnouncementScope::Client(world.get::<ControlledBy>(entity)?.client())
+        }
     };
     Some((from, scope))
 }

@@ -17,8 +17,8 @@ use super::builtin::built_in;
 use super::read::{SCENARIO_BYTES_MAX, read_text};
 use super::schema::{Cue, MapSource, Scenario};
 use super::text::{
-    self, BYTE_ORDER_MARK, Mistake, Outline, PathStep, Problem, ScenarioError, TextSpan, TokenKind,
-    ValuePath, closest, one_of,
+    self, BYTE_ORDER_MARK, Outline, PathStep, ScenarioError, SourceError, TextSpan, TokenKind,
+    ValidationError, ValuePath, closest, one_of,
 };
 use super::validate::limits::INCLUDES_MAX;
 
@@ -136,7 +136,7 @@ impl Sources {
     }
 
     /// Points at a problem in the file in which it is; `None` when no files are known.
-    pub(super) fn mistake(&self, problem: &Problem) -> Option<Mistake> {
+    pub(super) fn mistake(&self, problem: &ValidationError) -> Option<SourceError> {
         let (file, place) = self.locate(&problem.place)?;
         let whole = Outline::new(&file.read).find(&place);
         let span = problem.span.clone().map_or(whole.clone(), |part| {
@@ -176,8 +176,8 @@ impl Sources {
 
 impl SourceFile {
     /// A mistake at bytes of the text that was read, shown in the text as it is written.
-    fn mistake(&self, span: TextSpan, problem: impl Into<(String, Option<String>)>) -> Mistake {
-        Mistake::new(&self.name, &self.text, self.as_written(span), problem)
+    fn mistake(&self, span: TextSpan, problem: impl Into<(String, Option<String>)>) -> SourceError {
+        SourceError::new(&self.name, &self.text, self.as_written(span), problem)
     }
 
     /// The bytes of the text as it is written for bytes of the text that was read: of a parameter its name.
@@ -327,7 +327,7 @@ impl Reading<'_> {
     ) -> Result<SourceFile, ScenarioError> {
         let outline = Outline::new(&text);
         let wrong = |span: TextSpan, message: String| {
-            let mistake = Mistake::new(file, &text, span, (message, None));
+            let mistake = SourceError::new(file, &text, span, (message, None));
             ScenarioError::Invalid(Box::new(mistake))
         };
         let mut declared: Option<TextSpan> = None;

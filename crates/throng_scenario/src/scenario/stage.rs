@@ -7,20 +7,20 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 
 use super::behaviours::{BehaviourSite, Behaviours, area_in_metres};
-use super::load::Loaded;
-use super::schema::{self, Area, Cue, MapSource, Scenario};
-use super::text::{Problem, ScenarioError, ValuePath};
+use super::load::LoadedScenario;
+use super::schema::{self, Cue, MapSource, Scenario, ScenarioArea};
+use super::text::{ScenarioError, ValidationError, ValuePath};
 use super::validate::limits::GRID_CELLS_MAX;
 use super::validate::{
     add_tiles, areas_beyond, edits_fit, grid_fits, scenes_with_places, with_scaled_edits,
 };
 use crate::crowd::{
-    Arrivals, Behaviour, CrowdArea, CrowdAuthenticator, CrowdSpec, OWN_ATTRIBUTES_MAX,
-    OwnAttributeAppExt, OwnAttributeSpec, Weather, add_crowd,
+    Behaviour, CrowdArea, CrowdAuthenticator, CrowdSpec, CustomAttributeAppExt,
+    CustomAttributeSpec, OWN_ATTRIBUTES_MAX, PartyArrivals, Weather, add_crowd,
 };
-use throng::aoi::{InterestSpec, ViewCaps, Viewer};
+use throng::aoi::{SceneAoiSettings, ViewCaps, Viewer};
 use throng::map::{MapRecipe, SceneMap, TileMap};
-use throng::matchmaking::{Matchmaker, QueueMode};
+use throng::matchmaking::{MatchModeSettings, Matchmaker};
 use throng::memory::MemoryUse;
 use throng::nav::NavSettings;
 use throng::outbox::OutboxSettings;
@@ -28,7 +28,7 @@ use throng::session::{Authentication, SessionKey};
 use throng::sim::{LoadMeasure, RandomStreams, SimSettings, StateHasher};
 use throng::sync::Audience;
 use throng::world::{
-    GuildId, KindId, Object, ObjectKinds, Scene, SceneSpec, TeamId, WorldError, open_scene,
+    GuildId, KindId, Object, ObjectKinds, SceneSpec, SimScene, TeamId, WorldError, open_scene,
 };
 
 /// What a running scenario keeps of its file: names of scenes, and maps that were read before the first tick.
@@ -51,7 +51,7 @@ pub(super) struct StandIn {
     /// The script with its edits of that scene in the tiles of the map that stands in.
     pub script: Vec<Cue>,
     /// Areas that reach beyond their maps.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<ValidationError>,
 }
 
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(super) enum StageError {
     NoMap(String),
     /// A scene whose grid cannot be laid over its map, or a behaviour that is none.
     #[error(transparent)]
-    Invalid(#[from] Problem),
+    Invalid(#[from] ValidationError),
     /// The grids of all open scenes would take too much memory.
     #[error(
         "expected at most {GRID_CELLS_MAX} grid cells in all open scenes, found {cells}: use larger cells"
@@ -103,7 +103,7 @@ pub(super) enum StageError {
 impl Stage {
     /// Reads all maps. `instead` stands in for the first scene's.
     pub fn prepare(
-        loaded: &Loaded,
+        loaded: &LoadedScenario,
         instead: Option<(String, TileMap)>,
         behaviours: &Behaviours,
     ) -> Result<(Self, StandIn), ScenarioError> {
@@ -220,7 +220,7 @@ impl Stage {
     /// Puts into the state hash what names of scenes mean, and what is made of those who come to them.
     pub fn hash(&self, world: &World, hasher: &mut StateHasher) {
         for opened in &self.scenes {
-            let scene = world.get::<Scene>(opened.entity);
+            let scene = world.get::<SimScene>(opened.entity);
             hasher.write_bytes(opened.name.as_bytes());
             hasher.write_u64(scene.map_or(u64::MAX, |scene| u64::from(scene.id().0)));
             hasher.write_f32(opened.scale.x);
@@ -248,7 +248,7 @@ impl Stage {
     }
 
     /// An area of a scene, in metres.
-    pub fn place(&self, world: &World, scene: Entity, area: &Area) -> CrowdArea {
+    pub fn place(&self, world: &World, scene: Entity, area: &ScenarioArea) -> CrowdArea {
         let (scale, size_m) = self.measure(world, scene);
         area_in_metres(area, scale, size_m)
     }
@@ -318,7 +318,7 @@ pub(super) fn add_authentication(app: &mut App) {
 /// Puts everything that is there from the start on the server. Gives the script as it is to be run, and warnings.
 pub(super) fn set_up(
     world: &mut World,
-    loaded: &Loaded,
+    loaded: &LoadedScenario,
     map: Option<(String, TileMap)>,
 ) -> Result<StandIn, ScenarioError> {
     let (stage, stand_in) = Stage::prepare(loaded, map, world.resource::<Behaviours>())?;
@@ -360,20 +360,20 @@ pub(super) fn set_up(
     for kind in kinds {
         world.resource_mut::<ObjectKinds>().register(kind.clone());
     }
-    let modes: Vec<QueueMode> = queues
+    let modes: Vec<MatchModeSettings> = queues
         .iter()
-        .map(schema::Queue::named_rules)
+        .map(schema::ScenarioMatchMode::named_rules)
         .chain(settings.matchmaking.modes.clone())
         .collect();
     let matchmaker = Matchmaker::new(&modes, *tick_hz).map_err(|error| {
-        ScenarioError::Invalid(loaded.mistake(Problem::new(
+        ScenarioError::Invalid(loaded.mistake(ValidationError::new(
             ValuePath::root().field("queues"),
             error.to_string(),
         )))
     })?;
     world.insert_resource(matchmaker);
     for queue in queues {
-        world.resource_mut::<Arrivals>().open(queue.clone());
+        world.resource_mut::<PartyArrivals>().open(queue.clone());
     }
     world.insert_resource(stage);
     let scenario = &loaded.scenario;
@@ -395,7 +395,7 @@ pub(super) fn register_attributes(app: &mut App, attributes: &[schema::ScenarioA
     for attribute in attributes.iter().take(OWN_ATTRIBUTES_MAX) {
         let (min, max) = attribute.bounds();
         let audience = attribute.audience.iter().map(|name| name.audience());
-        let registered = app.own_attribute(OwnAttributeSpec {
+        let registered = app.own_attribute(CustomAttributeSpec {
             name: attribute.name.clone(),
             encoding: attribute.encoding,
             audience: audience.reduce(Audience::or).unwrap_or(Audience::OWNER),
@@ -410,8 +410,8 @@ pub(super) fn register_attributes(app: &mut App, attributes: &[schema::ScenarioA
     }
 }
 
-fn at(loaded: &Loaded, place: ValuePath, error: &StageError) -> ScenarioError {
-    ScenarioError::Invalid(loaded.mistake(Problem::new(place, error.to_string())))
+fn at(loaded: &LoadedScenario, place: ValuePath, error: &StageError) -> ScenarioError {
+    ScenarioError::Invalid(loaded.mistake(ValidationError::new(place, error.to_string())))
 }
 
 /// Opens a scene of the scenario with all its copies.
@@ -457,7 +457,7 @@ fn open_copy(
         size_m: map.size_m(),
         max_objects: scene.max_objects,
     };
-    let interest = InterestSpec {
+    let interest = SceneAoiSettings {
         cell_m: scene.cell_m,
         margin_m: scene.margin_m(),
         sight: scene.sight,
@@ -529,7 +529,7 @@ pub(super) fn give_caps(world: &mut World, scene: Entity, arrived: &[Entity]) {
 /// A crowd of the scenario in one of its scenes, resolved.
 fn crowd_spec(
     world: &World,
-    crowd: &schema::Crowd,
+    crowd: &schema::ScenarioCrowd,
     scene: Entity,
 ) -> Result<CrowdSpec, StageError> {
     let stage = world.resource::<Stage>();
@@ -563,7 +563,7 @@ fn crowd_spec(
 }
 
 /// Adds a crowd of the scenario, in each copy of its scene.
-pub(super) fn spawn(world: &mut World, crowd: &schema::Crowd) -> Result<(), StageError> {
+pub(super) fn spawn(world: &mut World, crowd: &schema::ScenarioCrowd) -> Result<(), StageError> {
     let scenes = world
         .resource::<Stage>()
         .copies(world, crowd.scene.as_deref())?;

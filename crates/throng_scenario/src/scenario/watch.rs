@@ -6,13 +6,13 @@ use super::schema::{Expectation, Scenario, TickLimit};
 use throng::aoi::{SceneInterest, Viewer};
 use throng::map::SceneMap;
 use throng::memory::MemoryUse;
-use throng::movement::Speed;
+use throng::movement::MaxSpeed;
 use throng::nav::{
-    Algorithm, NavMap, Outcome, Path, PathFailed, PathFailure, PathFound, Query as PathQuery,
-    Search,
+    Algorithm, NavMap, NavPath, PathFailed, PathFailure, PathFound, PathQuery, Search,
+    SearchOutcome,
 };
 use throng::sim::{SimTick, TickTimings};
-use throng::world::{KindClass, Object, Position};
+use throng::world::{Object, ObjectCategory, Position};
 
 /// Paths of a run that are searched anew by A* where no share of them is asked for.
 const PATHS_SAMPLED: u64 = 50;
@@ -127,7 +127,7 @@ impl Watch {
             let kind = match (plain, plain.tick_limit()) {
                 (_, Some(limit)) => WatchKind::Ticks(limit),
                 (Expectation::ViewsWithinCap, _) => WatchKind::Cap,
-                (Expectation::NobodyOnBlocked, _) => WatchKind::Blocked,
+                (Expectation::NoObjectOnBlockedTile, _) => WatchKind::Blocked,
                 (&Expectation::PathsExact { share }, _) => WatchKind::Paths { share },
                 _ => WatchKind::Figures,
             };
@@ -185,11 +185,11 @@ impl Watch {
 pub(super) fn watch(
     mut watch: ResMut<Watch>,
     (tick, timings): (Res<SimTick>, Option<Res<TickTimings>>),
-    objects: Query<(&Object, &Position, Has<Speed>)>,
+    objects: Query<(&Object, &Position, Has<MaxSpeed>)>,
     viewers: Query<(), With<Viewer>>,
     scenes: Query<(&SceneMap, Option<&SceneInterest>)>,
     (mut found, mut failed): (MessageReader<PathFound>, MessageReader<PathFailed>),
-    paths: Query<&Path>,
+    paths: Query<&NavPath>,
 ) {
     let (tick, watch) = (tick.0, &mut *watch);
     watch.viewers = viewers.iter().len() as u64;
@@ -269,7 +269,7 @@ fn watch_cap(item: &mut Watched, tick: u64, interest: &SceneInterest, object: &O
     let (views, id) = (interest.views(), object.id().0);
     let Some(caps) = views.caps(id) else { return };
     item.looked_at += 1;
-    for class in KindClass::ALL {
+    for class in ObjectCategory::ALL {
         let (found, cap) = (
             views.list_len(id, class),
             usize::from(caps.by_class()[class.index()]),
@@ -286,7 +286,7 @@ fn watch_paths(
     share: Option<f64>,
     (tick, answers): (u64, &[PathFound]),
     search: &mut Search,
-    paths: &Query<&Path>,
+    paths: &Query<&NavPath>,
     scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
 ) {
     // A search by A* takes milliseconds; one a tick, of the first found, is spread evenly enough.
@@ -309,7 +309,7 @@ fn check_path(
     tick: u64,
     answer: &PathFound,
     search: &mut Search,
-    paths: &Query<&Path>,
+    paths: &Query<&NavPath>,
     scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
 ) -> bool {
     let Ok((map, _)) = scenes.get(answer.object.scene_entity()) else {
@@ -325,8 +325,9 @@ fn check_path(
     let query = PathQuery::new(answer.from, answer.to).with_node_limit(PATH_NODES_MAX);
     let (tiles, nav_map) = (map.tiles(), NavMap::default());
     match search.find(tiles, &nav_map, Algorithm::AStar, query, &mut Vec::new()) {
-        Outcome::Capped => return false,
-        Outcome::Found(found) if (found.length_tiles() - answer.length_tiles).abs() < 1e-6 => {}
+        SearchOutcome::Capped => return false,
+        SearchOutcome::Found(found)
+            if (found.length_tiles() - answer.length_tiles).abs() < 1e-6 => {}
         other => {
             let (from, to, length) = (answer.from, answer.to, answer.length_tiles);
             item.faults.add(|| {

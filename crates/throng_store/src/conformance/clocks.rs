@@ -3,17 +3,17 @@
 use throng_core::ids::PlayerId;
 
 use super::{Conformed, GRACE_MS, LEASE_MS, StoreTrial, enroll_at, expect, failed, terms};
-use crate::error::StoreFault;
+use crate::error::StoreErrorKind;
 use crate::lease::ServerId;
 use crate::save_batch::SaveBatch;
-use crate::store::{Claimed, Renewal};
+use crate::store::{ClaimResult, Renewal};
 
 pub(super) fn leases_from_the_future(bench: &mut StoreTrial) -> Conformed {
     bench.take(0, 7, 1 << 50)?;
     let whole_ms = LEASE_MS + GRACE_MS;
     for (now_ms, left_ms) in [(500, whole_ms), (560, whole_ms - 60)] {
         match bench.claim(1, 7, now_ms)? {
-            Claimed::Refused { refusal, .. } => {
+            ClaimResult::Refused { refusal, .. } => {
                 expect("how long it lasts", refusal.left_ms, left_ms)?;
             }
             other => return Err(format!("expected it to be held, found {other:?}")),
@@ -40,7 +40,7 @@ fn enroll_c(
     bench.reopen()?;
     match bench.store.enroll("c", enroll_at(now_ms, take_over)) {
         Ok(id) => Ok(Some(id)),
-        Err(error) if error.fault == StoreFault::NameInUse => Ok(None),
+        Err(error) if error.fault == StoreErrorKind::NameInUse => Ok(None),
         Err(error) => Err(failed(error)),
     }
 }

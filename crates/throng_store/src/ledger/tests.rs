@@ -4,31 +4,31 @@ use super::*;
 
 const PLAYER: PlayerId = PlayerId(7);
 
-fn orders(ledger: &mut Ledger, now_ms: u64) -> Vec<StoreOrder> {
+fn orders(ledger: &mut LeaseTable, now_ms: u64) -> Vec<StoreRequest> {
     let mut orders = Vec::new();
     ledger.orders(now_ms, |order| orders.push(order));
     orders
 }
 
-fn is_claim(order: &StoreOrder) -> bool {
-    matches!(order, StoreOrder::Claim { players, .. } if *players == [PLAYER])
+fn is_claim(order: &StoreRequest) -> bool {
+    matches!(order, StoreRequest::Claim { players, .. } if *players == [PLAYER])
 }
 
 /// With a player who came at 0.
-fn of_one_player() -> Ledger {
-    let mut ledger = Ledger::new(LedgerSettings::default());
+fn of_one_player() -> LeaseTable {
+    let mut ledger = LeaseTable::new(LedgerSettings::default());
     ledger.claim(PLAYER, 0).unwrap();
     assert!(orders(&mut ledger, 0).iter().any(is_claim));
     // The server says that it is alive, too.
-    ledger.take(StoreReport::Renewed(Ok(Renewal::default())), 0, |_| ());
+    ledger.take(StoreReply::Renewed(Ok(Renewal::default())), 0, |_| ());
     let record = PlayerRecord {
         player: PLAYER,
         revision: 0,
         tick: 0,
         values: BTreeMap::new(),
     };
-    let granted = Claimed::Granted { epoch: 1, record };
-    let claimed = StoreReport::Claimed(vec![PLAYER], Ok(vec![granted]));
+    let granted = ClaimResult::Granted { epoch: 1, record };
+    let claimed = StoreReply::Claimed(vec![PLAYER], Ok(vec![granted]));
     ledger.take(claimed, 0, |_| ());
     assert!(ledger.is_live(PLAYER));
     ledger
@@ -53,7 +53,7 @@ fn a_player_with_an_unsaved_change_is_not_claimed_anew() {
     // While the lease is given back, another value comes, and then the player.
     assert!(ledger.save(PLAYER, 2, [(1, Some(&[5][..]))].into_iter()));
     ledger.claim(PLAYER, 0).unwrap();
-    ledger.take(StoreReport::Saved(SaveOutcome::default()), 0, |_| ());
+    ledger.take(StoreReply::Saved(SaveOutcome::default()), 0, |_| ());
     assert!(!orders(&mut ledger, 0).iter().any(is_claim));
     assert!(ledger.save_order().is_some());
     assert!(orders(&mut ledger, 0).iter().any(is_claim));
@@ -62,14 +62,14 @@ fn a_player_with_an_unsaved_change_is_not_claimed_anew() {
 #[test]
 fn a_renewal_that_failed_is_tried_again_after_a_second() {
     let mut ledger = of_one_player();
-    let renews = |ledger: &mut Ledger, now_ms| {
+    let renews = |ledger: &mut LeaseTable, now_ms| {
         let orders = orders(ledger, now_ms);
-        let is_renewal = |order: &StoreOrder| matches!(order, StoreOrder::Renew { .. });
+        let is_renewal = |order: &StoreRequest| matches!(order, StoreRequest::Renew { .. });
         orders.iter().any(is_renewal)
     };
     assert!(!renews(&mut ledger, 19_999));
     assert!(renews(&mut ledger, 20_000));
-    let failed = StoreReport::Renewed(Err(thread_ended()));
+    let failed = StoreReply::Renewed(Err(thread_ended()));
     ledger.take(failed, 20_050, |_| ());
     assert!(!renews(&mut ledger, 21_049));
     assert!(renews(&mut ledger, 21_050));

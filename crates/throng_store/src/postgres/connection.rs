@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Config, Error, SimpleQueryMessage};
 
 use super::errors::NamedDatabase;
 use super::tls::Address;
-use crate::error::{StoreError, StoreFault};
+use crate::error::{StoreError, StoreErrorKind};
 
 /// How long a call, or a connection to one host, may take at first.
 const CALL: Duration = Duration::from_secs(5);
@@ -83,7 +83,7 @@ impl PostgresConnection {
         let is_letter = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '_');
         if schema.is_empty() || schema.len() > 63 || !schema.chars().all(is_letter) {
             let cause = "expected a name of lower-case letters, digits and `_`";
-            return Err(unnamed.fault(StoreFault::Unreachable, cause));
+            return Err(unnamed.fault(StoreErrorKind::Unreachable, cause));
         }
         let mut address = Address::parse(url, &unnamed)?;
         let config = &mut address.config;
@@ -94,7 +94,7 @@ impl PostgresConnection {
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| named.fault(StoreFault::Unreachable, error))?;
+            .map_err(|error| named.fault(StoreErrorKind::Unreachable, error))?;
         match runtime
             .block_on(async { timeout(within, connect(&address, &named, limit.now())).await })
         {
@@ -152,7 +152,7 @@ impl PostgresConnection {
     ) -> Result<T, StoreError> {
         let Some((runtime, client)) = &mut self.live else {
             let cause = "the connection was closed after a call that timed out";
-            return Err(self.named.fault(StoreFault::Unreachable, cause));
+            return Err(self.named.fault(StoreErrorKind::Unreachable, cause));
         };
         let worked = runtime.block_on(async { timeout(within, work(client, &self.named)).await });
         worked.unwrap_or_else(|_| {
@@ -167,7 +167,7 @@ impl PostgresConnection {
 
 fn late(named: &NamedDatabase, what: &str, within: Duration) -> StoreError {
     let cause = format!("{what} within {within:?}; the connection is closed");
-    named.fault(StoreFault::Unreachable, cause)
+    named.fault(StoreErrorKind::Unreachable, cause)
 }
 
 /// Sets what the address does not.
@@ -266,7 +266,7 @@ async fn connect(
     if is_shared(address, &client, &session).await {
         let cause = "a connection pooler in transaction mode is between (PgBouncer: `pool_mode`), which loses the settings and \
             statements of a session; connect to the server itself, or to a pool in session mode";
-        return Err(named.fault(StoreFault::Unreachable, cause));
+        return Err(named.fault(StoreErrorKind::Unreachable, cause));
     }
     Ok(client)
 }

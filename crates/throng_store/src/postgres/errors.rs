@@ -3,14 +3,14 @@
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use crate::error::{StoreError, StoreFault};
+use crate::error::{StoreError, StoreErrorKind};
 
 /// A database, as errors name it: never with a password.
 #[derive(Clone, Debug)]
 pub(super) struct NamedDatabase(pub String);
 
 impl NamedDatabase {
-    pub fn fault(&self, fault: StoreFault, cause: impl ToString) -> StoreError {
+    pub fn fault(&self, fault: StoreErrorKind, cause: impl ToString) -> StoreError {
         StoreError {
             store: self.0.clone(),
             fault,
@@ -19,7 +19,7 @@ impl NamedDatabase {
     }
 
     pub fn error(&self, error: Error) -> StoreError {
-        let fault = error.code().map_or(StoreFault::Unreachable, fault_of);
+        let fault = error.code().map_or(StoreErrorKind::Unreachable, fault_of);
         let mut cause = error.to_string();
         if let Some(told) = error.as_db_error() {
             cause = told.message().to_owned();
@@ -31,7 +31,7 @@ impl NamedDatabase {
     }
 }
 
-fn fault_of(state: &SqlState) -> StoreFault {
+fn fault_of(state: &SqlState) -> StoreErrorKind {
     let locked = [
         SqlState::LOCK_NOT_AVAILABLE,
         SqlState::T_R_DEADLOCK_DETECTED,
@@ -48,13 +48,13 @@ fn fault_of(state: &SqlState) -> StoreFault {
     let foreign = [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_COLUMN];
     let is_one_of = |states: &[SqlState]| states.contains(state);
     match state.code().get(..2) {
-        _ if is_one_of(&locked) => StoreFault::Locked,
-        _ if is_one_of(&read_only) => StoreFault::ReadOnly,
-        _ if is_one_of(&full) => StoreFault::Full,
-        _ if is_one_of(&corrupt) => StoreFault::Corrupt,
-        _ if is_one_of(&foreign) => StoreFault::Foreign,
+        _ if is_one_of(&locked) => StoreErrorKind::Locked,
+        _ if is_one_of(&read_only) => StoreErrorKind::ReadOnly,
+        _ if is_one_of(&full) => StoreErrorKind::Full,
+        _ if is_one_of(&corrupt) => StoreErrorKind::Corrupt,
+        _ if is_one_of(&foreign) => StoreErrorKind::Foreign,
         // Data exceptions, and constraints that are broken.
-        Some("22" | "23") => StoreFault::Value,
-        _ => StoreFault::Unreachable,
+        Some("22" | "23") => StoreErrorKind::Value,
+        _ => StoreErrorKind::Unreachable,
     }
 }

@@ -11,8 +11,8 @@ use super::schema;
 use super::shown::shown;
 use super::store::{PostgresSource, prepare, version};
 use crate::encodings::encoding_of;
-use crate::error::{StoreError, StoreFault};
-use crate::findings::{ShownValue, StoreFindings, StoredRow, WRONG_MAX};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::findings::{ShownValue, StoreInspection, StoredRow, WRONG_MAX};
 
 /// Rows that are read at once.
 const ROWS: i32 = 1_000;
@@ -41,7 +41,7 @@ impl PostgresSource {
     ///
     /// # Errors
     /// [`StoreError`] when it is no store of the newest version, or cannot be read.
-    pub fn inspect(&self) -> Result<StoreFindings, StoreError> {
+    pub fn inspect(&self) -> Result<StoreInspection, StoreError> {
         self.read(look)
     }
 
@@ -81,7 +81,7 @@ impl PostgresSource {
                 ),
                 None => "there are no tables in it".to_owned(),
             };
-            Err(named.fault(StoreFault::Foreign, cause))
+            Err(named.fault(StoreErrorKind::Foreign, cause))
         })
     }
 }
@@ -101,10 +101,10 @@ async fn attributes(
     Ok(attributes.collect())
 }
 
-async fn look(tables: &Transaction<'_>) -> Result<StoreFindings, Error> {
-    let mut findings = StoreFindings {
+async fn look(tables: &Transaction<'_>) -> Result<StoreInspection, Error> {
+    let mut findings = StoreInspection {
         version: schema::VERSION,
-        ..StoreFindings::default()
+        ..StoreInspection::default()
     };
     // The server holds to its keys, unless somebody told it not to.
     let orphans = "SELECT count(*) FROM value LEFT JOIN player ON player.player = value.player
@@ -142,7 +142,7 @@ async fn look(tables: &Transaction<'_>) -> Result<StoreFindings, Error> {
 async fn look_at_values(
     tables: &Transaction<'_>,
     attributes: &BTreeMap<i32, (String, String, Option<Encoding>)>,
-    findings: &mut StoreFindings,
+    findings: &mut StoreInspection,
 ) -> Result<(), Error> {
     let values = "SELECT player, attribute, value, shown FROM value";
     let values = tables.bind(values, &[]).await?;

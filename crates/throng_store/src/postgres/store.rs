@@ -16,11 +16,13 @@ use super::schema::{self, SchemaKind};
 use super::tables::{PostgresTables, Statements, ids};
 use crate::encodings::{check_known, encoding_name};
 use crate::enrollment::EnrollTerms;
-use crate::error::{StoreError, StoreFault};
+use crate::error::{StoreError, StoreErrorKind};
 use crate::lease::ServerId;
 use crate::record::{PlayerRecord, StoredAttribute};
 use crate::save_batch::SaveBatch;
-use crate::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+use crate::store::{
+    ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
+};
 
 /// Opens a store on a Postgres server.
 #[derive(Clone)]
@@ -72,8 +74,8 @@ impl PostgresSource {
     }
 }
 
-impl StoreSource for PostgresSource {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+impl StoreFactory for PostgresSource {
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         let limit = self.limit.clone();
         let store = PostgresStore::open_with(&self.url, &self.schema, limit)?;
         Ok(Box::new(store))
@@ -157,7 +159,7 @@ pub(super) async fn prepare(
 
 /// What an operator has to do when a role may not create tables.
 fn may_not(found: Option<i64>, mut error: StoreError) -> StoreError {
-    if error.fault == StoreFault::ReadOnly {
+    if error.fault == StoreErrorKind::ReadOnly {
         let found = found.map_or("there are no tables".to_owned(), |found| {
             format!(
                 "the tables have version {found}, expected {}",
@@ -179,13 +181,18 @@ pub(super) fn version(kind: SchemaKind, named: &NamedDatabase) -> Result<Option<
         SchemaKind::Store(version) => Ok(Some(version)),
         SchemaKind::Newer(found) => {
             let known = schema::VERSION;
-            Err(named.fault(StoreFault::Newer { found, known }, "it is left as it is"))
+            Err(named.fault(
+                StoreErrorKind::Newer { found, known },
+                "it is left as it is",
+            ))
         }
-        SchemaKind::Foreign => Err(named.fault(StoreFault::Foreign, "a schema of another program")),
+        SchemaKind::Foreign => {
+            Err(named.fault(StoreErrorKind::Foreign, "a schema of another program"))
+        }
     }
 }
 
-impl Store for PostgresStore {
+impl StoreBackend for PostgresStore {
     fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
         self.transact(async |tables| {
             let statement = "SELECT id, name, encoding FROM attribute";
@@ -220,7 +227,7 @@ impl Store for PostgresStore {
                             .await?;
                     }
                     Some((id, name, found)) => check_known(new, (i64::from(id), name, found))
-                        .map_err(|cause| tables.named.fault(StoreFault::Attributes, cause))?,
+                        .map_err(|cause| tables.named.fault(StoreErrorKind::Attributes, cause))?,
                 }
             }
             Ok(())
@@ -264,7 +271,7 @@ impl Store for PostgresStore {
         by: &ServerId,
         players: &[PlayerId],
         terms: ClaimTerms,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimResult>, StoreError> {
         self.transact(async |tables| {
             let claim = terms.claim_by(by, tables.now_ms(terms.at_ms).await?);
             let last = tables.last_process(&by.name).await?;
@@ -282,8 +289,8 @@ impl Store for PostgresStore {
                 let id = player.0 as i64;
                 let Some((lease, revision, tick)) = rows.get_mut(&id) else {
                     let cause = format!("the row of player {} is locked by another connection", player.0);
-                    let error = tables.named.fault(StoreFault::Locked, cause);
-                    claimed.push(Claimed::Unreadable { player, error });
+                    let error = tables.named.fault(StoreErrorKind::Locked, cause);
+                    claimed.push(ClaimResult::Unreadable { player, error });
                     continue;
                 };
                 if lease.bound(claim.now_ms) {
@@ -298,9 +305,9 @@ impl Store for PostgresStore {
                             tick: *tick,
                             ..PlayerRecord::new(player)
                         };
-                        Claimed::Granted { epoch, record }
+                        ClaimResult::Granted { epoch, record }
                     }
-                    Err(refusal) => Claimed::Refused { player, refusal },
+                    Err(refusal) => ClaimResult::Refused { player, refusal },
                 });
             }
             let now_ms = claim.now_ms as i64;
@@ -318,7 +325,7 @@ impl Store for PostgresStore {
                 .await?;
             let mut values = tables.values(&granted).await?;
             for claimed in &mut claimed {
-                if let Claimed::Granted { record, .. } = claimed {
+                if let ClaimResult::Granted { record, .. } = claimed {
                     record.values = values
                         .remove(&(record.player.0 as i64))
                         .unwrap_or_default();
@@ -420,7 +427,7 @@ impl Store for PostgresStore {
         })
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
         self.transact(async |tables| {
             // Both statements see the same moment.
             let once = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -437,9 +444,9 @@ impl Store for PostgresStore {
             let records = players.iter().map(|&player| {
                 let id = player.0 as i64;
                 let Some(&(revision, tick)) = found.get(&id) else {
-                    return LookedUp::Missing;
+                    return LookupResult::Missing;
                 };
-                LookedUp::Found(PlayerRecord {
+                LookupResult::Found(PlayerRecord {
                     player,
                     revision: revision as u64,
                     tick: tick as u64,

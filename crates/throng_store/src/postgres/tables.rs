@@ -13,7 +13,7 @@ use tracing::warn;
 use super::errors::NamedDatabase;
 use super::shown::shown;
 use crate::enrollment::LastProcess;
-use crate::error::{StoreError, StoreFault};
+use crate::error::{StoreError, StoreErrorKind};
 use crate::lease::{LeaseState, ServerId};
 use crate::save_batch::{PlayerSave, SaveBatch};
 
@@ -207,7 +207,7 @@ impl PostgresTables<'_> {
         let mut written = batch.values(save).filter(|(_, value)| value.is_some());
         let (unknown, _) = written.find(|(id, _)| !self.encodings.contains_key(id))?;
         let cause = format!("attribute {unknown} is not registered in this store");
-        Some(self.named.fault(StoreFault::Attributes, cause))
+        Some(self.named.fault(StoreErrorKind::Attributes, cause))
     }
 
     /// Writes what a batch says of those who are not refused. Who cannot be kept is refused, too, with all who are tied to it,
@@ -367,7 +367,7 @@ impl PostgresTables<'_> {
             "INSERT INTO player (player) SELECT unnest($1::BIGINT[]) ON CONFLICT DO NOTHING";
         match inner.execute(statement, &[&players]).await {
             Ok(()) => Ok(Ok(inner.transaction.commit().await.map_err(fault)?)),
-            Err(error) if error.fault == StoreFault::Locked => {
+            Err(error) if error.fault == StoreErrorKind::Locked => {
                 inner.transaction.rollback().await.map_err(fault)?;
                 Ok(Err(error))
             }

@@ -22,11 +22,11 @@ use throng_protocol::wire::Encoding;
 use super::connection::PostgresConnection;
 use super::{PostgresSource, PostgresStore};
 use crate::conformance::check_store;
-use crate::error::{StoreError, StoreFault};
+use crate::error::{StoreError, StoreErrorKind};
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
-use crate::store::{Claimed, Renewal, Store, StoreSource};
-use crate::supervisor::{StoreOrder, StoreReport, StoreSupervisor};
+use crate::store::{ClaimResult, Renewal, StoreBackend, StoreFactory};
+use crate::supervisor::{StoreReply, StoreRequest, StoreSupervisor};
 use crate::testing::{FIRST_MINUTE, Operator, TAKE_OVER, TestSchema, postgres_url};
 
 /// How long a test waits for what must happen.
@@ -116,13 +116,13 @@ fn stalled_network_fails_the_call_and_is_survived() {
         .in_schema(&schema.name)
         .call_within(Duration::from_millis(400));
     let mut supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), attributes());
-    let look = StoreOrder::LookUp {
+    let look = StoreRequest::LookUp {
         players: vec![PlayerId(1)],
     };
     // On a busy machine a call may take longer than the limit, too: the next ones have more time.
     let works = |supervisor: &mut StoreSupervisor, from_ms: u64| {
         let mut attempts = (0..20).map(|nth| supervisor.work(&look, from_ms + nth * 10_000));
-        attempts.any(|done| matches!(done, Ok(StoreReport::LookedUp(..))))
+        attempts.any(|done| matches!(done, Ok(StoreReply::LookedUp(..))))
     };
     assert!(works(&mut supervisor, 0));
     proxy.stall(true);
@@ -135,7 +135,7 @@ fn stalled_network_fails_the_call_and_is_survived() {
         let (failed, back) = in_time(move || (supervisor.work(&asked, now_ms), supervisor));
         supervisor = back;
         let error = failed.unwrap_err();
-        assert_eq!(error.fault, StoreFault::Unreachable);
+        assert_eq!(error.fault, StoreErrorKind::Unreachable);
         assert!(error.to_string().contains(what), "{error}");
     }
     proxy.stall(false);
@@ -143,11 +143,11 @@ fn stalled_network_fails_the_call_and_is_survived() {
 }
 
 /// The epochs of players whose leases were granted, and the faults of the others.
-fn results(claimed: Vec<Claimed>) -> Vec<Result<u64, StoreFault>> {
+fn results(claimed: Vec<ClaimResult>) -> Vec<Result<u64, StoreErrorKind>> {
     let results = claimed.into_iter().map(|claimed| match claimed {
-        Claimed::Granted { epoch, .. } => Ok(epoch),
-        Claimed::Unreadable { error, .. } => Err(error.fault),
-        refused @ Claimed::Refused { .. } => panic!("{refused:?}"),
+        ClaimResult::Granted { epoch, .. } => Ok(epoch),
+        ClaimResult::Unreadable { error, .. } => Err(error.fault),
+        refused @ ClaimResult::Refused { .. } => panic!("{refused:?}"),
     });
     results.collect()
 }
@@ -168,7 +168,7 @@ fn locked_row_refuses_no_other_claim() {
     let found = results(store.claim(&a, &all, FIRST_MINUTE).unwrap());
     for (player, found) in (1..).zip(found) {
         let expected = match player {
-            7 | 15 => Err(StoreFault::Locked),
+            7 | 15 => Err(StoreErrorKind::Locked),
             1..=10 => Ok(2),
             _ => Ok(1),
         };
@@ -232,8 +232,8 @@ fn locked_row_is_neither_lost_nor_renewed() {
 #[derive(Debug)]
 struct CountedSource(PostgresSource, Arc<AtomicU32>);
 
-impl StoreSource for CountedSource {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+impl StoreFactory for CountedSource {
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         self.1.fetch_add(1, Ordering::Relaxed);
         self.0.open()
     }
@@ -246,7 +246,7 @@ fn locked_row_delays_a_save_and_keeps_the_store_open() {
     let opened = Arc::new(AtomicU32::new(0));
     let source = CountedSource(schema.source(), opened.clone());
     let mut supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), attributes());
-    let claim = StoreOrder::Claim {
+    let claim = StoreRequest::Claim {
         players: vec![PlayerId(1)],
         terms: FIRST_MINUTE,
     };
@@ -255,13 +255,13 @@ fn locked_row_delays_a_save_and_keeps_the_store_open() {
     other.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE");
     let mut batch = SaveBatch::new(1, 9);
     batch.add((PlayerId(1), 1, 9), std::iter::once((2, Some(&[9, 0][..]))));
-    let save = StoreOrder::Save {
+    let save = StoreRequest::Save {
         batch: Arc::new(batch),
     };
     let error = supervisor.work(&save, 0).unwrap_err();
-    assert_eq!(error.fault, StoreFault::Locked, "{error}");
+    assert_eq!(error.fault, StoreErrorKind::Locked, "{error}");
     // Others are served meanwhile, at once.
-    let look = StoreOrder::LookUp {
+    let look = StoreRequest::LookUp {
         players: vec![PlayerId(2)],
     };
     assert!(supervisor.work(&look, 0).is_ok());
@@ -311,7 +311,7 @@ fn role_without_rights_to_create_runs_a_server() {
     let as_role = PostgresSource::new(format!("postgres://{role}@{host}")).in_schema(name);
     let open = || as_role.clone().open();
     let error = open().err().expect("there are no tables yet");
-    assert_eq!(error.fault, StoreFault::ReadOnly);
+    assert_eq!(error.fault, StoreErrorKind::ReadOnly);
     assert!(error.cause.contains("throng db migrate"), "{error}");
     schema.source().migrate().unwrap();
     owner.say(&format!(

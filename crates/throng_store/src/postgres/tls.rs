@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Config, Error, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::errors::NamedDatabase;
-use crate::error::{StoreError, StoreFault};
+use crate::error::{StoreError, StoreErrorKind};
 
 /// Where the file with certificates is when the address does not say it, as for other programs of Postgres.
 const ROOTS_VARIABLE: &str = "PGSSLROOTCERT";
@@ -59,7 +59,7 @@ impl Address {
 }
 
 fn connector(roots: Option<&str>, named: &NamedDatabase) -> Result<MakeRustlsConnect, StoreError> {
-    let fault = |cause: String| named.fault(StoreFault::Unreachable, cause);
+    let fault = |cause: String| named.fault(StoreErrorKind::Unreachable, cause);
     let mut trusted = RootCertStore::empty();
     match roots.filter(|&path| path != "system") {
         Some(path) => {

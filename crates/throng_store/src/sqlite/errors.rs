@@ -4,13 +4,13 @@ use std::path::Path;
 
 use rusqlite::ErrorCode;
 
-use crate::error::{StoreError, StoreFault};
+use crate::error::{StoreError, StoreErrorKind};
 
 /// What a file fails of, named with the file.
 pub(super) struct Named<'p>(pub &'p Path);
 
 impl Named<'_> {
-    pub fn fault(&self, fault: StoreFault, cause: impl ToString) -> StoreError {
+    pub fn fault(&self, fault: StoreErrorKind, cause: impl ToString) -> StoreError {
         StoreError {
             store: self.0.display().to_string(),
             fault,
@@ -20,13 +20,13 @@ impl Named<'_> {
 
     pub fn error(&self, error: rusqlite::Error) -> StoreError {
         let fault = match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreFault::Locked,
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreFault::ReadOnly,
-            Some(ErrorCode::DiskFull) => StoreFault::Full,
-            Some(ErrorCode::DatabaseCorrupt) => StoreFault::Corrupt,
-            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => StoreFault::Value,
-            Some(ErrorCode::NotADatabase) => StoreFault::Foreign,
-            _ => StoreFault::Unreachable,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Locked,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreErrorKind::ReadOnly,
+            Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
+            Some(ErrorCode::DatabaseCorrupt) => StoreErrorKind::Corrupt,
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => StoreErrorKind::Value,
+            Some(ErrorCode::NotADatabase) => StoreErrorKind::Foreign,
+            _ => StoreErrorKind::Unreachable,
         };
         self.fault(fault, error)
     }

@@ -12,8 +12,8 @@ use super::schema::{self, FileKind};
 use super::store::connect;
 use super::value::from_sql;
 use crate::encodings::encoding_of;
-use crate::error::{StoreError, StoreFault};
-use crate::findings::{ShownValue, StoreFindings, StoredRow, WRONG_MAX};
+use crate::error::{StoreError, StoreErrorKind};
+use crate::findings::{ShownValue, StoreInspection, StoredRow, WRONG_MAX};
 
 /// Brings the tables of a file up to date, and gives the versions before and after. A file that is not there is made.
 ///
@@ -48,17 +48,22 @@ fn kind_of(path: &Path) -> Result<(Connection, FileKind), StoreError> {
 fn read_only(path: &Path) -> Result<(Connection, i64), StoreError> {
     let named = Named(path);
     if !path.exists() {
-        return Err(named.fault(StoreFault::Unreachable, "no such file"));
+        return Err(named.fault(StoreErrorKind::Unreachable, "no such file"));
     }
     let (connection, kind) = kind_of(path)?;
     match kind {
         FileKind::Store(version) if version <= schema::VERSION => Ok((connection, version)),
         FileKind::Store(found) => {
             let known = schema::VERSION;
-            Err(named.fault(StoreFault::Newer { found, known }, "it is left as it is"))
+            Err(named.fault(
+                StoreErrorKind::Newer { found, known },
+                "it is left as it is",
+            ))
         }
-        FileKind::Empty => Err(named.fault(StoreFault::Foreign, "an empty database")),
-        FileKind::Foreign => Err(named.fault(StoreFault::Foreign, "a database of another program")),
+        FileKind::Empty => Err(named.fault(StoreErrorKind::Foreign, "an empty database")),
+        FileKind::Foreign => {
+            Err(named.fault(StoreErrorKind::Foreign, "a database of another program"))
+        }
     }
 }
 
@@ -69,7 +74,7 @@ fn current(path: &Path) -> Result<Connection, StoreError> {
     if found < known {
         let cause =
             format!("its schema is {found}, expected {known}: run `throng db migrate` first");
-        return Err(Named(path).fault(StoreFault::Foreign, cause));
+        return Err(Named(path).fault(StoreErrorKind::Foreign, cause));
     }
     Ok(connection)
 }
@@ -78,15 +83,15 @@ fn current(path: &Path) -> Result<Connection, StoreError> {
 ///
 /// # Errors
 /// [`StoreError`] when it is no store of the newest version, or so broken that it cannot be read.
-pub fn inspect_store(path: &Path) -> Result<StoreFindings, StoreError> {
+pub fn inspect_store(path: &Path) -> Result<StoreInspection, StoreError> {
     let connection = current(path)?;
     look(&connection).map_err(|error| Named(path).error(error))
 }
 
-fn look(connection: &Connection) -> rusqlite::Result<StoreFindings> {
-    let mut findings = StoreFindings {
+fn look(connection: &Connection) -> rusqlite::Result<StoreInspection> {
+    let mut findings = StoreInspection {
         version: schema::VERSION,
-        ..StoreFindings::default()
+        ..StoreInspection::default()
     };
     let mut wrong = Vec::new();
     let mut integrity = connection.prepare(&format!("PRAGMA integrity_check({WRONG_MAX})"))?;

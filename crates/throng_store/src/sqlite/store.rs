@@ -22,11 +22,13 @@ use super::schema::{self, FileKind};
 use super::value::{from_sql, to_sql};
 use crate::encodings::{check_known, encoding_name};
 use crate::enrollment::{EnrollTerms, LastProcess};
-use crate::error::{StoreError, StoreFault};
+use crate::error::{StoreError, StoreErrorKind};
 use crate::lease::{LeaseState, ServerId};
 use crate::record::{PlayerRecord, StoredAttribute};
 use crate::save_batch::{PlayerSave, SaveBatch};
-use crate::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+use crate::store::{
+    ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
+};
 
 /// How long another process may hold the file before that is an error.
 const BUSY: Duration = Duration::from_secs(1);
@@ -63,8 +65,8 @@ impl SqliteSource {
     }
 }
 
-impl StoreSource for SqliteSource {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+impl StoreFactory for SqliteSource {
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         if self.path == Path::new(MEMORY) && self.keeper.is_none() {
             static NTH: AtomicU64 = AtomicU64::new(0);
             let nth = NTH.fetch_add(1, Ordering::Relaxed);
@@ -88,7 +90,7 @@ pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreEr
     let named = Named(path);
     // The system's superuser could write it all the same, and whoever marked it did not mean that.
     if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
-        return Err(named.fault(StoreFault::ReadOnly, "the file is marked read-only"));
+        return Err(named.fault(StoreErrorKind::ReadOnly, "the file is marked read-only"));
     }
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -105,16 +107,19 @@ pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreEr
     let version = match kind {
         FileKind::Empty if !may_make => {
             let cause = "the file is empty, and the store that was open here is not";
-            return Err(named.fault(StoreFault::Unreachable, cause));
+            return Err(named.fault(StoreErrorKind::Unreachable, cause));
         }
         FileKind::Empty => 0,
         FileKind::Store(version) if version <= schema::VERSION => version,
         FileKind::Store(found) => {
             let known = schema::VERSION;
-            return Err(named.fault(StoreFault::Newer { found, known }, "it is left as it is"));
+            return Err(named.fault(
+                StoreErrorKind::Newer { found, known },
+                "it is left as it is",
+            ));
         }
         FileKind::Foreign => {
-            return Err(named.fault(StoreFault::Foreign, "a database of another program"));
+            return Err(named.fault(StoreErrorKind::Foreign, "a database of another program"));
         }
     };
     let mut prepare = || -> rusqlite::Result<()> {
@@ -165,7 +170,7 @@ impl SqliteStore {
             return Ok(());
         }
         let cause = "the file was moved or deleted while it was open; put it back";
-        Err(Named(&self.path).fault(StoreFault::Unreachable, cause))
+        Err(Named(&self.path).fault(StoreErrorKind::Unreachable, cause))
     }
 
     /// Lets the file grow no further, as a disk without room does.
@@ -273,7 +278,7 @@ impl Tables<'_> {
                         player.0,
                         encoding_name(encoding)
                     );
-                    return Ok(Err(self.named.fault(StoreFault::Value, cause)));
+                    return Ok(Err(self.named.fault(StoreErrorKind::Value, cause)));
                 };
                 values.insert(id, bytes);
             }
@@ -463,7 +468,7 @@ impl Tables<'_> {
             };
             let Some(&encoding) = self.encodings.get(&id) else {
                 let cause = format!("attribute {id} is not registered in this store");
-                return Err(self.named.fault(StoreFault::Attributes, cause));
+                return Err(self.named.fault(StoreErrorKind::Attributes, cause));
             };
             let statement = "INSERT INTO value (player, attribute, value) VALUES (?1, ?2, ?3)
                 ON CONFLICT (player, attribute) DO UPDATE SET value = excluded.value";
@@ -474,7 +479,7 @@ impl Tables<'_> {
     }
 }
 
-impl Store for SqliteStore {
+impl StoreBackend for SqliteStore {
     fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
         self.transact(|transaction, tables| {
             for new in attributes {
@@ -501,7 +506,7 @@ impl Store for SqliteStore {
                         tables.run(transaction, statement, params![new.id, new.name, encoding])?;
                     }
                     Some((id, name, found)) => check_known(new, (id, &name, &found))
-                        .map_err(|cause| tables.named.fault(StoreFault::Attributes, cause))?,
+                        .map_err(|cause| tables.named.fault(StoreErrorKind::Attributes, cause))?,
                 }
             }
             Ok(())
@@ -545,7 +550,7 @@ impl Store for SqliteStore {
         by: &ServerId,
         players: &[PlayerId],
         terms: ClaimTerms,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimResult>, StoreError> {
         self.transact(|transaction, tables| {
             let claim = terms.claim_by(by, terms.at_ms.unwrap_or_else(unix_ms));
             let store = tables.named.0.display().to_string();
@@ -562,14 +567,14 @@ impl Store for SqliteStore {
                     Ok(epoch) => match tables.record(transaction, player, (revision, tick)) {
                         Ok(record) => {
                             tables.set_lease(transaction, player, &lease)?;
-                            Claimed::Granted { epoch, record }
+                            ClaimResult::Granted { epoch, record }
                         }
                         Err(error) if error.fault.is_of_one_player() => {
-                            Claimed::Unreadable { player, error }
+                            ClaimResult::Unreadable { player, error }
                         }
                         Err(error) => return Err(error),
                     },
-                    Err(refusal) => Claimed::Refused { player, refusal },
+                    Err(refusal) => ClaimResult::Refused { player, refusal },
                 });
             }
             Ok(claimed)
@@ -653,7 +658,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
         self.check_file()?;
         let (named, tables) = (
             Named(&self.path),
@@ -672,12 +677,14 @@ impl Store for SqliteStore {
             found.push(match tables.player(&transaction, player)? {
                 Some((_, revision, tick)) if revision > 0 => {
                     match tables.record(&transaction, player, (revision, tick)) {
-                        Ok(record) => LookedUp::Found(record),
-                        Err(error) if error.fault.is_of_one_player() => LookedUp::Unreadable(error),
+                        Ok(record) => LookupResult::Found(record),
+                        Err(error) if error.fault.is_of_one_player() => {
+                            LookupResult::Unreadable(error)
+                        }
                         Err(error) => return Err(error),
                     }
                 }
-                _ => LookedUp::Missing,
+                _ => LookupResult::Missing,
             });
         }
         Ok(found)

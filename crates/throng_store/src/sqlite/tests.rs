@@ -11,12 +11,12 @@ use super::schema::{APPLICATION_ID, MIGRATIONS, VERSION};
 use super::store::{SqliteSource, SqliteStore};
 use super::{dump_store, inspect_store, migrate_store};
 use crate::conformance::check_store;
-use crate::error::{StoreError, StoreFault};
+use crate::error::{StoreError, StoreErrorKind};
 use crate::findings::ShownValue;
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
 use crate::spoilt_records::check_spoilt_records;
-use crate::store::{Claimed, LookedUp, Store, StoreSource};
+use crate::store::{ClaimResult, LookupResult, StoreBackend, StoreFactory};
 use crate::testing::{FIRST_MINUTE, TAKE_OVER, TestFolder};
 
 fn gold() -> [StoredAttribute; 2] {
@@ -32,13 +32,13 @@ fn gold() -> [StoredAttribute; 2] {
 }
 
 /// Saves so many players.
-fn fill(store: &mut dyn Store, count: u64) -> Result<(), StoreError> {
+fn fill(store: &mut dyn StoreBackend, count: u64) -> Result<(), StoreError> {
     store.learn(&gold())?;
     let server = store.enroll("a", TAKE_OVER)?;
     let players: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 7);
     for claimed in store.claim(&server, &players, FIRST_MINUTE)? {
-        let Claimed::Granted { epoch, record } = claimed else {
+        let ClaimResult::Granted { epoch, record } = claimed else {
             panic!("{claimed:?}");
         };
         let gold = (record.player.0 as u16).to_le_bytes();
@@ -54,7 +54,7 @@ fn filled(path: &Path) {
 }
 
 /// What opening a file fails of.
-fn refused(path: &Path) -> StoreFault {
+fn refused(path: &Path) -> StoreErrorKind {
     let error = SqliteStore::open(path).err().expect("it is no store");
     assert_eq!(error.store, path.display().to_string());
     assert!(!error.cause.is_empty(), "{error}");
@@ -159,16 +159,16 @@ fn files_that_are_no_stores_are_told_apart_and_left_as_they_are() {
     permissions.set_readonly(true);
     fs::set_permissions(&locked, permissions).unwrap();
     for (path, fault) in [
-        (&text, StoreFault::Foreign),
-        (&other, StoreFault::Foreign),
+        (&text, StoreErrorKind::Foreign),
+        (&other, StoreErrorKind::Foreign),
         (
             &newer,
-            StoreFault::Newer {
+            StoreErrorKind::Newer {
                 found: 99,
                 known: VERSION,
             },
         ),
-        (&locked, StoreFault::ReadOnly),
+        (&locked, StoreErrorKind::ReadOnly),
     ] {
         let before = fs::read(path).unwrap();
         assert_eq!(refused(path), fault);
@@ -179,7 +179,7 @@ fn files_that_are_no_stores_are_told_apart_and_left_as_they_are() {
     }
     assert_eq!(
         refused(&folder.file("no/such/folder.db")),
-        StoreFault::Unreachable
+        StoreErrorKind::Unreachable
     );
     let missing = folder.file("missing.db");
     assert!(inspect_store(&missing).is_err() && !missing.exists());
@@ -194,7 +194,7 @@ fn a_file_that_another_program_holds_is_locked_and_had_when_it_lets_go() {
     let holder = Connection::open(&path).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = store.enroll("a", TAKE_OVER).unwrap_err();
-    assert_eq!(error.fault, StoreFault::Locked, "{error}");
+    assert_eq!(error.fault, StoreErrorKind::Locked, "{error}");
     holder.execute_batch("ROLLBACK").unwrap();
     assert_eq!(store.enroll("a", TAKE_OVER).unwrap().incarnation, 1);
 }
@@ -206,7 +206,7 @@ fn a_full_disk_saves_nothing_and_breaks_nothing() {
     let mut store = SqliteStore::open(&path).unwrap();
     store.fill_up();
     let error = fill(&mut store, 5_000).unwrap_err();
-    assert_eq!(error.fault, StoreFault::Full, "{error}");
+    assert_eq!(error.fault, StoreErrorKind::Full, "{error}");
     drop(store);
     assert_eq!(inspect_store(&path).unwrap().players, 0);
     filled(&path);
@@ -230,13 +230,13 @@ fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
         bytes[page * 4_096..][..4_096].fill(0xa5);
         fs::write(&path, &bytes).unwrap();
         let players: Vec<PlayerId> = (1..=100).map(PlayerId).collect();
-        let used: Result<Vec<LookedUp>, StoreError> =
+        let used: Result<Vec<LookupResult>, StoreError> =
             SqliteStore::open(&path).and_then(|mut store| {
                 store.learn(&gold())?;
                 store.look_up(&players)
             });
         if let Err(error) = used {
-            assert_eq!(error.fault, StoreFault::Corrupt, "page {page}: {error}");
+            assert_eq!(error.fault, StoreErrorKind::Corrupt, "page {page}: {error}");
             assert!(error.to_string().contains("a.db"), "{error}");
         }
         let is_wrong = inspect_store(&path).map_or(true, |findings| !findings.wrong.is_empty());
@@ -259,15 +259,15 @@ fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
     store.learn(&gold()).unwrap();
     let looked = store.look_up(&[41, 42, 43].map(PlayerId)).unwrap();
     let [
-        LookedUp::Found(_),
-        LookedUp::Unreadable(error),
-        LookedUp::Found(_),
+        LookupResult::Found(_),
+        LookupResult::Unreadable(error),
+        LookupResult::Found(_),
     ] = &looked[..]
     else {
         panic!("{looked:?}");
     };
     assert!(
-        error.fault == StoreFault::Value && error.cause.contains("player 42"),
+        error.fault == StoreErrorKind::Value && error.cause.contains("player 42"),
         "{error}"
     );
 }
@@ -341,21 +341,21 @@ fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_sa
     let mut batch = SaveBatch::new(1, 8);
     for claimed in store.claim(&server, &players, FIRST_MINUTE).unwrap() {
         match claimed {
-            Claimed::Granted { epoch, record } => {
+            ClaimResult::Granted { epoch, record } => {
                 let values = std::iter::once((2, Some(&[1, 1][..])));
                 batch.add((record.player, epoch, 8), values);
             }
-            Claimed::Unreadable { player, error } => {
-                assert_eq!((player, error.fault), (PlayerId(42), StoreFault::Value));
+            ClaimResult::Unreadable { player, error } => {
+                assert_eq!((player, error.fault), (PlayerId(42), StoreErrorKind::Value));
                 assert!(error.cause.contains("player 42, attribute 2"), "{error}");
             }
-            other @ Claimed::Refused { .. } => panic!("{other:?}"),
+            other @ ClaimResult::Refused { .. } => panic!("{other:?}"),
         }
     }
     assert_eq!(batch.len(), 99);
     let outcome = store.save(&server, &batch, Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(7)]);
-    assert_eq!(outcome.faults[0].1.fault, StoreFault::Value);
+    assert_eq!(outcome.faults[0].1.fault, StoreErrorKind::Value);
     assert_eq!(outcome.revisions.len(), 98);
     // An attribute that is not there any more spoils those who have it, and them alone.
     spoil
@@ -395,12 +395,12 @@ fn moved_file_is_unreachable_until_it_is_back() {
     };
     rename(&path, &elsewhere);
     let error = store.save(&server, &batch, None).unwrap_err();
-    assert_eq!(error.fault, StoreFault::Unreachable, "{error}");
+    assert_eq!(error.fault, StoreErrorKind::Unreachable, "{error}");
     assert!(error.cause.contains("moved"), "{error}");
     assert!(store.look_up(&[PlayerId(7)]).is_err());
     drop(store);
     let error = source.open().err().expect("there is no file");
-    assert_eq!(error.fault, StoreFault::Unreachable, "{error}");
+    assert_eq!(error.fault, StoreErrorKind::Unreachable, "{error}");
     assert!(
         !path.exists(),
         "an empty store would be taken for the players"

@@ -1,15 +1,15 @@
 //! Values as people read them: numbers and text where that says the same as the bytes, else the bytes.
 
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
-use throng_protocol::wire::{Encoding, Value};
+use throng_protocol::wire::{AttributeValue, Encoding};
 
 /// The bytes of an attribute as an SQL value. Whatever a number would not give back byte for byte stays a blob.
 pub(super) fn to_sql(encoding: Encoding, bytes: &[u8]) -> ToSqlOutput<'_> {
     let number = match encoding.read(bytes) {
-        Ok(Value::Unsigned(value)) => i64::try_from(value).ok().map(SqlValue::Integer),
-        Ok(Value::Signed(value)) => Some(SqlValue::Integer(value)),
-        Ok(Value::Float(value)) => Some(SqlValue::Real(f64::from(value))),
-        Ok(Value::Bytes(_)) => {
+        Ok(AttributeValue::Unsigned(value)) => i64::try_from(value).ok().map(SqlValue::Integer),
+        Ok(AttributeValue::Signed(value)) => Some(SqlValue::Integer(value)),
+        Ok(AttributeValue::Float(value)) => Some(SqlValue::Real(f64::from(value))),
+        Ok(AttributeValue::Bytes(_)) => {
             let text = std::str::from_utf8(bytes).ok();
             // `sqlite3` shows text up to a zero only.
             let text = text.filter(|text| !text.contains('\0'));
@@ -39,13 +39,13 @@ pub(super) fn from_sql(encoding: Encoding, value: ValueRef) -> Option<Vec<u8>> {
     let value = match (value, encoding) {
         (ValueRef::Blob(bytes), _) => return Some(bytes.to_vec()),
         (ValueRef::Text(text), Encoding::Bytes { .. }) => return Some(text.to_vec()),
-        (ValueRef::Integer(number), Encoding::Zigzag) => Value::Signed(number),
-        (ValueRef::Real(number), Encoding::F32) => Value::Float(number as f32),
-        (ValueRef::Integer(number), Encoding::F32) => Value::Float(number as f32),
+        (ValueRef::Integer(number), Encoding::Zigzag) => AttributeValue::Signed(number),
+        (ValueRef::Real(number), Encoding::F32) => AttributeValue::Float(number as f32),
+        (ValueRef::Integer(number), Encoding::F32) => AttributeValue::Float(number as f32),
         (ValueRef::Integer(number), Encoding::Bytes { .. }) => {
             return Some(number.to_string().into_bytes());
         }
-        (ValueRef::Integer(number), _) => Value::Unsigned(u64::try_from(number).ok()?),
+        (ValueRef::Integer(number), _) => AttributeValue::Unsigned(u64::try_from(number).ok()?),
         _ => return None,
     };
     let mut bytes = Vec::new();

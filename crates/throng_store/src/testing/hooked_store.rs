@@ -11,7 +11,9 @@ use crate::lease::ServerId;
 use crate::memory_store::MemoryDisk;
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
-use crate::store::{ClaimTerms, Claimed, LookedUp, Renewal, SaveOutcome, Store, StoreSource};
+use crate::store::{
+    ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
+};
 
 /// What a store in memory makes of a save, once it is called.
 pub type Saving<'a> = &'a mut dyn FnMut() -> Result<SaveOutcome, StoreError>;
@@ -40,15 +42,15 @@ impl fmt::Debug for HookedSource {
     }
 }
 
-impl StoreSource for HookedSource {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+impl StoreFactory for HookedSource {
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         Ok(Box::new(HookedStore(self.0.open()?, self.1.clone())))
     }
 }
 
-struct HookedStore(Box<dyn Store>, SaveHook);
+struct HookedStore(Box<dyn StoreBackend>, SaveHook);
 
-impl Store for HookedStore {
+impl StoreBackend for HookedStore {
     fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
         self.0.learn(attributes)
     }
@@ -66,7 +68,7 @@ impl Store for HookedStore {
         by: &ServerId,
         players: &[PlayerId],
         terms: ClaimTerms,
-    ) -> Result<Vec<Claimed>, StoreError> {
+    ) -> Result<Vec<ClaimResult>, StoreError> {
         self.0.claim(by, players, terms)
     }
 
@@ -88,7 +90,7 @@ impl Store for HookedStore {
         self.0.renew(by, leases, terms)
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookedUp>, StoreError> {
+    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
         self.0.look_up(players)
     }
 }

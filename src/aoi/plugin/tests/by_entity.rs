@@ -11,12 +11,12 @@ use crate::world::{Npc, Player, SceneObjects};
 #[derive(Resource, Default)]
 struct Observed(Vec<(Entity, Entity, bool)>);
 
-fn note_enter(entered: On<Entered>, mut observed: ResMut<Observed>) {
+fn note_enter(entered: On<ViewEntered>, mut observed: ResMut<Observed>) {
     let pair = (entered.viewer_entity, entered.target_entity);
     observed.0.push((pair.0, pair.1, true));
 }
 
-fn note_leave(left: On<Left>, mut observed: ResMut<Observed>) {
+fn note_leave(left: On<ViewLeft>, mut observed: ResMut<Observed>) {
     let pair = (left.viewer_entity, left.target_entity);
     observed.0.push((pair.0, pair.1, false));
 }
@@ -32,7 +32,7 @@ fn messages_name_the_entities_of_both_ends_also_of_who_is_gone() {
     let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
     app.update();
     let pairs = |app: &App| -> BTreeSet<(Entity, Entity)> {
-        let messages = app.world().resource::<Messages<Entered>>();
+        let messages = app.world().resource::<Messages<ViewEntered>>();
         let messages = messages.iter_current_update_messages();
         messages
             .map(|e| (e.viewer_entity, e.target_entity))
@@ -43,7 +43,7 @@ fn messages_name_the_entities_of_both_ends_also_of_who_is_gone() {
     app.update();
     let heir = player(&mut app, scene, 101.0);
     assert_eq!(reference(&app, heir).id.0, 2, "the id is used again");
-    let left = app.world().resource::<Messages<Left>>();
+    let left = app.world().resource::<Messages<ViewLeft>>();
     let left: BTreeSet<_> = left
         .iter_current_update_messages()
         .map(|left| (left.viewer_entity, left.target_entity))
@@ -95,7 +95,7 @@ fn an_observer_that_despawns_what_it_sees_leaves_the_views_right() {
     let mut app = app();
     let scene = scene(&mut app);
     let _all = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
-    app.add_observer(|entered: On<Entered>, mut commands: Commands| {
+    app.add_observer(|entered: On<ViewEntered>, mut commands: Commands| {
         commands.entity(entered.target_entity).try_despawn();
     });
     (0..3).for_each(|_| app.update());

@@ -13,21 +13,21 @@ struct ObservedRemovals(Vec<(u64, bool)>);
 struct Logouts(Vec<(u64, LogoutReason)>);
 
 /// A game that asks the directory about each player whose purse goes, as trades do, and ends another session by a command.
-fn observed_game(source: impl StoreSource + 'static) -> App {
+fn observed_game(source: impl StoreFactory + 'static) -> App {
     let mut app = game(source);
     app.init_resource::<ObservedRemovals>()
         .init_resource::<Logouts>()
         .add_observer(
             |gone: On<Remove<Purse>>,
              players: Query<&PlayerId>,
-             directory: Res<Directory>,
+             directory: Res<PlayerStore>,
              mut observed: ResMut<ObservedRemovals>,
              mut commands: Commands| {
                 if let Ok(&player) = players.get(gone.entity) {
                     observed.0.push((player.0, directory.is_live(player)));
                 }
                 commands.queue(|world: &mut World| {
-                    assert!(world.contains_resource::<Directory>());
+                    assert!(world.contains_resource::<PlayerStore>());
                 });
             },
         )
@@ -74,7 +74,7 @@ fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
     ticks(&mut app, lease_ticks / 2);
     assert_eq!(logouts(&app), [], "a lease outlives a short outage");
     ticks(&mut app, ticks_of_outage - lease_ticks / 2);
-    let gone = [1, 2, 3].map(|player| (player, LogoutReason::Unavailable));
+    let gone = [1, 2, 3].map(|player| (player, LogoutReason::PlayerUnavailable));
     assert_eq!(logouts(&app), gone);
     let mut observed = app.world().resource::<ObservedRemovals>().0.clone();
     observed.sort_unstable();
@@ -87,7 +87,7 @@ fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
     );
     // Still away: logins are refused, and the server goes on.
     log_in(&mut app, 4);
-    while told::<PlayerRefused>(&app).is_empty() {
+    while told::<PlayerLoadFailed>(&app).is_empty() {
         app.update();
     }
     source.set(FaultShares::default());
@@ -128,10 +128,10 @@ fn takeover_by_another_server_logs_players_out() {
     store.claim(&thief, &both, terms).unwrap();
     deal(&mut app, 1, 2, 50);
     ticks(&mut app, 3);
-    let gone = [1, 2].map(|player| (player, LogoutReason::Unavailable));
+    let gone = [1, 2].map(|player| (player, LogoutReason::PlayerUnavailable));
     assert_eq!(logouts(&app), gone);
     assert_eq!(app.world().resource::<ObservedRemovals>().0.len(), 2);
-    assert_eq!(app.world().resource::<DirectoryStats>().lost, 2);
+    assert_eq!(app.world().resource::<PlayerStoreStats>().lost, 2);
 }
 
 #[test]
@@ -147,11 +147,11 @@ fn refused_transfer_saves_neither_side() {
     // The giver is not here: its coins are not taken from what is kept of it.
     purse(&mut app, 2).unwrap().0 += 50;
     let players = [PlayerId(9), PlayerId(2)];
-    app.world_mut().write_message(Transfer { players });
+    app.world_mut().write_message(AtomicSaveRequest { players });
     ticks(&mut app, 3);
     assert_eq!(kept(&disk, 2), before);
     assert_eq!(
-        app.world().resource::<DirectoryStats>().transfers_refused,
+        app.world().resource::<PlayerStoreStats>().transfers_refused,
         1
     );
     // Nor is it saved when it goes, or at the end.
@@ -169,7 +169,7 @@ fn server_whose_name_is_in_use_refuses_logins_until_it_takes_over() {
     let mut second = game(disk.clone());
     log_in(&mut second, 7);
     ticks(&mut second, 2);
-    let refused = told::<PlayerRefused>(&second);
+    let refused = told::<PlayerLoadFailed>(&second);
     let error = refused[0].error.to_string();
     for part in [
         "in memory: server name in use",
@@ -181,9 +181,9 @@ fn server_whose_name_is_in_use_refuses_logins_until_it_takes_over() {
     assert!(is_live(&first, 1), "nothing happened to the first one");
     // It never had the name, and its end does not free it.
     drop(second);
-    let settings = DirectorySettings {
-        answers: StoreAnswers::NextTick,
-        ..DirectorySettings::default()
+    let settings = PlayerStoreSettings {
+        answers: StoreReplyMode::NextTick,
+        ..PlayerStoreSettings::default()
     };
     let mut third = game_with(disk, settings.take_over());
     log_in(&mut third, 1);
@@ -194,7 +194,7 @@ fn server_whose_name_is_in_use_refuses_logins_until_it_takes_over() {
     assert!(!is_live(&first, 1));
     log_in(&mut first, 9);
     ticks(&mut first, 2);
-    let error = told::<PlayerRefused>(&first)[0].error.to_string();
+    let error = told::<PlayerLoadFailed>(&first)[0].error.to_string();
     assert!(
         error.contains("process 2 has taken over the name `throng`"),
         "{error}"

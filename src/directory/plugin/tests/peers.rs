@@ -18,23 +18,23 @@ const DEADLINE_MS: u64 = 200;
 type PeersChecked = Result<(), String>;
 
 fn server(name: &str, disk: &MemoryDisk, peers: impl Peers + 'static, fresh_ms: u64) -> App {
-    let settings = DirectorySettings {
+    let settings = PlayerStoreSettings {
         server: name.to_owned(),
-        answers: StoreAnswers::NextTick,
+        answers: StoreReplyMode::NextTick,
         cache: CacheSettings {
             fresh_ms,
             missing_ms: fresh_ms,
             deadline_ms: DEADLINE_MS,
             ..CacheSettings::default()
         },
-        ..DirectorySettings::default()
+        ..PlayerStoreSettings::default()
     };
     let mut app = game_with(disk.clone(), settings);
     app.insert_resource(SyncSettings {
         save_every_ticks: 4,
         ..SyncSettings::default()
     });
-    app.world_mut().resource_mut::<Directory>().join(peers);
+    app.world_mut().resource_mut::<PlayerStore>().join(peers);
     app
 }
 
@@ -181,7 +181,7 @@ impl PeerTrial {
     }
 
     /// An answer came: once, with what the disk had not longer ago than it may be, and with no less than was shown before.
-    fn check(&mut self, number: u64, coins: Result<Option<u64>, DirectoryError>) -> PeersChecked {
+    fn check(&mut self, number: u64, coins: Result<Option<u64>, PlayerStoreError>) -> PeersChecked {
         let Some((server, player, _)) = self.waiting.remove(&number) else {
             return Err(format!("look {number} was answered before"));
         };
@@ -321,7 +321,7 @@ fn who_looks_at_a_player_is_told_of_its_saves_and_all_are_told_that_it_left() {
         ticks(app, 2);
         loads.push(
             app.world()
-                .resource::<Directory>()
+                .resource::<PlayerStore>()
                 .cache_stats()
                 .unwrap()
                 .loads,
@@ -333,9 +333,9 @@ fn who_looks_at_a_player_is_told_of_its_saves_and_all_are_told_that_it_left() {
     purse(&mut a, 7).unwrap().0 = 3;
     assert!(close_directory(a.world_mut(), MINUTE));
     assert_eq!(step(&mut a, &mut b, &mut c, 3), (Some(3), Some(3)));
-    let published = |app: &App| app.world().resource::<Directory>().peer_stats();
+    let published = |app: &App| app.world().resource::<PlayerStore>().peer_stats();
     assert!(published(&a).is_none() && published(&b).unwrap().published == 0);
-    let stats = b.world().resource::<Directory>().cache_stats().unwrap();
+    let stats = b.world().resource::<PlayerStore>().cache_stats().unwrap();
     assert_eq!(
         (stats.loads, stats.pushes),
         (1, 2),

@@ -13,7 +13,8 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 
 use super::*;
 use crate::directory::{
-    Claimed, SqliteSource, SqliteStore, StoreFault, StoreOrder, StoreSupervisor, dump_store,
+    ClaimResult, SqliteSource, SqliteStore, StoreErrorKind, StoreRequest, StoreSupervisor,
+    dump_store,
 };
 
 /// What is logged as an error in this thread.
@@ -80,8 +81,8 @@ impl FileOnDisk {
     }
 }
 
-impl StoreSource for FileOnDisk {
-    fn open(&mut self) -> Result<Box<dyn Store>, StoreError> {
+impl StoreFactory for FileOnDisk {
+    fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         let store = SqliteStore::open(self.source.path())?;
         if self.is_full.load(Ordering::Relaxed) {
             store.fill_up();
@@ -91,20 +92,20 @@ impl StoreSource for FileOnDisk {
 }
 
 /// As [`game`], but no tick waits for the store, as in real time.
-fn live_game(source: impl StoreSource + 'static, ledger: LedgerSettings) -> App {
-    let settings = DirectorySettings {
+fn live_game(source: impl StoreFactory + 'static, ledger: LedgerSettings) -> App {
+    let settings = PlayerStoreSettings {
         ledger,
-        ..DirectorySettings::default()
+        ..PlayerStoreSettings::default()
     };
     game_with(source, settings)
 }
 
 /// Why a player who logs in is refused, or `None` once it is in.
-fn knock(app: &mut App, player: u64) -> Option<DirectoryError> {
+fn knock(app: &mut App, player: u64) -> Option<PlayerStoreError> {
     log_in(app, player);
     loop {
         app.update();
-        if let Some(refused) = told::<PlayerRefused>(app).pop() {
+        if let Some(refused) = told::<PlayerLoadFailed>(app).pop() {
             return Some(refused.error);
         }
         if purse(app, player).is_some() {
@@ -139,7 +140,7 @@ fn file_of_seven(path: &Path) {
 /// What a file's fault is to everybody: `spoil` brings it about, and what that gives undoes it.
 fn check_fault<M: FnOnce()>(
     name: &str,
-    fault: StoreFault,
+    fault: StoreErrorKind,
     spoil: impl FnOnce(PathBuf, FileOnDisk) -> M,
 ) {
     let folder = TestFolder::new();
@@ -151,14 +152,14 @@ fn check_fault<M: FnOnce()>(
     let mut supervisor = StoreSupervisor::new(Box::new(file.clone()), "b".to_owned(), Vec::new());
     let players = vec![PlayerId(7)];
     let logged = errors_logged(|| {
-        let look = StoreOrder::LookUp { players };
+        let look = StoreRequest::LookUp { players };
         for now_ms in [0, 1] {
             let error = supervisor.work(&look, now_ms).unwrap_err();
             assert_eq!(error.fault, fault, "{error}");
         }
     });
     let mut app = live_game(file, LedgerSettings::default());
-    let Some(DirectoryError::Store(error)) = knock(&mut app, 7) else {
+    let Some(PlayerStoreError::Store(error)) = knock(&mut app, 7) else {
         panic!("{name}: nobody can be had");
     };
     assert_eq!(
@@ -182,7 +183,7 @@ fn check_fault<M: FnOnce()>(
 
 #[test]
 fn a_corrupted_a_foreign_and_a_newer_file_are_told_and_had_once_they_are_mended() {
-    check_fault("corrupted", StoreFault::Corrupt, |path, _| {
+    check_fault("corrupted", StoreErrorKind::Corrupt, |path, _| {
         let connection = Connection::open(&path).unwrap();
         let mode = "PRAGMA journal_mode = DELETE";
         let told = connection.query_row(mode, [], |row| row.get::<_, String>(0));
@@ -195,12 +196,12 @@ fn a_corrupted_a_foreign_and_a_newer_file_are_told_and_had_once_they_are_mended(
         });
         move || drop(overwrite(&path, |_| before))
     });
-    check_fault("foreign", StoreFault::Foreign, |path, _| {
+    check_fault("foreign", StoreErrorKind::Foreign, |path, _| {
         let list = "a list of players\n".repeat(100);
         let before = overwrite(&path, |_| list.into_bytes());
         move || drop(overwrite(&path, |_| before))
     });
-    let newer = StoreFault::Newer {
+    let newer = StoreErrorKind::Newer {
         found: 99,
         known: 3,
     };
@@ -217,14 +218,14 @@ fn a_corrupted_a_foreign_and_a_newer_file_are_told_and_had_once_they_are_mended(
 
 #[test]
 fn a_read_only_and_a_locked_file_are_told_and_had_once_there_is_a_way() {
-    check_fault("read_only", StoreFault::ReadOnly, |path, _| {
+    check_fault("read_only", StoreErrorKind::ReadOnly, |path, _| {
         let usual = fs::metadata(&path).unwrap().permissions();
         let mut read_only = usual.clone();
         read_only.set_readonly(true);
         fs::set_permissions(&path, read_only).unwrap();
         move || fs::set_permissions(path, usual).unwrap()
     });
-    check_fault("locked", StoreFault::Locked, |path, _| {
+    check_fault("locked", StoreErrorKind::Locked, |path, _| {
         let holder = Connection::open(&path).unwrap();
         holder.execute_batch("BEGIN IMMEDIATE").unwrap();
         move || holder.execute_batch("ROLLBACK").unwrap()
@@ -244,12 +245,12 @@ fn a_full_disk_is_told_and_all_are_had_once_there_is_room() {
     let mut refused = Vec::new();
     while refused.len() < MANY as usize {
         app.update();
-        refused.extend(told::<PlayerRefused>(&app));
+        refused.extend(told::<PlayerLoadFailed>(&app));
         std::thread::yield_now();
     }
-    let is_full = |refused: &PlayerRefused| match &refused.error {
-        DirectoryError::Store(error) => {
-            error.fault == StoreFault::Full && error.store.ends_with("full.db")
+    let is_full = |refused: &PlayerLoadFailed| match &refused.error {
+        PlayerStoreError::Store(error) => {
+            error.fault == StoreErrorKind::Full && error.store.ends_with("full.db")
         }
         _ => false,
     };
@@ -259,7 +260,7 @@ fn a_full_disk_is_told_and_all_are_had_once_there_is_room() {
     file.is_full.store(false, Ordering::Relaxed);
     while knock(&mut app, MANY + 1).is_some() {}
     log_in_up_to(&mut app, MANY);
-    while app.world().resource::<Directory>().live_count() <= MANY as usize {
+    while app.world().resource::<PlayerStore>().live_count() <= MANY as usize {
         app.update();
         std::thread::yield_now();
     }
@@ -280,18 +281,18 @@ fn a_file_that_is_locked_while_the_server_runs_delays_saves_alone() {
     for coins in 50..60 {
         purse(&mut app, 7).unwrap().0 = coins;
         let players = [PlayerId(7); 2];
-        app.world_mut().write_message(Transfer { players });
+        app.world_mut().write_message(AtomicSaveRequest { players });
         app.update();
     }
-    let failures = |app: &App| app.world().resource::<DirectoryStats>().failures;
+    let failures = |app: &App| app.world().resource::<PlayerStoreStats>().failures;
     while failures(&app) == 0 {
         app.update();
         std::thread::yield_now();
     }
-    assert!(app.world().resource::<Directory>().unsaved() > 0);
+    assert!(app.world().resource::<PlayerStore>().unsaved() > 0);
     assert_eq!(coins_in(&path, 7).as_deref(), Some("Integer(42)"));
     holder.execute_batch("ROLLBACK").unwrap();
-    while app.world().resource::<Directory>().unsaved() > 0 {
+    while app.world().resource::<PlayerStore>().unsaved() > 0 {
         app.update();
         std::thread::yield_now();
     }
@@ -311,13 +312,13 @@ fn a_store_that_answers_after_the_deadline_is_told_and_what_it_granted_is_given_
     let closed = gate.lock().unwrap();
     purse(&mut app, 1).unwrap().0 = 1;
     let players = [PlayerId(1); 2];
-    app.world_mut().write_message(Transfer { players });
+    app.world_mut().write_message(AtomicSaveRequest { players });
     app.update();
     let logged = errors_logged(|| {
         let late = knock(&mut app, 2);
         let is_late = matches!(
             late,
-            Some(DirectoryError::Late {
+            Some(PlayerStoreError::TimedOut {
                 deadline_ms: 30,
                 ..
             })
@@ -329,15 +330,15 @@ fn a_store_that_answers_after_the_deadline_is_told_and_what_it_granted_is_given_
     ticks(&mut app, 10);
     drop(closed);
     // Its lease came, and went back.
-    let other = DirectorySettings {
+    let other = PlayerStoreSettings {
         server: "other".to_owned(),
-        ..DirectorySettings::default()
+        ..PlayerStoreSettings::default()
     };
     let mut other = game_with(disk, other);
     while knock(&mut other, 2).is_some() {
         app.update();
     }
-    assert!(!app.world().resource::<Directory>().is_live(PlayerId(2)));
+    assert!(!app.world().resource::<PlayerStore>().is_live(PlayerId(2)));
 }
 
 #[test]
@@ -348,21 +349,22 @@ fn a_lease_of_a_dead_server_is_free_once_it_has_run_out() {
     ticks(&mut dead, 2);
     purse(&mut dead, 7).unwrap().0 = 42;
     let players = [PlayerId(7); 2];
-    dead.world_mut().write_message(Transfer { players });
+    dead.world_mut()
+        .write_message(AtomicSaveRequest { players });
     ticks(&mut dead, 2);
     // Without a word.
     drop(dead);
     let mut app = game_with(
         disk.clone(),
-        DirectorySettings {
+        PlayerStoreSettings {
             server: "other".to_owned(),
-            answers: StoreAnswers::NextTick,
-            ..DirectorySettings::default()
+            answers: StoreReplyMode::NextTick,
+            ..PlayerStoreSettings::default()
         },
     );
     let mut refused = None;
     let logged = errors_logged(|| refused = knock(&mut app, 7));
-    let Some(DirectoryError::Leased {
+    let Some(PlayerStoreError::Leased {
         server, left_ms, ..
     }) = refused
     else {
@@ -388,7 +390,10 @@ fn a_lease_of_a_dead_server_is_free_once_it_has_run_out() {
             grace_ms: ledger.clock_grace_ms,
         };
         let claimed = store.claim(&heir, &[PlayerId(7)], terms).unwrap();
-        assert_eq!(matches!(claimed[..], [Claimed::Granted { .. }]), is_granted);
+        assert_eq!(
+            matches!(claimed[..], [ClaimResult::Granted { .. }]),
+            is_granted
+        );
     }
     // Who begins anew under a name frees what it had.
     store.sign_off(&heir).unwrap();

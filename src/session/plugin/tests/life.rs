@@ -27,7 +27,7 @@ pub(super) fn state(app: &App, client: ClientId) -> Option<SessionState> {
 
 /// What a client was told in the last tick.
 fn told(app: &App, client: ClientId) -> Vec<SessionNotice> {
-    let told = written::<ClientTold>(app).into_iter();
+    let told = written::<SessionNoticeRequest>(app).into_iter();
     told.filter(|told| told.client == client)
         .map(|told| told.notice)
         .collect()
@@ -57,7 +57,7 @@ pub(super) fn controls(app: &App, client: ClientId) -> Option<Entity> {
 
 /// A client of which its transport knows nothing.
 pub(super) fn connect_as_is(app: &mut App) -> ClientId {
-    connect_client(app.world_mut(), Connected::unknown().ready()).unwrap()
+    connect_client(app.world_mut(), ConnectionInfo::unknown().ready()).unwrap()
 }
 
 #[test]
@@ -67,9 +67,9 @@ fn a_lost_link_keeps_the_object_and_the_token_brings_it_back_once() {
     let old = token(&app, first);
     let entity = controls(&app, first).unwrap();
     lose(&mut app, first);
-    assert_eq!(state(&app, first), Some(SessionState::LinkDead));
-    assert!(app.world().get::<LinkDead>(entity).is_some());
-    assert_eq!(written::<LinkLost>(&app).len(), 1);
+    assert_eq!(state(&app, first), Some(SessionState::AwaitingReconnect));
+    assert!(app.world().get::<AwaitingReconnect>(entity).is_some());
+    assert_eq!(written::<ConnectionLost>(&app).len(), 1);
     assert!(written::<LoggedOut>(&app).is_empty());
 
     // A wrong token, another's name, and a token without a login of its own are nothing.
@@ -85,19 +85,19 @@ fn a_lost_link_keeps_the_object_and_the_token_brings_it_back_once() {
     assert_eq!(state(&app, second), Some(SessionState::Connecting));
     send(&mut app, second, resume(7, old));
     app.update();
-    let back = Resumed {
+    let back = SessionResumed {
         client: second,
         before: first,
         player: PlayerId(7),
         entity: Some(entity),
     };
-    assert_eq!(written::<Resumed>(&app), [back]);
+    assert_eq!(written::<SessionResumed>(&app), [back]);
     assert_eq!(state(&app, second), Some(SessionState::InWorld));
     assert_eq!(
         (state(&app, first), controls(&app, second)),
         (None, Some(entity))
     );
-    assert!(app.world().get::<LinkDead>(entity).is_none());
+    assert!(app.world().get::<AwaitingReconnect>(entity).is_none());
     let by = app.world().get::<ControlledBy>(entity).unwrap();
     assert_eq!(by.client(), second);
     let new = token(&app, second);
@@ -122,7 +122,7 @@ fn a_lost_link_keeps_the_object_and_the_token_brings_it_back_once() {
 
 #[test]
 fn who_does_not_come_back_in_time_is_logged_out_and_its_object_goes() {
-    let (mut app, _) = settings(|settings| settings.keep_s = 1.0);
+    let (mut app, _) = settings(|settings| settings.reconnect_grace_s = 1.0);
     let client = log_in(&mut app, 7);
     let entity = controls(&app, client).unwrap();
     lose(&mut app, client);
@@ -150,7 +150,7 @@ fn a_login_of_a_player_whose_link_is_lost_goes_on_with_its_object() {
 
 #[test]
 fn without_a_time_to_keep_it_a_session_ends_with_its_connection_and_after_its_messages() {
-    let (mut app, _) = settings(|settings| settings.keep_s = 0.0);
+    let (mut app, _) = settings(|settings| settings.reconnect_grace_s = 0.0);
     let first = log_in(&mut app, 7);
     lose(&mut app, first);
     assert_eq!(
@@ -217,10 +217,14 @@ fn so_many_are_admitted_a_tick_and_the_rest_in_the_ticks_that_follow() {
 #[test]
 fn who_has_to_load_is_told_nothing_before_it_is_ready_for_that_scene() {
     let (mut app, scene) = welcomed();
-    let client = connect_client(app.world_mut(), Connected::player(7)).unwrap();
+    let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
     send(&mut app, client, ClientMessage::login(7));
     app.update();
-    let id = app.world().get::<crate::world::Scene>(scene).unwrap().id();
+    let id = app
+        .world()
+        .get::<crate::world::SimScene>(scene)
+        .unwrap()
+        .id();
     let is_ready = |app: &App| {
         let session = app.world().resource::<Sessions>().get(client).unwrap();
         (session.state, session.is_ready_for(id))
@@ -252,7 +256,7 @@ fn who_has_to_load_is_told_nothing_before_it_is_ready_for_that_scene() {
 #[test]
 fn who_gets_another_object_in_the_same_scene_is_asked_to_be_ready_again_and_plays_on() {
     let (mut app, scene) = welcomed();
-    let client = connect_client(app.world_mut(), Connected::player(7)).unwrap();
+    let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
     send(&mut app, client, ClientMessage::login(7));
     app.update();
     let asks = |app: &App| {
@@ -291,7 +295,7 @@ fn who_loads_or_idles_for_too_long_is_let_go() {
         settings.loading_s_max = 1.0;
         settings.idle_s_max = 2.0;
     });
-    let slow = connect_client(app.world_mut(), Connected::player(1)).unwrap();
+    let slow = connect_client(app.world_mut(), ConnectionInfo::player(1)).unwrap();
     send(&mut app, slow, ClientMessage::login(1));
     let idle = log_in(&mut app, 2);
     let mut reasons = Vec::new();
@@ -307,7 +311,7 @@ fn who_loads_or_idles_for_too_long_is_let_go() {
         );
     }
     let expected = [
-        (63, slow, LogoutReason::Late),
+        (63, slow, LogoutReason::TimedOut),
         (60 + 128, idle, LogoutReason::Idle),
     ];
     assert_eq!(reasons, expected);
@@ -322,7 +326,7 @@ fn a_drained_server_lets_nobody_in_and_everybody_out_with_a_reason() {
     send(&mut app, waiting, ClientMessage::login(3));
     let mut ended = Vec::new();
     for _ in 0..4 {
-        assert!(connect_client(app.world_mut(), Connected::player(4)).is_err());
+        assert!(connect_client(app.world_mut(), ConnectionInfo::player(4)).is_err());
         app.update();
         ended.extend(
             written::<SessionClosed>(&app)
@@ -339,7 +343,7 @@ fn a_drained_server_lets_nobody_in_and_everybody_out_with_a_reason() {
     assert!(app.world().resource::<Sessions>().is_empty());
     assert_eq!(objects(&mut app), 0);
     let ends = app.world().resource::<SessionStats>().ends;
-    assert!(ends.drained >= 3, "{ends:?}");
+    assert!(ends.server_stopping >= 3, "{ends:?}");
     // It was not for good.
     app.world_mut().resource_mut::<Sessions>().reopen();
     let back = log_in(&mut app, 1);
@@ -395,7 +399,7 @@ fn client_connected_by_an_observer_during_ingest_gets_a_session() {
     assert!(control(app.world_mut(), client, entity));
     app.add_observer(|_: On<Remove<Watched>>, mut commands: Commands| {
         commands.queue(|world: &mut World| {
-            connect_client(world, Connected::player(8).ready()).unwrap();
+            connect_client(world, ConnectionInfo::player(8).ready()).unwrap();
         });
     });
     send(&mut app, client, ClientMessage::Logout);

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use super::*;
 use crate::inbox::ClientQuota;
 use crate::session::{
-    AdmissionClass, Authentication, Authenticator, LoginAnswer, LoginAsked, SessionState,
+    AdmissionClass, Authentication, Authenticator, LoginRequest, LoginResponder, SessionState,
 };
 
 fn unknown(app: &mut App) -> ClientId {
-    connect_client(app.world_mut(), Connected::unknown().ready()).unwrap()
+    connect_client(app.world_mut(), ConnectionInfo::unknown().ready()).unwrap()
 }
 
 fn state(app: &App, client: ClientId) -> Option<SessionState> {
@@ -50,10 +50,10 @@ fn who_only_says_that_it_is_somebody_is_refused_and_the_one_it_named_plays_on() 
 
 /// Keeps what it is asked, to be answered whenever.
 #[derive(Clone, Default)]
-struct Later(Arc<Mutex<Vec<(Vec<u8>, LoginAnswer)>>>);
+struct Later(Arc<Mutex<Vec<(Vec<u8>, LoginResponder)>>>);
 
 impl Authenticator for Later {
-    fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer) {
+    fn ask(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
         let credential = login.credential.to_vec();
         self.0.lock().unwrap().push((credential, answer));
     }
@@ -131,7 +131,7 @@ fn sessions_that_never_log_in_end_and_make_room_before_that() {
         ..SessionSettings::default()
     });
     let silent: Vec<ClientId> = (0..50).map(|_| unknown(&mut app)).collect();
-    let refused = connect_client(app.world_mut(), Connected::player(1).ready());
+    let refused = connect_client(app.world_mut(), ConnectionInfo::player(1).ready());
     assert!(refused.is_err(), "they have just come");
     // A second later each of them makes room for one.
     (0..65).for_each(|_| app.update());
@@ -159,7 +159,7 @@ fn one_address_cannot_take_all_places() {
     });
     let from = |host: u8, port: u16| {
         let address = std::net::SocketAddr::from(([10, 0, 0, host], port));
-        Connected::unknown().ready().from(address)
+        ConnectionInfo::unknown().ready().from(address)
     };
     let opened = (1..9).filter(|&port| connect_client(app.world_mut(), from(1, port)).is_ok());
     assert_eq!(opened.count(), 3);

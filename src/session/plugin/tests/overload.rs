@@ -60,7 +60,7 @@ fn state(app: &App, client: ClientId) -> Option<SessionState> {
 }
 
 fn told(app: &App, client: ClientId) -> Vec<SessionNotice> {
-    let told = written::<ClientTold>(app).into_iter();
+    let told = written::<SessionNoticeRequest>(app).into_iter();
     told.filter(|told| told.client == client)
         .map(|told| told.notice)
         .collect()
@@ -71,7 +71,7 @@ fn who_logs_in_while_logins_are_refused_stands_in_the_line_and_goes_in_in_its_or
     let mut app = governed(|settings| settings.queue_max = 2);
     let inside = say_login(&mut app, 1);
     assert_eq!(state(&app, inside), Some(SessionState::InWorld));
-    assert_eq!(spend(&mut app, 97), OverloadLevel::LoginsRefused);
+    assert_eq!(spend(&mut app, 97), OverloadLevel::QueuedLogins);
 
     let first = say_login(&mut app, 2);
     assert_eq!(state(&app, first), Some(SessionState::Queued));
@@ -91,7 +91,7 @@ fn who_logs_in_while_logins_are_refused_stands_in_the_line_and_goes_in_in_its_or
     app.update();
     assert_eq!(
         app.world().resource::<Overload>().level(),
-        OverloadLevel::WorkDeferred
+        OverloadLevel::DeferredWork
     );
     let players: Vec<u64> = written::<LoggedIn>(&app)
         .iter()

@@ -3,7 +3,7 @@
 use super::*;
 use crate::aoi::{AoiPlugin, ViewCaps, Viewable, Viewer};
 use crate::session::{SessionState, SessionStats};
-use crate::wire::{ClientInput, InputMotion, PositionQuantum};
+use crate::wire::{ClientInput, InputMotion, QuantizedPosition};
 use crate::world::{Object, change_scene};
 
 /// Bad messages, and late inputs.
@@ -75,10 +75,14 @@ fn inputs_that_come_twice_late_or_with_numbers_that_run_backwards_change_nothing
 #[test]
 fn a_login_while_loading_and_a_second_ready_are_refused() {
     let (mut app, scene) = welcomed();
-    let client = connect_client(app.world_mut(), Connected::player(7)).unwrap();
+    let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
     send(&mut app, client, ClientMessage::login(7));
     app.update();
-    let scene = app.world().get::<crate::world::Scene>(scene).unwrap().id();
+    let scene = app
+        .world()
+        .get::<crate::world::SimScene>(scene)
+        .unwrap()
+        .id();
     let session = |app: &App| {
         let session = app.world().resource::<Sessions>().get(client).unwrap();
         (session.state, session.controls, session.player)
@@ -143,7 +147,7 @@ fn among_others() -> (App, ClientId, [(Entity, u32); 4]) {
 }
 
 fn heal(id: &[u8; 1]) -> ClientMessage<'_> {
-    ClientMessage::User { kind: 3, bytes: id }
+    ClientMessage::Custom { kind: 3, bytes: id }
 }
 
 #[test]
@@ -167,7 +171,7 @@ fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
         };
         let count = refused(&mut app, client, interact);
         assert_eq!(count, u64::from(target.is_none()), "{id} of {generation}");
-        let asked = app.world().resource::<Messages<PlayerAsked>>();
+        let asked = app.world().resource::<Messages<PlayerRequestReceived>>();
         let asked = asked.iter_current_update_messages();
         let targets: Vec<Entity> = asked
             .filter_map(|asked| match asked.what {
@@ -195,7 +199,7 @@ fn who_controls_nothing_names_nothing_and_moves_nothing() {
     app.world_mut().entity_mut(own.0).remove::<ControlledBy>();
     app.update();
     assert_eq!(refused(&mut app, client, heal(&[near.1 as u8])), 1);
-    let unknown = ClientMessage::User {
+    let unknown = ClientMessage::Custom {
         kind: 4,
         bytes: &[],
     };
@@ -210,7 +214,7 @@ fn a_client_moves_its_own_object_and_nobody_elses() {
     let (mut app, scene) = welcomed();
     let (first, object) = logged_in(&mut app, 7);
     let (second, other) = logged_in(&mut app, 8);
-    let far = PositionQuantum {
+    let far = QuantizedPosition {
         x: u32::MAX,
         y: u32::MAX,
     };
@@ -228,6 +232,6 @@ fn a_client_moves_its_own_object_and_nobody_elses() {
     let late = input(2, InputMotion::Towards(0)).to_bytes();
     assert_eq!(
         transport.receive(second, &late),
-        Err(Refused::NoClient(second))
+        Err(ReceiveError::NoClient(second))
     );
 }

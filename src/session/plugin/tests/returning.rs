@@ -3,7 +3,7 @@
 use super::life::{connect_as_is, controls, log_in, lose, settings, state, token};
 use super::*;
 use crate::session::{
-    Authentication, Authenticator, LoginAnswer, LoginAsked, ResumeAsked, SessionState,
+    Authentication, Authenticator, LoginRequest, LoginResponder, ResumeAsked, SessionState,
 };
 use crate::sim::state_hash;
 use crate::wire::{ResumeToken, SessionNotice};
@@ -21,9 +21,9 @@ fn resume(app: &mut App, player: u64, token: ResumeToken) -> ClientId {
 }
 
 fn was_refused(app: &App, client: ClientId) -> bool {
-    let told = written::<ClientTold>(app);
-    let notice = SessionNotice::NotResumed;
-    told.contains(&ClientTold { client, notice })
+    let told = written::<SessionNoticeRequest>(app);
+    let notice = SessionNotice::ResumeRefused;
+    told.contains(&SessionNoticeRequest { client, notice })
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn who_comes_back_before_it_has_an_object_gets_the_one_that_was_meant_for_its_fo
     app.update();
     let of_first = token(&app, first);
     lose(&mut app, first);
-    assert_eq!(state(&app, first), Some(SessionState::LinkDead));
+    assert_eq!(state(&app, first), Some(SessionState::AwaitingReconnect));
     let second = resume(&mut app, 7, of_first);
     assert_eq!(state(&app, second), Some(SessionState::Entering));
     // The game answers the login, which came by the former number.
@@ -65,7 +65,7 @@ fn the_mark_of_a_lost_link_is_on_what_is_controlled_and_on_nothing_else() {
     let of_first = token(&app, first);
     let entity = controls(&app, first).unwrap();
     lose(&mut app, first);
-    let is_marked = |app: &App, entity| app.world().get::<LinkDead>(entity).is_some();
+    let is_marked = |app: &App, entity| app.world().get::<AwaitingReconnect>(entity).is_some();
     assert!(is_marked(&app, entity));
     // The game puts it into another object meanwhile.
     let other = spawn_object(app.world_mut(), scene, KindId(0), Vec2::ONE, ()).unwrap();
@@ -137,7 +137,7 @@ fn so_many_come_back_in_a_tick_and_the_others_in_those_that_follow() {
     }
     let counts = [(); 4].map(|()| {
         app.update();
-        written::<Resumed>(&app).len()
+        written::<SessionResumed>(&app).len()
     });
     assert_eq!(counts, [2, 2, 1, 0]);
 }
@@ -168,13 +168,13 @@ fn logging_in_again_and_again_takes_nobody_elses_turn() {
 
 #[test]
 fn the_hook_is_asked_no_more_than_it_may_be_at_once() {
-    struct Silent(Vec<LoginAnswer>);
+    struct Silent(Vec<LoginResponder>);
     impl Authenticator for Silent {
-        fn ask(&mut self, _: &LoginAsked<'_>, answer: LoginAnswer) {
+        fn ask(&mut self, _: &LoginRequest<'_>, answer: LoginResponder) {
             self.0.push(answer);
         }
     }
-    let (mut app, _) = settings(|settings| settings.questions_max = 3);
+    let (mut app, _) = settings(|settings| settings.pending_logins_max = 3);
     app.insert_resource(Authentication::new(Silent(Vec::new())));
     for player in 0..5 {
         let client = connect_as(&mut app, player);
@@ -201,7 +201,7 @@ fn assert_hashed(what: &str, differ: impl Fn(&mut App, bool)) {
 fn what_reaches_later_ticks_is_in_the_hash() {
     let address = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
     assert_hashed("an address", |app, other| {
-        let connected = Connected::player(7).from(address(1 + u16::from(other)));
+        let connected = ConnectionInfo::player(7).from(address(1 + u16::from(other)));
         connect_client(app.world_mut(), connected).unwrap();
     });
     assert_hashed("a claim", |app, other| {
@@ -209,13 +209,13 @@ fn what_reaches_later_ticks_is_in_the_hash() {
     });
     assert_hashed("a connection that no tick has seen", |app, other| {
         let transport = app.world().resource::<TransportHandle>().clone();
-        let connected = Connected::player(7);
+        let connected = ConnectionInfo::player(7);
         let address = address(1 + u16::from(other));
         transport.connect(connected.from(address)).unwrap();
     });
     assert_hashed("what it said", |app, other| {
         let transport = app.world().resource::<TransportHandle>().clone();
-        let client = transport.connect(Connected::player(7)).unwrap();
+        let client = transport.connect(ConnectionInfo::player(7)).unwrap();
         let login = ClientMessage::login(u64::from(other)).to_bytes();
         transport.receive(client, &login).unwrap();
     });
@@ -267,7 +267,7 @@ fn another_player_than_that_of_the_connection_does_not_come_back() {
     let thief = connect_as(&mut app, 9);
     resume_as(&mut app, thief);
     assert!(was_refused(&app, thief));
-    assert_eq!(state(&app, first), Some(SessionState::LinkDead));
+    assert_eq!(state(&app, first), Some(SessionState::AwaitingReconnect));
     let owner = connect_as(&mut app, 7);
     resume_as(&mut app, owner);
     assert_eq!(state(&app, owner), Some(SessionState::Entering));
@@ -277,7 +277,7 @@ fn another_player_than_that_of_the_connection_does_not_come_back() {
 fn the_hook_says_who_may_come_back() {
     struct Banning;
     impl Authenticator for Banning {
-        fn ask(&mut self, login: &LoginAsked<'_>, answer: LoginAnswer) {
+        fn ask(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
             answer.accept(login.player);
         }
 

@@ -3,9 +3,9 @@
 use super::*;
 use crate::wire::Channel;
 
-fn announce(rig: &mut Rig, from: Entity, scope: AnnounceScope, class: Channel, text: &str) {
+fn announce(rig: &mut Rig, from: Entity, scope: AnnouncementScope, class: Channel, text: &str) {
     let from = rig.app.world().get::<Object>(from).unwrap().reference();
-    rig.app.world_mut().write_message(Announce {
+    rig.app.world_mut().write_message(AnnouncementRequest {
         from: Some(from),
         scope,
         class,
@@ -29,8 +29,8 @@ fn told(rig: &Rig, text: &str) -> Vec<usize> {
 }
 
 /// How many clients each of this tick's announcements reached.
-fn receivers(rig: &Rig) -> Vec<(AnnounceScope, u32)> {
-    let messages = rig.app.world().resource::<Messages<Announced>>();
+fn receivers(rig: &Rig) -> Vec<(AnnouncementScope, u32)> {
+    let messages = rig.app.world().resource::<Messages<AnnouncementSent>>();
     let messages = messages.iter_current_update_messages();
     messages
         .map(|announced| (announced.scope, announced.receivers))
@@ -60,21 +60,21 @@ fn an_announcement_reaches_its_scope_and_nobody_else() {
         rig.app.world_mut().entity_mut(entity).insert(party);
     }
     for (scope, who) in [
-        (AnnounceScope::Party(party), vec![1, 5]),
+        (AnnouncementScope::Party(party), vec![1, 5]),
         (
-            AnnounceScope::Viewers(first.reference()),
+            AnnouncementScope::Viewers(first.reference()),
             vec![0, 1, 2, 3, 4],
         ),
         (
-            AnnounceScope::Radius {
+            AnnouncementScope::Radius {
                 scene,
                 at,
                 radius_m,
             },
             vec![0, 1],
         ),
-        (AnnounceScope::Scene(last.scene()), vec![5]),
-        (AnnounceScope::Client(client), vec![2]),
+        (AnnouncementScope::Scene(last.scene()), vec![5]),
+        (AnnouncementScope::Client(client), vec![2]),
     ] {
         for class in [Channel::Reliable, Channel::Unreliable] {
             let (from, text) = (rig.players[0], format!("{scope:?} {class:?}"));
@@ -102,7 +102,7 @@ fn an_announcement_comes_after_the_snapshot_of_whom_it_is_about_or_not_at_all() 
     announce(
         &mut rig,
         second,
-        AnnounceScope::Viewers(of),
+        AnnouncementScope::Viewers(of),
         Channel::Reliable,
         "soon",
     );
@@ -129,7 +129,7 @@ fn what_is_announced_to_a_client_without_an_object_is_forgotten() {
     announce(
         &mut rig,
         other,
-        AnnounceScope::Client(client),
+        AnnouncementScope::Client(client),
         Channel::Reliable,
         "lost",
     );
@@ -149,7 +149,7 @@ fn a_long_announcement_arrives_whole_and_motions_go_on_after_a_second() {
     announce(
         &mut rig,
         first,
-        AnnounceScope::Viewers(of),
+        AnnouncementScope::Viewers(of),
         Channel::Reliable,
         &text,
     );
@@ -176,7 +176,7 @@ fn who_comes_to_know_somebody_hears_what_it_says_in_that_tick() {
         ..SyncSettings::default()
     });
     let speaker = rig.players[1];
-    let scope = AnnounceScope::Viewers(reference(&rig, speaker));
+    let scope = AnnouncementScope::Viewers(reference(&rig, speaker));
     announce(&mut rig, speaker, scope, Channel::Reliable, "hello");
     rig.app.update();
     assert_eq!(told(&rig, "hello"), [0, 1, 2, 3, 4, 5]);
@@ -192,7 +192,7 @@ fn who_leaves_unseen_is_not_heard_either() {
     });
     rig.app.update();
     let speaker = rig.players.pop().unwrap();
-    let scope = AnnounceScope::Viewers(reference(&rig, speaker));
+    let scope = AnnouncementScope::Viewers(reference(&rig, speaker));
     announce(&mut rig, speaker, scope, Channel::Reliable, "farewell");
     rig.app.update();
     rig.app.world_mut().despawn(speaker);
@@ -210,8 +210,8 @@ fn elsewhere_an_announcement_names_nobody() {
     rig.rest_and_compare();
     let client = rig.client_of(listener);
     for scope in [
-        AnnounceScope::Client(client),
-        AnnounceScope::Scene(reference(&rig, listener).scene),
+        AnnouncementScope::Client(client),
+        AnnouncementScope::Scene(reference(&rig, listener).scene),
     ] {
         announce(&mut rig, speaker, scope, Channel::Reliable, "who?");
         rig.app.update();
@@ -230,7 +230,7 @@ fn what_is_too_much_for_a_tick_is_told_nobody_and_counted() {
     });
     rig.rest_and_compare();
     let speaker = rig.players[0];
-    let scope = AnnounceScope::Scene(reference(&rig, speaker).scene);
+    let scope = AnnouncementScope::Scene(reference(&rig, speaker).scene);
     for text in ["123456", "654321", "1234"] {
         announce(&mut rig, speaker, scope, Channel::Reliable, text);
     }

@@ -92,8 +92,8 @@ struct Threat(u32);
 fn an_audience_of_an_embedder_is_told_from_the_tick_on_in_which_somebody_joins_it() {
     let mut rig = Rig::new(10);
     let leaders = rig.app.audience("leaders", |raid: &Raid| Membership {
-        tells: Some(raid.number),
-        learns: raid.leads.then_some(raid.number),
+        publishes: Some(raid.number),
+        subscribes: raid.leads.then_some(raid.number),
     });
     let threat = AttributeSpec::new("threat", 40, Encoding::Varint).to(leaders.unwrap());
     rig.app.replicate_field(threat, |threat: &Threat| threat.0);

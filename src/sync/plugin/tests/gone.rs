@@ -75,8 +75,8 @@ fn who_comes_back_begins_anew() {
 #[test]
 fn who_was_to_begin_with_one_that_goes_in_the_same_tick_is_told_that_the_last_one_is_gone() {
     for (after, before) in [
-        (SyncSystems::Follow, SyncSystems::Collect),
-        (SyncSystems::Encode, SyncSystems::Tell),
+        (SyncSystems::UpdateClients, SyncSystems::Collect),
+        (SyncSystems::Encode, SyncSystems::Assemble),
     ] {
         let mut rig = despawn_between(after, before);
         let client = rig.client_of(rig.players[0]);

@@ -41,9 +41,9 @@ fn an_id_freed_in_the_middle_of_a_tick_is_not_mistaken_for_its_next_bearer() {
         SimSystems::Last,
     ];
     let within = [
-        (SyncSystems::Mark, SyncSystems::Follow),
-        (SyncSystems::Follow, SyncSystems::Collect),
-        (SyncSystems::Encode, SyncSystems::Tell),
+        (SyncSystems::Mark, SyncSystems::UpdateClients),
+        (SyncSystems::UpdateClients, SyncSystems::Collect),
+        (SyncSystems::Encode, SyncSystems::Assemble),
     ];
     let within = within.map(|(after, before)| despawn_between(after, before));
     for mut rig in sets.map(despawn_in).into_iter().chain(within) {
@@ -60,7 +60,7 @@ fn an_id_freed_in_the_middle_of_a_tick_is_not_mistaken_for_its_next_bearer() {
 
 #[test]
 fn who_comes_and_goes_within_a_tick_is_never_told() {
-    let within = despawn_between(SyncSystems::Follow, SyncSystems::Collect);
+    let within = despawn_between(SyncSystems::UpdateClients, SyncSystems::Collect);
     for mut rig in [despawn_in(SimSystems::Heartbeat), within] {
         rig.join(10, 3);
         let entity = rig.players.pop().unwrap();

@@ -1,12 +1,12 @@
 //! Unseen objects that clients receive.
 
 use super::*;
-use crate::wire::RemoteId;
+use crate::wire::UnseenObjectId;
 
 /// What the client of one player was told unseen of an object, of an attribute.
 pub(super) fn told_of(rig: &Rig, by: Entity, of: ObjectRef, attribute: u16) -> Option<Vec<u8>> {
     let end = rig.mirrors.0.lock().unwrap();
-    let of = RemoteId {
+    let of = UnseenObjectId {
         scene: of.scene.0,
         id: of.id.0,
         generation: of.generation.0,
@@ -78,7 +78,7 @@ fn all_in_a_scene_learn_of_the_scene_and_nobody_else() {
     rig.app.world_mut().entity_mut(here).insert(Score(3));
     rig.app.world_mut().entity_mut(there).insert(Score(4));
     rig.rest_and_compare();
-    let of = |rig: &Rig, scene| rig.app.world().get::<Scene>(scene).unwrap().reference();
+    let of = |rig: &Rig, scene| rig.app.world().get::<SimScene>(scene).unwrap().reference();
     let (of_here, of_there) = (of(&rig, here), of(&rig, there));
     for &entity in &rig.players {
         assert_eq!(told_of(&rig, entity, of_here, 6), Some(vec![3]));

@@ -60,7 +60,7 @@ fn a_scene_loses_an_attribute_and_so_do_those_who_are_told_unseen() {
     let (scene, by) = (rig.scenes[0], rig.players[0]);
     rig.app.world_mut().entity_mut(scene).insert(Score(3));
     rig.rest_and_compare();
-    let of = rig.app.world().get::<Scene>(scene).unwrap().reference();
+    let of = rig.app.world().get::<SimScene>(scene).unwrap().reference();
     assert_eq!(told_of(&rig, by, of, 6), Some(vec![3]));
     rig.app.world_mut().entity_mut(scene).remove::<Score>();
     rig.rest_and_compare();

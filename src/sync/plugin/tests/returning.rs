@@ -61,7 +61,7 @@ struct FarClient {
 #[derive(Clone, Default)]
 struct FarLine(Arc<Mutex<FarClient>>);
 
-impl Sink for FarLine {
+impl PacketSink for FarLine {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
         let mut end = self.0.lock().unwrap();
         let end = &mut *end;
@@ -71,7 +71,7 @@ impl Sink for FarLine {
         end.fault = end.mirror.receive(packet).err().map(|it| it.to_string());
         if channel == Channel::Reliable {
             let received = end.reassembler.accept(packet).unwrap();
-            let mut reader = Reader::new(received.messages);
+            let mut reader = WireReader::new(received.messages);
             while !reader.is_empty() {
                 if let ServerMessage::Announce { bytes, .. } =
                     ServerMessage::read(&mut reader).unwrap()
@@ -113,7 +113,7 @@ impl Comeback {
     fn new(is_never_away: bool, loads: bool, kept_bytes_max: u32) -> Self {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
-        let health = AttributeSpec::new("health", 1, Encoding::Varint).at(Cadence::EveryTick);
+        let health = AttributeSpec::new("health", 1, Encoding::Varint).at(SendRate::EveryTick);
         app.replicate_field(health, Health::value);
         crate::sim::clock::one_tick_an_update(&mut app);
         app.insert_resource(SyncSettings {
@@ -185,9 +185,9 @@ impl Comeback {
     }
 
     fn connect(&mut self) {
-        let connected = Connected {
-            loads: self.loads,
-            ..Connected::player(PLAYER)
+        let connected = ConnectionInfo {
+            requires_ready: self.loads,
+            ..ConnectionInfo::player(PLAYER)
         };
         let client = self.transport().connect(connected).unwrap();
         let mut end = self.line.0.lock().unwrap();
@@ -216,7 +216,7 @@ impl Comeback {
                     (self.token, self.has_nothing) = (Some(token), false);
                 }
                 // The token before the last counts once the link is known to be lost.
-                SessionNotice::NotResumed => self.resume(self.token.unwrap()),
+                SessionNotice::ResumeRefused => self.resume(self.token.unwrap()),
                 SessionNotice::Loading { scene, .. } => self.send(ClientMessage::Ready { scene }),
                 _ => {}
             }
@@ -250,11 +250,11 @@ impl Comeback {
                 self.said += 1;
                 let from = world.get::<Object>(self.others[of]).unwrap().reference();
                 let scope = if to_all {
-                    AnnounceScope::Scene(from.scene)
+                    AnnouncementScope::Scene(from.scene)
                 } else {
-                    AnnounceScope::Viewers(from)
+                    AnnouncementScope::Viewers(from)
                 };
-                world.write_message(Announce {
+                world.write_message(AnnouncementRequest {
                     from: Some(from),
                     scope,
                     class: Channel::Reliable,
@@ -419,7 +419,7 @@ fn told_after(ticks: u32, hurt_every: u32) -> (bool, usize) {
     let mut end = comeback.line.0.lock().unwrap();
     let keeps = end.mirror.take_notices().into_iter();
     let mut keeps = keeps.filter_map(|notice| match notice {
-        SessionNotice::Continued { keeps } => Some(keeps),
+        SessionNotice::Resumed { keeps } => Some(keeps),
         _ => None,
     });
     (keeps.next().unwrap(), end.announced.len() - before)

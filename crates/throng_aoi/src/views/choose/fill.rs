@@ -17,7 +17,7 @@ use crate::views::update::pass::CellPass;
 
 /// A viewer that looks around.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Looker {
+pub(crate) struct ScanningViewer {
     pub(crate) id: u32,
     /// Where its own slot stands.
     own_word: usize,
@@ -40,10 +40,10 @@ impl CellView<'_> {
 
     /// What decides over whom a viewer may see.
     #[inline]
-    pub(crate) fn looker(&self, row: usize) -> Looker {
+    pub(crate) fn looker(&self, row: usize) -> ScanningViewer {
         let state = &self.viewers.states[row];
         let slot = state.slot as usize;
-        Looker {
+        ScanningViewer {
             id: self.viewers.id(row),
             own_word: slot / 64,
             own_bit: bit(slot),
@@ -59,7 +59,7 @@ impl CellView<'_> {
         direction: usize,
         nth: usize,
         seen: u64,
-        looker: &Looker,
+        looker: &ScanningViewer,
     ) -> u64 {
         let near = &self.shared.cells[self.cell().near[direction] as usize];
         let mut unseen = near.slots[nth].population[list] & !seen;
@@ -115,7 +115,7 @@ impl CellView<'_> {
 impl Shared {
     /// Those of a word of a cell whom a viewer may see.
     #[inline(always)]
-    fn allowed(&self, looker: &Looker, near: &TargetCell, nth: usize, unseen: u64) -> u64 {
+    fn allowed(&self, looker: &ScanningViewer, near: &TargetCell, nth: usize, unseen: u64) -> u64 {
         let doubtful = if looker.sees_ordinary {
             unseen & near.slots[nth].odd
         } else {

@@ -19,7 +19,7 @@ use crate::views::state::cells::{ALL_AROUND, RowState, TargetArrival, TargetCell
 use crate::views::state::object::{NONE, UNCAPPED};
 use crate::views::state::rows::AROUND;
 use crate::views::state::shared::Shared;
-use crate::views::state::ties::TieQuery;
+use crate::views::state::ties::RelationQuery;
 use crate::views::update::pass::CellPass;
 
 /// Of those who arrive so many pairs are collected at once.
@@ -197,11 +197,11 @@ impl CellPass<'_> {
     }
 
     /// Who may be tied to a viewer, and of a higher class than this; nobody where all in the lists are compared anyway.
-    fn query(&self, row: usize, lists: u8, above: u8) -> TieQuery {
+    fn query(&self, row: usize, lists: u8, above: u8) -> RelationQuery {
         if lists & !self.ranked_lists() == 0 {
-            return TieQuery::default();
+            return RelationQuery::default();
         }
-        TieQuery::of(&self.shared.object(self.viewers.id(row)).traits, above)
+        RelationQuery::of(&self.shared.object(self.viewers.id(row)).traits, above)
     }
 
     /// No list lets in anybody of this class or a lower one.
@@ -223,7 +223,7 @@ impl CellPass<'_> {
         row: usize,
         direction: usize,
         near: &TargetCell,
-        query: &TieQuery,
+        query: &RelationQuery,
         lists: u8,
     ) {
         let mut hits = std::mem::take(&mut self.scratch.hits);
@@ -257,7 +257,7 @@ impl CellPass<'_> {
         if is_ranked {
             hits.extend(0..self.viewers.len() as u32);
         } else {
-            let query = TieQuery::of(&object.traits, 0);
+            let query = RelationQuery::of(&object.traits, 0);
             self.viewers.ties.find(&query, |row| hits.push(row as u32));
         }
         for &row in &hits {

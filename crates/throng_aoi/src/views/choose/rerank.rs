@@ -15,12 +15,12 @@ use glam::Vec2;
 use super::band_words::{BandWord, FarthestFirst, NEAREST, by_band};
 use crate::grid::GridCell;
 use crate::priority::{BANDS, TEAM};
-use crate::views::events::{LeaveReason, ViewEvent};
+use crate::views::events::{ViewEvent, ViewLeaveReason};
 use crate::views::state::bits::{bit, ones, ones_down};
 use crate::views::state::cells::{ORDERS, RowState, TargetCell, quadrant};
 use crate::views::state::object::{NONE, UNCAPPED};
 use crate::views::state::shared::Shared;
-use crate::views::state::ties::TieQuery;
+use crate::views::state::ties::RelationQuery;
 use crate::views::update::pass::CellPass;
 
 /// Who competes for the places of a list that are to be given anew.
@@ -36,9 +36,9 @@ pub(crate) struct Contest {
 #[derive(Clone, Copy, Debug)]
 enum Rivals {
     /// All but who goes before strangers, which is among these.
-    Strangers(TieQuery),
+    Strangers(RelationQuery),
     /// Those of the class, all of whom are among these.
-    Tied(TieQuery),
+    Tied(RelationQuery),
     /// Those of the class, whom nothing tells from others.
     OfClass,
 }
@@ -78,7 +78,7 @@ impl CellPass<'_> {
                 row,
                 list,
                 class: shared.stranger_class(list),
-                rivals: Rivals::Strangers(TieQuery::of(traits, 0)),
+                rivals: Rivals::Strangers(RelationQuery::of(traits, 0)),
             };
             if let Some(lowest) = self.sort_members(&contest) {
                 return Some((contest, lowest));
@@ -91,7 +91,7 @@ impl CellPass<'_> {
             list,
             class,
             rivals: if is_tied {
-                Rivals::Tied(TieQuery::of(traits, class - 1))
+                Rivals::Tied(RelationQuery::of(traits, class - 1))
             } else {
                 Rivals::OfClass
             },
@@ -242,7 +242,7 @@ impl CellPass<'_> {
                     let leave = ViewEvent::Leave {
                         viewer,
                         target: member.target(self.shared, self.cell, leaves),
-                        reason: LeaveReason::Evicted,
+                        reason: ViewLeaveReason::Evicted,
                         list,
                     };
                     let enter = ViewEvent::Enter {

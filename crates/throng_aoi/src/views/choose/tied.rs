@@ -15,7 +15,7 @@ use crate::priority::{OWN, TEAM};
 use crate::views::state::bits::{bit, ones};
 use crate::views::state::cells::{ALL_AROUND, ORDERS, TargetCell, quadrant};
 use crate::views::state::object::UNCAPPED;
-use crate::views::state::ties::TieQuery;
+use crate::views::state::ties::RelationQuery;
 use crate::views::update::pass::CellPass;
 
 /// So few arrivals in a cell that was known before are compared one by one.
@@ -52,7 +52,7 @@ impl CellPass<'_> {
                 self.viewers.states[row].refused |= lists;
                 return;
             }
-            let query = TieQuery::of_class(traits, class);
+            let query = RelationQuery::of_class(traits, class);
             if query.is_empty() {
                 continue;
             }
@@ -87,7 +87,7 @@ impl CellPass<'_> {
         direction: usize,
         near: &TargetCell,
         sought: (u8, u8),
-        query: &TieQuery,
+        query: &RelationQuery,
     ) -> bool {
         near.arrivals.iter().all(|arrival| {
             let slot = arrival.slot as usize;
@@ -105,7 +105,7 @@ impl CellPass<'_> {
         direction: usize,
         near: &TargetCell,
         sought: (u8, u8),
-        query: &TieQuery,
+        query: &RelationQuery,
     ) -> bool {
         let mut from = 0;
         while let Some((nth, unseen)) = self.next_unseen(row, direction, near, query, from) {
@@ -125,7 +125,7 @@ impl CellPass<'_> {
         row: usize,
         direction: usize,
         near: &TargetCell,
-        query: &TieQuery,
+        query: &RelationQuery,
         from: usize,
     ) -> Option<(usize, u64)> {
         let words = self.cell.words_in(direction);

@@ -5,7 +5,7 @@
 //! and nobody who is let in by eviction is one.
 
 use crate::priority::{CLASS_MAX, rank_of};
-use crate::views::events::{LeaveReason, ViewEvent};
+use crate::views::events::{ViewEvent, ViewLeaveReason};
 use crate::views::state::bits::{bit, ones};
 use crate::views::state::cells::{ORDERS, quadrant};
 use crate::views::state::object::UNCAPPED;
@@ -169,7 +169,7 @@ impl CellPass<'_> {
         self.scratch.events.push(ViewEvent::Leave {
             viewer: self.viewers.id(row),
             target: victim.target,
-            reason: LeaveReason::Evicted,
+            reason: ViewLeaveReason::Evicted,
             list: list as u8,
         });
     }

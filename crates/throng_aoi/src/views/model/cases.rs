@@ -5,15 +5,15 @@ use crate::priority::{OTHER, TEAM};
 
 /// A crowd of players with this team each, all in one spot; the first is the only viewer.
 fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
-    let (_, mut views) = scene(Sight::Directed);
+    let (_, mut views) = scene(ViewLinkMode::Directed);
     for (id, &team) in teams.iter().enumerate() {
         let traits = ViewTraits {
             team,
             ..ViewTraits::default()
         };
         let profile = Profile {
-            class: KindClass::Player,
-            visibility: Visibility::Near,
+            class: ObjectCategory::Player,
+            visibility: ViewRange::Near,
             traits,
             viewable: true,
         };
@@ -26,7 +26,7 @@ fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
 }
 
 /// What an update told: viewer, target, and the class it entered with or why it left.
-fn step(views: &mut SceneViews, looks: u32) -> Vec<(u32, u32, Result<u8, LeaveReason>)> {
+fn step(views: &mut SceneViews, looks: u32) -> Vec<(u32, u32, Result<u8, ViewLeaveReason>)> {
     let mut events = Vec::new();
     views.update(looks, &mut events);
     assert_eq!(views.validate(), Ok(()));
@@ -70,7 +70,7 @@ fn a_full_list_evicts_its_lowest_class_and_of_these_the_largest_id() {
     let events = step(&mut views, 0);
     assert_eq!(
         events,
-        [(0, 3, Err(LeaveReason::Evicted)), (0, 4, Ok(TEAM)),]
+        [(0, 3, Err(ViewLeaveReason::Evicted)), (0, 4, Ok(TEAM)),]
     );
 }
 
@@ -79,7 +79,7 @@ fn equals_do_not_evict_each_other() {
     let mut views = crowd(2, &[1, 2, 2, 2]);
     step(&mut views, 0);
     let before = seen(&views);
-    views.remove(3, Removal::Despawn);
+    views.remove(3, RemovalReason::Despawn);
     views.teleport(2, vec2(34.0, 24.0));
     assert!(step(&mut views, 9).is_empty());
     assert_eq!(seen(&views), before);
@@ -90,7 +90,7 @@ fn a_free_place_goes_to_somebody_who_was_left_out_in_the_same_tick() {
     let mut views = crowd(2, &[1, 2, 2, 2]);
     step(&mut views, 0);
     assert_eq!(seen(&views), [1, 2]);
-    views.remove(1, Removal::Despawn);
+    views.remove(1, RemovalReason::Despawn);
     step(&mut views, 0);
     assert_eq!((seen(&views), views.queue_len()), (vec![2, 3], 0));
     assert_eq!(views.counters().refills, 3, "two when it came, one now");
@@ -102,7 +102,7 @@ fn a_free_place_goes_to_a_friend_who_was_refused_before_strangers() {
     step(&mut views, 0);
     assert_eq!(seen(&views), [3, 4]);
     assert_eq!(views.counters().refused, 1);
-    views.remove(3, Removal::Despawn);
+    views.remove(3, RemovalReason::Despawn);
     step(&mut views, 0);
     assert_eq!(seen(&views), [4, 5]);
 }
@@ -129,7 +129,7 @@ fn whoever_walks_along_a_border_does_not_flicker() {
         assert!(step(&mut views, 9).is_empty(), "at {x}");
     }
     views.locate(1, vec2(52.5, 25.0));
-    assert_eq!(step(&mut views, 9), [(0, 1, Err(LeaveReason::Range))]);
+    assert_eq!(step(&mut views, 9), [(0, 1, Err(ViewLeaveReason::Range))]);
 }
 
 #[test]
@@ -175,18 +175,18 @@ fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
     let mut views = crowd(9, &[1, 2]);
     step(&mut views, 9);
     let profile = Profile {
-        class: KindClass::Npc,
-        visibility: Visibility::Scene,
+        class: ObjectCategory::Npc,
+        visibility: ViewRange::Scene,
         traits: ViewTraits::default(),
         viewable: true,
     };
-    assert!(views.remove(1, Removal::Scene));
+    assert!(views.remove(1, RemovalReason::Scene));
     views
         .insert(1, vec2(1.0, 1.0), profile, None)
         .expect("a free id");
     assert_eq!(
         step(&mut views, 9),
-        [(0, 1, Err(LeaveReason::Scene)), (0, 1, Ok(OTHER)),]
+        [(0, 1, Err(ViewLeaveReason::Scene)), (0, 1, Ok(OTHER)),]
     );
     assert_eq!(views.uncapped_len(0), 1);
 }
@@ -195,20 +195,20 @@ fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
 fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
     let mut views = crowd(9, &[1]);
     let profile = Profile {
-        class: KindClass::Npc,
-        visibility: Visibility::Near,
+        class: ObjectCategory::Npc,
+        visibility: ViewRange::Near,
         traits: ViewTraits::default(),
         viewable: true,
     };
     let inserted = views.insert(IDS, Vec2::ZERO, profile, None);
     assert_eq!(
         inserted,
-        Err(InsertError::IdBeyondLimit {
+        Err(ViewInsertError::IdBeyondLimit {
             id: IDS,
             limit: IDS
         })
     );
-    assert!(!views.remove(u32::MAX, Removal::Despawn));
+    assert!(!views.remove(u32::MAX, RemovalReason::Despawn));
     views.locate(u32::MAX, Vec2::ZERO);
     views.teleport(9, Vec2::ZERO);
     views.set_hidden(9, true);
@@ -243,12 +243,12 @@ fn the_check_finds_a_bit_that_nobody_counted_and_a_place_that_nobody_filled() {
 
 #[test]
 fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
-    let (_, mut views) = scene(Sight::Directed);
+    let (_, mut views) = scene(ViewLinkMode::Directed);
     views.set_sweeps_max(2);
     for id in 0..9 {
         let profile = Profile {
-            class: KindClass::Player,
-            visibility: Visibility::Near,
+            class: ObjectCategory::Player,
+            visibility: ViewRange::Near,
             traits: ViewTraits::default(),
             viewable: true,
         };
@@ -272,7 +272,9 @@ fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
 fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
     let size_m = (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M);
     let views = SceneViews::with_size(size_m, CELL_M, MARGIN_M, 64);
-    let mut views = views.expect("a legal scene").with_sight(Sight::Mutual);
+    let mut views = views
+        .expect("a legal scene")
+        .with_sight(ViewLinkMode::Mutual);
     views.set_rules(
         None,
         Some(|a, b| if a.tag[0].max(b.tag[0]) == 1 { 10 } else { 1 }),
@@ -283,8 +285,8 @@ fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
             ..ViewTraits::default()
         };
         let profile = Profile {
-            class: KindClass::Player,
-            visibility: Visibility::Near,
+            class: ObjectCategory::Player,
+            visibility: ViewRange::Near,
             traits,
             viewable: true,
         };
@@ -331,8 +333,8 @@ fn who_aims_at_an_id_beyond_all_looks_no_farther_than_rows_go() {
             ..ViewTraits::default()
         };
         let profile = Profile {
-            class: KindClass::Player,
-            visibility: Visibility::Near,
+            class: ObjectCategory::Player,
+            visibility: ViewRange::Near,
             traits,
             viewable: true,
         };
@@ -355,8 +357,8 @@ fn the_check_finds_a_bit_of_a_slot_that_nobody_has() {
 }
 
 /// A scene in which sight is mutual, with one of each of these classes and caps, as scenery or not.
-fn peers(cast: &[(KindClass, Option<ViewCaps>, bool)]) -> SceneViews {
-    let (_, mut views) = scene(Sight::Mutual);
+fn peers(cast: &[(ObjectCategory, Option<ViewCaps>, bool)]) -> SceneViews {
+    let (_, mut views) = scene(ViewLinkMode::Mutual);
     for (id, &(class, caps, scenery)) in (0..).zip(cast) {
         let traits = ViewTraits {
             scenery,
@@ -365,7 +367,7 @@ fn peers(cast: &[(KindClass, Option<ViewCaps>, bool)]) -> SceneViews {
         };
         let profile = Profile {
             class,
-            visibility: Visibility::Near,
+            visibility: ViewRange::Near,
             traits,
             viewable: true,
         };
@@ -379,7 +381,7 @@ fn peers(cast: &[(KindClass, Option<ViewCaps>, bool)]) -> SceneViews {
 
 #[test]
 fn the_check_finds_a_refusal_that_the_end_which_refused_has_forgotten() {
-    let one = (KindClass::Player, Some(ViewCaps::all(1)), false);
+    let one = (ObjectCategory::Player, Some(ViewCaps::all(1)), false);
     let mut views = peers(&[one; 3]);
     assert!(views.visible(0, 1) && !views.visible(2, 0));
     views.viewers[0].states[0].refused = 0;
@@ -394,7 +396,7 @@ fn a_freed_end_of_a_pair_asks_those_who_would_give_up_scenery_for_it() {
         players: 0,
         ..ViewCaps::all(1)
     });
-    let (player, npc) = (KindClass::Player, KindClass::Npc);
+    let (player, npc) = (ObjectCategory::Player, ObjectCategory::Npc);
     let mut views = peers(&[
         (player, caps, false),
         (npc, caps, false),
@@ -408,7 +410,7 @@ fn a_freed_end_of_a_pair_asks_those_who_would_give_up_scenery_for_it() {
     }
     step(&mut views, 9);
     assert!(views.visible(0, 1) && views.visible(3, 2) && !views.visible(3, 1));
-    views.remove(0, Removal::Despawn);
+    views.remove(0, RemovalReason::Despawn);
     step(&mut views, 9);
     assert!(views.visible(3, 1) && views.visible(1, 3) && !views.visible(3, 2));
 }
@@ -422,7 +424,7 @@ fn places_of_a_ranking_of_ones_own_are_filled_by_looks() {
     views.set_rules(None, Some(|_, b| if b.id == 8 { 9 } else { 1 }));
     step(&mut views, 0);
     assert_eq!(views.watchers_len(8), 8);
-    views.remove(8, Removal::Despawn);
+    views.remove(8, RemovalReason::Despawn);
     assert_eq!(step(&mut views, 9).len(), 8, "all lose it");
     assert!(views.queued().eq(0..8));
     assert_eq!(step(&mut views, 3).len(), 3);

@@ -10,8 +10,8 @@ use crate::{reference::PooledViews, sets::SetViews, workload};
 /// Everybody sees and is seen, near, as a player.
 fn add(views: &mut SceneViews, id: u32, at: Vec2, traits: ViewTraits, cap: u16) {
     let profile = Profile {
-        class: KindClass::Player,
-        visibility: Visibility::Near,
+        class: ObjectCategory::Player,
+        visibility: ViewRange::Near,
         traits,
         viewable: true,
     };
@@ -25,7 +25,7 @@ fn seen(views: &SceneViews, viewer: u32) -> Vec<u32> {
     seen
 }
 
-fn small(sight: Sight, caps: &[u16]) -> SceneViews {
+fn small(sight: ViewLinkMode, caps: &[u16]) -> SceneViews {
     let (_, mut views) = scene(sight);
     for (id, &cap) in (0..).zip(caps) {
         add(&mut views, id, vec2(35.0, 25.0), ViewTraits::default(), cap);
@@ -37,17 +37,17 @@ fn small(sight: Sight, caps: &[u16]) -> SceneViews {
 
 #[test]
 fn a_newcomer_among_full_pairs_sees_nobody_until_somebody_leaves() {
-    let mut views = small(Sight::Mutual, &[1, 1, 1]);
+    let mut views = small(ViewLinkMode::Mutual, &[1, 1, 1]);
     assert_eq!(
         [0, 1, 2].map(|id| seen(&views, id)),
         [vec![1], vec![0], vec![]]
     );
     assert!(views.visible(0, 1) && views.visible(1, 0) && !views.visible(2, 0));
     assert_eq!(views.watchers(0).collect::<Vec<_>>(), [1]);
-    views.remove(1, Removal::Despawn);
+    views.remove(1, RemovalReason::Despawn);
     views.update(1, &mut Vec::new());
     assert_eq!([0, 2].map(|id| seen(&views, id)), [vec![2], vec![0]]);
-    let directed = small(Sight::Directed, &[1, 1, 1]);
+    let directed = small(ViewLinkMode::Directed, &[1, 1, 1]);
     assert_eq!(
         [0, 1, 2].map(|id| seen(&directed, id)),
         [vec![1], vec![0], vec![0]]
@@ -56,7 +56,7 @@ fn a_newcomer_among_full_pairs_sees_nobody_until_somebody_leaves() {
 
 #[test]
 fn a_pair_counts_as_the_higher_of_its_classes_and_both_ends_must_accept() {
-    let mut views = small(Sight::Mutual, &[2, 1, 1, 0]);
+    let mut views = small(ViewLinkMode::Mutual, &[2, 1, 1, 0]);
     assert_eq!(seen(&views, 0), [1, 2]);
     // 2 has picked 1 for its target: for 1 too this goes before seeing 0.
     let aimed = ViewTraits {
@@ -85,7 +85,7 @@ fn one_change_among_pairs_at_rest_evicts_at_most_two_a_class() {
     let (mut evictions_max, mut links_max) = (0, 0);
     for seed in 0..4_000 {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
-        let (_, mut views) = scene(Sight::Mutual);
+        let (_, mut views) = scene(ViewLinkMode::Mutual);
         let count = random.random_range(3..16u32);
         for id in 0..count {
             let traits = ViewTraits {
@@ -143,7 +143,7 @@ fn one_change_among_pairs_at_rest_evicts_at_most_two_a_class() {
 
 /// How many a viewer's list has from each band, the nearest last, and how many there are.
 fn bands_of(views: &SceneViews, viewer: u32, count: u32) -> [[usize; 4]; 2] {
-    let bands = Bands::new(views.grid().cell_m());
+    let bands = DistanceBands::new(views.grid().cell_m());
     let place = |id| views.position(id).unwrap_or_default();
     let nearness = |id| usize::from(bands.nearness(place(viewer), place(id)));
     let (mut listed, mut all) = ([0; 4], [0; 4]);
@@ -178,8 +178,8 @@ fn of_five_thousand_in_one_square_each_sees_its_nearest_band_and_all_see_the_bos
         );
     }
     let boss = Profile {
-        class: KindClass::Npc,
-        visibility: Visibility::Scene,
+        class: ObjectCategory::Npc,
+        visibility: ViewRange::Scene,
         traits: ViewTraits::default(),
         viewable: true,
     };
@@ -211,7 +211,8 @@ fn of_five_thousand_in_one_square_each_sees_its_nearest_band_and_all_see_the_bos
         let [listed, all] = bands_of(&views, viewer, count);
         // Members that went no farther than the hysteresis beyond the nearest band may stay.
         let place = |id| views.position(id).unwrap_or_default();
-        let far = |id: u32| place(id).distance(place(viewer)) > 25.0 + 50.0 * Bands::HYSTERESIS;
+        let far =
+            |id: u32| place(id).distance(place(viewer)) > 25.0 + 50.0 * DistanceBands::HYSTERESIS;
         let farther = views
             .seen_by(viewer)
             .filter(|&(id, _)| id < count && far(id))
@@ -225,7 +226,7 @@ fn of_five_thousand_in_one_square_each_sees_its_nearest_band_and_all_see_the_bos
 
 #[test]
 fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
-    for sight in [Sight::Directed, Sight::Mutual] {
+    for sight in [ViewLinkMode::Directed, ViewLinkMode::Mutual] {
         let mut random = Pcg64Mcg::seed_from_u64(6);
         let count = 200;
         let views = SceneViews::with_size((70.0, 50.0), CELL_M, 0.0, count);
@@ -276,7 +277,8 @@ fn the_designs_that_are_measured_beside_see_the_same() {
         .collect();
     for cap in [u16::MAX, 7] {
         let mut walkers = workload::Walkers::new(count, 400.0, 2.5);
-        let mut ours = [Sight::Directed, Sight::Mutual].map(|sight| walkers.views(sight, cap));
+        let mut ours =
+            [ViewLinkMode::Directed, ViewLinkMode::Mutual].map(|sight| walkers.views(sight, cap));
         for views in &mut ours {
             (0..count).for_each(|id| views.set_traits(id, traits[id as usize]));
         }
@@ -378,7 +380,7 @@ fn a_place_among_mates_that_falls_free_is_filled_without_asking_all_of_them() {
     let mut views = mates(count);
     let before = views.counters();
     let watchers = views.watchers_len(1) as u64;
-    views.remove(1, Removal::Despawn);
+    views.remove(1, RemovalReason::Despawn);
     views.update(0, &mut Vec::new());
     assert_eq!(views.validate(), Ok(()));
     let after = views.counters();
@@ -408,7 +410,7 @@ fn mates_who_step_into_the_next_cell_together_do_not_all_ask_each_other() {
 
 #[test]
 fn nearest_who_refuse_hide_nobody_in_a_later_cell() {
-    let (_, mut views) = scene(Sight::Mutual);
+    let (_, mut views) = scene(ViewLinkMode::Mutual);
     for (id, x) in (0..).zip([35.0, 47.0, 36.0, 36.0, 29.0]) {
         add(&mut views, id, vec2(x, 25.0), ViewTraits::default(), 1);
         views.update(u32::MAX, &mut Vec::new());
@@ -431,7 +433,7 @@ fn nearest_who_refuse_hide_nobody_in_a_later_cell() {
 
 #[test]
 fn a_viewer_that_scans_before_its_turn_leaves_the_queue() {
-    let (_, mut views) = scene(Sight::Directed);
+    let (_, mut views) = scene(ViewLinkMode::Directed);
     views.set_sweeps_max(0);
     for id in 0..2 {
         add(&mut views, id, vec2(35.0, 25.0), ViewTraits::default(), 2);
@@ -449,7 +451,7 @@ fn a_viewer_that_scans_before_its_turn_leaves_the_queue() {
 
 #[test]
 fn a_teleported_viewer_sees_the_nearest_of_a_crowd() {
-    let (_, mut views) = scene(Sight::Directed);
+    let (_, mut views) = scene(ViewLinkMode::Directed);
     // The nearest are those in the cell beside.
     for (id, x) in (0..).zip([5.0, 41.0, 41.0, 51.0, 51.0]) {
         add(&mut views, id, vec2(x, 25.0), ViewTraits::default(), 2);

@@ -22,7 +22,7 @@ struct Dense {
 }
 
 impl Dense {
-    fn new(sight: Sight, (columns, rows): (u16, u16), count: u32, seed: u64) -> Self {
+    fn new(sight: ViewLinkMode, (columns, rows): (u16, u16), count: u32, seed: u64) -> Self {
         let size_m = vec2(f32::from(columns), f32::from(rows)) * CELL_M;
         let views = SceneViews::with_size(size_m.into(), CELL_M, MARGIN_M, count);
         let mut views = views.expect("a legal scene").with_sight(sight);
@@ -59,9 +59,9 @@ impl Dense {
         let nth = random.random_range(0..self.absent.len());
         let id = self.absent.swap_remove(nth);
         let class = if random.random_bool(0.8) {
-            KindClass::Player
+            ObjectCategory::Player
         } else {
-            KindClass::Npc
+            ObjectCategory::Npc
         };
         let traits = ViewTraits {
             team: random.random_range(0..9),
@@ -71,9 +71,9 @@ impl Dense {
         let profile = Profile {
             class,
             visibility: if random.random_bool(0.95) {
-                Visibility::Near
+                ViewRange::Near
             } else {
-                Visibility::Far(2)
+                ViewRange::Far(2)
             },
             traits,
             viewable: random.random_bool(0.95),
@@ -89,7 +89,7 @@ impl Dense {
     fn remove(&mut self) {
         let nth = self.random.random_range(0..self.present.len());
         let id = self.present.swap_remove(nth);
-        assert!(self.views.remove(id, Removal::Despawn));
+        assert!(self.views.remove(id, RemovalReason::Despawn));
         self.absent.push(id);
     }
 
@@ -193,7 +193,7 @@ impl Dense {
     }
 }
 
-fn crowds_of_many_words_are_exact(sight: Sight, cells: (u16, u16), count: u32) {
+fn crowds_of_many_words_are_exact(sight: ViewLinkMode, cells: (u16, u16), count: u32) {
     let mut dense = Dense::new(sight, cells, count, u64::from(count));
     let full = count as usize - 10;
     (0..50).for_each(|_| dense.tick(full));
@@ -211,14 +211,14 @@ fn crowds_of_many_words_are_exact(sight: Sight, cells: (u16, u16), count: u32) {
 
 #[test]
 fn directed_crowds_of_many_words_are_exact_whoever_comes_and_goes() {
-    crowds_of_many_words_are_exact(Sight::Directed, (3, 3), 330);
-    crowds_of_many_words_are_exact(Sight::Directed, (5, 3), 400);
+    crowds_of_many_words_are_exact(ViewLinkMode::Directed, (3, 3), 330);
+    crowds_of_many_words_are_exact(ViewLinkMode::Directed, (5, 3), 400);
 }
 
 #[test]
 fn mutual_crowds_of_many_words_are_exact_whoever_comes_and_goes() {
-    crowds_of_many_words_are_exact(Sight::Mutual, (3, 3), 330);
-    crowds_of_many_words_are_exact(Sight::Mutual, (5, 3), 400);
+    crowds_of_many_words_are_exact(ViewLinkMode::Mutual, (3, 3), 330);
+    crowds_of_many_words_are_exact(ViewLinkMode::Mutual, (5, 3), 400);
 }
 
 /// What is held follows who is there, not who ever was.
@@ -235,8 +235,8 @@ fn a_crowd_that_walks_leaves_no_room_behind() {
         let mut views = views.expect("a legal scene");
         for (id, &at) in (0..).zip(spots) {
             let profile = Profile {
-                class: KindClass::Player,
-                visibility: Visibility::Near,
+                class: ObjectCategory::Player,
+                visibility: ViewRange::Near,
                 traits: workload::traits(id),
                 viewable: true,
             };
@@ -275,8 +275,8 @@ fn a_cell_that_is_left_holds_nothing_and_neither_does_the_buffer_of_a_mass_move(
     let mut views = views.expect("a legal scene");
     for id in 0..count {
         let profile = Profile {
-            class: KindClass::Player,
-            visibility: Visibility::Near,
+            class: ObjectCategory::Player,
+            visibility: ViewRange::Near,
             traits: ViewTraits::default(),
             viewable: true,
         };

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use glam::{Vec2, vec2};
 use proptest::prelude::*;
-use throng_core::kinds::{KindClass, Visibility};
+use throng_core::kinds::{ObjectCategory, ViewRange};
 use throng_core::parallel::Threads;
 
 use super::{
-    InsertError, LeaveReason, Profile, Removal, SceneViews, Sight, ViewCaps, ViewCounters,
-    ViewEvent, ViewException,
+    Profile, RemovalReason, SceneViews, ViewCaps, ViewCounters, ViewEvent, ViewException,
+    ViewInsertError, ViewLeaveReason, ViewLinkMode,
 };
 use crate::grid::GridCell;
 use crate::priority::{
-    BANDS, Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship,
+    BANDS, CLASS_MAX, DistanceBands, ViewFilter, ViewPriority, ViewTraits, by_relationship,
 };
 use script::{Op, change, insert, op, place, sight};
 
@@ -27,8 +27,8 @@ const ROWS: i64 = 5;
 struct ModelObject {
     position: Vec2,
     cell: (i64, i64),
-    class: KindClass,
-    visibility: Visibility,
+    class: ObjectCategory,
+    visibility: ViewRange,
     traits: ViewTraits,
     viewable: bool,
     caps: Option<[u16; 3]>,
@@ -37,12 +37,12 @@ struct ModelObject {
 /// What should be: objects with their sticky cells, and the links that the events told of.
 #[derive(Default)]
 struct Model {
-    sight: Sight,
+    sight: ViewLinkMode,
     objects: BTreeMap<u32, ModelObject>,
     links: BTreeSet<(u32, u32)>,
     /// What a consumer keeps beside the lists of each viewer: here the targets themselves.
     beside: BTreeMap<(u32, u8), BTreeSet<u32>>,
-    removed: BTreeMap<u32, Removal>,
+    removed: BTreeMap<u32, RemovalReason>,
     /// The rules of the scene.
     filter: Option<ViewFilter>,
     priority: Option<ViewPriority>,
@@ -79,9 +79,9 @@ impl Model {
     fn in_range(&self, viewer: u32, target: u32) -> bool {
         let (a, b) = (&self.objects[&viewer], &self.objects[&target]);
         let scale = match b.visibility {
-            Visibility::Near => 1,
-            Visibility::Far(cells) => i64::from(cells.max(1)),
-            Visibility::Scene => return true,
+            ViewRange::Near => 1,
+            ViewRange::Far(cells) => i64::from(cells.max(1)),
+            ViewRange::Scene => return true,
         };
         let near = |a: i64, b: i64| (a / scale - b / scale).abs() <= 1;
         near(a.cell.0, b.cell.0) && near(a.cell.1, b.cell.1)
@@ -90,9 +90,11 @@ impl Model {
     /// Whether two can only see each other, or not at all.
     fn is_pair(&self, a: u32, b: u32) -> bool {
         let is_peer = |object: &ModelObject| {
-            object.caps.is_some() && object.viewable && object.visibility == Visibility::Near
+            object.caps.is_some() && object.viewable && object.visibility == ViewRange::Near
         };
-        self.sight == Sight::Mutual && is_peer(&self.objects[&a]) && is_peer(&self.objects[&b])
+        self.sight == ViewLinkMode::Mutual
+            && is_peer(&self.objects[&a])
+            && is_peer(&self.objects[&b])
     }
 
     fn could_see(&self, viewer: u32, target: u32) -> bool {
@@ -170,10 +172,10 @@ impl Model {
                         "{event:?} without enter"
                     );
                     assert!(
-                        touched.insert((viewer, target)) || reason == LeaveReason::Evicted,
+                        touched.insert((viewer, target)) || reason == ViewLeaveReason::Evicted,
                         "{event:?} in the tick of its enter"
                     );
-                    if reason == LeaveReason::Evicted {
+                    if reason == ViewLeaveReason::Evicted {
                         evicted.insert((viewer, target));
                     }
                     let removed = |removal| {
@@ -182,17 +184,17 @@ impl Model {
                             .any(|id| self.removed.get(id) == Some(&removal))
                     };
                     let holds = match reason {
-                        LeaveReason::Range => !self.in_range(viewer, target),
-                        LeaveReason::Hidden => {
+                        ViewLeaveReason::Range => !self.in_range(viewer, target),
+                        ViewLeaveReason::Hidden => {
                             self.in_range(viewer, target) && !self.could_see(viewer, target)
                         }
-                        LeaveReason::Evicted => self.could_see(viewer, target),
-                        LeaveReason::Despawn => {
-                            removed(Removal::Despawn)
+                        ViewLeaveReason::Evicted => self.could_see(viewer, target),
+                        ViewLeaveReason::Despawn => {
+                            removed(RemovalReason::Despawn)
                                 || self.roles.contains(&viewer)
                                 || self.roles.contains(&target)
                         }
-                        LeaveReason::Scene => removed(Removal::Scene),
+                        ViewLeaveReason::Scene => removed(RemovalReason::Scene),
                     };
                     assert!(holds, "{event:?}");
                 }
@@ -244,7 +246,7 @@ impl Model {
                 if self.is_pair(viewer, target) {
                     assert_eq!(linked, self.links.contains(&(target, viewer)));
                 }
-                if b.visibility != Visibility::Near && !queued.contains(&viewer) {
+                if b.visibility != ViewRange::Near && !queued.contains(&viewer) {
                     assert_eq!(
                         linked,
                         self.could_see(viewer, target),
@@ -252,7 +254,7 @@ impl Model {
                     );
                 }
             }
-            for class in KindClass::ALL {
+            for class in ObjectCategory::ALL {
                 self.check_list(views, viewer, class, &queued);
             }
         }
@@ -267,7 +269,7 @@ impl Model {
         &self,
         views: &SceneViews,
         viewer: u32,
-        class: KindClass,
+        class: ObjectCategory,
         queued: &BTreeSet<u32>,
     ) {
         let cap = self.objects[&viewer]
@@ -275,7 +277,7 @@ impl Model {
             .map_or(0, |caps| usize::from(caps[class.index()]));
         let counts = |target: u32| {
             let other = &self.objects[&target];
-            other.class == class && other.visibility == Visibility::Near
+            other.class == class && other.visibility == ViewRange::Near
         };
         let (seen, unseen): (Vec<u32>, Vec<u32>) = self
             .objects
@@ -313,17 +315,17 @@ impl Model {
     }
 
     /// Whom a viewer sees in the list of a class.
-    fn members(&self, viewer: u32, list: KindClass) -> impl Iterator<Item = u32> + '_ {
+    fn members(&self, viewer: u32, list: ObjectCategory) -> impl Iterator<Item = u32> + '_ {
         let seen = self.links.range((viewer, 0)..=(viewer, u32::MAX));
         seen.map(|&(_, target)| target).filter(move |target| {
             let other = &self.objects[target];
-            other.class == list && other.visibility == Visibility::Near
+            other.class == list && other.visibility == ViewRange::Near
         })
     }
 
     /// Nobody of a class stays unseen in a nearer band than a member of that class, hysteresis apart.
     fn check_bands(&self) {
-        let bands = Bands::new(CELL_M);
+        let bands = DistanceBands::new(CELL_M);
         let distance = |a: u32, b: u32| {
             self.objects[&a]
                 .position
@@ -332,7 +334,7 @@ impl Model {
         let keeps_farther = |viewer: u32, target: u32| {
             let (me, other) = (&self.objects[&viewer], &self.objects[&target]);
             let nearness = bands.nearness(me.position, other.position);
-            let end_cells = 0.5 * f32::from(BANDS - nearness) + Bands::HYSTERESIS;
+            let end_cells = 0.5 * f32::from(BANDS - nearness) + DistanceBands::HYSTERESIS;
             let class = self.class(viewer, target);
             nearness > 0
                 && self.members(viewer, other.class).any(|member| {
@@ -342,7 +344,7 @@ impl Model {
         };
         for &viewer in self.objects.keys() {
             for (&target, other) in &self.objects {
-                let counts = other.visibility == Visibility::Near
+                let counts = other.visibility == ViewRange::Near
                     && viewer != target
                     && self.could_see(viewer, target)
                     && !self.links.contains(&(viewer, target));
@@ -366,8 +368,8 @@ impl Model {
             (0..ticks).for_each(|_| self.tick(views, looks));
             rounds += 1;
             let rounds_max = match self.sight {
-                Sight::Directed => 1,
-                Sight::Mutual => 50,
+                ViewLinkMode::Directed => 1,
+                ViewLinkMode::Mutual => 50,
             };
             assert!(rounds <= rounds_max, "{} still wait", views.queue_len());
         }
@@ -375,8 +377,8 @@ impl Model {
             views.set_rerank_ticks(rerank_ticks);
             // Between pairs, who goes instead of one who counts as farther for hysteresis comes back in a turn.
             let turns = match self.sight {
-                Sight::Directed => 2,
-                Sight::Mutual => 8,
+                ViewLinkMode::Directed => 2,
+                ViewLinkMode::Mutual => 8,
             };
             for _ in 0..turns * rerank_ticks {
                 self.tick(views, IDS);
@@ -403,7 +405,7 @@ fn view_caps([players, npcs, things]: [u16; 3]) -> ViewCaps {
     }
 }
 
-fn scene(sight: Sight) -> (Model, SceneViews) {
+fn scene(sight: ViewLinkMode) -> (Model, SceneViews) {
     let mut views = SceneViews::with_size(
         (COLUMNS as f32 * CELL_M, ROWS as f32 * CELL_M),
         CELL_M,
@@ -465,7 +467,7 @@ proptest! {
             // A viewer that ceases to be one loses its links at once, as by a removal; where sight is mutual, so
             // does who becomes one.
             let ceases = |op: &&Op| match op {
-                Op::Caps { caps, .. } => caps.is_none() || sight == Sight::Mutual,
+                Op::Caps { caps, .. } => caps.is_none() || sight == ViewLinkMode::Mutual,
                 _ => false,
             };
             let mut reordered: Vec<&Op> = changes.iter().filter(|op| !ceases(op)).collect();
@@ -524,7 +526,7 @@ proptest! {
         radius_m in 0f32..60.0,
         classes in 0u8..8,
     ) {
-        let (mut model, mut views) = scene(Sight::Directed);
+        let (mut model, mut views) = scene(ViewLinkMode::Directed);
         cast.iter().chain(&walks).for_each(|op| model.apply(&mut views, op));
         model.tick(&mut views, 8);
         let centre = metres((x, y));

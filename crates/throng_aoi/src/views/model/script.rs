@@ -17,7 +17,7 @@ pub(super) enum Op {
     },
     Remove {
         id: u32,
-        removal: Removal,
+        removal: RemovalReason,
     },
     Walk {
         id: u32,
@@ -151,12 +151,12 @@ impl Model {
             return;
         };
         let visibility = match visibility {
-            0..6 => Visibility::Near,
-            6 => Visibility::Far(2),
-            7 => Visibility::Far(3),
-            _ => Visibility::Scene,
+            0..6 => ViewRange::Near,
+            6 => ViewRange::Far(2),
+            7 => ViewRange::Far(3),
+            _ => ViewRange::Scene,
         };
-        let class = KindClass::ALL[usize::from(class)];
+        let class = ObjectCategory::ALL[usize::from(class)];
         let traits = ViewTraits {
             id,
             team,
@@ -171,7 +171,7 @@ impl Model {
         };
         let inserted = views.insert(id, metres(at), profile, caps.map(view_caps));
         match self.objects.entry(id) {
-            Entry::Occupied(_) => assert_eq!(inserted, Err(InsertError::IdInUse { id })),
+            Entry::Occupied(_) => assert_eq!(inserted, Err(ViewInsertError::IdInUse { id })),
             Entry::Vacant(free) => {
                 assert_eq!(inserted, Ok(()));
                 let position = metres(at);
@@ -189,7 +189,7 @@ impl Model {
         }
     }
 
-    fn remove(&mut self, views: &mut SceneViews, id: u32, removal: Removal) {
+    fn remove(&mut self, views: &mut SceneViews, id: u32, removal: RemovalReason) {
         let existed = self.objects.remove(&id).is_some();
         assert_eq!(views.remove(id, removal), existed);
         if existed {
@@ -233,8 +233,8 @@ impl Model {
     }
 }
 
-pub(super) fn sight() -> impl Strategy<Value = Sight> {
-    prop_oneof![Just(Sight::Directed), Just(Sight::Mutual)]
+pub(super) fn sight() -> impl Strategy<Value = ViewLinkMode> {
+    prop_oneof![Just(ViewLinkMode::Directed), Just(ViewLinkMode::Mutual)]
 }
 
 pub(super) fn place() -> impl Strategy<Value = (i16, i16)> {
@@ -326,7 +326,7 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => change(),
         3 => insert(),
-        1 => (0..IDS, prop_oneof![Just(Removal::Despawn), Just(Removal::Scene)])
+        1 => (0..IDS, prop_oneof![Just(RemovalReason::Despawn), Just(RemovalReason::Scene)])
             .prop_map(|(id, removal)| Op::Remove { id, removal }),
         4 => (0u32..4).prop_map(|looks| Op::Tick { looks }),
     ]

@@ -27,7 +27,7 @@ mod rerank_pairs;
 use crate::priority::{class_of, rank_of};
 use crate::views::choose::fill::CellView;
 use crate::views::choose::victims::ListedTarget;
-use crate::views::events::{LeaveReason, ViewEvent};
+use crate::views::events::{ViewEvent, ViewLeaveReason};
 use crate::views::scene_views::SceneViews;
 use crate::views::state::bits::bit;
 use crate::views::state::cells::RowState;
@@ -452,7 +452,7 @@ impl SceneViews {
         self.scratch[0].events.push(ViewEvent::Leave {
             viewer: target,
             target: viewer,
-            reason: LeaveReason::Evicted,
+            reason: ViewLeaveReason::Evicted,
             list: list as u8,
         });
         self.counters.leaves += 1;

@@ -1,14 +1,16 @@
 //! What the views store of each object, and how a pair of objects is ranked.
 
 use serde::{Deserialize, Serialize};
-use throng_core::kinds::KindClass;
+use throng_core::kinds::ObjectCategory;
 
-use crate::priority::{Bands, CLASS_MAX, ViewFilter, ViewPriority, ViewTraits, by_relationship};
+use crate::priority::{
+    CLASS_MAX, DistanceBands, ViewFilter, ViewPriority, ViewTraits, by_relationship,
+};
 
 /// Whose lists a link must find a place in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
-pub enum Sight {
+pub enum ViewLinkMode {
     /// Each viewer has its own top list, under its own cap; watchers of an object are not capped. So an
     /// eviction frees nobody else's place, and evictions do not cascade.
     #[default]
@@ -25,13 +27,13 @@ pub enum Sight {
 /// Ids must lie below this, so that two of them and a rank fit in eight bytes.
 pub const IDS_MAX: u32 = 1 << 23;
 
-/// The lists a viewer has: one for each [`KindClass`], and [`UNCAPPED`].
+/// The lists a viewer has: one for each [`ObjectCategory`], and [`UNCAPPED`].
 pub const LISTS: usize = 4;
 
-/// The list of those that lie outside caps (`Visibility::Far`, `Visibility::Scene`).
+/// The list of those that lie outside caps (`ViewRange::Far`, `ViewRange::Scene`).
 pub const UNCAPPED: usize = 3;
 
-const _: () = assert!(KindClass::ALL.len() == UNCAPPED && UNCAPPED < LISTS);
+const _: () = assert!(ObjectCategory::ALL.len() == UNCAPPED && UNCAPPED < LISTS);
 
 /// No cell, no slot, no row.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -93,7 +95,7 @@ impl TrackedObject {
             guild: 0,
             layers: 0,
             sees: 0,
-            class: KindClass::Thing,
+            class: ObjectCategory::Thing,
             hidden: true,
             scenery: false,
         },
@@ -141,7 +143,7 @@ pub(crate) struct Ranking {
     pub(crate) filter: Option<ViewFilter>,
     /// An embedder's own; `None` for [`by_relationship`], of which is known whom it prefers.
     pub(crate) priority: Option<ViewPriority>,
-    pub(crate) bands: Bands,
+    pub(crate) bands: DistanceBands,
     pub(crate) mutual: bool,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct MovedRow {
 
 /// How those without a tie to their viewers are ranked in a list.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Strangers {
+pub(crate) struct UnrelatedRank {
     /// Their class; `None` while nobody was ever in the list.
     pub(crate) class: Option<u8>,
     /// There were some of two classes.
@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     /// The index of each grid cell among those in use.
     pub(crate) in_use: Vec<u32>,
     pub(crate) far: FarIndex,
-    pub(crate) strangers: [Strangers; UNCAPPED],
+    pub(crate) strangers: [UnrelatedRank; UNCAPPED],
     /// Who moved in this update, and the words of the rows that they had in which there was a bit, with their places: so
     /// what is laid aside is bounded by links, however long rows are.
     pub(crate) moved: Vec<MovedRow>,

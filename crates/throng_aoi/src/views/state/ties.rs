@@ -48,12 +48,12 @@ const OWNER: usize = 5;
 
 /// What somebody's ties are found by: columns, and what stands in them.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TieQuery {
+pub(crate) struct RelationQuery {
     wanted: [(usize, u32); 7],
     len: usize,
 }
 
-impl TieQuery {
+impl RelationQuery {
     /// Those of somebody of these traits whose class may be above this one, in either direction.
     pub(crate) fn of(traits: &ViewTraits, above: u8) -> Self {
         let asked = [
@@ -272,7 +272,7 @@ impl TieColumns {
 
     /// Calls with the places of those that the default ranking may put above strangers, ascending. Some of them may have no
     /// tie that counts; nobody who has is missed.
-    pub(crate) fn find(&self, asked: &TieQuery, mut found: impl FnMut(usize)) {
+    pub(crate) fn find(&self, asked: &RelationQuery, mut found: impl FnMut(usize)) {
         for (word, mask) in self.words(asked, 0) {
             ones(mask).for_each(|place| found(word * 64 + place));
         }
@@ -280,7 +280,7 @@ impl TieColumns {
 
     /// The same by words of 64 places, from one word on.
     #[inline(always)]
-    pub(crate) fn words<'a>(&'a self, asked: &'a TieQuery, from: usize) -> TiedWords<'a> {
+    pub(crate) fn words<'a>(&'a self, asked: &'a RelationQuery, from: usize) -> TiedWords<'a> {
         let index = if self.indices.is_empty() {
             None
         } else {
@@ -300,7 +300,7 @@ impl TieColumns {
     }
 
     /// The lines from a word on of the index of the one column that is asked for, if all others are empty.
-    fn lines_of(&self, asked: &TieQuery, from: usize) -> Option<(u32, &[(u32, u32)])> {
+    fn lines_of(&self, asked: &RelationQuery, from: usize) -> Option<(u32, &[(u32, u32)])> {
         let wanted = asked.wanted[..asked.len].iter();
         let mut present = wanted.filter(|&&(kind, _)| kind == ID || self.at[kind] != 0);
         let &(kind, value) = present.next()?;
@@ -315,14 +315,14 @@ impl TieColumns {
 
     /// Whether anybody ever had a tie of a kind that is asked for.
     #[inline]
-    pub(crate) fn may_have(&self, asked: &TieQuery) -> bool {
+    pub(crate) fn may_have(&self, asked: &RelationQuery) -> bool {
         let mut kinds = asked.wanted[..asked.len].iter().map(|&(kind, _)| kind);
         kinds.any(|kind| kind == ID || self.at[kind] != 0)
     }
 
     /// The same as a bit for each of the 64 places of a word.
     #[inline]
-    pub(crate) fn mask(&self, word: usize, asked: &TieQuery) -> u64 {
+    pub(crate) fn mask(&self, word: usize, asked: &RelationQuery) -> u64 {
         let mut mask = 0;
         let first = (word * 64).min(self.capacity);
         let last = (first + 64).min(self.capacity);
@@ -338,7 +338,7 @@ impl TieColumns {
     }
 
     /// Whether the one at a place is among those that are asked for.
-    pub(crate) fn is_any(&self, place: usize, asked: &TieQuery) -> bool {
+    pub(crate) fn is_any(&self, place: usize, asked: &RelationQuery) -> bool {
         let mut wanted = asked.wanted[..asked.len].iter();
         wanted.any(|&(kind, value)| self.has(place, kind, value))
     }
@@ -383,7 +383,7 @@ impl TieColumns {
 #[derive(Clone, Debug)]
 pub(crate) struct TiedWords<'a> {
     ties: &'a TieColumns,
-    asked: &'a TieQuery,
+    asked: &'a RelationQuery,
     /// Where the one column that is asked for is indexed, what stands in it and the lines that are left.
     index: Option<(u32, &'a [(u32, u32)])>,
     /// Those that were not looked at.
@@ -502,12 +502,12 @@ mod tests {
             }
             let me = traits(me.0, me.1);
             let mut found = Vec::new();
-            lines.find(&TieQuery::of(&me, above), |place| found.push(place));
+            lines.find(&RelationQuery::of(&me, above), |place| found.push(place));
             prop_assert!(found.is_sorted());
-            let mask = lines.mask(0, &TieQuery::of(&me, above));
+            let mask = lines.mask(0, &RelationQuery::of(&me, above));
             let places = (0..64).filter(|place| mask >> place & 1 != 0);
             prop_assert_eq!(&found, &places.collect::<Vec<usize>>());
-            prop_assert_eq!(lines.mask(1, &TieQuery::of(&me, above)), 0);
+            prop_assert_eq!(lines.mask(1, &RelationQuery::of(&me, above)), 0);
             for (place, line) in model.iter().enumerate() {
                 if let Some(line) = line {
                     prop_assert!(found.contains(&place) || class(&me, line) <= above);
@@ -515,7 +515,7 @@ mod tests {
                 }
             }
             // All who are of a class, and none of a lower one.
-            let query = TieQuery::of_class(&me, above);
+            let query = RelationQuery::of_class(&me, above);
             let mut found = Vec::new();
             lines.find(&query, |place| found.push(place));
             for (place, line) in model.iter().enumerate() {

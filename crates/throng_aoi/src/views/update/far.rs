@@ -7,7 +7,7 @@
 //! Cost: 4 bytes a link; a change of a far target is a look at every viewer of the scene. There should be few of them.
 
 use super::pass::CellPass;
-use crate::views::events::{LeaveReason, ViewEvent};
+use crate::views::events::{ViewEvent, ViewLeaveReason};
 use crate::views::state::cells::RowState;
 use crate::views::state::far_index::FarChange;
 use crate::views::state::object::{NONE, UNCAPPED};
@@ -100,7 +100,7 @@ impl CellPass<'_> {
     }
 
     /// Why a far target cannot be seen any more.
-    fn far_fault(&self, viewer: u32, target: u32, is_revised: bool) -> Option<LeaveReason> {
+    fn far_fault(&self, viewer: u32, target: u32, is_revised: bool) -> Option<ViewLeaveReason> {
         let shared = self.shared;
         let (a, b) = (shared.object(viewer), shared.object(target));
         let home = shared.grid.home(target);
@@ -108,9 +108,9 @@ impl CellPass<'_> {
             .grid
             .in_range(usize::from(b.layer), self.cell.at, home)
         {
-            Some(LeaveReason::Range)
+            Some(ViewLeaveReason::Range)
         } else if is_revised && !shared.allows(a, b) {
-            Some(LeaveReason::Hidden)
+            Some(ViewLeaveReason::Hidden)
         } else {
             None
         }
@@ -137,7 +137,7 @@ impl CellPass<'_> {
         }
     }
 
-    fn tell_far_leave(&mut self, viewer: u32, target: u32, reason: LeaveReason) {
+    fn tell_far_leave(&mut self, viewer: u32, target: u32, reason: ViewLeaveReason) {
         self.scratch.counters.leaves += 1;
         self.scratch.events.push(ViewEvent::Leave {
             viewer,

@@ -26,7 +26,7 @@ mod far;
 pub mod pass;
 pub mod room;
 
-use throng_core::parallel::{Inline, Spread};
+use throng_core::parallel::{InlineExecutor, ParallelExecutor};
 
 use crate::grid::GridCell;
 use crate::priority::ViewTraits;
@@ -58,13 +58,13 @@ impl SceneViews {
     /// agreed, of each viewer in the order in which it happened; serves at most `looks_max` viewers of the queue. Of those that moved, at most so many look around at
     /// once as [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
     pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
-        self.update_with(Inline, looks_max, events);
+        self.update_with(InlineExecutor, looks_max, events);
     }
 
     /// The same with cells worked side by side. How many workers there are changes nothing but the time.
     pub fn update_with(
         &mut self,
-        spread: impl Spread,
+        spread: impl ParallelExecutor,
         looks_max: u32,
         events: &mut Vec<ViewEvent>,
     ) {
@@ -89,7 +89,7 @@ impl SceneViews {
     }
 
     /// Brings the rows of all cells up to date, side by side.
-    fn work_cells(&mut self, spread: impl Spread) {
+    fn work_cells(&mut self, spread: impl ParallelExecutor) {
         let shared = &self.shared;
         if spread.hands() == 1 {
             for &cell in &self.active {

@@ -22,7 +22,7 @@ use super::departures::{Departure, Departures};
 use crate::grid::GridCell;
 use crate::priority::BANDS;
 use crate::views::choose::band_words::BandWord;
-use crate::views::events::{LeaveReason, ViewCounters, ViewEvent};
+use crate::views::events::{ViewCounters, ViewEvent, ViewLeaveReason};
 use crate::views::state::bits::{bit, ones};
 use crate::views::state::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell};
 use crate::views::state::object::{NONE, UNCAPPED};
@@ -184,7 +184,7 @@ impl<'a> CellPass<'a> {
             Some((word, place)) => rows.insert(row, word as usize, bit(place.into())),
             None => {
                 let list = departure.list.into();
-                self.lose(row, departure.target, list, LeaveReason::Range);
+                self.lose(row, departure.target, list, ViewLeaveReason::Range);
             }
         }
     }
@@ -224,7 +224,7 @@ impl<'a> CellPass<'a> {
             for slot in ones(stayed) {
                 let slot = nth * 64 + slot;
                 let (target, list) = (near.id(slot), near.list(slot));
-                self.lose(row, target, list, LeaveReason::Range);
+                self.lose(row, target, list, ViewLeaveReason::Range);
             }
         }
         for slot in ones(word & near.slots[nth].vacated) {
@@ -232,7 +232,7 @@ impl<'a> CellPass<'a> {
             let (target, list) = (near.id(slot), near.list(slot));
             match shared.bit_of(self.cell, target) {
                 Some((word, place)) => self.viewers.rows.insert(row, word, bit(place)),
-                None => self.lose(row, target, list, LeaveReason::Range),
+                None => self.lose(row, target, list, ViewLeaveReason::Range),
             }
         }
     }
@@ -268,7 +268,7 @@ impl<'a> CellPass<'a> {
                         let other = shared.object(target);
                         if !shared.allows(shared.object(viewer), other) {
                             self.viewers.rows.remove(row, first + nth, bit(slot));
-                            self.lose(row, target, other.list(), LeaveReason::Hidden);
+                            self.lose(row, target, other.list(), ViewLeaveReason::Hidden);
                         }
                     }
                 }
@@ -284,7 +284,7 @@ impl<'a> CellPass<'a> {
         let (a, b) = (shared.object(viewer), shared.object(target));
         if !shared.allows(a, b) {
             self.viewers.rows.remove(row, word, bit(place));
-            self.lose(row, target, b.list(), LeaveReason::Hidden);
+            self.lose(row, target, b.list(), ViewLeaveReason::Hidden);
             return;
         }
         let (list, class) = (b.list(), shared.ranking.class(a, b));
@@ -311,7 +311,7 @@ impl<'a> CellPass<'a> {
 
     /// A viewer lost a target, whose bit is clear. If its list was full it has a place for another.
     #[inline]
-    fn lose(&mut self, row: usize, target: u32, list: usize, reason: LeaveReason) {
+    fn lose(&mut self, row: usize, target: u32, list: usize, reason: ViewLeaveReason) {
         let state = &mut self.viewers.states[row];
         if !state.has_place(list) {
             if state.hungry == 0 {

@@ -1,6 +1,6 @@
 //! What building costs, and following an edit of one tile: on open ground and beside walls, apart.
 
-use crate::Failure;
+use crate::CliError;
 use crate::bench::rows::BenchRow;
 use throng::map::{TileEdit, TileMap, TileRect};
 use throng::nav::{Algorithm, NavMap};
@@ -14,7 +14,7 @@ use rand_pcg::Pcg64Mcg;
 /// The map of the aims for building.
 const SIDE_TILES: u32 = 2_048;
 
-pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let mut map = workload::town(SIDE_TILES)?;
     let mut rows = vec![
         build(&map, "planes", Algorithm::JpsBitPrune),
@@ -61,7 +61,7 @@ fn build(map: &TileMap, what: &str, algorithm: Algorithm) -> BenchRow {
 }
 
 /// How long following the edit of one tile takes, in µs, the least first.
-fn follow(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<Vec<f64>, Failure> {
+fn follow(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<Vec<f64>, CliError> {
     let mut random = Pcg64Mcg::seed_from_u64(5);
     let mut nav_map = NavMap::default();
     let mut times_us = Vec::new();

@@ -14,11 +14,11 @@ mod tick;
 
 use std::path::Path;
 
-use super::Failure;
+use super::CliError;
 use super::rows::BenchRow;
 use crate::is_interrupted;
 use throng::map::{self, TileMap};
-use throng::nav::{Algorithm, NavMap, Outcome, Query, Search, parse_scen};
+use throng::nav::{Algorithm, NavMap, PathQuery, Search, SearchOutcome, parse_scen};
 use throng::sim::clock::Stopwatch;
 use throng_nav::workload;
 
@@ -57,7 +57,7 @@ const MAPS: [(&str, &str, [Option<f64>; 3]); 7] = [
 const ROUNDS: usize = 3;
 
 /// Every row; `quick` takes a tenth of the queries.
-pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Failure> {
+pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliError> {
     let mut rows = reference_workload(if quick { 500 } else { 10_000 })?;
     if let Some(folder) = std::env::var_os("THRONG_MOVINGAI") {
         for (name, short, aims) in MAPS {
@@ -77,7 +77,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, Fail
 }
 
 /// The old-to-new table: time, expansions and heap operations of every algorithm on the same queries.
-fn reference_workload(count: usize) -> Result<Vec<BenchRow>, Failure> {
+fn reference_workload(count: usize) -> Result<Vec<BenchRow>, CliError> {
     let map = workload::town(TOWN_TILES)?;
     let queries = workload::queries_apart(&map, count, TILES_APART, 1);
     let mut contenders = Vec::new();
@@ -144,18 +144,18 @@ fn real_map(
     short: &str,
     aims: [Option<f64>; 3],
     quick: bool,
-) -> Result<Vec<BenchRow>, Failure> {
+) -> Result<Vec<BenchRow>, CliError> {
     let file = folder.join(format!("{name}.map"));
     let map = map::load(&file)?;
     let scen_file = file.with_extension("map.scen");
     let text = std::fs::read_to_string(&scen_file)
-        .map_err(|error| Failure::new(format!("{}: {error}", scen_file.display())))?;
+        .map_err(|error| CliError::new(format!("{}: {error}", scen_file.display())))?;
     let scen = parse_scen(&scen_file.display().to_string(), &text)?;
     let stride = if quick { 10 } else { 1 };
-    let (queries, lengths): (Vec<Query>, Vec<_>) = scen
+    let (queries, lengths): (Vec<PathQuery>, Vec<_>) = scen
         .queries()
         .step_by(stride)
-        .map(|query| (Query::new(query.from, query.to), *query))
+        .map(|query| (PathQuery::new(query.from, query.to), *query))
         .unzip();
     let mut contenders = [
         ("planes", Algorithm::JpsBitPrune),
@@ -170,7 +170,7 @@ fn real_map(
         .filter(|(found, _)| found.is_asked());
     let rows = asked.map(|(found, aim)| {
         let agrees = found.outcomes.iter().zip(&lengths).filter(|(outcome, known)| {
-            matches!(outcome, Outcome::Found(path) if known.agrees_with(Some(path.length_tiles())))
+            matches!(outcome, SearchOutcome::Found(path) if known.agrees_with(Some(path.length_tiles())))
         });
         let wrong = queries.len() - agrees.count();
         let case = format!("{short} {}", found.name);
@@ -201,7 +201,7 @@ struct Contender {
     algorithm: Algorithm,
     nav_map: NavMap,
     search: Search,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<SearchOutcome>,
     /// Of each round, the mean time of a query.
     round_us: Vec<f64>,
     expanded: f64,
@@ -233,7 +233,7 @@ impl Contender {
     }
 
     /// Asks all queries once.
-    fn ask(&mut self, map: &TileMap, queries: &[Query]) {
+    fn ask(&mut self, map: &TileMap, queries: &[PathQuery]) {
         self.outcomes.clear();
         let mut waypoints = Vec::new();
         let (mut ns, mut expanded, mut heap) = (0, 0, 0);
@@ -255,7 +255,7 @@ impl Contender {
 }
 
 /// Rounds of all contenders in turn, so that what else the machine does meets all of them.
-fn in_turn(contenders: &mut [Contender], map: &TileMap, queries: &[Query]) {
+fn in_turn(contenders: &mut [Contender], map: &TileMap, queries: &[PathQuery]) {
     for _ in 0..ROUNDS {
         for contender in contenders.iter_mut() {
             if is_interrupted() {

@@ -1,8 +1,8 @@
 //! Many NPCs with one goal: a search that they share beside one each.
 
-use crate::Failure;
+use crate::CliError;
 use crate::bench::rows::BenchRow;
-use throng::nav::{Algorithm, Outcome, Query, Search, SharedSearch};
+use throng::nav::{Algorithm, MultiStartSearch, PathQuery, Search, SearchOutcome};
 use throng::sim::clock::Stopwatch;
 use throng_nav::workload;
 
@@ -11,23 +11,23 @@ use super::{ROUNDS, TOWN_TILES, prepared};
 const STARTS: usize = 64;
 const TILES_AWAY_MAX: u32 = 80;
 
-pub(super) fn measure(goals: usize) -> Result<BenchRow, Failure> {
+pub(super) fn measure(goals: usize) -> Result<BenchRow, CliError> {
     let map = workload::town(TOWN_TILES)?;
     let algorithm = Algorithm::default();
     let nav_map = prepared(&map, algorithm);
-    let (mut single, mut shared) = (Search::new(), SharedSearch::new());
+    let (mut single, mut shared) = (Search::new(), MultiStartSearch::new());
     let (mut answers, mut waypoints) = (Vec::new(), Vec::new());
     // Of each round, all goals.
     let (mut single_us, mut shared_us, mut wrong) = ([0.0; ROUNDS], [0.0; ROUNDS], 0);
     for (seed, around) in (0..).zip(workload::queries(&map, goals, 1)) {
         let goal = around.to;
         let starts = workload::starts_within(&map, goal, TILES_AWAY_MAX, STARTS, seed);
-        let mut expected: Vec<Outcome> = Vec::new();
+        let mut expected: Vec<SearchOutcome> = Vec::new();
         for round in 0..ROUNDS {
             expected.clear();
             let mut stopwatch = Stopwatch::start();
             for &start in &starts {
-                let query = Query::new(start, goal);
+                let query = PathQuery::new(start, goal);
                 expected.push(single.find(&map, &nav_map, algorithm, query, &mut waypoints));
             }
             single_us[round] += stopwatch.lap_ns() as f64 / 1e3;

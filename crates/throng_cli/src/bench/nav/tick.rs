@@ -5,10 +5,10 @@ use std::sync::Arc;
 use glam::Vec2;
 
 use super::TOWN_TILES;
-use crate::Failure;
+use crate::CliError;
 use crate::bench::rows::BenchRow;
 use throng::map::SceneMap;
-use throng::nav::{NavSettings, NavStats, PathRequest, Query};
+use throng::nav::{NavSettings, NavStats, PathQuery, PathRequest};
 use throng::sim::{SimSystems, TickTimings};
 use throng::world::{KindId, SceneSpec, open_scene, spawn_object};
 use throng_nav::workload;
@@ -20,9 +20,9 @@ const AIM_MS: f64 = 20.0;
 /// Ticks that count, after one that warms up.
 const REPEATS: usize = 5;
 
-pub(super) fn measure(threads: usize) -> Result<BenchRow, Failure> {
+pub(super) fn measure(threads: usize) -> Result<BenchRow, CliError> {
     let map = workload::town(TOWN_TILES)?;
-    let queries: Vec<Query> = (1..=4)
+    let queries: Vec<PathQuery> = (1..=4)
         .flat_map(|quarter| {
             let apart = TILES_APART_MAX * quarter / 4;
             workload::queries_apart(&map, REQUESTS / 4, apart * 20 / 21, u64::from(quarter))
@@ -36,7 +36,7 @@ pub(super) fn measure(threads: usize) -> Result<BenchRow, Failure> {
         ..SceneSpec::default()
     };
     let centre = |tile: glam::IVec2| tile.as_vec2() + Vec2::splat(0.5);
-    let failed = |error: throng::world::WorldError| Failure::new(error.to_string());
+    let failed = |error: throng::world::WorldError| CliError::new(error.to_string());
     let world = server.world_mut();
     let scene = open_scene(world, spec, scene_map).map_err(failed)?;
     let mut npcs = Vec::new();

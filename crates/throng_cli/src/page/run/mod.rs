@@ -260,7 +260,7 @@ fn kinds(run: &PageRun) -> String {
 mod tests {
     use super::*;
     use crate::page::html::is_well_formed;
-    use throng_scenario::{Loaded, RunOptions, ScenarioRun};
+    use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun};
 
     /// A scenario whose every name is markup.
     const HOSTILE: &str = r#"Scenario(
@@ -275,7 +275,7 @@ mod tests {
     )"#;
 
     fn played(records: bool) -> Value {
-        let loaded = Loaded::from_text("<x>.ron", HOSTILE).unwrap();
+        let loaded = LoadedScenario::from_text("<x>.ron", HOSTILE).unwrap();
         let options = RunOptions {
             record: records,
             ..RunOptions::default()

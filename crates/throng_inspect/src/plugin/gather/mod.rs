@@ -27,7 +27,7 @@ use throng::memory::process_memory;
 use throng::movement::MovementStats;
 use throng::nav::NavStats;
 use throng::sim::{Overload, OverloadLevel, OverloadStats, SimSystems, SimTick};
-use throng::world::{KindClass, Object, ObjectKinds, Scenes};
+use throng::world::{Object, ObjectCategory, ObjectKinds, Scenes};
 
 type Families = Vec<MetricFamily>;
 
@@ -177,7 +177,9 @@ pub(super) fn count_classes(world: &mut World) -> [u64; 3] {
     let kinds = world.get_resource::<ObjectKinds>();
     for object in objects.iter(world) {
         let kind = kinds.and_then(|kinds| kinds.get(object.kind()));
-        counts[kind.map_or(KindClass::Thing, |kind| kind.class).index()] += 1;
+        counts[kind
+            .map_or(ObjectCategory::Thing, |kind| kind.class)
+            .index()] += 1;
     }
     counts
 }

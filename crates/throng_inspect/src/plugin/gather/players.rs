@@ -5,12 +5,12 @@ use bevy_time::{Fixed, Time};
 
 use super::{Families, counter, each, gauge};
 use crate::exposition::{MetricFamily, MetricType};
-use throng::directory::{Directory, DirectoryStats};
+use throng::directory::{PlayerStore, PlayerStoreStats};
 use throng::inbox::Inbox;
 use throng::matchmaking::Matchmaker;
-use throng::net::ListeningSocket;
+use throng::net::UdpListener;
 #[cfg(feature = "web")]
-use throng::net::ListeningWeb;
+use throng::net::WebListener;
 use throng::outbox::{Outbox, OutboxStats};
 use throng::session::{SessionState, SessionStats, Sessions};
 use throng::sync::SyncStats;
@@ -30,7 +30,7 @@ const SESSION_STATES: [(SessionState, &str); 8] = [
     (SessionState::Entering, "entering"),
     (SessionState::Loading, "loading"),
     (SessionState::InWorld, "in_world"),
-    (SessionState::LinkDead, "awaiting_reconnect"),
+    (SessionState::AwaitingReconnect, "awaiting_reconnect"),
 ];
 
 /// Sessions by state. O(sessions).
@@ -107,10 +107,10 @@ pub(super) fn of_sessions(world: &World, families: &mut Families) {
                 ("banned", ends.banned),
                 ("idle", ends.idle),
                 ("flooding", ends.flooding),
-                ("authentication_failed", ends.unproved),
+                ("authentication_failed", ends.authentication_failed),
                 ("timed_out", ends.late),
                 ("server_full", ends.full),
-                ("server_stopping", ends.drained),
+                ("server_stopping", ends.server_stopping),
                 ("resumed", ends.resumed),
                 ("player_unavailable", ends.unavailable),
             ]),
@@ -247,7 +247,7 @@ pub(super) fn of_outbox(world: &World, families: &mut Families) {
 }
 
 pub(super) fn of_net(world: &World, families: &mut Families) {
-    let Some(socket) = world.get_resource::<ListeningSocket>() else {
+    let Some(socket) = world.get_resource::<UdpListener>() else {
         return;
     };
     let stats = socket.stats();
@@ -302,7 +302,7 @@ pub(super) fn of_net(world: &World, families: &mut Families) {
 
 #[cfg(feature = "web")]
 pub(super) fn of_web(world: &World, families: &mut Families) {
-    let Some(web) = world.get_resource::<ListeningWeb>() else {
+    let Some(web) = world.get_resource::<WebListener>() else {
         return;
     };
     let stats = web.stats();
@@ -442,8 +442,8 @@ pub(super) fn of_matchmaking(world: &World, families: &mut Families) {
 
 pub(super) fn of_directory(world: &World, families: &mut Families) {
     let (Some(directory), Some(stats)) = (
-        world.get_resource::<Directory>(),
-        world.get_resource::<DirectoryStats>(),
+        world.get_resource::<PlayerStore>(),
+        world.get_resource::<PlayerStoreStats>(),
     ) else {
         return;
     };

@@ -40,7 +40,7 @@ use std::sync::Arc;
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::{MapError, SourcePlace};
-use crate::map::parts::MapPart;
+use crate::map::parts::MapSection;
 use crate::map::tiles::check_size;
 
 const MAGIC: &[u8; 4] = b"TMAP";
@@ -93,7 +93,7 @@ pub(super) fn decode(
         return Ok(map);
     }
     let file = file();
-    let part = |(tag, range)| MapPart::of_file(tag, file.clone(), range);
+    let part = |(tag, range)| MapSection::of_file(tag, file.clone(), range);
     Ok(map.with_parts(ranges.into_iter().map(part).collect()))
 }
 
@@ -264,7 +264,7 @@ pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
     let (width, height) = (map.width(), map.height());
     let tiles = width as usize * height as usize;
     let words = tile_words(map);
-    let part_bytes = |part: &MapPart| HEADER_BYTES + part.bytes().len().next_multiple_of(8);
+    let part_bytes = |part: &MapSection| HEADER_BYTES + part.bytes().len().next_multiple_of(8);
     let all_parts: usize = parts.iter().map(part_bytes).sum();
     let mut bytes = Vec::with_capacity(HEADER_BYTES + words.len() * 8 + all_parts);
     let version = if parts.is_empty() {
@@ -375,7 +375,7 @@ mod tests {
     /// The same with two parts, one of which needs filling.
     fn sample_of_parts() -> TileMap {
         let parts = [(*b"ABCD", 11), (*b"EFGH", 16)];
-        let parts = parts.map(|(tag, length)| MapPart::new(tag, (0..length).collect()));
+        let parts = parts.map(|(tag, length)| MapSection::new(tag, (0..length).collect()));
         decoded(&sample()).unwrap().with_parts(parts.to_vec())
     }
 

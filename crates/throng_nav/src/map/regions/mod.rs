@@ -40,7 +40,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use self::labels::Labels;
-use self::pending::PendingCuts;
+use self::pending::PendingSplits;
 use self::sets::DisjointSets;
 use self::small::{SMALL_TILES_MAX, SmallRegion, first_tile};
 use super::bit_plane::{BitPlane, TileRun};
@@ -75,7 +75,7 @@ pub(super) struct Regions {
     free_ids: BTreeSet<u32>,
     small_count: u32,
     small_tiles: u32,
-    pending: PendingCuts,
+    pending: PendingSplits,
 }
 
 impl Regions {
@@ -90,7 +90,7 @@ impl Regions {
             free_ids: BTreeSet::new(),
             small_count: 0,
             small_tiles: 0,
-            pending: PendingCuts::default(),
+            pending: PendingSplits::default(),
         };
         let mut label_of = tiles;
         for tiles in &mut label_of {

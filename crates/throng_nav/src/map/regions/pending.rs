@@ -37,7 +37,7 @@ const THROWN_BACK_MAX: u32 = 20;
 
 /// What is left to be done.
 #[derive(Clone, Debug)]
-pub(super) struct PendingCuts {
+pub(super) struct PendingSplits {
     /// In the order in which they are settled.
     cuts: Vec<Cut>,
     /// Labels that stand for another number, the oldest first.
@@ -47,7 +47,7 @@ pub(super) struct PendingCuts {
     pub(super) runs_at_once: usize,
 }
 
-impl Default for PendingCuts {
+impl Default for PendingSplits {
     fn default() -> Self {
         Self {
             cuts: Vec::new(),
@@ -86,7 +86,7 @@ pub(super) enum RegionWork {
     },
 }
 
-impl PendingCuts {
+impl PendingSplits {
     pub(super) fn aliases(&self) -> &[u32] {
         &self.aliases
     }

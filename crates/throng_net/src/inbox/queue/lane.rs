@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{ClientId, MessageClass};
 
-use super::{DisconnectReason, InboundMessage, InboxLimits, Refused};
-use crate::inbox::quota::Tokens;
+use super::{DisconnectReason, InboundMessage, InboxLimits, ReceiveError};
+use crate::inbox::quota::QuotaBucket;
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -20,7 +20,7 @@ struct LaneNode {
 
 /// What of a client came and waits.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
+pub(super) struct ClientQueue {
     head: u32,
     tail: u32,
     /// How many wait.
@@ -37,12 +37,12 @@ pub(super) struct Lane {
     pub is_flooding: bool,
     /// Its connection ended.
     pub ended: Option<DisconnectReason>,
-    pub tokens: Tokens,
+    pub tokens: QuotaBucket,
 }
 
-impl Lane {
+impl ClientQueue {
     /// The empty lane of a client that is not known yet.
-    pub const fn new(tokens: Tokens) -> Self {
+    pub const fn new(tokens: QuotaBucket) -> Self {
         Self {
             head: NONE,
             tail: NONE,
@@ -97,7 +97,7 @@ impl Backlog {
     }
 
     /// So many messages of a lane wait, by what it is now.
-    pub const fn count(&mut self, lane: &Lane, messages: u32) {
+    pub const fn count(&mut self, lane: &ClientQueue, messages: u32) {
         self.all += messages as usize;
         if !lane.is_known {
             self.of_unknown += messages as usize;
@@ -107,7 +107,7 @@ impl Backlog {
     }
 
     /// So many of them wait no more.
-    pub const fn discount(&mut self, lane: &Lane, messages: u32) {
+    pub const fn discount(&mut self, lane: &ClientQueue, messages: u32) {
         self.all -= messages as usize;
         if !lane.is_known {
             self.of_unknown -= messages as usize;
@@ -120,10 +120,10 @@ impl Backlog {
     pub fn make_room(
         &mut self,
         limits: &InboxLimits,
-        lane: &mut Lane,
+        lane: &mut ClientQueue,
         client: ClientId,
         bytes: &[u8],
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, ReceiveError> {
         let waiting = lane.waiting;
         let (lane_max, all, all_max) = if lane.is_player {
             (limits.client_backlog_max, self.all, limits.backlog_max)
@@ -144,14 +144,14 @@ impl Backlog {
             return Ok(true);
         }
         Err(if is_lane_full {
-            Refused::ClientFull { client, waiting }
+            ReceiveError::ClientFull { client, waiting }
         } else {
-            Refused::Full(all)
+            ReceiveError::Full(all)
         })
     }
 
     /// Drops the oldest input that waits in a lane, if there is one.
-    fn drop_stale(&mut self, lane: &mut Lane) -> bool {
+    fn drop_stale(&mut self, lane: &mut ClientQueue) -> bool {
         let (mut before, mut at) = (NONE, lane.head);
         while at != NONE {
             let node = &self.nodes[at as usize];
@@ -176,7 +176,7 @@ impl Backlog {
     }
 
     /// Puts a message at the end of its lane.
-    pub fn push(&mut self, lane: &mut Lane, message: InboundMessage) {
+    pub fn push(&mut self, lane: &mut ClientQueue, message: InboundMessage) {
         let node = LaneNode {
             message,
             next: NONE,
@@ -202,14 +202,14 @@ impl Backlog {
 
     /// Asks for the memory of a lane's oldest message.
     #[inline]
-    pub fn prefetch(&self, lane: &Lane) {
+    pub fn prefetch(&self, lane: &ClientQueue) {
         if lane.head != NONE {
             prefetch_index(&self.nodes, lane.head as usize);
         }
     }
 
     /// Takes a lane's oldest message.
-    pub fn pop(&mut self, lane: &mut Lane) -> Option<InboundMessage> {
+    pub fn pop(&mut self, lane: &mut ClientQueue) -> Option<InboundMessage> {
         let place = lane.head;
         let node = self.nodes.get_mut(place as usize)?;
         let message = InboundMessage {
@@ -227,7 +227,7 @@ impl Backlog {
     }
 
     /// Drops all that waits in a lane, which is gone.
-    pub fn empty(&mut self, lane: &Lane) {
+    pub fn empty(&mut self, lane: &ClientQueue) {
         let mut at = lane.head;
         while at != NONE {
             let next = self.nodes[at as usize].next;
@@ -238,7 +238,7 @@ impl Backlog {
     }
 
     /// The messages of a lane, oldest first.
-    pub fn of(&self, lane: &Lane) -> impl Iterator<Item = &InboundMessage> {
+    pub fn of(&self, lane: &ClientQueue) -> impl Iterator<Item = &InboundMessage> {
         let node = |at: u32| self.nodes.get(at as usize);
         let all = std::iter::successors(node(lane.head), move |before| node(before.next));
         all.map(|node| &node.message)

@@ -51,7 +51,7 @@ fn a_long_message_is_refused() {
     let mut queue = of_players(LIMITS, 1);
     let long = [0; CLIENT_MESSAGE_BYTES_MAX + 1];
     let refused = queue.offer(ClientId(1), &long);
-    assert_eq!(refused, Err(Refused::TooLong(long.len())));
+    assert_eq!(refused, Err(ReceiveError::TooLong(long.len())));
     assert!(queue.is_empty());
     assert_eq!(queue.offer(ClientId(1), &long[1..]), Ok(()));
 }
@@ -61,7 +61,7 @@ fn nothing_is_kept_of_numbers_that_no_client_has() {
     let mut queue = of_players(LIMITS, 1);
     for stranger in 2..5_000 {
         let refused = queue.offer(ClientId(stranger), &SAY);
-        assert_eq!(refused, Err(Refused::NoClient(ClientId(stranger))));
+        assert_eq!(refused, Err(ReceiveError::NoClient(ClientId(stranger))));
     }
     queue.close(ClientId(1));
     assert!(queue.offer(ClientId(1), &SAY).is_err());
@@ -184,7 +184,7 @@ fn who_floods_is_told_of_once_and_nothing_more_of_it_is_accepted() {
     queue.begin_tick(1_000, limits);
     assert_eq!(
         queue.offer(ClientId(1), &TURN),
-        Err(Refused::Quota(ClientId(1)))
+        Err(ReceiveError::Quota(ClientId(1)))
     );
     queue.take_flooding(&mut flooding);
     assert_eq!(flooding.len(), 1);
@@ -291,7 +291,7 @@ fn a_player_with_nothing_waiting_gets_in_however_much_others_have_waiting() {
         assert_eq!(queue.offer(client, &SAY), Ok(()));
         assert_eq!(
             queue.offer(client, &SAY),
-            Err(Refused::Full(11 + client.0 as usize - 4))
+            Err(ReceiveError::Full(11 + client.0 as usize - 4))
         );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! UDP ─▶ address proven ─▶ CONNECT /play ─▶ first stream: a token ─▶ admit                      the server, in its tick
-//!                                           a datagram: a packet ─▶ endpoint ─▶ ClientIntake::receive ─▶ Ingest
+//!                                           a datagram: a packet ─▶ endpoint ─▶ ConnectionHandler::receive ─▶ Ingest
 //!                                           a datagram: a packet ◀─ endpoint ◀─ line ◀─ WebServerSink ◀─ Send
 //! ```
 //! | file | holds |
@@ -183,7 +183,7 @@ fn renewed(address: SocketAddr, shared: &WebShared) -> io::Result<quinn::ServerC
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto.map_err(io::Error::other)?));
     config
         .transport_config(Arc::new(transport()))
-        .max_incoming(shared.settings.strangers_max)
+        .max_incoming(shared.settings.unauthenticated_max)
         .incoming_buffer_size(UNSEEN_BYTES)
         .incoming_buffer_size_total(UNSEEN_BYTES_OF_ALL);
     shared.set_certificate(hash);

@@ -16,8 +16,8 @@ use super::{NO_ERROR, WebTransportSettings};
 use crate::handshake::REQUEST_BYTES;
 use crate::inbox::DisconnectReason;
 use crate::server_endpoint::{ConnectionLimits, ServerEndpoint};
-use crate::web::admitted::{AdmittedClient, PlayEnd, admit};
-use crate::web::line::WaitingPackets;
+use crate::web::admitted::{AcceptedWebClient, WebConnectionEnd, admit};
+use crate::web::line::QueuedPackets;
 use crate::web::settings::WebCounters;
 use crate::web::shared::{StrangerPlace, WebShared};
 
@@ -39,7 +39,7 @@ struct ShownToken {
 /// From the handshake to the end.
 pub(super) async fn enter(incoming: Incoming, place: StrangerPlace, shared: Arc<WebShared>) {
     let (settings, counters) = (&shared.settings, &shared.counters);
-    let patience = Duration::from_micros(settings.patience_us);
+    let patience = Duration::from_micros(settings.handshake_timeout_us);
     let shown = match timeout(patience, show_token(incoming)).await {
         Ok(Ok(Some(shown))) => shown,
         Ok(Ok(None) | Err(_)) => return WebCounters::one(&counters.refused),
@@ -55,7 +55,7 @@ pub(super) async fn enter(incoming: Incoming, place: StrangerPlace, shared: Arc<
         Ok(client) => {
             drop(place);
             WebCounters::one(&counters.webtransport);
-            let mut conversation = Conversation::new(&connection, &client, &shared);
+            let mut conversation = WebTransportClient::new(&connection, &client, &shared);
             let end = conversation.run().await;
             client.line.end(&shared.waiting_bytes);
             if let Some(code) = end.code() {
@@ -109,13 +109,13 @@ async fn take_leave(
 }
 
 /// A client and its endpoint, in both directions at once.
-struct Conversation<'c> {
+struct WebTransportClient<'c> {
     connection: &'c Connection,
-    client: &'c AdmittedClient,
+    client: &'c AcceptedWebClient,
     shared: &'c WebShared,
     settings: WebTransportSettings,
     endpoint: ServerEndpoint,
-    packets: WaitingPackets,
+    packets: QueuedPackets,
     packet: Vec<u8>,
     /// The time up to which datagrams that came are paid for, one a rate's share of a second.
     paid_us: u64,
@@ -123,8 +123,12 @@ struct Conversation<'c> {
     spared_until_us: u64,
 }
 
-impl<'c> Conversation<'c> {
-    fn new(connection: &'c Connection, client: &'c AdmittedClient, shared: &'c WebShared) -> Self {
+impl<'c> WebTransportClient<'c> {
+    fn new(
+        connection: &'c Connection,
+        client: &'c AcceptedWebClient,
+        shared: &'c WebShared,
+    ) -> Self {
         let settings = shared.settings.webtransport.unwrap_or_default();
         let limits = ConnectionLimits {
             endpoint: settings.endpoint,
@@ -137,7 +141,7 @@ impl<'c> Conversation<'c> {
             shared,
             settings,
             endpoint: ServerEndpoint::new(client.timeout_s, limits, shared.now_us()),
-            packets: WaitingPackets::default(),
+            packets: QueuedPackets::default(),
             packet: Vec::new(),
             paid_us: 0,
             spared_until_us: 0,
@@ -145,7 +149,7 @@ impl<'c> Conversation<'c> {
     }
 
     /// Until it is over.
-    async fn run(&mut self) -> PlayEnd {
+    async fn run(&mut self) -> WebConnectionEnd {
         loop {
             let due_us = self.endpoint.flushed_us + self.settings.flush_us_max();
             let pause = due_us.saturating_sub(self.shared.now_us());
@@ -172,7 +176,7 @@ impl<'c> Conversation<'c> {
     }
 
     /// Hands the messages over that are whole with a datagram.
-    fn hear(&mut self, now_us: u64, datagram: &[u8]) -> Option<PlayEnd> {
+    fn hear(&mut self, now_us: u64, datagram: &[u8]) -> Option<WebConnectionEnd> {
         let (shared, counters) = (self.shared, &self.shared.counters);
         WebCounters::one(&counters.datagrams_in);
         let rate = u64::from(self.settings.datagrams_per_s.max(1));
@@ -192,13 +196,13 @@ impl<'c> Conversation<'c> {
             Ok(()) => None,
             Err(refused) => {
                 WebCounters::one(&counters.datagrams_refused);
-                refused.is_final().then_some(PlayEnd::Broken)
+                refused.is_final().then_some(WebConnectionEnd::Broken)
             }
         }
     }
 
     /// Sends what waits for the client, or is due anyway, unless it is over.
-    fn tell(&mut self, now_us: u64, due_us: u64) -> Option<PlayEnd> {
+    fn tell(&mut self, now_us: u64, due_us: u64) -> Option<WebConnectionEnd> {
         let (shared, counters) = (self.shared, &self.shared.counters);
         let state = self
             .client
@@ -210,7 +214,7 @@ impl<'c> Conversation<'c> {
             is_behind |= !self.endpoint.push(channel, &packet);
         }
         if is_behind {
-            return Some(PlayEnd::Behind);
+            return Some(WebConnectionEnd::Behind);
         }
         WebCounters::add(&counters.packets_out, packets_out as u64);
         WebCounters::add(&counters.bytes_out, bytes_out as u64);
@@ -221,9 +225,9 @@ impl<'c> Conversation<'c> {
             self.spared_until_us = now_us + STALL_US;
         }
         match self.endpoint.end(now_us) {
-            Some(DisconnectReason::Closed) => return Some(PlayEnd::Closed),
+            Some(DisconnectReason::Closed) => return Some(WebConnectionEnd::Closed),
             Some(DisconnectReason::Lost) if now_us >= self.spared_until_us => {
-                return Some(PlayEnd::Lost);
+                return Some(WebConnectionEnd::Lost);
             }
             _ => {}
         }
@@ -239,12 +243,14 @@ impl<'c> Conversation<'c> {
 }
 
 /// What an error says of the connection.
-const fn end_by(error: &ConnectionError) -> PlayEnd {
+const fn end_by(error: &ConnectionError) -> WebConnectionEnd {
     match error {
         ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {
-            PlayEnd::Left
+            WebConnectionEnd::Left
         }
-        ConnectionError::LocalH3Error(_) | ConnectionError::QuicProto(_) => PlayEnd::Broken,
-        _ => PlayEnd::Lost,
+        ConnectionError::LocalH3Error(_) | ConnectionError::QuicProto(_) => {
+            WebConnectionEnd::Broken
+        }
+        _ => WebConnectionEnd::Lost,
     }
 }

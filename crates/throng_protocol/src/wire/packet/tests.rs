@@ -52,11 +52,11 @@ fn a_header_has_the_documented_bytes() {
     };
     assert_eq!(header.to_bytes(), [1, 2, 3, 4, 5, 6, 7, 8]);
     let bytes = header.to_bytes();
-    assert_eq!(PacketHeader::read(&mut Reader::new(&bytes)), Ok(header));
+    assert_eq!(PacketHeader::read(&mut WireReader::new(&bytes)), Ok(header));
     for flags in 2..=255 {
         let bytes = [flags, 2, 3, 4, 5, 6, 7, 8];
         assert_eq!(
-            PacketHeader::read(&mut Reader::new(&bytes)),
+            PacketHeader::read(&mut WireReader::new(&bytes)),
             Err(WireError::Flags { found: flags })
         );
     }
@@ -149,17 +149,17 @@ fn a_greeting_reads_back_and_another_version_is_refused_unread() {
     let mut bytes = Vec::new();
     hello.write(&mut bytes);
     assert_eq!(bytes[..2], [HELLO, 3]);
-    let mut reader = Reader::new(&bytes[1..]);
+    let mut reader = WireReader::new(&bytes[1..]);
     assert_eq!(Hello::read(&mut reader), Ok(hello));
     assert!(reader.is_empty());
     for cut in 1..bytes.len() {
-        assert!(Hello::read(&mut Reader::new(&bytes[1..cut])).is_err());
+        assert!(Hello::read(&mut WireReader::new(&bytes[1..cut])).is_err());
     }
     let expected = WireError::Version {
         found: 4,
         expected: 3,
     };
-    assert_eq!(Hello::read(&mut Reader::new(&[4, 255])), Err(expected));
+    assert_eq!(Hello::read(&mut WireReader::new(&[4, 255])), Err(expected));
 }
 
 #[test]
@@ -192,11 +192,11 @@ fn parts_out_of_line_are_errors_and_leave_nothing_behind() {
         ),
         (
             &[&first[0], &second[1]],
-            WireError::PartMissing { number: 0 },
+            WireError::FragmentMissing { number: 0 },
         ),
         (
             &[&first[0], &first[3]],
-            WireError::PartMissing { number: 0 },
+            WireError::FragmentMissing { number: 0 },
         ),
         (&[&unreliable], WireError::PartUnreliable { at: 8 }),
         (
@@ -291,7 +291,7 @@ proptest! {
         let mut next = messages.iter().map(Vec::len).peekable();
         for (nth, packet) in packets.iter().enumerate() {
             let mut left = packet.len() - PACKET_HEADER_BYTES;
-            if packet[PACKET_HEADER_BYTES] == PART {
+            if packet[PACKET_HEADER_BYTES] == FRAGMENT {
                 continue;
             }
             while left > 0 {
@@ -299,7 +299,7 @@ proptest! {
                 let length = next.find(|length| *length <= 592).unwrap();
                 left -= length;
             }
-            if nth + 1 < packets.len() && packets[nth + 1][PACKET_HEADER_BYTES] != PART {
+            if nth + 1 < packets.len() && packets[nth + 1][PACKET_HEADER_BYTES] != FRAGMENT {
                 let following = next.clone().find(|length| *length <= 592).unwrap();
                 prop_assert!(packet.len() + following > 600);
             }
@@ -324,7 +324,7 @@ proptest! {
         // Nearly right parts get further.
         for (number, epoch, total, offset, length) in parts {
             let mut packet = PacketHeader { epoch, ..HEADER }.to_bytes().to_vec();
-            packet.extend([PART, number, 0]);
+            packet.extend([FRAGMENT, number, 0]);
             write_varint(&mut packet, total);
             write_varint(&mut packet, offset);
             packet.resize(packet.len() + length, 1);

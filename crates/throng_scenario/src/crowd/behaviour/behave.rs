@@ -16,13 +16,13 @@ use throng::world::{KindId, StateHashed};
 /// A way to spend one's time: the rule by which individuals choose where to go next.
 ///
 /// A value is shared by all individuals that behave so, and does not change: what an individual remembers is in its
-/// [`Senses`], and what more it needs is a component and a system of the game's own, before
+/// [`Perception`], and what more it needs is a component and a system of the game's own, before
 /// [`CrowdSystems`](crate::crowd::CrowdSystems). Two values are equal when individuals could not be told apart by them, and then
 /// alone their state hashes are.
 ///
 /// ```
 /// use rand_pcg::Pcg64Mcg;
-/// use throng_scenario::crowd::{Behave, CrowdArea, LooksFor, Senses};
+/// use throng_scenario::crowd::{BehaviourRule, CrowdArea, PerceptionTarget, Perception};
 /// use throng::world::{KindId, StateHashed};
 ///
 /// /// Stands at its post, and runs at intruders that come near.
@@ -32,25 +32,25 @@ use throng::world::{KindId, StateHashed};
 ///     radius_m: f32,
 /// }
 ///
-/// impl Behave for Guard {
+/// impl BehaviourRule for Guard {
 ///     const NAME: &'static str = "Guard";
 ///
-///     fn looks_for(&self) -> Option<LooksFor> {
-///         Some(LooksFor { kind: self.intruders, sight_m: self.radius_m })
+///     fn looks_for(&self) -> Option<PerceptionTarget> {
+///         Some(PerceptionTarget { kind: self.intruders, sight_m: self.radius_m })
 ///     }
 ///
-///     fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+///     fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
 ///         Some(CrowdArea::Point(senses.nearest.unwrap_or(senses.home)))
 ///     }
 /// }
 /// ```
-pub trait Behave: StateHashed + PartialEq + fmt::Debug + Send + Sync + 'static {
+pub trait BehaviourRule: StateHashed + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// What scenarios and the state hash call it, in CamelCase. No two types that a game uses may share a name.
     const NAME: &'static str;
 
     /// Whom it looks for, and how far it sees; nobody by default. Who looks for somebody looks around every 10 ticks,
     /// also on its way, and is asked for another goal as long as it sees one.
-    fn looks_for(&self) -> Option<LooksFor> {
+    fn looks_for(&self) -> Option<PerceptionTarget> {
         None
     }
 
@@ -61,12 +61,12 @@ pub trait Behave: StateHashed + PartialEq + fmt::Debug + Send + Sync + 'static {
     /// [looks for](Self::looks_for) is in sight. What it draws from `random` depends on the seed, the individual and the
     /// tick alone; it must ask nothing else: no clock, no other generator, no state that changes. Several individuals are asked
     /// at once, on threads of their own.
-    fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
+    fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
 }
 
 /// Whom an individual looks for.
 #[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
-pub struct LooksFor {
+pub struct PerceptionTarget {
     /// The kind of those whom it looks for; never itself.
     pub kind: KindId,
     /// How far it sees, in metres.
@@ -75,14 +75,14 @@ pub struct LooksFor {
 
 /// What an individual knows when it chooses where to go.
 #[derive(Clone, Copy, Debug)]
-pub struct Senses<'a> {
+pub struct Perception<'a> {
     /// Where it is, in metres.
     pub position: Vec2,
     /// Where it began, or was put by a script, in metres.
     pub home: Vec2,
     /// How many goals it has had since it began to behave so.
     pub goals: u32,
-    /// Where the nearest of those is whom it [looks for](Behave::looks_for), in metres; `None` when it sees none.
+    /// Where the nearest of those is whom it [looks for](BehaviourRule::looks_for), in metres; `None` when it sees none.
     pub nearest: Option<Vec2>,
     /// The tick in which it is asked.
     pub tick: u64,
@@ -90,7 +90,7 @@ pub struct Senses<'a> {
     pub map: &'a SceneMap,
 }
 
-/// What an individual does with its time: the component that holds any [`Behave`]. Cheap to clone.
+/// What an individual does with its time: the component that holds any [`BehaviourRule`]. Cheap to clone.
 ///
 /// ```
 /// use throng_scenario::crowd::{Behaviour, Wander};
@@ -103,7 +103,7 @@ pub struct Senses<'a> {
 pub struct Behaviour(Arc<dyn AnyBehaviour>);
 
 impl Behaviour {
-    /// What scenarios call it: [`Behave::NAME`].
+    /// What scenarios call it: [`BehaviourRule::NAME`].
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.0.name()
@@ -111,18 +111,18 @@ impl Behaviour {
 
     /// The behaviour itself, if it is of this type.
     #[must_use]
-    pub fn downcast_ref<T: Behave>(&self) -> Option<&T> {
+    pub fn downcast_ref<T: BehaviourRule>(&self) -> Option<&T> {
         self.0.as_any().downcast_ref()
     }
 
-    /// See [`Behave::looks_for`].
-    pub(super) fn looks_for(&self) -> Option<LooksFor> {
+    /// See [`BehaviourRule::looks_for`].
+    pub(super) fn looks_for(&self) -> Option<PerceptionTarget> {
         self.0.looks_for()
     }
 
     /// The next goal, in metres: the middle of a free tile that can be reached from where it stands. `None` when there is
     /// nothing to do. O(random tries), all on the map.
-    pub(super) fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<Vec2> {
+    pub(super) fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<Vec2> {
         let area = self.0.next_goal(senses, random)?;
         let map = senses.map;
         let region = map.tiles().region(map.tile_at(senses.position))?;
@@ -131,7 +131,7 @@ impl Behaviour {
     }
 }
 
-impl<T: Behave> From<T> for Behaviour {
+impl<T: BehaviourRule> From<T> for Behaviour {
     fn from(behaviour: T) -> Self {
         Self(Arc::new(behaviour))
     }
@@ -150,26 +150,26 @@ impl StateHashed for Behaviour {
     }
 }
 
-/// Any [`Behave`], its type forgotten.
+/// Any [`BehaviourRule`], its type forgotten.
 trait AnyBehaviour: StateHashed + fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
-    fn looks_for(&self) -> Option<LooksFor>;
-    fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
+    fn looks_for(&self) -> Option<PerceptionTarget>;
+    fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea>;
     fn equals(&self, other: &dyn AnyBehaviour) -> bool;
     fn as_any(&self) -> &dyn Any;
 }
 
-impl<T: Behave> AnyBehaviour for T {
+impl<T: BehaviourRule> AnyBehaviour for T {
     fn name(&self) -> &'static str {
         T::NAME
     }
 
-    fn looks_for(&self) -> Option<LooksFor> {
-        Behave::looks_for(self)
+    fn looks_for(&self) -> Option<PerceptionTarget> {
+        BehaviourRule::looks_for(self)
     }
 
-    fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
-        Behave::next_goal(self, senses, random)
+    fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
+        BehaviourRule::next_goal(self, senses, random)
     }
 
     fn equals(&self, other: &dyn AnyBehaviour) -> bool {

@@ -6,7 +6,7 @@ use glam::Vec2;
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 
-use super::behave::{Behave, LooksFor, Senses};
+use super::behave::{BehaviourRule, Perception, PerceptionTarget};
 use crate::crowd::place::{CrowdArea, direction};
 use throng::world::{KindId, StateHashed};
 
@@ -20,10 +20,10 @@ const STROLL_M: f32 = 10.0;
 #[derive(Clone, Copy, Debug, PartialEq, StateHashed)]
 pub struct Idle;
 
-impl Behave for Idle {
+impl BehaviourRule for Idle {
     const NAME: &'static str = "Idle";
 
-    fn next_goal(&self, _: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+    fn next_goal(&self, _: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         None
     }
 }
@@ -35,10 +35,10 @@ pub struct Wander {
     pub radius_m: f32,
 }
 
-impl Behave for Wander {
+impl BehaviourRule for Wander {
     const NAME: &'static str = "Wander";
 
-    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+    fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         Some(around(senses.home, self.radius_m))
     }
 }
@@ -50,10 +50,10 @@ pub struct Patrol {
     pub points: Arc<[Vec2]>,
 }
 
-impl Behave for Patrol {
+impl BehaviourRule for Patrol {
     const NAME: &'static str = "Patrol";
 
-    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+    fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         let nth = senses.goals as usize % self.points.len().max(1);
         self.points.get(nth).copied().map(CrowdArea::Point)
     }
@@ -68,17 +68,17 @@ pub struct Chase {
     pub sight_m: f32,
 }
 
-impl Behave for Chase {
+impl BehaviourRule for Chase {
     const NAME: &'static str = "Chase";
 
-    fn looks_for(&self) -> Option<LooksFor> {
-        Some(LooksFor {
+    fn looks_for(&self) -> Option<PerceptionTarget> {
+        Some(PerceptionTarget {
             kind: self.kind,
             sight_m: self.sight_m,
         })
     }
 
-    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+    fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         Some(match senses.nearest {
             Some(prey) => CrowdArea::Point(prey),
             None => around(senses.home, STROLL_M),
@@ -95,17 +95,17 @@ pub struct Flee {
     pub sight_m: f32,
 }
 
-impl Behave for Flee {
+impl BehaviourRule for Flee {
     const NAME: &'static str = "Flee";
 
-    fn looks_for(&self) -> Option<LooksFor> {
-        Some(LooksFor {
+    fn looks_for(&self) -> Option<PerceptionTarget> {
+        Some(PerceptionTarget {
             kind: self.kind,
             sight_m: self.sight_m,
         })
     }
 
-    fn next_goal(&self, senses: &Senses<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
+    fn next_goal(&self, senses: &Perception<'_>, random: &mut Pcg64Mcg) -> Option<CrowdArea> {
         Some(match senses.nearest {
             Some(hunter) => {
                 let away = flight(senses.position - hunter, random);
@@ -123,10 +123,10 @@ pub struct Commute {
     pub between: [CrowdArea; 2],
 }
 
-impl Behave for Commute {
+impl BehaviourRule for Commute {
     const NAME: &'static str = "Commute";
 
-    fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+    fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         Some(self.between[senses.goals as usize % 2])
     }
 }
@@ -138,10 +138,10 @@ pub struct Gather {
     pub at: CrowdArea,
 }
 
-impl Behave for Gather {
+impl BehaviourRule for Gather {
     const NAME: &'static str = "Gather";
 
-    fn next_goal(&self, _: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+    fn next_goal(&self, _: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
         Some(self.at)
     }
 }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     fn goal(behaviour: &Behaviour, goals: u32, nearest: Option<Vec2>) -> Option<Vec2> {
-        let senses = Senses {
+        let senses = Perception {
             position: Vec2::splat(50.0),
             home: Vec2::splat(50.0),
             goals,

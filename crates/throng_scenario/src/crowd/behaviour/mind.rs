@@ -8,7 +8,7 @@ use throng::world::StateHashed;
 
 /// The state of mind of an individual.
 #[derive(Component, Clone, Copy, Debug, PartialEq)]
-pub(in crate::crowd) struct Mind {
+pub(in crate::crowd) struct BehaviourState {
     /// Where it began.
     pub home: Vec2,
     /// The tick at which it looks again whether there is something to do.
@@ -19,7 +19,7 @@ pub(in crate::crowd) struct Mind {
     pub resting: bool,
 }
 
-impl StateHashed for Mind {
+impl StateHashed for BehaviourState {
     fn hash(&self, hasher: &mut StateHasher) {
         hasher.write_f32(self.home.x);
         hasher.write_f32(self.home.y);

@@ -1,9 +1,9 @@
 //! What individuals do with their time.
 //!
 //! ```text
-//! whom it looks for ─▶ nearest in sight ─▶ Senses ─▶ Behave::next_goal ─▶ an area ─▶ a free tile of it ─▶ PathRequest
+//! whom it looks for ─▶ nearest in sight ─▶ Perception ─▶ BehaviourRule::next_goal ─▶ an area ─▶ a free tile of it ─▶ PathRequest
 //! ```
-//! [`Behave`] is the door for a game's own: an implementation says whom it looks for and where to go next, [`Behaviour`] is
+//! [`BehaviourRule`] is the door for a game's own: an implementation says whom it looks for and where to go next, [`Behaviour`] is
 //! the component that holds it, and the systems of crowds do the rest: they look around, wait for ways, rest between
 //! goals. The built-in ones ([`Wander`], [`Chase`], …) are implementations like any other.
 //!
@@ -22,8 +22,8 @@ mod built_in;
 mod mind;
 mod think;
 
-pub use behave::{Behave, Behaviour, LooksFor, Senses};
+pub use behave::{Behaviour, BehaviourRule, Perception, PerceptionTarget};
 pub use built_in::{Chase, Commute, Flee, Gather, Idle, Patrol, Wander};
 
-pub(super) use mind::Mind;
+pub(super) use mind::BehaviourState;
 pub(super) use think::think;

@@ -7,12 +7,12 @@ use bevy_time::{Fixed, Time};
 use glam::Vec2;
 use rand::RngExt;
 
-use super::behave::{Behaviour, Senses};
-use super::mind::Mind;
+use super::behave::{Behaviour, Perception};
+use super::mind::BehaviourState;
 use crate::crowd::crowds::{LOOK_TICKS, individual_random};
 use throng::aoi::SceneInterest;
 use throng::map::SceneMap;
-use throng::nav::{Path, PathClass, PathRequest};
+use throng::nav::{NavPath, PathRequest, SearchBudgetClass};
 use throng::sim::{ColumnRows, RandomStreams, SimTick, TableColumn, Workers, pieces};
 use throng::world::{Object, ObjectId, Position, SceneObjects};
 
@@ -27,8 +27,8 @@ type Thinking = (
     &'static Object,
     &'static Position,
     &'static Behaviour,
-    Option<&'static Path>,
-    &'static mut Mind,
+    Option<&'static NavPath>,
+    &'static mut BehaviourState,
 );
 
 /// What those of a piece ask for: each one's key, and its way.
@@ -86,8 +86,8 @@ struct ThinkerTable<'w> {
     objects: &'w [Object],
     positions: &'w [Position],
     behaviours: &'w [Behaviour],
-    paths: Option<&'w [Path]>,
-    minds: TableColumn<'w, Mind>,
+    paths: Option<&'w [NavPath]>,
+    minds: TableColumn<'w, BehaviourState>,
 }
 
 /// Some of its rows.
@@ -96,8 +96,8 @@ struct ThinkerRows<'a> {
     objects: &'a [Object],
     positions: &'a [Position],
     behaviours: &'a [Behaviour],
-    paths: Option<&'a [Path]>,
-    minds: ColumnRows<'a, Mind>,
+    paths: Option<&'a [NavPath]>,
+    minds: ColumnRows<'a, BehaviourState>,
 }
 
 /// One that thinks.
@@ -106,7 +106,7 @@ struct Thinker<'a> {
     object: &'a Object,
     position: Vec2,
     behaviour: &'a Behaviour,
-    path: Option<&'a Path>,
+    path: Option<&'a NavPath>,
 }
 
 impl<'w> ThinkerTable<'w> {
@@ -170,7 +170,7 @@ fn choose(
         behaviour,
         path,
     }: &Thinker,
-    mind: &mut Mind,
+    mind: &mut BehaviourState,
 ) -> Option<PathRequest> {
     let scene = surroundings.scenes.get(object.scene_entity());
     let (map, interest, ids) = scene.ok()?;
@@ -205,7 +205,7 @@ fn choose(
         return None;
     }
     mind.resting = false;
-    let senses = Senses {
+    let senses = Perception {
         position,
         home: mind.home,
         goals: mind.goals,
@@ -227,9 +227,9 @@ fn choose(
 fn way(position: Vec2, goal: Vec2) -> PathRequest {
     let is_short = goal.distance(position) <= NPC_WAY_M;
     let class = if is_short {
-        PathClass::Npc
+        SearchBudgetClass::Short
     } else {
-        PathClass::Travel
+        SearchBudgetClass::Long
     };
     PathRequest::of_class(goal, class)
 }

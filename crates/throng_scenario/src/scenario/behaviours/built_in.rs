@@ -5,8 +5,8 @@ use serde::Deserialize;
 
 use super::parameters::{BehaviourParameters, BehaviourSite};
 use crate::crowd::{Chase, Commute, Flee, Gather, Idle, Patrol, Wander};
-use crate::scenario::schema::Area;
-use crate::scenario::text::Problem;
+use crate::scenario::schema::ScenarioArea;
+use crate::scenario::text::ValidationError;
 use crate::scenario::validate::at_most;
 use crate::scenario::validate::limits::POINTS_MAX;
 
@@ -18,7 +18,7 @@ pub(super) struct IdleParameters {}
 impl BehaviourParameters for IdleParameters {
     type Behaviour = Idle;
 
-    fn resolve(self, _: &BehaviourSite<'_>) -> Result<Idle, Problem> {
+    fn resolve(self, _: &BehaviourSite<'_>) -> Result<Idle, ValidationError> {
         Ok(Idle)
     }
 }
@@ -34,7 +34,7 @@ pub(super) struct WanderParameters {
 impl BehaviourParameters for WanderParameters {
     type Behaviour = Wander;
 
-    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Wander, Problem> {
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Wander, ValidationError> {
         let radius_m = site.length_m("radius_m", self.radius_m)?;
         Ok(Wander { radius_m })
     }
@@ -51,7 +51,7 @@ pub(super) struct PatrolParameters {
 impl BehaviourParameters for PatrolParameters {
     type Behaviour = Patrol;
 
-    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Patrol, Problem> {
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Patrol, ValidationError> {
         if self.points.is_empty() {
             return Err(site.problem(
                 "points",
@@ -81,7 +81,7 @@ pub(super) struct ChaseParameters {
 impl BehaviourParameters for ChaseParameters {
     type Behaviour = Chase;
 
-    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Chase, Problem> {
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Chase, ValidationError> {
         Ok(Chase {
             kind: site.kind("kind", &self.kind)?,
             sight_m: site.length_m("sight_m", self.sight_m)?,
@@ -102,7 +102,7 @@ pub(super) struct FleeParameters {
 impl BehaviourParameters for FleeParameters {
     type Behaviour = Flee;
 
-    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Flee, Problem> {
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Flee, ValidationError> {
         Ok(Flee {
             kind: site.kind("kind", &self.kind)?,
             sight_m: site.length_m("sight_m", self.sight_m)?,
@@ -115,13 +115,13 @@ impl BehaviourParameters for FleeParameters {
 #[serde(rename = "Commute", deny_unknown_fields)]
 pub(super) struct CommuteParameters {
     /// The two areas.
-    between: (Area, Area),
+    between: (ScenarioArea, ScenarioArea),
 }
 
 impl BehaviourParameters for CommuteParameters {
     type Behaviour = Commute;
 
-    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Commute, Problem> {
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Commute, ValidationError> {
         let (place, (from, to)) = (site.place().field("between"), self.between);
         Ok(Commute {
             between: [
@@ -137,13 +137,13 @@ impl BehaviourParameters for CommuteParameters {
 #[serde(rename = "Gather", deny_unknown_fields)]
 pub(super) struct GatherParameters {
     /// The area of their scene where they gather.
-    at: Area,
+    at: ScenarioArea,
 }
 
 impl BehaviourParameters for GatherParameters {
     type Behaviour = Gather;
 
-    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Gather, Problem> {
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Gather, ValidationError> {
         let at = site.area(&site.place().field("at"), &self.at)?;
         Ok(Gather { at })
     }

@@ -5,7 +5,7 @@ use rand_pcg::Pcg64Mcg;
 use serde::de::DeserializeOwned;
 
 use super::parameters::BehaviourSite;
-use crate::scenario::text::Problem;
+use crate::scenario::text::ValidationError;
 
 /// Something that a game does when a scenario's script says so, with its parameters as scenarios write them:
 /// `At(t_s: 10, run: Game(Storm(damage: 5)))`. Fields are read by serde, and should be refused when they are unknown
@@ -16,7 +16,7 @@ use crate::scenario::text::Problem;
 /// use rand_pcg::Pcg64Mcg;
 /// use serde::Deserialize;
 /// use throng_scenario::crowd::{members, set_attribute_of};
-/// use throng_scenario::{BehaviourSite, CueParameters, Problem};
+/// use throng_scenario::{BehaviourSite, CueParameters, ValidationError};
 ///
 /// /// Hurts everybody with a tag.
 /// #[derive(Deserialize)]
@@ -25,7 +25,7 @@ use crate::scenario::text::Problem;
 ///
 /// impl CueParameters for Storm {
 ///     const NAME: &'static str = "Storm";
-///     fn check(&self, site: &BehaviourSite<'_>) -> Result<(), Problem> {
+///     fn check(&self, site: &BehaviourSite<'_>) -> Result<(), ValidationError> {
 ///         site.within("damage", self.damage, 0..=1000)
 ///     }
 ///     fn play(self, world: &mut World, _: &mut Pcg64Mcg) -> Result<(), String> {
@@ -44,8 +44,8 @@ pub trait CueParameters: DeserializeOwned {
     /// on nothing but its arguments.
     ///
     /// # Errors
-    /// A [`Problem`] at the field that is wrong, with what was expected and what was found.
-    fn check(&self, site: &BehaviourSite<'_>) -> Result<(), Problem> {
+    /// A [`ValidationError`] at the field that is wrong, with what was expected and what was found.
+    fn check(&self, site: &BehaviourSite<'_>) -> Result<(), ValidationError> {
         let _ = site;
         Ok(())
     }

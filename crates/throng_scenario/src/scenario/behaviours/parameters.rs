@@ -6,31 +6,31 @@ use std::ops::RangeInclusive;
 use glam::Vec2;
 use serde::de::DeserializeOwned;
 
-use crate::crowd::{Behave, CrowdArea};
-use crate::scenario::schema::Area;
-use crate::scenario::text::{Problem, ValuePath, closest, one_of};
+use crate::crowd::{BehaviourRule, CrowdArea};
+use crate::scenario::schema::ScenarioArea;
+use crate::scenario::text::{ValidationError, ValuePath, closest, one_of};
 use crate::scenario::validate::limits::METRES_MAX;
 use crate::scenario::validate::{check_area, metres, within};
 use throng::world::{KindId, ObjectKinds};
 
 /// The parameters of a behaviour as scenarios write them: `Guard(radius_m: 5, intruders: "player")`. The name in front is
-/// [`Behave::NAME`]; fields are read by serde, and should be refused when they are unknown (`deny_unknown_fields`).
+/// [`BehaviourRule::NAME`]; fields are read by serde, and should be refused when they are unknown (`deny_unknown_fields`).
 ///
 /// ```
 /// use rand_pcg::Pcg64Mcg;
 /// use serde::Deserialize;
-/// use throng_scenario::crowd::{Behave, CrowdArea, Senses};
-/// use throng_scenario::{BehaviourParameters, BehaviourSite, Problem};
+/// use throng_scenario::crowd::{BehaviourRule, CrowdArea, Perception};
+/// use throng_scenario::{BehaviourParameters, BehaviourSite, ValidationError};
 /// use throng::world::StateHashed;
 ///
-/// /// Walks in a square of this size.
+/// /// JumpScanner in a square of this size.
 /// #[derive(Debug, PartialEq, StateHashed, Deserialize)]
 /// #[serde(deny_unknown_fields)]
 /// struct Square { side_m: f32 }
 ///
-/// impl Behave for Square {
+/// impl BehaviourRule for Square {
 ///     const NAME: &'static str = "Square";
-///     fn next_goal(&self, senses: &Senses<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
+///     fn next_goal(&self, senses: &Perception<'_>, _: &mut Pcg64Mcg) -> Option<CrowdArea> {
 ///         let corner = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)][senses.goals as usize % 4];
 ///         Some(CrowdArea::Point(senses.home + self.side_m * glam::Vec2::from(corner)))
 ///     }
@@ -38,7 +38,7 @@ use throng::world::{KindId, ObjectKinds};
 ///
 /// impl BehaviourParameters for Square {
 ///     type Behaviour = Self;
-///     fn resolve(self, site: &BehaviourSite<'_>) -> Result<Self, Problem> {
+///     fn resolve(self, site: &BehaviourSite<'_>) -> Result<Self, ValidationError> {
 ///         site.within("side_m", self.side_m, 0.0..=100.0)?;
 ///         Ok(self)
 ///     }
@@ -46,15 +46,15 @@ use throng::world::{KindId, ObjectKinds};
 /// ```
 pub trait BehaviourParameters: DeserializeOwned {
     /// What they make.
-    type Behaviour: Behave;
+    type Behaviour: BehaviourRule;
 
     /// Checks the parameters and makes the behaviour of them: names become ids, places metres of the scene. It is called
     /// when a scenario is checked, with the whole map as one metre, and again for each crowd; so it must depend on nothing
     /// but its arguments.
     ///
     /// # Errors
-    /// A [`Problem`] at the field that is wrong, with what was expected and what was found.
-    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Self::Behaviour, Problem>;
+    /// A [`ValidationError`] at the field that is wrong, with what was expected and what was found.
+    fn resolve(self, site: &BehaviourSite<'_>) -> Result<Self::Behaviour, ValidationError>;
 }
 
 /// Where in a scenario a behaviour stands, and in which scene it is to run. Its checks give errors that point at the field.
@@ -76,28 +76,28 @@ impl BehaviourSite<'_> {
 
     /// A problem with a field of the behaviour.
     #[must_use]
-    pub fn problem(&self, field: &'static str, message: impl Into<String>) -> Problem {
-        Problem::new(self.place.field(field), message)
+    pub fn problem(&self, field: &'static str, message: impl Into<String>) -> ValidationError {
+        ValidationError::new(self.place.field(field), message)
     }
 
     /// Checks that a field is within a range; NaN is within none.
     ///
     /// # Errors
-    /// A [`Problem`] that names the range.
+    /// A [`ValidationError`] that names the range.
     pub fn within<T: PartialOrd + Display>(
         &self,
         field: &'static str,
         found: T,
         range: RangeInclusive<T>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ValidationError> {
         within(&self.place.field(field), found, range)
     }
 
     /// Checks that a field is a length, in metres: neither negative nor far beyond any map.
     ///
     /// # Errors
-    /// A [`Problem`] that names the range.
-    pub fn length_m(&self, field: &'static str, found: f32) -> Result<f32, Problem> {
+    /// A [`ValidationError`] that names the range.
+    pub fn length_m(&self, field: &'static str, found: f32) -> Result<f32, ValidationError> {
         self.within(field, found, 0.0..=METRES_MAX)?;
         Ok(found)
     }
@@ -105,8 +105,8 @@ impl BehaviourSite<'_> {
     /// The kind of objects that a field names.
     ///
     /// # Errors
-    /// A [`Problem`] with the known name that is closest to it, or all of them.
-    pub fn kind(&self, field: &'static str, name: &str) -> Result<KindId, Problem> {
+    /// A [`ValidationError`] with the known name that is closest to it, or all of them.
+    pub fn kind(&self, field: &'static str, name: &str) -> Result<KindId, ValidationError> {
         self.kinds.find(name).ok_or_else(|| {
             let known: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
             unknown(self.place.field(field), "kind", name, &known)
@@ -116,8 +116,8 @@ impl BehaviourSite<'_> {
     /// A spot of the scene that a scenario wrote at this place, in metres of the map that is there.
     ///
     /// # Errors
-    /// A [`Problem`] at the coordinate that is no number, or far beyond any map.
-    pub fn point(&self, place: &ValuePath, found: Vec2) -> Result<Vec2, Problem> {
+    /// A [`ValidationError`] at the coordinate that is no number, or far beyond any map.
+    pub fn point(&self, place: &ValuePath, found: Vec2) -> Result<Vec2, ValidationError> {
         metres(place, found)?;
         Ok(found * self.scale)
     }
@@ -125,37 +125,50 @@ impl BehaviourSite<'_> {
     /// An area of the scene that a scenario wrote at this place, in metres of the map that is there.
     ///
     /// # Errors
-    /// A [`Problem`] at what makes no area.
-    pub fn area(&self, place: &ValuePath, found: &Area) -> Result<CrowdArea, Problem> {
+    /// A [`ValidationError`] at what makes no area.
+    pub fn area(
+        &self,
+        place: &ValuePath,
+        found: &ScenarioArea,
+    ) -> Result<CrowdArea, ValidationError> {
         check_area(place, found)?;
         Ok(area_in_metres(found, self.scale, self.size_m))
     }
 }
 
 /// An unknown name, with the closest of the known ones, or all of them.
-pub(super) fn unknown(place: ValuePath, what: &str, found: &str, known: &[&str]) -> Problem {
+pub(super) fn unknown(
+    place: ValuePath,
+    what: &str,
+    found: &str,
+    known: &[&str],
+) -> ValidationError {
     match closest(found, known.iter().copied()) {
-        Some(name) => Problem::new(
+        Some(name) => ValidationError::new(
             place,
             format!("unknown {what} `{found}`, did you mean `{name}`?"),
         ),
         None => {
             let mut names = known.to_vec();
             names.sort_unstable();
-            Problem::new(place, format!("unknown {what} `{found}`"))
+            ValidationError::new(place, format!("unknown {what} `{found}`"))
                 .with_help(format!("the known names are {}", one_of(&names)))
         }
     }
 }
 
 /// An area as a crowd has it. `scale` is what metres are multiplied by, `size_m` the size of the scene.
-pub(in crate::scenario) fn area_in_metres(area: &Area, scale: Vec2, size_m: Vec2) -> CrowdArea {
+pub(in crate::scenario) fn area_in_metres(
+    area: &ScenarioArea,
+    scale: Vec2,
+    size_m: Vec2,
+) -> CrowdArea {
     match *area {
-        Area::Rect { min_m, max_m } => CrowdArea::Rect {
+        ScenarioArea::Rect { min_m, max_m } => CrowdArea::Rect {
             min: min_m * scale,
             max: max_m * scale,
         },
-        Area::Ring {
+        ScenarioArea::Ring {
             center_m,
             radius_m,
             width_m,
@@ -167,8 +180,8 @@ pub(in crate::scenario) fn area_in_metres(area: &Area, scale: Vec2, size_m: Vec2
                 width: width_m * mean,
             }
         }
-        Area::Point { center_m } => CrowdArea::Point(center_m * scale),
-        Area::Share(min, max) => CrowdArea::Rect {
+        ScenarioArea::Point { center_m } => CrowdArea::Point(center_m * scale),
+        ScenarioArea::Share(min, max) => CrowdArea::Rect {
             min: min * size_m,
             max: max * size_m,
         },

@@ -12,9 +12,9 @@ use super::built_in::{
 };
 use super::cues::CueParameters;
 use super::parameters::{BehaviourParameters, BehaviourSite, unknown};
-use crate::crowd::{Behave, Behaviour};
+use crate::crowd::{Behaviour, BehaviourRule};
 use crate::scenario::schema::{BehaviourSpec, CueSpec};
-use crate::scenario::text::{Problem, ValuePath, parameters};
+use crate::scenario::text::{ValidationError, ValuePath, parameters};
 
 /// The behaviours that scenarios may name, the built-in ones from the start, and the cues of a game's own.
 #[derive(Resource, Clone, Debug)]
@@ -23,12 +23,12 @@ pub struct Behaviours {
     cues: BTreeMap<&'static str, GameCue>,
 }
 
-type ReadBehaviour = fn(&str, &BehaviourSite<'_>) -> Result<Behaviour, Problem>;
+type ReadBehaviour = fn(&str, &BehaviourSite<'_>) -> Result<Behaviour, ValidationError>;
 
 /// What is done with a cue's text.
 #[derive(Clone, Copy, Debug)]
 struct GameCue {
-    check: fn(&str, &BehaviourSite<'_>) -> Result<(), Problem>,
+    check: fn(&str, &BehaviourSite<'_>) -> Result<(), ValidationError>,
     play: fn(&str, &mut World, &mut Pcg64Mcg) -> Result<(), String>,
 }
 
@@ -50,7 +50,7 @@ impl Default for Behaviours {
 }
 
 impl Behaviours {
-    /// Lets scenarios name a behaviour, by its [`Behave::NAME`]. One that was registered under the same name before, a
+    /// Lets scenarios name a behaviour, by its [`BehaviourRule::NAME`]. One that was registered under the same name before, a
     /// built-in one say, is replaced.
     pub fn register<T: BehaviourParameters>(&mut self) {
         self.behaviours.insert(T::Behaviour::NAME, read::<T>);
@@ -71,15 +71,15 @@ impl Behaviours {
     /// What a scenario wrote, as a behaviour.
     ///
     /// # Errors
-    /// A [`Problem`] at the name that is unknown (with the closest one that is known), or at the parameter that is wrong.
+    /// A [`ValidationError`] at the name that is unknown (with the closest one that is known), or at the parameter that is wrong.
     pub(in crate::scenario) fn resolve(
         &self,
         spec: &BehaviourSpec,
         site: &BehaviourSite<'_>,
-    ) -> Result<Behaviour, Problem> {
+    ) -> Result<Behaviour, ValidationError> {
         let name = parameters::name(spec.text()).ok_or_else(|| {
             let message = "expected a behaviour, such as `Wander(radius_m: 5)`";
-            Problem::new(site.place.clone(), message)
+            ValidationError::new(site.place.clone(), message)
         })?;
         let Some(read) = self.behaviours.get(name) else {
             let known: Vec<&str> = self.names().collect();
@@ -91,15 +91,15 @@ impl Behaviours {
     /// Checks what a scenario wrote as a cue of the game's own.
     ///
     /// # Errors
-    /// A [`Problem`] at the name that is unknown (with the closest one that is known), or at the parameter that is wrong.
+    /// A [`ValidationError`] at the name that is unknown (with the closest one that is known), or at the parameter that is wrong.
     pub(in crate::scenario) fn check(
         &self,
         cue: &CueSpec,
         site: &BehaviourSite<'_>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ValidationError> {
         let name = parameters::name(cue.text()).ok_or_else(|| {
             let message = "expected a cue of the game's own, such as `Storm(damage: 5)`";
-            Problem::new(site.place.clone(), message)
+            ValidationError::new(site.place.clone(), message)
         })?;
         let Some(known) = self.cues.get(name) else {
             let names: Vec<&str> = self.cues.keys().copied().collect();
@@ -107,7 +107,7 @@ impl Behaviours {
                 let message = format!("unknown cue `{name}`: this program has none of its own");
                 let help =
                     "a game registers its cues with `register_cue`, and plays its scenarios itself";
-                return Err(Problem::new(site.place.clone(), message).with_help(help));
+                return Err(ValidationError::new(site.place.clone(), message).with_help(help));
             }
             return Err(unknown(site.place.clone(), "cue", name, &names));
         };
@@ -131,7 +131,10 @@ impl Behaviours {
     }
 }
 
-fn check_cue<T: CueParameters>(text: &str, site: &BehaviourSite<'_>) -> Result<(), Problem> {
+fn check_cue<T: CueParameters>(
+    text: &str,
+    site: &BehaviourSite<'_>,
+) -> Result<(), ValidationError> {
     let written: T = parameters::read(text, &site.place)?;
     written.check(site)
 }
@@ -149,14 +152,14 @@ fn play_cue<T: CueParameters>(
 fn read<T: BehaviourParameters>(
     text: &str,
     site: &BehaviourSite<'_>,
-) -> Result<Behaviour, Problem> {
+) -> Result<Behaviour, ValidationError> {
     let written: T = parameters::read(text, &site.place)?;
     written.resolve(site).map(Behaviour::from)
 }
 
 /// Registers behaviours and cues with an app.
 pub trait BehaviourAppExt {
-    /// Lets scenarios that are played in this app name a behaviour, by its [`Behave::NAME`]; see [`Behaviours::register`].
+    /// Lets scenarios that are played in this app name a behaviour, by its [`BehaviourRule::NAME`]; see [`Behaviours::register`].
     fn register_behaviour<T: BehaviourParameters>(&mut self) -> &mut Self;
 
     /// Lets scenarios that are played in this app name a cue, by its [`CueParameters::NAME`]; see

@@ -26,15 +26,17 @@ use super::stage::Stage;
 use bevy_ecs::prelude::*;
 use throng::aoi::GridCell;
 use throng::aoi::ViewEvent;
-use throng::aoi::{InterestSpec, LeaveReason, SceneInterest, Sight, ViewCaps, Viewable, Viewer};
+use throng::aoi::{
+    SceneAoiSettings, SceneInterest, ViewCaps, ViewLeaveReason, ViewLinkMode, Viewable, Viewer,
+};
 use throng::map::{MapEdited, SceneMap};
-use throng::nav::{BuildCameLate, Path, PathFailed, PathFound};
-use throng::session::{LinkLost, LoggedIn, LoggedOut, Resumed};
+use throng::nav::{NavBuildLate, NavPath, PathFailed, PathFound};
+use throng::session::{ConnectionLost, LoggedIn, LoggedOut, SessionResumed};
 use throng::sim::{OverloadChanged, SimTick, state_hash};
-use throng::sync::{AnnounceScope, Announced};
+use throng::sync::{AnnouncementScope, AnnouncementSent};
 use throng::world::{
-    Despawned, Object, ObjectKinds, ObjectRef, Position, Scene, SceneId, SceneOpened, Scenes,
-    Spawned, TeamId, Visibility,
+    Object, ObjectDespawned, ObjectKinds, ObjectRef, ObjectSpawned, Position, SceneId, SceneOpened,
+    Scenes, SimScene, TeamId, ViewRange,
 };
 
 /// Writes what happens.
@@ -55,21 +57,21 @@ struct Known {
     cell: Option<GridCell>,
 }
 
-const fn visibility_name(visibility: Visibility) -> &'static str {
+const fn visibility_name(visibility: ViewRange) -> &'static str {
     match visibility {
-        Visibility::Near => "near",
-        Visibility::Far(_) => "far",
-        Visibility::Scene => "scene",
+        ViewRange::Near => "near",
+        ViewRange::Far(_) => "far",
+        ViewRange::Scene => "scene",
     }
 }
 
-const fn reason_name(reason: LeaveReason) -> &'static str {
+const fn reason_name(reason: ViewLeaveReason) -> &'static str {
     match reason {
-        LeaveReason::Range => "range",
-        LeaveReason::Evicted => "evicted",
-        LeaveReason::Despawn => "despawn",
-        LeaveReason::Scene => "scene",
-        LeaveReason::Hidden => "hidden",
+        ViewLeaveReason::Range => "range",
+        ViewLeaveReason::Evicted => "evicted",
+        ViewLeaveReason::Despawn => "despawn",
+        ViewLeaveReason::Scene => "scene",
+        ViewLeaveReason::Hidden => "hidden",
     }
 }
 
@@ -112,7 +114,7 @@ pub(in crate::scenario) fn log_scenes(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     mut opened: MessageReader<SceneOpened>,
-    scenes: Query<(&Scene, Option<&SceneMap>, Option<&InterestSpec>)>,
+    scenes: Query<(&SimScene, Option<&SceneMap>, Option<&SceneAoiSettings>)>,
     stage: Option<Res<Stage>>,
 ) {
     let tick = tick.0;
@@ -140,9 +142,9 @@ pub(in crate::scenario) fn log_scenes(
                 margin_m: interest.map_or(0.0, |interest| interest.margin_m),
                 view_cap: caps[0],
                 caps,
-                mode: match interest.map_or(Sight::Directed, |interest| interest.sight) {
-                    Sight::Directed => "directed",
-                    Sight::Mutual => "mutual",
+                mode: match interest.map_or(ViewLinkMode::Directed, |interest| interest.sight) {
+                    ViewLinkMode::Directed => "directed",
+                    ViewLinkMode::Mutual => "mutual",
                 },
             },
         );
@@ -171,7 +173,7 @@ pub(in crate::scenario) fn log_sessions(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     mut logged_in: MessageReader<LoggedIn>,
-    mut links: (MessageReader<LinkLost>, MessageReader<Resumed>),
+    mut links: (MessageReader<ConnectionLost>, MessageReader<SessionResumed>),
     mut logged_out: MessageReader<LoggedOut>,
 ) {
     let tick = tick.0;
@@ -180,7 +182,7 @@ pub(in crate::scenario) fn log_sessions(
         log.write(tick, None, Event::LinkLost { client, player });
     }
     for resumed in links.1.read() {
-        let Resumed {
+        let SessionResumed {
             client,
             before,
             player,
@@ -222,12 +224,12 @@ pub(in crate::scenario) fn log_spawns(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
     kinds: Res<ObjectKinds>,
-    mut spawned: MessageReader<Spawned>,
-    mut despawned: MessageReader<Despawned>,
+    mut spawned: MessageReader<ObjectSpawned>,
+    mut despawned: MessageReader<ObjectDespawned>,
     objects: Query<(Option<&TeamId>, Option<&Viewer>)>,
 ) {
     let tick = tick.0;
-    let mut came: Vec<&Spawned> = spawned.read().collect();
+    let mut came: Vec<&ObjectSpawned> = spawned.read().collect();
     came.sort_by_key(|spawned| spawned.object.reference());
     let mut gone: Vec<Object> = despawned.read().map(|despawned| despawned.object).collect();
     gone.sort_by_key(|object| object.reference());
@@ -320,8 +322,8 @@ fn log_despawn(log: &mut EventLog, tick: u64, object: Object) {
 pub(in crate::scenario) fn log_late_builds(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
-    mut late: MessageReader<BuildCameLate>,
-    scenes: Query<&Scene>,
+    mut late: MessageReader<NavBuildLate>,
+    scenes: Query<&SimScene>,
 ) {
     for late in late.read() {
         let Ok(scene) = scenes.get(late.scene) else {
@@ -342,7 +344,7 @@ pub(in crate::scenario) fn log_paths(
     tick: Res<SimTick>,
     mut found: MessageReader<PathFound>,
     mut failed: MessageReader<PathFailed>,
-    paths: Query<&Path>,
+    paths: Query<&NavPath>,
 ) {
     let failed = failed.read().map(|answer| {
         let event = Event::Path {
@@ -363,7 +365,7 @@ pub(in crate::scenario) fn log_paths(
             to: answer.to,
             result: "found",
             length: answer.length_tiles,
-            waypoints: path.map_or(&[], Path::waypoints),
+            waypoints: path.map_or(&[], NavPath::waypoints),
         };
         (answer.object, event)
     });
@@ -480,16 +482,16 @@ pub(in crate::scenario) fn log_views(
 pub(in crate::scenario) fn log_announces(
     mut log: ResMut<EventLog>,
     tick: Res<SimTick>,
-    mut announced: MessageReader<Announced>,
+    mut announced: MessageReader<AnnouncementSent>,
 ) {
     for announced in announced.read() {
         let from = announced.from;
         let (scope, scene) = match announced.scope {
-            AnnounceScope::Viewers(of) => ("viewers", Some(of.scene)),
-            AnnounceScope::Radius { scene, .. } => ("radius", Some(scene)),
-            AnnounceScope::Party(_) => ("party", None),
-            AnnounceScope::Scene(scene) => ("scene", Some(scene)),
-            AnnounceScope::Client(_) => ("client", None),
+            AnnouncementScope::Viewers(of) => ("viewers", Some(of.scene)),
+            AnnouncementScope::Radius { scene, .. } => ("radius", Some(scene)),
+            AnnouncementScope::Party(_) => ("party", None),
+            AnnouncementScope::Scene(scene) => ("scene", Some(scene)),
+            AnnouncementScope::Client(_) => ("client", None),
         };
         let event = Event::Announce {
             from: from.map(|from| from.id.0),
@@ -537,7 +539,7 @@ mod tests {
         let (mut app, (mut read, written)) = (App::new(), io::pipe().unwrap());
         app.add_plugins((bevy_time::TimePlugin, WorldPlugin))
             .insert_resource(EventLog::new(Box::new(written), false))
-            .add_message::<BuildCameLate>()
+            .add_message::<NavBuildLate>()
             .add_systems(Update, log_late_builds);
         let spec = SceneSpec {
             name: "cave".to_owned(),
@@ -545,7 +547,7 @@ mod tests {
         };
         let scene = open_scene(app.world_mut(), spec, ()).unwrap();
         for scene in [scene, Entity::PLACEHOLDER] {
-            app.world_mut().write_message(BuildCameLate {
+            app.world_mut().write_message(NavBuildLate {
                 scene,
                 clearance: 2,
                 late_ticks: 17,

@@ -9,7 +9,7 @@ use super::EventLog;
 use super::line::{Event, LogNumber};
 use throng::instance::MemberLeft;
 use throng::matchmaking::{
-    MatchFilled, MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired,
+    BackfillResult, MatchFormed, Matchmaker, ModeId, Ticket, TicketCancelled, TicketExpired,
     TicketQueued,
 };
 use throng::sim::SimTick;
@@ -21,7 +21,7 @@ type Tickets<'w, 's> = (
 );
 type Matches<'w, 's> = (
     MessageReader<'w, 's, MemberLeft>,
-    MessageReader<'w, 's, MatchFilled>,
+    MessageReader<'w, 's, BackfillResult>,
     MessageReader<'w, 's, MatchFormed>,
 );
 
@@ -59,7 +59,7 @@ pub(in crate::scenario) fn log_matches(
             player: player.into(),
         });
     }
-    for &MatchFilled {
+    for &BackfillResult {
         id,
         group,
         ref joined,

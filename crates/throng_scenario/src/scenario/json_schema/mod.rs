@@ -20,8 +20,10 @@ mod trace;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::schema::{Crowd, Queue, Scenario, ScenarioAttribute, ScenarioScene, Settings};
-use crate::crowd::LineSpec;
+use super::schema::{
+    Scenario, ScenarioAttribute, ScenarioCrowd, ScenarioMatchMode, ScenarioScene, ScenarioSettings,
+};
+use crate::crowd::CrowdNetworkConditions;
 use docs::Docs;
 
 /// The sources of the types of a scenario file.
@@ -79,11 +81,11 @@ fn defaults() -> [(&'static str, Value); 7] {
     [
         of::<Scenario>("Scenario"),
         of::<ScenarioScene>("Scene"),
-        of::<Crowd>("Crowd"),
-        of::<Queue>("Queue"),
+        of::<ScenarioCrowd>("Crowd"),
+        of::<ScenarioMatchMode>("Queue"),
         of::<ScenarioAttribute>("Attribute"),
-        of::<Settings>("Settings"),
-        of::<LineSpec>("LineSpec"),
+        of::<ScenarioSettings>("Settings"),
+        of::<CrowdNetworkConditions>("LineSpec"),
     ]
 }
 

@@ -5,8 +5,10 @@ use glam::Vec2;
 use serde::{Deserialize, Serialize};
 
 use throng::map::{SceneMap, TileMap};
-use throng::movement::Speed;
-use throng::world::{KindClass, Object, ObjectKinds, Position, Scene, SceneObjects, Scenes};
+use throng::movement::MaxSpeed;
+use throng::world::{
+    Object, ObjectCategory, ObjectKinds, Position, SceneObjects, Scenes, SimScene,
+};
 
 /// Scenes that are followed: the first of a run.
 const SCENES_MAX: usize = 4;
@@ -124,7 +126,7 @@ impl GroundWatch {
             let is_known = self.grounds.iter().any(|(known, _)| *known == entity);
             if !is_known
                 && self.grounds.len() < SCENES_MAX
-                && let Some(scene) = world.get::<Scene>(entity)
+                && let Some(scene) = world.get::<SimScene>(entity)
             {
                 self.grounds.push((entity, WatchedGround::new(scene)));
             }
@@ -157,7 +159,7 @@ impl GroundWatch {
 }
 
 impl WatchedGround {
-    fn new(scene: &Scene) -> Self {
+    fn new(scene: &SimScene) -> Self {
         let size = scene.size_m().max(Vec2::ONE);
         let (columns, rows) = grid(size.x, size.y, CELLS_A_SIDE);
         Self {
@@ -213,12 +215,12 @@ impl WatchedGround {
         let kinds = world.resource::<ObjectKinds>();
         let walkers = objects.iter().filter(|(_, entity)| {
             let is_known = self.followed.iter().any(|one| one.entity == *entity);
-            world.get::<Speed>(*entity).is_some() && !is_known
+            world.get::<MaxSpeed>(*entity).is_some() && !is_known
         });
         let is_npc = |entity: Entity| {
             let object = world.get::<Object>(entity);
             let kind = object.and_then(|object| kinds.get(object.kind()));
-            kind.is_some_and(|kind| kind.class == KindClass::Npc)
+            kind.is_some_and(|kind| kind.class == ObjectCategory::Npc)
         };
         let (mut npcs, mut others) = (Vec::new(), Vec::new());
         for (_, entity) in walkers {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A part of a scene. Metres count from the top left corner, x to the right and y down.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum Area {
+pub enum ScenarioArea {
     /// An upright rectangle.
     Rect {
         /// The top left corner, metres.
@@ -38,7 +38,7 @@ pub enum Area {
     ),
 }
 
-impl Default for Area {
+impl Default for ScenarioArea {
     /// The whole map.
     fn default() -> Self {
         Self::Share(Vec2::ZERO, Vec2::ONE)

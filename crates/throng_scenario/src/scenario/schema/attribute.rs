@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use throng::sync::{Audience, Cadence};
+use throng::sync::{Audience, SendRate};
 use throng::wire::Encoding;
 
 /// A whole number that every object of a crowd has, beside the built-in `health`, `mana`, `level`, `power` and
@@ -19,7 +19,7 @@ pub struct ScenarioAttribute {
     /// Who learns it: any of these.
     pub audience: Vec<AudienceName>,
     /// How soon a change is told: `Heartbeat`, `EveryTick` or `EveryNth(3)`.
-    pub cadence: Cadence,
+    pub cadence: SendRate,
     /// The least and the greatest value; all that its encoding can write when absent.
     pub range: Option<(i64, i64)>,
     /// What a new object has, clamped to the range.
@@ -32,7 +32,7 @@ impl Default for ScenarioAttribute {
             name: String::new(),
             encoding: Encoding::Varint,
             audience: vec![AudienceName::Viewers],
-            cadence: Cadence::Heartbeat,
+            cadence: SendRate::Heartbeat,
             range: None,
             start: 0,
         }

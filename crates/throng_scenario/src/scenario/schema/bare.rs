@@ -8,22 +8,22 @@ use serde::de::value::MapDeserializer;
 use serde::de::{DeserializeSeed, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor};
 
 /// A choice of variants, of which those of fields need no brackets.
-pub(super) struct Bare<A>(pub A);
+pub(super) struct OptionalBrackets<A>(pub A);
 
-impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for Bare<A> {
+impl<'de, A: EnumAccess<'de>> EnumAccess<'de> for OptionalBrackets<A> {
     type Error = A::Error;
-    type Variant = Bare<A::Variant>;
+    type Variant = OptionalBrackets<A::Variant>;
 
     fn variant_seed<S: DeserializeSeed<'de>>(
         self,
         seed: S,
     ) -> Result<(S::Value, Self::Variant), A::Error> {
         let (name, rest) = self.0.variant_seed(seed)?;
-        Ok((name, Bare(rest)))
+        Ok((name, OptionalBrackets(rest)))
     }
 }
 
-impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Bare<A> {
+impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for OptionalBrackets<A> {
     type Error = A::Error;
 
     fn unit_variant(self) -> Result<(), A::Error> {

@@ -4,13 +4,13 @@ use ron::value::RawValue;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Area;
+use super::ScenarioArea;
 use throng::session::AdmissionClass;
 
 /// Objects that are spawned together and behave alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Crowd {
+pub struct ScenarioCrowd {
     /// What cues call it; several crowds may share a tag.
     pub tag: String,
     /// The name of its kind of object.
@@ -20,7 +20,7 @@ pub struct Crowd {
     /// The scene's name; the first scene when absent. Of a scene with copies it is in every one.
     pub scene: Option<String>,
     /// Where it appears, on free tiles.
-    pub at: Area,
+    pub at: ScenarioArea,
     /// The team of all in it; none when absent.
     pub team: Option<u32>,
     /// The guild of all in it; none when absent.
@@ -47,14 +47,14 @@ pub struct Crowd {
     pub admission: AdmissionClass,
 }
 
-impl Default for Crowd {
+impl Default for ScenarioCrowd {
     fn default() -> Self {
         Self {
             tag: String::new(),
             kind: "npc".to_owned(),
             count: 1,
             scene: None,
-            at: Area::default(),
+            at: ScenarioArea::default(),
             team: None,
             guild: None,
             party_size: 0,

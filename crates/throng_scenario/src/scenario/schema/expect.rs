@@ -6,7 +6,7 @@ use serde::de::value::EnumAccessDeserializer;
 use serde::de::{EnumAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::bare::Bare;
+use super::bare::OptionalBrackets;
 use throng::sim::SimSystems;
 
 /// Ticks at the start that no expectation on time counts unless it says so: caches are cold, and everybody appears.
@@ -18,7 +18,7 @@ const P99: f64 = 0.99;
 /// Something that must hold, during the whole run unless it says otherwise.
 ///
 /// One with nothing to judge (no client, no path, no match) is *not exercised*, and a run with such a one has not passed.
-/// Every run whose script has run a cue is held to [`NoScriptFaults`](Self::NoScriptFaults), written down or not;
+/// Every run whose script has run a cue is held to [`NoScriptErrors`](Self::NoScriptErrors), written down or not;
 /// [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed) turns that off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self", deny_unknown_fields)]
@@ -37,7 +37,7 @@ pub enum Expectation {
         share: Option<f64>,
     },
     /// No object stands on a blocked tile.
-    NobodyOnBlocked,
+    NoObjectOnBlockedTile,
     /// No path request found its goal unreachable.
     NoUnreachable,
     /// At least so many matches were made.
@@ -45,10 +45,10 @@ pub enum Expectation {
     /// No party waited longer for its match, seconds.
     WaitUnderS(f64),
     /// Every party that queued was matched, gave up, expired or still waits, and none twice.
-    Conserved,
+    TicketsConserved,
     /// Every cue could do what it says. On without being written down; see
     /// [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed).
-    NoScriptFaults,
+    NoScriptErrors,
     /// Expects nothing: cues that cannot do what they say are listed and not judged.
     ScriptFaultsAllowed,
     /// Every cue ran, and whichever is about objects was about one at least once: a `When` whose time never came, or an area
@@ -223,7 +223,7 @@ impl<'de> Deserialize<'de> for Expectation {
 
             fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<Expectation, A::Error> {
                 // The derived reader, which as a remote one is no trait's.
-                Expectation::deserialize(EnumAccessDeserializer::new(Bare(access)))
+                Expectation::deserialize(EnumAccessDeserializer::new(OptionalBrackets(access)))
             }
         }
         deserializer.deserialize_enum("Expectation", NAMES, Choice)
@@ -246,12 +246,12 @@ impl fmt::Display for Expectation {
             Self::PathsExact { share: Some(share) } => {
                 write!(f, "paths exact, {} of them", percent(*share))
             }
-            Self::NobodyOnBlocked => f.write_str("nobody on a blocked tile"),
+            Self::NoObjectOnBlockedTile => f.write_str("nobody on a blocked tile"),
             Self::NoUnreachable => f.write_str("no unreachable goal"),
             Self::MatchesAtLeast(count) => write!(f, "at least {count} matches"),
             Self::WaitUnderS(seconds) => write!(f, "waits under {seconds} s"),
-            Self::Conserved => f.write_str("parties conserved"),
-            Self::NoScriptFaults => f.write_str("no script faults"),
+            Self::TicketsConserved => f.write_str("parties conserved"),
+            Self::NoScriptErrors => f.write_str("no script faults"),
             Self::ScriptFaultsAllowed => f.write_str("script faults allowed"),
             Self::NoIdleCues => f.write_str("no idle cues"),
             Self::TickP99UnderMs(ms) => write!(f, "tick p99 under {ms} ms"),

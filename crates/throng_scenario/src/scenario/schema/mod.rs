@@ -25,25 +25,25 @@ mod queue;
 mod script;
 mod who;
 
-pub use area::Area;
+pub use area::ScenarioArea;
 pub use attribute::{AudienceName, ScenarioAttribute};
-pub use cast::{BehaviourSpec, Crowd, CueSpec};
+pub use cast::{BehaviourSpec, CueSpec, ScenarioCrowd};
 pub use expect::{Expectation, TickLimit};
 pub use parameter::ParameterValue;
-pub use queue::Queue;
-pub use script::{Action, Class, Cue, Scope};
-pub use who::{Only, Pick};
+pub use queue::ScenarioMatchMode;
+pub use script::{Action, Class, Cue, ScenarioAnnouncementScope};
+pub use who::{ObjectCondition, SelectionOrder};
 
-pub(super) use script::Who;
+pub(super) use script::ObjectSelector;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::crowd::LineSpec;
+use crate::crowd::CrowdNetworkConditions;
 use throng::aoi::AoiSettings;
-pub use throng::aoi::Sight;
+pub use throng::aoi::ViewLinkMode;
 use throng::inbox::InboxSettings;
 use throng::map::{MapRecipe, TownRecipe};
 use throng::matchmaking::MatchmakingSettings;
@@ -77,7 +77,7 @@ pub struct Scenario {
     /// a file that includes this one and has a parameter of the same name.
     pub parameters: BTreeMap<String, ParameterValue>,
     /// Settings of the systems, for the whole run.
-    pub settings: Settings,
+    pub settings: ScenarioSettings,
     /// Kinds of objects beside the built-in ones; one of the same name replaces the built-in.
     pub kinds: Vec<ObjectKind>,
     /// Attributes of objects beside the built-in ones.
@@ -85,11 +85,11 @@ pub struct Scenario {
     /// Scenes open from the start. The first is where crowds go that name none.
     pub scenes: Vec<ScenarioScene>,
     /// Crowds there from the start, spawned in this order.
-    pub cast: Vec<Crowd>,
+    pub cast: Vec<ScenarioCrowd>,
     /// Modes in which parties wait for battles.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<ScenarioMatchMode>,
     /// How bad the lines to some of the clients are.
-    pub line: LineSpec,
+    pub line: CrowdNetworkConditions,
     /// What happens when. Cues of the same tick run in this order.
     pub script: Vec<Cue>,
     /// What must hold during the run or at its end.
@@ -106,13 +106,13 @@ impl Default for Scenario {
             tick_hz: 20.0,
             heartbeat_ticks: 10,
             duration_s: 60.0,
-            settings: Settings::default(),
+            settings: ScenarioSettings::default(),
             kinds: Vec::new(),
             attributes: Vec::new(),
             scenes: Vec::new(),
             cast: Vec::new(),
             queues: Vec::new(),
-            line: LineSpec::default(),
+            line: CrowdNetworkConditions::default(),
             script: Vec::new(),
             expect: Vec::new(),
         }
@@ -121,7 +121,7 @@ impl Default for Scenario {
 
 impl Scenario {
     /// How many scenes a crowd is in: the copies of its scene, be it there from the start or opened by a cue.
-    pub(in crate::scenario) fn copies_of(&self, crowd: &Crowd) -> u32 {
+    pub(in crate::scenario) fn copies_of(&self, crowd: &ScenarioCrowd) -> u32 {
         let opened = self.script.iter().filter_map(|cue| match cue.action() {
             Action::OpenScene(scene) => Some(scene),
             _ => None,
@@ -160,14 +160,14 @@ impl Scenario {
 /// How packets leave the server, as far as a scenario may say: threads are no scenario's, since their pace would decide.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Packets {
+pub struct ScenarioOutboxSettings {
     /// The longest packet, in bytes.
     pub mtu_bytes: usize,
     /// Bytes of reliable messages that may wait for one client's line; one for which more would is logged out.
     pub spill_client_bytes_max: usize,
 }
 
-impl Default for Packets {
+impl Default for ScenarioOutboxSettings {
     fn default() -> Self {
         let OutboxSettings {
             mtu_bytes,
@@ -184,7 +184,7 @@ impl Default for Packets {
 /// The settings of the systems that a scenario can change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct ScenarioSettings {
     /// Who sees whom.
     pub view: AoiSettings,
     /// The search for paths.
@@ -194,7 +194,7 @@ pub struct Settings {
     /// What clients are told.
     pub sync: SyncSettings,
     /// How packets leave the server.
-    pub outbox: Packets,
+    pub outbox: ScenarioOutboxSettings,
     /// The making of battles, over all modes.
     pub matchmaking: MatchmakingSettings,
     /// What is given up when ticks take too long. A run that is to be the same every time goes by the cost model, `measure:
@@ -228,7 +228,7 @@ pub struct ScenarioScene {
     /// Things in a view at most.
     pub thing_cap: u16,
     /// How views are chosen.
-    pub sight: Sight,
+    pub sight: ViewLinkMode,
     /// Objects at a time at most.
     pub max_objects: u32,
 }
@@ -245,7 +245,7 @@ impl Default for ScenarioScene {
             view_cap: 100,
             npc_cap: 50,
             thing_cap: 50,
-            sight: Sight::Directed,
+            sight: ViewLinkMode::Directed,
             max_objects: 4096,
         }
     }

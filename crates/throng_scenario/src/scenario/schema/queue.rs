@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ScenarioScene;
 use throng::matchmaking::ROLES;
-use throng::matchmaking::{ModeSettings, QueueMode};
+use throng::matchmaking::{GroupModeSettings, MatchModeSettings};
 
 /// A mode in which parties wait for battles, and the parties that come by themselves.
 ///
@@ -12,11 +12,11 @@ use throng::matchmaking::{ModeSettings, QueueMode};
 /// who stand in its scene, go to the battle's and come back. Both are drawn by the same numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Queue {
+pub struct ScenarioMatchMode {
     /// The mode's name, by which cues and reports know it; unique.
     pub mode: String,
     /// How battles are made. Its `name` need not be given: it is `mode`.
-    pub rules: QueueMode,
+    pub rules: MatchModeSettings,
     /// Parties that queue in the first tick.
     pub parties: u32,
     /// Parties that come a second, at most a million; to the millionth. Less than 0 and no number count as 0.
@@ -57,11 +57,11 @@ pub struct Queue {
     pub rest_s: f32,
 }
 
-impl Default for Queue {
+impl Default for ScenarioMatchMode {
     fn default() -> Self {
         Self {
             mode: "arena".to_owned(),
-            rules: QueueMode::Groups(ModeSettings::default()),
+            rules: MatchModeSettings::Groups(GroupModeSettings::default()),
             parties: 0,
             parties_per_s: 0.0,
             size_weights: [60, 20, 8, 4, 8],
@@ -84,10 +84,10 @@ impl Default for Queue {
     }
 }
 
-impl Queue {
+impl ScenarioMatchMode {
     /// The rules under this queue's own name.
     #[must_use]
-    pub fn named_rules(&self) -> QueueMode {
+    pub fn named_rules(&self) -> MatchModeSettings {
         let mut rules = self.rules.clone();
         rules.set_name(&self.mode);
         rules

@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Area, BehaviourSpec, Crowd, CueSpec, Only, Pick, ScenarioScene};
-use crate::crowd::LineSpec;
+use super::{
+    BehaviourSpec, CueSpec, ObjectCondition, ScenarioArea, ScenarioCrowd, ScenarioScene,
+    SelectionOrder,
+};
+use crate::crowd::CrowdNetworkConditions;
 use throng::map::TileRect;
 
 /// When something happens. A time means the first tick at or after it.
@@ -138,7 +141,7 @@ const fn ramp_step_s() -> f64 {
 #[serde(deny_unknown_fields)]
 pub enum Action {
     /// A crowd appears.
-    Spawn(Crowd),
+    Spawn(ScenarioCrowd),
     /// Objects are despawned; players keep their session, and have no object from then on.
     Despawn {
         /// The tag of the crowds that it is about.
@@ -147,10 +150,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
     },
     /// Objects are set elsewhere in their scene.
     Teleport {
@@ -160,12 +163,12 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// The area where they appear, on free tiles.
-        to: Area,
+        to: ScenarioArea,
     },
     /// Objects change team.
     SetTeam {
@@ -175,10 +178,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// The new team; none when absent.
         team: Option<u32>,
     },
@@ -190,10 +193,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// The attribute's name.
         attribute: String,
         /// Its new value, within the attribute's range.
@@ -207,10 +210,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// The attribute's name.
         attribute: String,
         /// What is added; less than 0 takes away.
@@ -225,10 +228,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// The attribute's name.
         attribute: String,
         /// The factor.
@@ -242,10 +245,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// Whether nobody else sees them from now on.
         #[serde(default = "yes")]
         hidden: bool,
@@ -267,12 +270,12 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// Who is told.
-        scope: Scope,
+        scope: ScenarioAnnouncementScope,
         /// Whether it may be lost.
         #[serde(default)]
         class: Class,
@@ -295,7 +298,7 @@ pub enum Action {
         /// The tag of the crowds that it is about.
         tag: String,
         /// The area to which they walk.
-        at: Area,
+        at: ScenarioArea,
     },
     /// Tiles become blocked.
     Block {
@@ -359,18 +362,18 @@ pub enum Action {
     },
     /// Players' lines are lost, and what is under way on them. Each comes back from another address: those with a mirror by
     /// the token that they were told, the others by a login. Whom the server has given up by then, after
-    /// [`keep_s`](throng::session::SessionSettings::keep_s), logs in anew. Players are those who are there and whose line is up.
-    LoseLink {
+    /// [`reconnect_grace_s`](throng::session::SessionSettings::reconnect_grace_s), logs in anew. Players are those who are there and whose line is up.
+    Disconnect {
         /// The tag of the crowds that it is about.
         tag: String,
         /// How many of them; all when absent. Fewer are a fault, unless `only` says of whom.
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// How long their lines are down, seconds.
         #[serde(default = "link_lost_s")]
         for_s: f64,
@@ -383,10 +386,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
     },
     /// Players are thrown out, and told so; they come back a little later.
     Kick {
@@ -396,10 +399,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
     },
     /// The addresses of players are banned: they are thrown out, told so, and turned away from then on.
     Ban {
@@ -409,10 +412,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
     },
     /// The server lets nobody in any more, and ends all sessions, so many a tick as it lets in otherwise: each player is told.
     Drain,
@@ -426,10 +429,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// The tag of what they control from now on: the first of it that is no player and that nobody controls.
         of: String,
     },
@@ -441,10 +444,10 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// The tag of those whom they watch.
         follow: String,
     },
@@ -456,7 +459,7 @@ pub enum Action {
         count: Option<u32>,
     },
     /// The clients' lines become better or worse.
-    SetLine(LineSpec),
+    SetLine(CrowdNetworkConditions),
     /// A scene opens.
     OpenScene(ScenarioScene),
     /// A scene closes, with all that is in it.
@@ -472,15 +475,15 @@ pub enum Action {
         count: Option<u32>,
         /// Which of them, when there are more: those that came first, or random ones.
         #[serde(default)]
-        pick: Pick,
+        pick: SelectionOrder,
         /// What must hold of each of them; nothing when absent.
         #[serde(default)]
-        only: Vec<Only>,
+        only: Vec<ObjectCondition>,
         /// The name of the scene that they go to; of one with copies the newest.
         to: String,
         /// Where in it.
         #[serde(default)]
-        at: Area,
+        at: ScenarioArea,
     },
     /// Something of the game's own, registered in Rust, with its parameters: `Game(Storm(damage: 5))`. See
     /// [`CueParameters`](crate::scenario::CueParameters).
@@ -489,7 +492,7 @@ pub enum Action {
 
 /// Who is told of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Scope {
+pub enum ScenarioAnnouncementScope {
     /// All who see the object, and the client that controls it.
     Viewers,
     /// All whose own object is so near, in metres.
@@ -526,13 +529,13 @@ const fn yes() -> bool {
 
 /// To whom an action is done.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::scenario) struct Who<'a> {
+pub(in crate::scenario) struct ObjectSelector<'a> {
     /// Whether they are the players who are there, and not all that bear the tag.
     pub is_of_clients: bool,
     pub tag: &'a str,
     pub count: Option<u32>,
-    pub pick: Pick,
-    pub only: &'a [Only],
+    pub pick: SelectionOrder,
+    pub only: &'a [ObjectCondition],
 }
 
 impl Action {
@@ -572,7 +575,7 @@ impl Action {
     const fn is_of_clients(&self) -> bool {
         matches!(
             self,
-            Self::LoseLink { .. }
+            Self::Disconnect { .. }
                 | Self::LoginAgain { .. }
                 | Self::Kick { .. }
                 | Self::Ban { .. }
@@ -582,11 +585,11 @@ impl Action {
     }
 
     /// To whom this action is done, for those that choose among objects.
-    pub(in crate::scenario) fn who(&self) -> Option<Who<'_>> {
+    pub(in crate::scenario) fn who(&self) -> Option<ObjectSelector<'_>> {
         macro_rules! who_of {
             ($($variant:ident)*) => {
                 match self {
-                    $(Self::$variant { tag, count, pick, only, .. } => Some(Who {
+                    $(Self::$variant { tag, count, pick, only, .. } => Some(ObjectSelector {
                         is_of_clients: self.is_of_clients(),
                         tag,
                         count: *count,
@@ -599,7 +602,7 @@ impl Action {
         }
         who_of!(
             Despawn Teleport SetTeam SetAttribute AddAttribute ScaleAttribute Hide Announce ChangeScene
-            LoseLink LoginAgain Kick Ban Possess Spectate
+            Disconnect LoginAgain Kick Ban Possess Spectate
         )
     }
 

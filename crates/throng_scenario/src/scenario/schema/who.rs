@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Area;
+use super::ScenarioArea;
 
 /// Which objects a cue takes when more fit than its `count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Pick {
+pub enum SelectionOrder {
     /// Those that came first.
     #[default]
     First,
@@ -18,11 +18,11 @@ pub enum Pick {
 /// ring counts with all that it surrounds, out to its outer edge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub enum Only {
+pub enum ObjectCondition {
     /// It is in this area.
-    Within(Area),
+    Within(ScenarioArea),
     /// It is not in this area.
-    Outside(Area),
+    Outside(ScenarioArea),
     /// It is not in an area that moves and shrinks from one ring to another: the zone of a battle royale.
     OutsideZone {
         /// The middle at the beginning, metres.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use miette::{Diagnostic, NamedSource, SourceSpan};
 use thiserror::Error;
 
-use super::place::Problem;
+use super::place::ValidationError;
 
 /// Why a scenario could not be used.
 #[derive(Debug, Error, Diagnostic)]
@@ -65,21 +65,21 @@ pub enum ScenarioError {
     /// The text cannot be read as a scenario: broken syntax, an unknown field, a value of the wrong type.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Syntax(Box<Mistake>),
+    Syntax(Box<SourceError>),
     /// The text can be read and makes no sense: an unknown name, a number out of range.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Invalid(Box<Mistake>),
+    Invalid(Box<SourceError>),
     /// A map that the scenario names cannot be read or made.
     #[error(transparent)]
     #[diagnostic(transparent)]
-    Map(Box<Mistake>),
+    Map(Box<SourceError>),
 }
 
 impl ScenarioError {
     /// The place in a scenario's text, when the error has one.
     #[must_use]
-    pub fn mistake(&self) -> Option<&Mistake> {
+    pub fn mistake(&self) -> Option<&SourceError> {
         match self {
             Self::Syntax(mistake) | Self::Invalid(mistake) | Self::Map(mistake) => Some(mistake),
             Self::NotFound { .. }
@@ -95,7 +95,7 @@ impl ScenarioError {
 /// Something wrong at one place of a scenario's text.
 #[derive(Debug, Error, Diagnostic)]
 #[error("{message}")]
-pub struct Mistake {
+pub struct SourceError {
     /// What was found and what would be right.
     pub message: String,
     /// More that helps, such as the names that are known.
@@ -113,7 +113,7 @@ pub struct Mistake {
     pub column: usize,
 }
 
-impl Mistake {
+impl SourceError {
     /// A mistake at some bytes of a text. A span beyond the text, or within a character, is moved back to one that is
     /// not.
     pub(in crate::scenario) fn new(
@@ -171,8 +171,8 @@ impl Mistake {
     }
 }
 
-impl From<Problem> for (String, Option<String>) {
-    fn from(problem: Problem) -> Self {
+impl From<ValidationError> for (String, Option<String>) {
+    fn from(problem: ValidationError) -> Self {
         (problem.message, problem.help)
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     fn a_value_is_told_as_a_whole_and_a_word_as_it_is() {
         let text = r#"[At(t_s: 1, run: Say("a)\")é")), Sharp]"#;
         let value = |span: Range<usize>| {
-            let mistake = Mistake::new("t.ron", text, span, ("m".to_owned(), None));
+            let mistake = SourceError::new("t.ron", text, span, ("m".to_owned(), None));
             mistake.marked_value().to_owned()
         };
         assert_eq!(value(1..3), r#"At(t_s: 1, run: Say("a)\")é"))"#);
@@ -198,7 +198,7 @@ mod tests {
     fn lines_and_columns_count_characters_from_one() {
         let text = "é\nab é(x";
         let at = |start: usize| {
-            let mistake = Mistake::new("t.ron", text, start..start + 1, ("m".to_owned(), None));
+            let mistake = SourceError::new("t.ron", text, start..start + 1, ("m".to_owned(), None));
             (mistake.line, mistake.column)
         };
         assert_eq!(at(0), (1, 1));

@@ -16,8 +16,8 @@ mod place;
 mod suggest;
 mod syntax;
 
-pub use error::{Mistake, ScenarioError};
-pub use place::{PathStep, Problem, ValuePath};
+pub use error::{ScenarioError, SourceError};
+pub use place::{PathStep, ValidationError, ValuePath};
 pub use suggest::{closest, one_of};
 
 pub(super) use outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};

@@ -4,7 +4,7 @@
 use serde::de::DeserializeOwned;
 
 use super::outline::{Outline, TextSpan};
-use super::place::{Problem, ValuePath};
+use super::place::{ValidationError, ValuePath};
 use super::syntax::read_value;
 
 /// Its name; `None` when it begins with none.
@@ -16,9 +16,9 @@ pub fn name(text: &str) -> Option<&str> {
 /// Its parameters. The place is the value's own.
 ///
 /// # Errors
-/// A [`Problem`] with the bytes that are wrong, counted from the name on, which is where the value stands in its file; those
+/// A [`ValidationError`] with the bytes that are wrong, counted from the name on, which is where the value stands in its file; those
 /// of the name where something is missing.
-pub fn read<T: DeserializeOwned>(text: &str, place: &ValuePath) -> Result<T, Problem> {
+pub fn read<T: DeserializeOwned>(text: &str, place: &ValuePath) -> Result<T, ValidationError> {
     let name = name_span(text).unwrap_or(0..0);
     let (before, after) = text.split_at(name.end);
     // The reader is given the brackets alone, where they stand: the type may have another name in code.
@@ -33,10 +33,10 @@ pub fn read<T: DeserializeOwned>(text: &str, place: &ValuePath) -> Result<T, Pro
         let span = if is_within { wrong.span } else { name.clone() };
         // A comment may stand before the name.
         let start = span.start - name.start;
-        Problem {
+        ValidationError {
             span: Some(start..span.end - name.start),
             help: wrong.help,
-            ..Problem::new(place.clone(), wrong.message)
+            ..ValidationError::new(place.clone(), wrong.message)
         }
     })
 }

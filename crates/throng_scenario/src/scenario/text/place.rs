@@ -67,7 +67,7 @@ impl fmt::Display for ValuePath {
 /// What is wrong with a scenario that could be read, before its text is known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message}")]
-pub struct Problem {
+pub struct ValidationError {
     /// The value that is wrong.
     pub place: ValuePath,
     /// What was found and what would be right.
@@ -78,7 +78,7 @@ pub struct Problem {
     pub span: Option<Range<usize>>,
 }
 
-impl Problem {
+impl ValidationError {
     /// A problem without further help.
     pub fn new(place: ValuePath, message: impl Into<String>) -> Self {
         Self {

@@ -7,7 +7,7 @@ use ron::error::{Error, Position, SpannedError};
 use ron::extensions::Extensions;
 use serde::de::DeserializeOwned;
 
-use super::error::{Mistake, ScenarioError};
+use super::error::{ScenarioError, SourceError};
 use super::outline::{BYTE_ORDER_MARK, Outline, TextSpan, TokenKind};
 
 use super::suggest::{closest, one_of};
@@ -21,7 +21,12 @@ const DEPTH_MAX: usize = 128;
 pub(in crate::scenario) fn parse(file: &str, text: &str) -> Result<Scenario, ScenarioError> {
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let failed = |span, message, help| {
-        ScenarioError::Syntax(Box::new(Mistake::new(file, text, span, (message, help))))
+        ScenarioError::Syntax(Box::new(SourceError::new(
+            file,
+            text,
+            span,
+            (message, help),
+        )))
     };
     let outline = Outline::new(text);
     if outline.root_head() != Some("Scenario") {
@@ -329,7 +334,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::scenario::{BUILT_IN, Behaviours, Loaded};
+    use crate::scenario::{BUILT_IN, Behaviours, LoadedScenario};
 
     /// `line:column: message`, the words underlined, and the help.
     fn told(text: &str) -> (String, String, Option<String>) {
@@ -513,7 +518,7 @@ Scenario(
     fn the_built_in_scenarios_read() {
         for built_in in BUILT_IN {
             assert!(
-                Loaded::from_text(built_in.name, built_in.text)
+                LoadedScenario::from_text(built_in.name, built_in.text)
                     .is_ok_and(|loaded| loaded.scenario.name == built_in.name)
             );
         }
@@ -612,7 +617,7 @@ Scenario(
             changes in prop::collection::vec(change(), 1..4),
         ) {
             let text = changed(BUILT_IN[which].text, &changes);
-            let outcome = Loaded::from_text("t.ron", &text)
+            let outcome = LoadedScenario::from_text("t.ron", &text)
                 .and_then(|loaded| loaded.check(&["health"], &Behaviours::default()));
             if let Err(error) = outcome {
                 let mistake = error.mistake().expect("errors in a text have a place");

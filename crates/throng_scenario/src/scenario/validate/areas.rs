@@ -2,18 +2,21 @@
 
 use super::bounds::{metres, ordered, within};
 use super::limits::METRES_MAX;
-use crate::scenario::schema::Area;
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::schema::ScenarioArea;
+use crate::scenario::text::{ValidationError, ValuePath};
 
 /// An area whose numbers are finite, and whose corners are in order.
-pub(in crate::scenario) fn check_area(place: &ValuePath, area: &Area) -> Result<(), Problem> {
+pub(in crate::scenario) fn check_area(
+    place: &ValuePath,
+    area: &ScenarioArea,
+) -> Result<(), ValidationError> {
     match *area {
-        Area::Rect { min_m, max_m } => {
+        ScenarioArea::Rect { min_m, max_m } => {
             metres(&place.field("min_m"), min_m)?;
             metres(&place.field("max_m"), max_m)?;
             ordered(&place.field("max_m"), min_m, max_m)
         }
-        Area::Ring {
+        ScenarioArea::Ring {
             center_m,
             radius_m,
             width_m,
@@ -22,8 +25,8 @@ pub(in crate::scenario) fn check_area(place: &ValuePath, area: &Area) -> Result<
             within(&place.field("radius_m"), radius_m, 0.0..=METRES_MAX)?;
             within(&place.field("width_m"), width_m, 0.0..=METRES_MAX)
         }
-        Area::Point { center_m } => metres(&place.field("center_m"), center_m),
-        Area::Share(min, max) => {
+        ScenarioArea::Point { center_m } => metres(&place.field("center_m"), center_m),
+        ScenarioArea::Share(min, max) => {
             for (index, corner) in [min, max].into_iter().enumerate() {
                 for (axis, value) in corner.to_array().into_iter().enumerate() {
                     within(&place.item(index).item(axis), value, 0.0..=1.0)?;

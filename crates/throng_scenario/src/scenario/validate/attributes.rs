@@ -6,9 +6,9 @@ use super::bounds::{at_most, distinct, known, name, within};
 use super::names::Names;
 use crate::crowd::{ATTRIBUTE_NAMES, OWN_ATTRIBUTES_MAX, SCENE_ATTRIBUTE_NAMES, attribute_range};
 use crate::scenario::schema::{Scenario, ScenarioAttribute};
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::text::{ValidationError, ValuePath};
 
-pub(super) fn attributes(scenario: &Scenario) -> Result<(), Problem> {
+pub(super) fn attributes(scenario: &Scenario) -> Result<(), ValidationError> {
     let place = ValuePath::root().field("attributes");
     let own = &scenario.attributes;
     at_most(&place, "items", own.len(), OWN_ATTRIBUTES_MAX)?;
@@ -19,21 +19,24 @@ pub(super) fn attributes(scenario: &Scenario) -> Result<(), Problem> {
     distinct(&place, "attribute", "name", names)
 }
 
-fn check_attribute(place: &ValuePath, attribute: &ScenarioAttribute) -> Result<(), Problem> {
+fn check_attribute(
+    place: &ValuePath,
+    attribute: &ScenarioAttribute,
+) -> Result<(), ValidationError> {
     name(&place.field("name"), "attribute", &attribute.name)?;
     let found = attribute.name.as_str();
     if ATTRIBUTE_NAMES.contains(&found) || SCENE_ATTRIBUTE_NAMES.contains(&found) {
         let message = format!("expected another name for the attribute: `{found}` is built in");
-        return Err(Problem::new(place.field("name"), message));
+        return Err(ValidationError::new(place.field("name"), message));
     }
     let Some((least, greatest)) = ScenarioAttribute::range_of(attribute.encoding) else {
         let message = "expected an encoding of numbers: U8, U16, U32, Varint, Zigzag or F32";
-        return Err(Problem::new(place.field("encoding"), message));
+        return Err(ValidationError::new(place.field("encoding"), message));
     };
     if attribute.audience.is_empty() {
         let message =
             "expected at least one audience, such as `[Viewers]` or `[Owner]`, found none";
-        return Err(Problem::new(place.field("audience"), message));
+        return Err(ValidationError::new(place.field("audience"), message));
     }
     if let Some((min, max)) = attribute.range {
         let place = place.field("range");
@@ -45,7 +48,11 @@ fn check_attribute(place: &ValuePath, attribute: &ScenarioAttribute) -> Result<(
 }
 
 /// An attribute that objects have.
-pub(super) fn check_name(place: &ValuePath, attribute: &str, names: &Names) -> Result<(), Problem> {
+pub(super) fn check_name(
+    place: &ValuePath,
+    attribute: &str,
+    names: &Names,
+) -> Result<(), ValidationError> {
     known(
         &place.field("attribute"),
         "attribute",
@@ -60,7 +67,7 @@ pub(super) fn check_value(
     attribute: &str,
     value: i64,
     names: &Names,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     check_name(place, attribute, names)?;
     let range = names.ranges.get(attribute).copied();
     let Some((min, max)) =
@@ -72,5 +79,5 @@ pub(super) fn check_value(
         return Ok(());
     }
     let message = format!("expected a value from {min} to {max} for `{attribute}`, found {value}");
-    Err(Problem::new(place.field("value"), message))
+    Err(ValidationError::new(place.field("value"), message))
 }

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use glam::Vec2;
 
 use super::limits::{METRES_MAX, NAME_CHARS_MAX};
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::text::{ValidationError, ValuePath};
 use crate::scenario::text::{closest, one_of};
 
 /// A number within its range; NaN is within none.
@@ -14,7 +14,7 @@ pub(in crate::scenario) fn within<T>(
     place: &ValuePath,
     found: T,
     range: RangeInclusive<T>,
-) -> Result<(), Problem>
+) -> Result<(), ValidationError>
 where
     T: PartialOrd + std::fmt::Display,
 {
@@ -26,11 +26,11 @@ where
         range.start(),
         range.end()
     );
-    Err(Problem::new(place.clone(), message))
+    Err(ValidationError::new(place.clone(), message))
 }
 
 /// A position that is finite and not far beyond any map.
-pub(in crate::scenario) fn metres(place: &ValuePath, found: Vec2) -> Result<(), Problem> {
+pub(in crate::scenario) fn metres(place: &ValuePath, found: Vec2) -> Result<(), ValidationError> {
     found
         .to_array()
         .into_iter()
@@ -39,7 +39,11 @@ pub(in crate::scenario) fn metres(place: &ValuePath, found: Vec2) -> Result<(), 
 }
 
 /// The far corner is not before the near one.
-pub(in crate::scenario) fn ordered(place: &ValuePath, min: Vec2, max: Vec2) -> Result<(), Problem> {
+pub(in crate::scenario) fn ordered(
+    place: &ValuePath,
+    min: Vec2,
+    max: Vec2,
+) -> Result<(), ValidationError> {
     if min.cmple(max).all() {
         return Ok(());
     }
@@ -47,7 +51,7 @@ pub(in crate::scenario) fn ordered(place: &ValuePath, min: Vec2, max: Vec2) -> R
         "expected a corner to the right of and below ({}, {}), found ({}, {})",
         min.x, min.y, max.x, max.y
     );
-    Err(Problem::new(place.clone(), message))
+    Err(ValidationError::new(place.clone(), message))
 }
 
 /// A list or text that is not too long.
@@ -56,20 +60,24 @@ pub(in crate::scenario) fn at_most(
     what: &str,
     found: usize,
     limit: usize,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     if found <= limit {
         return Ok(());
     }
-    Err(Problem::new(
+    Err(ValidationError::new(
         place.clone(),
         format!("expected at most {limit} {what} in {place}, found {found}"),
     ))
 }
 
 /// A name that is there and not too long.
-pub(in crate::scenario) fn name(place: &ValuePath, what: &str, found: &str) -> Result<(), Problem> {
+pub(in crate::scenario) fn name(
+    place: &ValuePath,
+    what: &str,
+    found: &str,
+) -> Result<(), ValidationError> {
     if found.is_empty() {
-        return Err(Problem::new(
+        return Err(ValidationError::new(
             place.clone(),
             format!("expected a name for the {what}, found none"),
         ));
@@ -83,13 +91,16 @@ pub(in crate::scenario) fn distinct<'a>(
     what: &str,
     field: &'static str,
     names: impl Iterator<Item = &'a str>,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     let mut seen = BTreeSet::new();
     for (index, name) in names.enumerate() {
         if !seen.insert(name) {
             let message =
                 format!("expected a different name for each {what}, found `{name}` twice");
-            return Err(Problem::new(place.item(index).field(field), message));
+            return Err(ValidationError::new(
+                place.item(index).field(field),
+                message,
+            ));
         }
     }
     Ok(())
@@ -101,16 +112,16 @@ pub(in crate::scenario) fn known(
     what: &str,
     found: &str,
     known: &BTreeSet<&str>,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     if known.contains(found) {
         return Ok(());
     }
     Err(match closest(found, known.iter().copied()) {
-        Some(name) => Problem::new(
+        Some(name) => ValidationError::new(
             place.clone(),
             format!("unknown {what} `{found}`, did you mean `{name}`?"),
         ),
-        None => Problem::new(place.clone(), format!("unknown {what} `{found}`")).with_help(
+        None => ValidationError::new(place.clone(), format!("unknown {what} `{found}`")).with_help(
             format!("the known names are {}", one_of(&Vec::from_iter(known))),
         ),
     })

@@ -5,10 +5,14 @@ use super::attributes::check_name;
 use super::bounds::{at_most, known, metres, within};
 use super::limits::{DURATION_S_MAX, METRES_MAX, ONLY_MAX};
 use super::names::Names;
-use crate::scenario::schema::{Area, Only, Who};
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::schema::{ObjectCondition, ObjectSelector, ScenarioArea};
+use crate::scenario::text::{ValidationError, ValuePath};
 
-pub(super) fn check_who(place: &ValuePath, who: Who<'_>, names: &Names) -> Result<(), Problem> {
+pub(super) fn check_who(
+    place: &ValuePath,
+    who: ObjectSelector<'_>,
+    names: &Names,
+) -> Result<(), ValidationError> {
     known(&place.field("tag"), "tag", who.tag, &names.tags)?;
     let place = place.field("only");
     at_most(&place, "items", who.only.len(), ONLY_MAX)?;
@@ -18,17 +22,21 @@ pub(super) fn check_who(place: &ValuePath, who: Who<'_>, names: &Names) -> Resul
     Ok(())
 }
 
-fn check_only(place: &ValuePath, only: &Only, names: &Names) -> Result<(), Problem> {
+fn check_only(
+    place: &ValuePath,
+    only: &ObjectCondition,
+    names: &Names,
+) -> Result<(), ValidationError> {
     match only {
-        Only::Within(area) | Only::Outside(area) => {
-            if matches!(area, Area::Point { .. }) {
+        ObjectCondition::Within(area) | ObjectCondition::Outside(area) => {
+            if matches!(area, ScenarioArea::Point { .. }) {
                 let message =
                     "expected an area with an inside, such as `Ring` or `Rect`, found a point";
-                return Err(Problem::new(place.item(0), message));
+                return Err(ValidationError::new(place.item(0), message));
             }
             check_area(&place.item(0), area)
         }
-        Only::OutsideZone {
+        ObjectCondition::OutsideZone {
             center_m,
             radius_m,
             to_center_m,
@@ -48,23 +56,23 @@ fn check_only(place: &ValuePath, only: &Only, names: &Names) -> Result<(), Probl
                 return Ok(());
             }
             let message = format!("expected a time after `from_s`, found {until_s}");
-            Err(Problem::new(place.field("until_s"), message))
+            Err(ValidationError::new(place.field("until_s"), message))
         }
-        Only::Near { tag, radius_m } => {
+        ObjectCondition::Near { tag, radius_m } => {
             known(&place.field("tag"), "tag", tag, &names.tags)?;
             within(&place.field("radius_m"), *radius_m, 0.0..=METRES_MAX)
         }
-        Only::InViewOf(tag) => {
+        ObjectCondition::InViewOf(tag) => {
             known(&place.item(0), "tag", tag, &names.tags)?;
             if names.player_tags.contains(tag.as_str()) {
                 return Ok(());
             }
             let message =
                 format!("expected a tag of players, since only players have views, found `{tag}`");
-            Err(Problem::new(place.item(0), message))
+            Err(ValidationError::new(place.item(0), message))
         }
-        Only::Seeing(tag) => known(&place.item(0), "tag", tag, &names.tags),
-        Only::Below { attribute, .. } | Only::AtLeast { attribute, .. } => {
+        ObjectCondition::Seeing(tag) => known(&place.item(0), "tag", tag, &names.tags),
+        ObjectCondition::Below { attribute, .. } | ObjectCondition::AtLeast { attribute, .. } => {
             check_name(place, attribute, names)
         }
     }

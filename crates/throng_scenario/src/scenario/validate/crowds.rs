@@ -13,8 +13,8 @@ use super::limits::{
 use super::names::Names;
 use super::problems::Problems;
 use crate::scenario::behaviours::BehaviourSite;
-use crate::scenario::schema::{BehaviourSpec, Crowd, Scenario};
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::schema::{BehaviourSpec, Scenario, ScenarioCrowd};
+use crate::scenario::text::{ValidationError, ValuePath};
 
 pub(super) fn cast(scenario: &Scenario, names: &Names, problems: &mut Problems) {
     let place = ValuePath::root().field("cast");
@@ -27,7 +27,7 @@ pub(super) fn cast(scenario: &Scenario, names: &Names, problems: &mut Problems) 
         let place = place.item(index);
         if scenario.scenes.is_empty() {
             let message = "expected a scene for this crowd, found none in `scenes`";
-            problems.add(Problem::new(place, message));
+            problems.add(ValidationError::new(place, message));
             return;
         }
         crowd_problems(&place, crowd, names, &names.scenes, problems);
@@ -42,11 +42,11 @@ pub(super) fn cast(scenario: &Scenario, names: &Names, problems: &mut Problems) 
 /// Counts the objects of one more crowd, in the whole cast and in its scene.
 fn count(
     place: &ValuePath,
-    crowd: &Crowd,
+    crowd: &ScenarioCrowd,
     scenario: &Scenario,
     total: &mut u64,
     in_scenes: &mut [u64],
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     let of_scene = crowd.scene.as_deref();
     let home = scenario
         .scenes
@@ -57,7 +57,7 @@ fn count(
         let message = format!(
             "expected at most {OBJECTS_MAX} objects in the whole cast, found {total} up to here"
         );
-        return Err(Problem::new(place.field("count"), message));
+        return Err(ValidationError::new(place.field("count"), message));
     }
     let Some(home) = home else { return Ok(()) };
     let scene = &scenario.scenes[home];
@@ -67,7 +67,7 @@ fn count(
             "expected at most {} objects in scene `{}`, as its `max_objects` says, found {} up to here",
             scene.max_objects, scene.name, in_scenes[home]
         );
-        return Err(Problem::new(place.field("count"), message));
+        return Err(ValidationError::new(place.field("count"), message));
     }
     Ok(())
 }
@@ -75,16 +75,16 @@ fn count(
 /// The first that is wrong with a crowd.
 pub(super) fn check_crowd(
     place: &ValuePath,
-    crowd: &Crowd,
+    crowd: &ScenarioCrowd,
     names: &Names,
     scenes: &BTreeSet<&str>,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     Problems::first(|problems| crowd_problems(place, crowd, names, scenes, problems))
 }
 
 fn crowd_problems(
     place: &ValuePath,
-    crowd: &Crowd,
+    crowd: &ScenarioCrowd,
     names: &Names,
     scenes: &BTreeSet<&str>,
     problems: &mut Problems,
@@ -132,7 +132,7 @@ pub(super) fn check_behaviour(
     place: &ValuePath,
     behaviour: &BehaviourSpec,
     names: &Names,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     let site = BehaviourSite {
         place: place.clone(),
         kinds: names.object_kinds,

@@ -4,23 +4,26 @@ use std::collections::BTreeMap;
 
 use super::kinds_of;
 use super::names::Names;
-use crate::crowd::LineSpec;
+use crate::crowd::CrowdNetworkConditions;
 use crate::scenario::behaviours::Behaviours;
-use crate::scenario::schema::{Action, BehaviourSpec, Crowd, Cue, Expectation, Scenario};
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::schema::{Action, BehaviourSpec, Cue, Expectation, Scenario, ScenarioCrowd};
+use crate::scenario::text::{ValidationError, ValuePath};
 use throng::session::AdmissionClass;
-use throng::world::KindClass;
+use throng::world::ObjectCategory;
 
 /// What in a scenario does nothing: cues past its end, clients among NPCs, lines that nobody has, more objects than there
 /// can be, expectations that nothing can exercise. For one that has passed validation.
-pub(in crate::scenario) fn dead_text(scenario: &Scenario, behaviours: &Behaviours) -> Vec<Problem> {
+pub(in crate::scenario) fn dead_text(
+    scenario: &Scenario,
+    behaviours: &Behaviours,
+) -> Vec<ValidationError> {
     let kinds = kinds_of(scenario);
     let names = Names::of(scenario, &kinds, &[], behaviours);
     let root = ValuePath::root();
     let mut problems = Vec::new();
-    let is_player = |crowd: &Crowd| {
+    let is_player = |crowd: &ScenarioCrowd| {
         let kind = kinds.find(&crowd.kind).and_then(|id| kinds.get(id));
-        kind.is_some_and(|kind| kind.class == KindClass::Player)
+        kind.is_some_and(|kind| kind.class == ObjectCategory::Player)
     };
     for (place, crowd) in crowds(scenario) {
         if !is_player(crowd) {
@@ -30,7 +33,7 @@ pub(in crate::scenario) fn dead_text(scenario: &Scenario, behaviours: &Behaviour
     if has_no_share(&scenario.line) {
         let message =
             "expected a `share` above 0, found 0: these network conditions apply to no client";
-        problems.push(Problem::new(root.field("line"), message));
+        problems.push(ValidationError::new(root.field("line"), message));
     }
     let bearers = bearers(scenario);
     for (index, cue) in scenario.script.iter().enumerate() {
@@ -49,7 +52,7 @@ pub(in crate::scenario) fn dead_text(scenario: &Scenario, behaviours: &Behaviour
         {
             let message =
                 "expected a `share` above 0, found 0: these network conditions apply to no client";
-            problems.push(Problem::new(place.field("run"), message));
+            problems.push(ValidationError::new(place.field("run"), message));
         }
     }
     let has = What::of(scenario, is_player);
@@ -57,14 +60,14 @@ pub(in crate::scenario) fn dead_text(scenario: &Scenario, behaviours: &Behaviour
         let place = root.field("expect").item(index);
         if let Some(why) = has.nothing_for(expectation, scenario) {
             let message = format!("nothing can exercise this expectation: {why}");
-            problems.push(Problem::new(place, message));
+            problems.push(ValidationError::new(place, message));
         }
     }
     problems
 }
 
 /// All crowds, those that cues spawn included, with their places.
-fn crowds(scenario: &Scenario) -> Vec<(ValuePath, &Crowd)> {
+fn crowds(scenario: &Scenario) -> Vec<(ValuePath, &ScenarioCrowd)> {
     let root = ValuePath::root();
     let cast = scenario.cast.iter().enumerate();
     let cast = cast.map(|(index, crowd)| (root.field("cast").item(index), crowd));
@@ -77,7 +80,7 @@ fn crowds(scenario: &Scenario) -> Vec<(ValuePath, &Crowd)> {
 }
 
 /// What only players have, said of others.
-fn of_players_alone(place: &ValuePath, crowd: &Crowd) -> Vec<Problem> {
+fn of_players_alone(place: &ValuePath, crowd: &ScenarioCrowd) -> Vec<ValidationError> {
     let kind = &crowd.kind;
     let said = [
         ("clients", crowd.clients > 0.0),
@@ -89,17 +92,17 @@ fn of_players_alone(place: &ValuePath, crowd: &Crowd) -> Vec<Problem> {
     let said = said.into_iter().filter(|(_, is_said)| *is_said);
     said.map(|(field, _)| {
         let message = format!("`{field}` has no effect: a `{kind}` is not a player");
-        Problem::new(place.field(field), message)
+        ValidationError::new(place.field(field), message)
     })
     .collect()
 }
 
-fn has_no_share(line: &LineSpec) -> bool {
-    line.share == 0.0 && *line != LineSpec::default()
+fn has_no_share(line: &CrowdNetworkConditions) -> bool {
+    line.share == 0.0 && *line != CrowdNetworkConditions::default()
 }
 
 /// A cue whose time does not come.
-fn past_the_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<Problem> {
+fn past_the_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<ValidationError> {
     let end_s = scenario.duration_s;
     let (field, first_s) = match cue {
         Cue::At { t_s, .. } => ("t_s", *t_s),
@@ -112,12 +115,12 @@ fn past_the_end(place: &ValuePath, cue: &Cue, scenario: &Scenario) -> Option<Pro
     (first_s >= end_s).then(|| {
         let message =
             format!("this cue never runs: the scenario ends at {end_s} s, found {first_s}");
-        Problem::new(place.field(field), message)
+        ValidationError::new(place.field(field), message)
     })
 }
 
 /// A condition on an attribute of the scenario's own that none of its values fulfils.
-fn beyond_the_range(place: &ValuePath, cue: &Cue, names: &Names) -> Option<Problem> {
+fn beyond_the_range(place: &ValuePath, cue: &Cue, names: &Names) -> Option<ValidationError> {
     let Cue::When {
         attribute,
         below,
@@ -135,12 +138,13 @@ fn beyond_the_range(place: &ValuePath, cue: &Cue, names: &Names) -> Option<Probl
     };
     let message =
         format!("this cue never runs: `{attribute}` is {min} to {max}, found {field} {limit}");
-    Some(Problem::new(place.field(field), message))
+    Some(ValidationError::new(place.field(field), message))
 }
 
 /// How many can ever bear each tag; without end where a crowd is spawned again and again.
 fn bearers(scenario: &Scenario) -> BTreeMap<&str, u64> {
-    let count = |crowd: &Crowd| u64::from(crowd.count) * u64::from(scenario.copies_of(crowd));
+    let count =
+        |crowd: &ScenarioCrowd| u64::from(crowd.count) * u64::from(scenario.copies_of(crowd));
     let of_cast = scenario.cast.iter().map(|crowd| (crowd, count(crowd)));
     let spawned = scenario.script.iter().filter_map(|cue| {
         let Action::Spawn(crowd) = cue.action() else {
@@ -164,21 +168,21 @@ fn beyond_the_crowd(
     action: &Action,
     bearers: &BTreeMap<&str, u64>,
     names: &Names,
-) -> Option<Problem> {
+) -> Option<ValidationError> {
     let tag = action.tag()?;
     if action.is_of_players() && !names.player_tags.contains(tag) {
         let message = format!("expected a crowd of players, but `{tag}` has none");
-        return Some(Problem::new(place.field("tag"), message));
+        return Some(ValidationError::new(place.field("tag"), message));
     }
     let total = bearers.get(tag).copied().unwrap_or(0);
     let wanted = action.count().map_or(1, u64::from);
     (wanted > total).then(|| match total {
-        0 => Problem::new(place.field("tag"), format!("tag `{tag}` matches no object")),
+        0 => ValidationError::new(place.field("tag"), format!("tag `{tag}` matches no object")),
         _ => {
             let message = format!(
                 "expected at most {total} (all objects with the tag `{tag}`), found {wanted}"
             );
-            Problem::new(place.field("count"), message)
+            ValidationError::new(place.field("count"), message)
         }
     })
 }
@@ -193,8 +197,8 @@ struct What {
 }
 
 impl What {
-    fn of(scenario: &Scenario, is_player: impl Fn(&Crowd) -> bool) -> Self {
-        let crowds: Vec<&Crowd> = crowds(scenario)
+    fn of(scenario: &Scenario, is_player: impl Fn(&ScenarioCrowd) -> bool) -> Self {
+        let crowds: Vec<&ScenarioCrowd> = crowds(scenario)
             .into_iter()
             .map(|(_, crowd)| crowd)
             .filter(|crowd| crowd.count > 0)
@@ -208,7 +212,7 @@ impl What {
         });
         let queues = &scenario.queues;
         let battles = queues.iter().any(|queue| queue.battle_scene.is_some());
-        let walks = |crowd: &&Crowd| !stands(&crowd.behaviour);
+        let walks = |crowd: &&ScenarioCrowd| !stands(&crowd.behaviour);
         Self {
             objects: !crowds.is_empty() || battles,
             players: crowds.iter().any(|crowd| is_player(crowd)) || battles,
@@ -241,17 +245,17 @@ impl What {
             Expectation::PathsExact { .. } | Expectation::NoUnreachable => {
                 (self.walkers, "no object walks")
             }
-            Expectation::NobodyOnBlocked | Expectation::NoLeaks => {
+            Expectation::NoObjectOnBlockedTile | Expectation::NoLeaks => {
                 (self.objects, "there are no objects")
             }
             Expectation::MatchesAtLeast(_) | Expectation::WaitUnderS(_) => {
                 (self.queues, "there are no queues")
             }
-            Expectation::Conserved => (
+            Expectation::TicketsConserved => (
                 self.players || self.queues || self.walkers,
                 "there are no objects",
             ),
-            Expectation::NoScriptFaults | Expectation::NoIdleCues => {
+            Expectation::NoScriptErrors | Expectation::NoIdleCues => {
                 (!scenario.script.is_empty(), "there is no script")
             }
             Expectation::TickP99UnderMs(_)

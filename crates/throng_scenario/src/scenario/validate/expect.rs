@@ -4,13 +4,13 @@ use super::bounds::within;
 use super::limits::DURATION_S_MAX;
 use crate::scenario::counters;
 use crate::scenario::schema::{Expectation, Scenario};
-use crate::scenario::text::{Problem, ValuePath, closest};
+use crate::scenario::text::{ValidationError, ValuePath, closest};
 
 pub(super) fn check_expectation(
     place: &ValuePath,
     expectation: &Expectation,
     scenario: &Scenario,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     match expectation {
         Expectation::WaitUnderS(limit)
         | Expectation::TickP99UnderMs(limit)
@@ -51,7 +51,7 @@ pub(super) fn check_expectation(
             within(&place.field("until_s"), *until_s, *from_s..=DURATION_S_MAX)?;
             check_watched(&place.field("expect"), expect, scenario)
         }
-        Expectation::NoLeaks if !cfg!(feature = "leak-track") => Err(Problem::new(
+        Expectation::NoLeaks if !cfg!(feature = "leak-track") => Err(ValidationError::new(
             place.clone(),
             "this program does not track allocations: build it with `--features leak-track`",
         )),
@@ -60,26 +60,30 @@ pub(super) fn check_expectation(
         | Expectation::ViewsStable
         | Expectation::MirrorsEqual
         | Expectation::PathsExact { share: None }
-        | Expectation::NobodyOnBlocked
+        | Expectation::NoObjectOnBlockedTile
         | Expectation::NoUnreachable
         | Expectation::MatchesAtLeast(_)
-        | Expectation::Conserved
-        | Expectation::NoScriptFaults
+        | Expectation::TicketsConserved
+        | Expectation::NoScriptErrors
         | Expectation::NoIdleCues
         | Expectation::ScriptFaultsAllowed => Ok(()),
     }
 }
 
-fn check_hash(place: &ValuePath, hash: &str) -> Result<(), Problem> {
+fn check_hash(place: &ValuePath, hash: &str) -> Result<(), ValidationError> {
     let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if hash.len() == 16 && hash.bytes().all(is_digit) {
         return Ok(());
     }
     let message = format!("expected 16 digits of 0–9 and a–f, found `{hash}`");
-    Err(Problem::new(place.clone(), message))
+    Err(ValidationError::new(place.clone(), message))
 }
 
-fn check_counter(place: &ValuePath, name: &str, scenario: &Scenario) -> Result<(), Problem> {
+fn check_counter(
+    place: &ValuePath,
+    name: &str,
+    scenario: &Scenario,
+) -> Result<(), ValidationError> {
     let queues = scenario.queues.iter().map(|queue| queue.mode.as_str());
     let others = scenario.settings.matchmaking.modes.iter();
     let known = counters::names(
@@ -105,12 +109,13 @@ fn check_counter(place: &ValuePath, name: &str, scenario: &Scenario) -> Result<(
     let near = near.or_else(|| by_last().map(String::as_str));
     let message = format!("unknown counter `{name}`");
     Err(match near {
-        Some(near) => Problem::new(place.clone(), format!("{message}, did you mean `{near}`?")),
-        None if !beside.is_empty() => Problem::new(place.clone(), message).with_help(format!(
-            "the counters of `{group}` are {}",
-            beside.join(", ")
-        )),
-        None => Problem::new(place.clone(), message).with_help(
+        Some(near) => {
+            ValidationError::new(place.clone(), format!("{message}, did you mean `{near}`?"))
+        }
+        None if !beside.is_empty() => ValidationError::new(place.clone(), message).with_help(
+            format!("the counters of `{group}` are {}", beside.join(", ")),
+        ),
+        None => ValidationError::new(place.clone(), message).with_help(
             "counters are named by their path in the JSON report, such as `paths.found`",
         ),
     })
@@ -120,18 +125,18 @@ fn check_bounds(
     place: &ValuePath,
     at_least: Option<f64>,
     at_most: Option<f64>,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     for (field, bound) in [("at_least", at_least), ("at_most", at_most)] {
         if let Some(bound) = bound {
             within(&place.field(field), bound, f64::MIN..=f64::MAX)?;
         }
     }
     match (at_least, at_most) {
-        (None, None) => Err(Problem::new(
+        (None, None) => Err(ValidationError::new(
             place.clone(),
             "expected `at_least`, `at_most` or both, found neither",
         )),
-        (Some(least), Some(most)) if most < least => Err(Problem::new(
+        (Some(least), Some(most)) if most < least => Err(ValidationError::new(
             place.field("at_most"),
             format!("expected `at_least`, which is {least}, or more, found {most}"),
         )),
@@ -144,15 +149,15 @@ fn check_watched(
     place: &ValuePath,
     expectation: &Expectation,
     scenario: &Scenario,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     let why = match expectation {
         Expectation::ViewsStable
         | Expectation::MirrorsEqual
-        | Expectation::Conserved
+        | Expectation::TicketsConserved
         | Expectation::NoLeaks
         | Expectation::HashIs(_) => "which is only checked at the end of a run",
         Expectation::WaitUnderS(_) => "which is only known of the whole run",
-        Expectation::NoScriptFaults
+        Expectation::NoScriptErrors
         | Expectation::NoIdleCues
         | Expectation::ScriptFaultsAllowed => "which is about the whole script",
         Expectation::After { .. } | Expectation::Between { .. } => {
@@ -160,7 +165,7 @@ fn check_watched(
         }
         Expectation::ViewsWithinCap
         | Expectation::PathsExact { .. }
-        | Expectation::NobodyOnBlocked
+        | Expectation::NoObjectOnBlockedTile
         | Expectation::NoUnreachable
         | Expectation::MatchesAtLeast(_)
         | Expectation::TickP99UnderMs(_)
@@ -172,5 +177,5 @@ fn check_watched(
     let message = format!(
         "expected an expectation that can be checked at any time, found `{expectation}`, {why}"
     );
-    Err(Problem::new(place.clone(), message))
+    Err(ValidationError::new(place.clone(), message))
 }

@@ -7,7 +7,7 @@ use super::bounds::at_most;
 use super::limits::SCENES_MAX;
 use super::problems::Problems;
 use crate::scenario::schema::{Action, MapSource, Scenario, ScenarioScene};
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::text::{ValidationError, ValuePath};
 use throng::aoi::SceneGrid;
 use throng::map::{MapRecipe, TILES_MAX, TileRect};
 
@@ -48,7 +48,7 @@ pub(in crate::scenario) fn edits_fit(
     scenario: &Scenario,
     scene: &ScenarioScene,
     map: TileRect,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     Problems::first(|problems| edit_problems(scenario, scene, map, problems))
 }
 
@@ -92,7 +92,7 @@ pub(in crate::scenario) fn edit_problems(
             let message = format!(
                 "expected a rectangle within the {width} × {height} tiles of scene `{name}`, found {rect}"
             );
-            problems.add(Problem::new(place, message));
+            problems.add(ValidationError::new(place, message));
         }
     }
 }
@@ -153,12 +153,12 @@ pub(in crate::scenario) fn grid_fits(
     scene: &ScenarioScene,
     place: &ValuePath,
     map: TileRect,
-) -> Result<u64, Problem> {
+) -> Result<u64, ValidationError> {
     let metres = |tiles: u32| tiles as f32 * scene.tile_m;
     let (width_m, height_m) = (metres(map.width), metres(map.height));
     SceneGrid::columns_and_rows(width_m, height_m, scene.cell_m, scene.margin_m())
         .map(|(columns, rows)| u64::from(columns) * u64::from(rows))
-        .map_err(|error| Problem::new(place.field("cell_m"), error.to_string()))
+        .map_err(|error| ValidationError::new(place.field("cell_m"), error.to_string()))
 }
 
 /// Counts the tiles of one more map of the scenario; all its maps together have no more than one may have, so that no
@@ -167,18 +167,18 @@ pub(in crate::scenario) fn add_tiles(
     total: &mut u64,
     place: &ValuePath,
     map: TileRect,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     *total = total.saturating_add(map.tile_count());
     if *total <= TILES_MAX {
         return Ok(());
     }
     let message =
         format!("expected at most {TILES_MAX} tiles in all maps, found {total} up to here");
-    Err(Problem::new(place.field("map"), message))
+    Err(ValidationError::new(place.field("map"), message))
 }
 
 /// All generated maps together have no more tiles than one map may have. Scenes of the same recipe share theirs.
-pub(in crate::scenario) fn check_tiles(scenario: &Scenario) -> Result<(), Problem> {
+pub(in crate::scenario) fn check_tiles(scenario: &Scenario) -> Result<(), ValidationError> {
     let scenes = scenes_with_places(scenario);
     at_most(
         &ValuePath::root(),
@@ -201,7 +201,7 @@ pub(in crate::scenario) fn check_tiles(scenario: &Scenario) -> Result<(), Proble
             let message = format!(
                 "expected at most {TILES_MAX} tiles in all generated maps, found {total} up to here"
             );
-            return Err(Problem::new(place.field("map"), message));
+            return Err(ValidationError::new(place.field("map"), message));
         }
     }
     Ok(())

@@ -53,7 +53,7 @@ pub(super) use reach::areas_beyond;
 
 use super::behaviours::Behaviours;
 use super::schema::{Action, Scenario};
-use super::text::{Problem, ValuePath};
+use super::text::{ValidationError, ValuePath};
 use bounds::{distinct, name};
 use crowds::cast;
 use expect::check_expectation;
@@ -66,18 +66,18 @@ use scenes::scenes;
 use script::{check_action, check_cue, check_line};
 use sessions::check_sessions;
 use throng::wire::{MTU_MAX_BYTES, MTU_MIN_BYTES};
-use throng::world::{ObjectKinds, Visibility};
+use throng::world::{ObjectKinds, ViewRange};
 
 /// Checks that a scenario makes sense. `attributes` are the names that `SetAttribute` may use, `behaviours` those that
 /// crowds may.
 ///
 /// # Errors
-/// The first [`Problem`], with its place and what would be right.
+/// The first [`ValidationError`], with its place and what would be right.
 pub fn validate(
     scenario: &Scenario,
     attributes: &[&str],
     behaviours: &Behaviours,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     let problems = validate_all(scenario, attributes, behaviours);
     problems.into_iter().next().map_or(Ok(()), Err)
 }
@@ -89,7 +89,7 @@ pub fn validate_all(
     scenario: &Scenario,
     attributes: &[&str],
     behaviours: &Behaviours,
-) -> Vec<Problem> {
+) -> Vec<ValidationError> {
     let kinds = kinds_of(scenario);
     let names = Names::of(scenario, &kinds, attributes, behaviours);
     let mut problems = Problems::default();
@@ -158,8 +158,8 @@ fn check_whole(scenario: &Scenario, problems: &mut Problems) {
         for (index, kind) in scenario.kinds.iter().enumerate() {
             let place = kinds.item(index);
             problems.check(name(&place.field("name"), "kind", &kind.name));
-            if kind.visibility == Visibility::Far(0) {
-                problems.add(Problem::new(
+            if kind.visibility == ViewRange::Far(0) {
+                problems.add(ValidationError::new(
                     place.field("visibility"),
                     "expected 1 or more grid cells for `Far`, found 0",
                 ));

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::scenario::behaviours::Behaviours;
-use crate::scenario::schema::{Action, Crowd, Scenario};
-use throng::world::{KindClass, ObjectKinds};
+use crate::scenario::schema::{Action, Scenario, ScenarioCrowd};
+use throng::world::{ObjectCategory, ObjectKinds};
 
 /// The names that parts of a scenario may use.
 pub(in crate::scenario) struct Names<'a> {
@@ -41,7 +41,7 @@ impl<'a> Names<'a> {
         // A kind of the scenario replaces the built-in one of its name.
         let kinds = object_kinds.iter().chain(&scenario.kinds);
         let classes: BTreeMap<_, _> = kinds.map(|kind| (kind.name.as_str(), kind.class)).collect();
-        let mut crowds: Vec<&Crowd> = scenario.cast.iter().collect();
+        let mut crowds: Vec<&ScenarioCrowd> = scenario.cast.iter().collect();
         for cue in &scenario.script {
             match cue.action() {
                 Action::Spawn(crowd) => crowds.push(crowd),
@@ -49,8 +49,9 @@ impl<'a> Names<'a> {
                 _ => {}
             }
         }
-        let of_players =
-            |crowd: &&&Crowd| classes.get(crowd.kind.as_str()) == Some(&KindClass::Player);
+        let of_players = |crowd: &&&ScenarioCrowd| {
+            classes.get(crowd.kind.as_str()) == Some(&ObjectCategory::Player)
+        };
         let player_crowds = crowds.iter().filter(of_players);
         let player_tags = player_crowds.map(|crowd| crowd.tag.as_str()).collect();
         let mut tags: BTreeSet<_> = crowds.iter().map(|crowd| crowd.tag.as_str()).collect();

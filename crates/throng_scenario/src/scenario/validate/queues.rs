@@ -10,9 +10,9 @@ use super::names::Names;
 use super::problems::Problems;
 use super::scenes::check_scene;
 use crate::crowd::REGIONS_MAX;
-use crate::scenario::schema::{Queue, Scenario};
-use crate::scenario::text::{Problem, ValuePath};
-use throng::matchmaking::{ModeError, QueueMode};
+use crate::scenario::schema::{Scenario, ScenarioMatchMode};
+use crate::scenario::text::{ValidationError, ValuePath};
+use throng::matchmaking::{MatchModeSettings, ModeError};
 
 /// The queues.
 pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Problems) {
@@ -30,7 +30,10 @@ pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Pr
         let Some(tag) = &queue.crowd else { continue };
         if !crowds.insert(tag) {
             let message = format!("expected one queue per crowd, found `{tag}` in two");
-            problems.add(Problem::new(place.item(index).field("crowd"), message));
+            problems.add(ValidationError::new(
+                place.item(index).field("crowd"),
+                message,
+            ));
             continue;
         }
         let size_max = queue.rules.party_size_max();
@@ -40,7 +43,10 @@ pub(super) fn check_queues(scenario: &Scenario, names: &Names, problems: &mut Pr
             let message = format!(
                 "expected a crowd of parties of at most {size_max} in this mode, found `{tag}` with parties of {largest}"
             );
-            problems.add(Problem::new(place.item(index).field("crowd"), message));
+            problems.add(ValidationError::new(
+                place.item(index).field("crowd"),
+                message,
+            ));
         }
     }
 }
@@ -68,13 +74,17 @@ pub(super) fn check_modes(scenario: &Scenario, problems: &mut Problems) {
                 "expected a different name for each queue, found `{}` twice",
                 mode.name()
             );
-            problems.add(Problem::new(place.field("name"), message));
+            problems.add(ValidationError::new(place.field("name"), message));
         }
         problems.check(check_rules(&place, mode, scenario.tick_hz));
     }
 }
 
-fn check_rules(place: &ValuePath, mode: &QueueMode, tick_hz: f64) -> Result<(), Problem> {
+fn check_rules(
+    place: &ValuePath,
+    mode: &MatchModeSettings,
+    tick_hz: f64,
+) -> Result<(), ValidationError> {
     // With a rate that is wrong itself nothing can be said of times.
     if !(1.0..=TICK_HZ_MAX).contains(&tick_hz) {
         return Ok(());
@@ -84,13 +94,13 @@ fn check_rules(place: &ValuePath, mode: &QueueMode, tick_hz: f64) -> Result<(), 
             ModeError::Range { field, .. } => place.field(field),
             _ => place.clone(),
         };
-        Problem::new(place, error.to_string())
+        ValidationError::new(place, error.to_string())
     })
 }
 
 fn queue_problems(
     place: &ValuePath,
-    queue: &Queue,
+    queue: &ScenarioMatchMode,
     names: &Names,
     tick_hz: f64,
     problems: &mut Problems,
@@ -103,7 +113,7 @@ fn queue_problems(
             "expected the queue's own name `{}` or none, found `{named}`",
             queue.mode
         );
-        problems.add(Problem::new(rules.field("name"), message));
+        problems.add(ValidationError::new(rules.field("name"), message));
     }
     problems.check(check_rules(&rules, &queue.rules, tick_hz));
     party_problems(place, queue, problems);
@@ -112,7 +122,7 @@ fn queue_problems(
         let is_known = problems.check(known(&place, "tag", tag, &names.tags));
         if is_known && !names.player_tags.contains(tag.as_str()) {
             let message = format!("expected a crowd of players, but `{tag}` has none");
-            problems.add(Problem::new(place, message));
+            problems.add(ValidationError::new(place, message));
         }
     }
     for (field, found, limit) in [
@@ -131,13 +141,13 @@ fn queue_problems(
         problems.check(check_scene(&place, scene));
         if scene.copies != 1 {
             let message = "expected no copies: each match opens its own scene";
-            problems.add(Problem::new(place.field("copies"), message));
+            problems.add(ValidationError::new(place.field("copies"), message));
         }
     }
 }
 
 /// What the parties that come by themselves are made of.
-fn party_problems(place: &ValuePath, queue: &Queue, problems: &mut Problems) {
+fn party_problems(place: &ValuePath, queue: &ScenarioMatchMode, problems: &mut Problems) {
     problems.check(within(
         &place.field("parties"),
         queue.parties,
@@ -173,7 +183,7 @@ fn party_problems(place: &ValuePath, queue: &Queue, problems: &mut Problems) {
         ("role_weights", &queue.role_weights[..]),
     ] {
         if weights.iter().all(|&weight| weight == 0) {
-            problems.add(Problem::new(
+            problems.add(ValidationError::new(
                 place.field(field),
                 "expected at least one weight above 0, found none",
             ));

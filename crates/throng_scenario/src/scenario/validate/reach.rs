@@ -7,8 +7,10 @@ use glam::Vec2;
 use super::kinds_of;
 use crate::crowd::{Commute, CrowdArea, Gather, Patrol};
 use crate::scenario::behaviours::{BehaviourSite, Behaviours, area_in_metres};
-use crate::scenario::schema::{Action, Area, BehaviourSpec, Crowd, Only, Scenario, ScenarioScene};
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::schema::{
+    Action, BehaviourSpec, ObjectCondition, Scenario, ScenarioArea, ScenarioCrowd, ScenarioScene,
+};
+use crate::scenario::text::{ValidationError, ValuePath};
 use throng::map::TileRect;
 use throng::world::ObjectKinds;
 
@@ -19,7 +21,7 @@ pub(in crate::scenario) fn areas_beyond(
     scene: &ScenarioScene,
     map: TileRect,
     behaviours: &Behaviours,
-) -> Vec<Problem> {
+) -> Vec<ValidationError> {
     let kinds = kinds_of(scenario);
     let mut reach = MapReach {
         scene,
@@ -29,7 +31,7 @@ pub(in crate::scenario) fn areas_beyond(
         problems: Vec::new(),
     };
     let first = scenario.scenes.first().map(|scene| scene.name.as_str());
-    let is_here = |crowd: &Crowd| crowd.scene.as_deref().or(first) == Some(&scene.name);
+    let is_here = |crowd: &ScenarioCrowd| crowd.scene.as_deref().or(first) == Some(&scene.name);
     let root = ValuePath::root();
     for (index, crowd) in scenario.cast.iter().enumerate() {
         if is_here(crowd) {
@@ -76,19 +78,21 @@ struct MapReach<'a> {
     behaviours: &'a Behaviours,
     kinds: &'a ObjectKinds,
     size_m: Vec2,
-    problems: Vec<Problem>,
+    problems: Vec<ValidationError>,
 }
 
 impl MapReach<'_> {
-    fn crowd(&mut self, place: &ValuePath, crowd: &Crowd) {
+    fn crowd(&mut self, place: &ValuePath, crowd: &ScenarioCrowd) {
         self.area(&place.field("at"), &crowd.at);
         self.behaviour(place.field("behaviour"), &crowd.behaviour);
     }
 
     /// Whom a cue is about: somebody may be in an area that reaches beyond the map, but nobody in one that lies there.
-    fn only(&mut self, run: impl Fn() -> ValuePath, only: &[Only]) {
+    fn only(&mut self, run: impl Fn() -> ValuePath, only: &[ObjectCondition]) {
         for (index, only) in only.iter().enumerate() {
-            let Only::Within(area) = only else { continue };
+            let ObjectCondition::Within(area) = only else {
+                continue;
+            };
             let (min, max) = extent(&area_in_metres(area, Vec2::ONE, self.size_m));
             if max.cmplt(Vec2::ZERO).any() || min.cmpgt(self.size_m).any() {
                 self.beyond(run().field("only").item(index).item(0), (min, max));
@@ -96,7 +100,7 @@ impl MapReach<'_> {
         }
     }
 
-    fn area(&mut self, place: &ValuePath, area: &Area) {
+    fn area(&mut self, place: &ValuePath, area: &ScenarioArea) {
         self.crowd_area(place, &area_in_metres(area, Vec2::ONE, self.size_m));
     }
 
@@ -138,7 +142,7 @@ impl MapReach<'_> {
             "expected an area within the {x} m × {y} m of scene `{name}`, found one from ({}, {}) to ({}, {})",
             min.x, min.y, max.x, max.y
         );
-        self.problems.push(Problem::new(place, message));
+        self.problems.push(ValidationError::new(place, message));
     }
 }
 

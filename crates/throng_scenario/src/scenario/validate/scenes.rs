@@ -5,7 +5,7 @@ use super::fits::check_tiles;
 use super::limits::{CELL_M, OBJECTS_MAX, SCENES_MAX, TILE_M};
 use super::problems::Problems;
 use crate::scenario::schema::{Scenario, ScenarioScene};
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::text::{ValidationError, ValuePath};
 
 pub(super) fn scenes(scenario: &Scenario, problems: &mut Problems) {
     let place = ValuePath::root().field("scenes");
@@ -24,7 +24,7 @@ pub(super) fn scenes(scenario: &Scenario, problems: &mut Problems) {
 pub(in crate::scenario) fn check_scene(
     place: &ValuePath,
     scene: &ScenarioScene,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     Problems::first(|problems| scene_problems(place, scene, problems))
 }
 

@@ -13,13 +13,16 @@ use super::limits::{
 };
 use super::names::Names;
 use super::scenes::check_scene;
-use crate::crowd::{LINE_MS_MAX, LineSpec, SCENE_ATTRIBUTE_NAMES};
+use crate::crowd::{CrowdNetworkConditions, LINE_MS_MAX, SCENE_ATTRIBUTE_NAMES};
 use crate::scenario::behaviours::BehaviourSite;
-use crate::scenario::schema::{Action, Crowd, Cue, CueSpec, Scope};
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::schema::{Action, Cue, CueSpec, ScenarioAnnouncementScope, ScenarioCrowd};
+use crate::scenario::text::{ValidationError, ValuePath};
 use throng::map::{TilePattern, TileRect};
 
-pub(super) fn check_line(place: &ValuePath, line: LineSpec) -> Result<(), Problem> {
+pub(super) fn check_line(
+    place: &ValuePath,
+    line: CrowdNetworkConditions,
+) -> Result<(), ValidationError> {
     for (name, share) in [
         ("loss", line.loss),
         ("duplicate", line.duplicate),
@@ -35,7 +38,11 @@ pub(super) fn check_line(place: &ValuePath, line: LineSpec) -> Result<(), Proble
 }
 
 /// Each step of a ramp is a crowd of its own, of which a rate or a party would be another than of the whole.
-fn check_little_by_little(place: &ValuePath, crowd: &Crowd, steps: f64) -> Result<(), Problem> {
+fn check_little_by_little(
+    place: &ValuePath,
+    crowd: &ScenarioCrowd,
+    steps: f64,
+) -> Result<(), ValidationError> {
     let receiving = f64::from(crowd.clients) * f64::from(crowd.count) / steps;
     for (field, is_wrong) in [
         ("clients", crowd.clients > 0.0 && receiving < 0.5),
@@ -44,13 +51,17 @@ fn check_little_by_little(place: &ValuePath, crowd: &Crowd, steps: f64) -> Resul
     ] {
         if is_wrong {
             let message = format!("`{field}` cannot be used with a crowd that is spawned in steps");
-            return Err(Problem::new(place.field(field), message));
+            return Err(ValidationError::new(place.field(field), message));
         }
     }
     Ok(())
 }
 
-pub(super) fn check_cue(place: &ValuePath, cue: &Cue, names: &Names) -> Result<(), Problem> {
+pub(super) fn check_cue(
+    place: &ValuePath,
+    cue: &Cue,
+    names: &Names,
+) -> Result<(), ValidationError> {
     check_times(place, cue)?;
     match cue {
         Cue::At { .. } | Cue::Every { .. } => {}
@@ -63,7 +74,7 @@ pub(super) fn check_cue(place: &ValuePath, cue: &Cue, names: &Names) -> Result<(
             if run.spread().is_none() {
                 let message = "expected an action with a `count` to spread: `Spawn`, `Despawn`, `Login`, `Logout`, \
                                `Queue` or `Cancel`";
-                return Err(Problem::new(place.field("run"), message));
+                return Err(ValidationError::new(place.field("run"), message));
             }
             if let Action::Spawn(crowd) = run {
                 let steps = ((until_s - from_s) / every_s).floor() + 1.0;
@@ -107,21 +118,21 @@ fn one_of_two(
     place: &ValuePath,
     (first, has_first): (&'static str, bool),
     (second, has_second): (&'static str, bool),
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     match (has_first, has_second) {
         (true, false) | (false, true) => Ok(()),
         (true, true) => {
             let message = format!("expected `{first}` or `{second}`, found both");
-            Err(Problem::new(place.field(second), message))
+            Err(ValidationError::new(place.field(second), message))
         }
         (false, false) => {
             let message = format!("expected `{first}` or `{second}`, found neither");
-            Err(Problem::new(place.clone(), message))
+            Err(ValidationError::new(place.clone(), message))
         }
     }
 }
 
-fn check_times(place: &ValuePath, cue: &Cue) -> Result<(), Problem> {
+fn check_times(place: &ValuePath, cue: &Cue) -> Result<(), ValidationError> {
     let times = match cue {
         Cue::Every { times, .. } => *times,
         Cue::When { times, .. } | Cue::WhenCount { times, .. } => Some(*times),
@@ -173,7 +184,7 @@ pub(super) fn check_action(
     place: &ValuePath,
     action: &Action,
     names: &Names,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     if let Some(who) = action.who() {
         check_who(place, who, names)?;
     } else if let Some(tag) = action.tag() {
@@ -207,7 +218,7 @@ pub(super) fn check_action(
             )
         }
         Action::Announce { scope, text, .. } => {
-            if let Scope::Radius(radius_m) = scope {
+            if let ScenarioAnnouncementScope::Radius(radius_m) = scope {
                 within(&place.field("scope").item(0), *radius_m, 0.0..=METRES_MAX)?;
             }
             at_most(&place.field("text"), "bytes", text.len(), TEXT_BYTES_MAX)
@@ -230,7 +241,7 @@ pub(super) fn check_action(
             known(&place.field("to"), "scene", to, &names.all_scenes)?;
             check_area(&place.field("at"), at)
         }
-        Action::LoseLink { .. } | Action::Possess { .. } | Action::Spectate { .. } => {
+        Action::Disconnect { .. } | Action::Possess { .. } | Action::Spectate { .. } => {
             check_on_players(place, action, names)
         }
         Action::Despawn { .. }
@@ -248,7 +259,11 @@ pub(super) fn check_action(
 }
 
 /// Checks an action about parties in a queue; any other is fine.
-fn check_queueing(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+fn check_queueing(
+    place: &ValuePath,
+    action: &Action,
+    names: &Names,
+) -> Result<(), ValidationError> {
     match action {
         Action::Queue {
             mode,
@@ -267,9 +282,13 @@ fn check_queueing(place: &ValuePath, action: &Action, names: &Names) -> Result<(
 }
 
 /// Checks an action that is about players and something else; any other is fine.
-fn check_on_players(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+fn check_on_players(
+    place: &ValuePath,
+    action: &Action,
+    names: &Names,
+) -> Result<(), ValidationError> {
     match action {
-        Action::LoseLink { for_s, .. } => {
+        Action::Disconnect { for_s, .. } => {
             within(&place.field("for_s"), *for_s, 0.0..=DURATION_S_MAX)
         }
         Action::Possess { of, .. } => known(&place.field("of"), "tag", of, &names.tags),
@@ -281,7 +300,7 @@ fn check_on_players(place: &ValuePath, action: &Action, names: &Names) -> Result
 }
 
 /// Checks an action that edits tiles; any other is fine.
-fn check_edit(place: &ValuePath, action: &Action, names: &Names) -> Result<(), Problem> {
+fn check_edit(place: &ValuePath, action: &Action, names: &Names) -> Result<(), ValidationError> {
     match action {
         Action::Block { scene, rect_tiles }
         | Action::Free { scene, rect_tiles }
@@ -293,14 +312,14 @@ fn check_edit(place: &ValuePath, action: &Action, names: &Names) -> Result<(), P
             check_changed_scene(place, scene.as_deref(), names)?;
             match TilePattern::try_from(rows.clone()) {
                 Ok(_) => Ok(()),
-                Err(error) => Err(Problem::new(place.field("rows"), error.to_string())),
+                Err(error) => Err(ValidationError::new(place.field("rows"), error.to_string())),
             }
         }
         _ => Ok(()),
     }
 }
 
-fn check_game_cue(place: &ValuePath, cue: &CueSpec, names: &Names) -> Result<(), Problem> {
+fn check_game_cue(place: &ValuePath, cue: &CueSpec, names: &Names) -> Result<(), ValidationError> {
     let site = BehaviourSite {
         place: place.clone(),
         kinds: names.object_kinds,
@@ -310,10 +329,14 @@ fn check_game_cue(place: &ValuePath, cue: &CueSpec, names: &Names) -> Result<(),
     names.behaviours.check(cue, &site)
 }
 
-fn check_spawn(place: &ValuePath, crowd: &Crowd, names: &Names) -> Result<(), Problem> {
+fn check_spawn(
+    place: &ValuePath,
+    crowd: &ScenarioCrowd,
+    names: &Names,
+) -> Result<(), ValidationError> {
     if names.all_scenes.is_empty() {
         let message = "expected a scene for this crowd, found none in `scenes`";
-        return Err(Problem::new(place.clone(), message));
+        return Err(ValidationError::new(place.clone(), message));
     }
     check_crowd(place, crowd, names, &names.all_scenes)
 }
@@ -322,10 +345,10 @@ fn check_changed_scene(
     place: &ValuePath,
     scene: Option<&str>,
     names: &Names,
-) -> Result<(), Problem> {
+) -> Result<(), ValidationError> {
     match scene {
         Some(scene) => known(&place.field("scene"), "scene", scene, &names.all_scenes),
-        None if names.scenes.is_empty() => Err(Problem::new(
+        None if names.scenes.is_empty() => Err(ValidationError::new(
             place.clone(),
             "expected a scene to change, found none in `scenes`",
         )),
@@ -333,9 +356,9 @@ fn check_changed_scene(
     }
 }
 
-fn check_rect(place: &ValuePath, rect: TileRect) -> Result<(), Problem> {
+fn check_rect(place: &ValuePath, rect: TileRect) -> Result<(), ValidationError> {
     if rect.tile_count() == 0 {
-        return Err(Problem::new(
+        return Err(ValidationError::new(
             place.clone(),
             format!("expected at least one tile, found the empty rectangle {rect}"),
         ));

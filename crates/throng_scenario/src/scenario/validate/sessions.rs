@@ -2,19 +2,22 @@
 
 use super::bounds::within;
 use super::limits::DURATION_S_MAX;
-use crate::scenario::text::{Problem, ValuePath};
+use crate::scenario::text::{ValidationError, ValuePath};
 use throng::session::SessionSettings;
 
 /// Times are times, and no more places are kept than there are.
-pub(super) fn check_sessions(place: &ValuePath, settings: &SessionSettings) -> Result<(), Problem> {
+pub(super) fn check_sessions(
+    place: &ValuePath,
+    settings: &SessionSettings,
+) -> Result<(), ValidationError> {
     for (field, seconds) in [
         ("login_grace_s", settings.login_grace_s),
         ("login_s_max", settings.login_s_max),
         ("authentication_s_max", settings.authentication_s_max),
         ("loading_s_max", settings.loading_s_max),
-        ("keep_s", settings.keep_s),
+        ("keep_s", settings.reconnect_grace_s),
         ("idle_s_max", settings.idle_s_max),
-        ("place_every_s", settings.place_every_s),
+        ("place_every_s", settings.queue_position_interval_s),
     ] {
         within(
             &place.field(field),
@@ -23,7 +26,7 @@ pub(super) fn check_sessions(place: &ValuePath, settings: &SessionSettings) -> R
         )?;
     }
     let kept: u64 = settings
-        .places_kept
+        .reserved_slots
         .iter()
         .map(|&kept| u64::from(kept))
         .sum();
@@ -32,7 +35,7 @@ pub(super) fn check_sessions(place: &ValuePath, settings: &SessionSettings) -> R
             "expected at most {} reserved places (`players_max`), found {kept}",
             settings.players_max
         );
-        return Err(Problem::new(place.field("places_kept"), message));
+        return Err(ValidationError::new(place.field("places_kept"), message));
     }
     Ok(())
 }
