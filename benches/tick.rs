@@ -12,10 +12,10 @@ pub fn bench(criterion: &mut Criterion) {
         let mut loaded: Option<TestServer> = None;
         criterion.bench_function(&format!("tick::load/{players}"), |bencher| {
             let server = loaded.get_or_insert_with(|| warm(players));
-            let before = server.stats::<OutboxStats>().frames;
+            let before = server.stats::<OutboxStats>().packets;
             let tick = server.tick();
             bencher.iter(|| server.step(1));
-            let frames = server.stats::<OutboxStats>().frames - before;
+            let frames = server.stats::<OutboxStats>().packets - before;
             // Whoever stands alone and still has nothing to be told.
             assert!(
                 frames > (server.tick() - tick) * u64::from(players) * 3 / 4,

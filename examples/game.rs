@@ -128,7 +128,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut clients = BTreeMap::new();
     let transport = world.resource::<TransportHandle>().clone();
     for player in 1..=3 {
-        let client = transport.connect(ConnectionInfo::player(player).ready())?;
+        let client = transport.connect(ConnectionInfo::player(player).without_loading())?;
         transport.receive(client, &ClientMessage::login(player).to_bytes())?;
         clients.insert(client, Mirror::default());
     }

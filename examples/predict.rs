@@ -29,7 +29,7 @@ impl Walker {
         };
         for packet in packets {
             self.mirror.receive(&packet).ok()?;
-            let corrected = self.predictor.follow(&on(&self.mirror), &self.mirror);
+            let corrected = self.predictor.reconcile(&on(&self.mirror), &self.mirror);
             if let Some(correction) = corrected {
                 println!("tick {tick}: it was off by {:.3} m", correction.off_m);
             }
@@ -37,7 +37,7 @@ impl Walker {
         let direction = (tick / 30 * 40) as u8;
         let mut input = ClientInput::default();
         (input.motion, input.heading) = (InputMotion::Towards(direction), direction);
-        let input = self.predictor.act(&on(&self.mirror), input)?;
+        let input = self.predictor.apply_input(&on(&self.mirror), input)?;
         Some(ClientMessage::Input(input).to_bytes())
     }
 }
@@ -51,7 +51,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (sink, world) = (MemorySink::default(), server.world_mut());
     let mut outbox = world.resource_mut::<Outbox>();
     outbox.set_sink(Box::new(sink.clone()));
-    let client = connect(server.world_mut(), ConnectionInfo::player(7).ready())?;
+    let client = connect(
+        server.world_mut(),
+        ConnectionInfo::player(7).without_loading(),
+    )?;
     let place = (Object::in_scene(hall), Position(Vec2::splat(15.3)));
     let own = (Player, ControlledBy::new(client), MaxSpeed(SPEED_M_S));
     let own = server.world_mut().spawn((own, place)).id();

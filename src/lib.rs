@@ -128,7 +128,7 @@ pub mod world;
 /// | [`OutboxPlugin`](outbox::OutboxPlugin) | frames to a sink | – | [`Outbox`](outbox::Outbox) |
 ///
 /// Each plugin also works alone and in any order, and adds the plugins of this table that it needs. If a plugin of Bevy is missing, the
-/// app panics at startup with its name ([`sim::finish`]). Use `ThrongPlugins.build().disable::<…>()` to leave out plugins that no other
+/// app panics at startup with its name ([`sim::finish_plugin`]). Use `ThrongPlugins.build().disable::<…>()` to leave out plugins that no other
 /// one needs: [`SyncPlugin`](sync::SyncPlugin) (with sessions and the outbox), [`MovementPlugin`](movement::MovementPlugin),
 /// [`InstancePlugin`](instance::InstancePlugin) (with [`MatchmakingPlugin`](matchmaking::MatchmakingPlugin)). For fewer than that, add
 /// single plugins. The app adds Bevy's `TaskPoolPlugin` and `TimePlugin`; [`sim::single_threaded`] makes the ticks of an app faster that

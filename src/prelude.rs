@@ -7,7 +7,7 @@ pub use crate::ThrongPlugins;
 pub use crate::aoi::{
     AoiPlugin, AoiSettings, AoiStats, SceneAoiSettings, SceneInterest, ViewCaps, ViewEntered,
     ViewLeaveReason, ViewLeft, ViewLinkMode, ViewRelations, ViewRerankRequest, ViewRules, ViewTag,
-    ViewTraits, Viewable, Viewer, Views, end_exception, hide_from, show_to,
+    ViewTraits, Viewable, Viewer, Views, clear_view_exception, hide_from, show_to,
 };
 pub use crate::directory::{
     AtomicSaveRequest, LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayerStore, PlayerStorePlugin,

@@ -60,7 +60,7 @@ pub struct ServerBuilder {
     tick_hz: f64,
     workers: usize,
     pace: Pace,
-    is_timed: bool,
+    use_clock: bool,
     is_strict: bool,
     plugins: Vec<AppChange>,
     configure: Vec<AppChange>,
@@ -75,7 +75,7 @@ impl Default for ServerBuilder {
             tick_hz: 20.0,
             workers: 1,
             pace: Pace::default(),
-            is_timed: false,
+            use_clock: false,
             is_strict: false,
             plugins: Vec::new(),
             configure: Vec::new(),
@@ -117,7 +117,7 @@ impl ServerBuilder {
     /// Times every set of the tick, for [`TickTimings`](crate::sim::TickTimings).
     #[must_use]
     pub const fn timing(mut self) -> Self {
-        self.is_timed = true;
+        self.use_clock = true;
         self
     }
 
@@ -167,7 +167,7 @@ impl ServerBuilder {
             ThrongPlugins,
         ));
         self.plugins.into_iter().for_each(|add| add(&mut app));
-        if self.is_timed {
+        if self.use_clock {
             app.add_plugins(TimingPlugin);
         }
         app.insert_resource(Time::<Fixed>::from_hz(self.tick_hz))
@@ -293,7 +293,7 @@ impl Server {
     /// By how much real time the server has fallen behind for good since it began to keep [`Pace::RealTime`]; zero at other
     /// paces.
     #[must_use]
-    pub fn slipped(&self) -> Duration {
+    pub fn time_lost(&self) -> Duration {
         self.pacer.as_ref().map_or(Duration::ZERO, Pacer::slipped)
     }
 

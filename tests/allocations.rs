@@ -166,7 +166,7 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
         let sight = (Viewer::new(ViewCaps::all(30)), Viewable::default());
         let body = (sight, Circle(at), Health(nth % 100));
         let object = spawn_object(world, scene, KindId(0), at, body).unwrap();
-        let client = connect(world, ConnectionInfo::unknown().ready()).unwrap();
+        let client = connect(world, ConnectionInfo::unknown().without_loading()).unwrap();
         assert!(control(world, client, object));
         client
     });
@@ -230,7 +230,7 @@ const LOBBY: &str = r#"Scenario(
         Crowd(tag: "dogs", kind: "npc", count: 60, behaviour: Wander(radius_m: 9)),
     ],
     queues: [
-        Queue(mode: "arena", rules: Groups(group_size: 3, rematch_after_s: 1), parties: 500, parties_per_s: 40, avoid_share: 0.2,
+        Queue(mode: "arena", rules: Groups(group_size: 3, rematch_cooldown_s: 1), parties: 500, parties_per_s: 40, avoid_share: 0.2,
             return_share: 0.3, crowd: "guests", battle_s: 4,
             battle_scene: Scene(name: "arena")),
         Queue(mode: "yard", rules: Rooms(side_size: 2), parties: 200, parties_per_s: 4, size_weights: (3, 1, 0, 0, 0)),

@@ -20,6 +20,6 @@ mod plugin;
 pub use plugin::{
     AoiPlugin, AoiSettings, AoiStats, SceneAoiSettings, SceneInterest, ViewEntered, ViewError,
     ViewExceptions, ViewLeft, ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Viewable,
-    Viewer, Views, end_exception, hide_from, show_to, validate_views,
+    Viewer, Views, clear_view_exception, hide_from, show_to, validate_views,
 };
 pub use throng_aoi::*;

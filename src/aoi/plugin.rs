@@ -36,7 +36,7 @@ pub use check::validate_views;
 pub use components::{
     SceneAoiSettings, ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Viewable, Viewer,
 };
-pub use exceptions::{ViewError, ViewExceptions, end_exception, hide_from, show_to};
+pub use exceptions::{ViewError, ViewExceptions, clear_view_exception, hide_from, show_to};
 pub use interest::{SceneInterest, ViewEntered, ViewLeft};
 pub use settings::{AoiSettings, AoiStats};
 pub use views::Views;
@@ -95,7 +95,7 @@ impl AoiPlugin {
                 move |world, costs| {
                     let counters = world.resource::<AoiStats>().counters;
                     let changed = changes.to(counters.enters + counters.leaves);
-                    looks.to(counters.looks) * u64::from(costs.look_ns)
+                    looks.to(counters.scans) * u64::from(costs.look_ns)
                         + changed * u64::from(costs.link_change_ns)
                 }
             })

@@ -57,6 +57,7 @@ pub struct InboxSettings {
     /// Messages of one client that may wait. A further input takes the place of the oldest input; anything else is refused.
     pub client_backlog_max: u32,
     /// Messages of one client that has not logged in that may wait; further ones are refused.
+    #[serde(alias = "newcomer_backlog_max")]
     pub unauthenticated_client_backlog_max: u32,
     /// Messages of all clients that have not logged in that may wait; further ones are refused.
     pub newcomers_backlog_max: u32,
@@ -68,7 +69,8 @@ pub struct InboxSettings {
     pub costs: MessageCosts,
     /// Whether a clock is read in place of `costs`: for servers in real time. What is handled in which tick depends on the
     /// machine then.
-    pub is_timed: bool,
+    #[serde(alias = "is_timed")]
+    pub use_clock: bool,
 }
 
 impl Default for InboxSettings {
@@ -82,7 +84,7 @@ impl Default for InboxSettings {
             quota: ClientQuota::default(),
             budget: BudgetRule::default(),
             costs: MessageCosts::default(),
-            is_timed: false,
+            use_clock: false,
         }
     }
 }
@@ -105,7 +107,7 @@ impl InboxSettings {
         InboxLimits {
             backlog_max: self.backlog_max as usize,
             client_backlog_max: self.client_backlog_max,
-            newcomer_backlog_max: self.unauthenticated_client_backlog_max,
+            unauthenticated_client_backlog_max: self.unauthenticated_client_backlog_max,
             newcomers_backlog_max: self.newcomers_backlog_max as usize,
             quota: self.quota,
             tick_ns,

@@ -152,7 +152,7 @@ impl Matchmaker {
     /// Whether the books are right: in every mode queued = matched + cancelled + expired + waiting, counted
     /// in parties. O(modes).
     #[must_use]
-    pub fn conserved(&self) -> bool {
+    pub fn tickets_conserved(&self) -> bool {
         self.modes().iter().all(MatchMode::conserved)
     }
 }
@@ -287,11 +287,11 @@ pub struct TicketExpired {
 }
 
 /// A match is found whose players are asked whether they accept; in a mode with
-/// [`accept_within_s`](super::GroupModeSettings::accept_within_s).
+/// [`accept_timeout_s`](super::GroupModeSettings::accept_timeout_s).
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct MatchProposed {
     /// Who against whom.
-    pub found: Match,
+    pub match_info: Match,
     /// The objects of each group's players, in the order of the tickets' members; players without one are left out.
     pub objects: [Vec<Entity>; 2],
 }
@@ -300,7 +300,7 @@ pub struct MatchProposed {
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct MatchFormed {
     /// Who against whom, and how good a match it is.
-    pub found: Match,
+    pub match_info: Match,
     /// The objects of each group's players, in the order of the tickets' members; players without one are left out.
     pub objects: [Vec<Entity>; 2],
 }
@@ -487,7 +487,7 @@ fn answer_matches(
             matchmaker.accept(player, tick.0).map(|on| {
                 formed.write_batch(on.map(|found| MatchFormed {
                     objects: objects_of_groups(players.as_deref(), &found),
-                    found,
+                    match_info: found,
                 }));
             })
         } else {
@@ -561,11 +561,11 @@ fn make_matches(
     }));
     proposed.write_batch(outcome.proposed.drain(..).map(|found| MatchProposed {
         objects: objects_of_groups(players.as_deref(), &found),
-        found,
+        match_info: found,
     }));
     formed.write_batch(outcome.matches.drain(..).map(|found| MatchFormed {
         objects: objects_of_groups(players.as_deref(), &found),
-        found,
+        match_info: found,
     }));
 }
 

@@ -7,7 +7,7 @@ use bevy_ecs::message::MessageId;
 use bevy_ecs::prelude::*;
 use bevy_ecs::storage::TableId;
 
-use super::{MemoryUse, each};
+use super::{MemoryUse, heap_bytes_of};
 
 /// Registers what a module holds, so that [`memory_by_module`] can tell it. Nothing of it costs anything in a tick but
 /// [`add_counted_message`](Self::add_counted_message), a look at a length.
@@ -42,7 +42,7 @@ impl MemoryAppExt for App {
     ) -> &mut Self {
         self.count_memory_by(module, |world| {
             let query = world.try_query::<&C>();
-            query.map_or(0, |mut query| each(query.iter(world)))
+            query.map_or(0, |mut query| heap_bytes_of(query.iter(world)))
         })
     }
 

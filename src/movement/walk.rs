@@ -41,7 +41,7 @@ pub enum WalkStatus {
 
 /// Walks `distance_m` metres along waypoints, heading for `next` first.
 ///
-/// At each waypoint up to `looks_max` further ones are tried for a straight line. Without waypoints it has arrived.
+/// At each waypoint up to `sight_tests_max` further ones are tried for a straight line. Without waypoints it has arrived.
 #[must_use]
 pub fn advance(
     ground: Ground,
@@ -49,7 +49,7 @@ pub fn advance(
     waypoints: &[IVec2],
     next: usize,
     distance_m: f32,
-    looks_max: usize,
+    sight_tests_max: usize,
 ) -> WalkStep {
     let mut walk = WalkStep {
         position,
@@ -58,7 +58,7 @@ pub fn advance(
         end: WalkStatus::Arrived,
     };
     if next == 0 {
-        walk.next = first_leg(ground, position, waypoints, looks_max);
+        walk.next = first_leg(ground, position, waypoints, sight_tests_max);
     }
     let mut left = distance_m;
     while let Some(&waypoint) = waypoints.get(walk.next) {
@@ -84,7 +84,12 @@ pub fn advance(
             return walk;
         }
         left -= length;
-        match look_ahead(ground, waypoint, &waypoints[walk.next + 1..], looks_max) {
+        match look_ahead(
+            ground,
+            waypoint,
+            &waypoints[walk.next + 1..],
+            sight_tests_max,
+        ) {
             Some(skipped) => walk.next += 1 + skipped,
             None => break,
         }
@@ -93,7 +98,7 @@ pub fn advance(
 }
 
 /// The waypoint to begin with: the first is the walker's own tile, whose middle need not lie on its way.
-fn first_leg(ground: Ground, position: Vec2, waypoints: &[IVec2], looks_max: usize) -> usize {
+fn first_leg(ground: Ground, position: Vec2, waypoints: &[IVec2], sight_tests_max: usize) -> usize {
     let [own, ahead @ ..] = waypoints else {
         return 0;
     };
@@ -104,7 +109,8 @@ fn first_leg(ground: Ground, position: Vec2, waypoints: &[IVec2], looks_max: usi
         let target = ground.centre_of(waypoints[next]);
         ground.is_segment_free(position, target, ground.rounding_tiles())
     };
-    let farthest = look_ahead(ground, *own, ahead, looks_max).map_or(0, |skipped| 1 + skipped);
+    let farthest =
+        look_ahead(ground, *own, ahead, sight_tests_max).map_or(0, |skipped| 1 + skipped);
     [farthest, 1]
         .into_iter()
         .find(|&next| next < waypoints.len() && next > 0 && in_sight(next))
@@ -112,13 +118,18 @@ fn first_leg(ground: Ground, position: Vec2, waypoints: &[IVec2], looks_max: usi
 }
 
 /// As [`farthest_in_sight`], and no farther than a line can be followed on this map.
-fn look_ahead(ground: Ground, from: IVec2, ahead: &[IVec2], looks_max: usize) -> Option<usize> {
+fn look_ahead(
+    ground: Ground,
+    from: IVec2,
+    ahead: &[IVec2],
+    sight_tests_max: usize,
+) -> Option<usize> {
     let reach = ground.sight_tiles_max();
     let is_near = |waypoint: &&IVec2| (**waypoint - from).as_dvec2().length() <= reach;
     let near = ahead
         .iter()
         .skip(1)
-        .take(looks_max)
+        .take(sight_tests_max)
         .take_while(is_near)
         .count();
     farthest_in_sight(ground.tiles, from, ahead, near)

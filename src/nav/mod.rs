@@ -12,7 +12,7 @@ mod plugin;
 
 pub use plugin::{
     MapBuildStats, NavBuildLate, NavPath, NavPlugin, NavSettings, NavStats, NavSystems, Navigator,
-    PathFailed, PathFailure, PathFound, PathRequest, SearchBudgetClass, SearchTimes, ask_again,
+    PathFailed, PathFailure, PathFound, PathRequest, SearchBudgetClass, SearchTimes, replan_path,
 };
 pub use throng_nav::{
     Algorithm, Cost, Diagonal, Direction, FoundPath, MapSectionError, MultiStartSearch, NODES_MAX,

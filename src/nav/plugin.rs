@@ -59,7 +59,7 @@ mod travel;
 mod travels;
 mod waiting;
 
-pub use broken::ask_again;
+pub use broken::replan_path;
 pub use late::NavBuildLate;
 pub use navigator::Navigator;
 pub use request::{NavPath, PathFailed, PathFailure, PathFound, PathRequest, SearchBudgetClass};

@@ -97,7 +97,7 @@ pub fn listen_web(
         web.guest_speed_m_s = None;
     }
     let gate = gate(settings, (address, bound), key, web.clients_max)?;
-    web.unread_us_max = web.unread_us_max.min(in_flight_us_max(world));
+    web.read_timeout_us = web.read_timeout_us.min(in_flight_us_max(world));
     #[cfg(feature = "webtransport")]
     let has_webtransport = web.webtransport.is_some();
     let server = WebServer::start(listener, web, gate, &intake(world)).map_err(of_socket)?;

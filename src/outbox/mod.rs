@@ -8,7 +8,7 @@
 //! batch: this is deterministic. With sender threads the tick only copies the bytes of the batch into one ring per thread and never waits.
 //! When a ring is full, unreliable messages are dropped and counted, and reliable ones wait in a bounded buffer and go first in the next
 //! tick. A client for which too much waits is closed ([`SlowConsumerDetected`]); apart from that the speed of the threads never reaches game state.
-//! [`Outbox::model_line`] simulates a client's connection with a fixed number of bytes per tick: the same happens then, in every run alike.
+//! [`Outbox::limit_bandwidth`] simulates a client's connection with a fixed number of bytes per tick: the same happens then, in every run alike.
 //!
 //! | file | what it holds |
 //! |---|---|

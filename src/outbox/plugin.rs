@@ -55,7 +55,8 @@ pub struct OutboxSettings {
     /// Bytes of each thread's ring, at least 2 MiB.
     pub ring_bytes: usize,
     /// Bytes of reliable messages that may wait for room in the rings, of all clients together.
-    pub spill_bytes_max: usize,
+    #[serde(alias = "spill_bytes_max")]
+    pub spill_queue_bytes_max: usize,
     /// Bytes of reliable messages that may wait for one client; one for which more would is closed.
     pub spill_client_bytes_max: usize,
     /// The longest packet, in bytes; brought between 500 and 65,507.
@@ -67,7 +68,7 @@ impl Default for OutboxSettings {
         Self {
             shards: 0,
             ring_bytes: 8 << 20,
-            spill_bytes_max: 64 << 20,
+            spill_queue_bytes_max: 64 << 20,
             spill_client_bytes_max: 2 << 20,
             mtu_bytes: MTU_DEFAULT_BYTES,
         }
@@ -82,7 +83,7 @@ impl OutboxSettings {
             ring_bytes: self.ring_bytes.max(RING_BYTES_MIN),
             spill: SpillLimits {
                 client_bytes_max: self.spill_client_bytes_max,
-                bytes_max: self.spill_bytes_max / shards.max(1) as usize,
+                bytes_max: self.spill_queue_bytes_max / shards.max(1) as usize,
             },
             mtu_bytes: self.mtu_bytes,
         }
@@ -194,7 +195,7 @@ impl Outbox {
     /// Models a client's line: it takes so many bytes a tick, packet headers included; `None` is any number, as at first.
     /// What is too much waits, is dropped or closes the client as at a full ring, but the same in every run. Without threads
     /// only, and forgotten when those start; ends with the client.
-    pub fn model_line(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
+    pub fn limit_bandwidth(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
         if self.threads.is_none() {
             self.models.set(client, bytes_per_tick);
         }
@@ -296,7 +297,7 @@ impl Outbox {
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboxStats {
     /// Packets handed to the sink.
-    pub frames: u64,
+    pub packets: u64,
     /// The bytes of those packets, headers included.
     pub bytes: u64,
     /// Messages in them.
@@ -324,7 +325,7 @@ impl OutboxStats {
         let mut written = inline;
         written.add(threads.written);
         Self {
-            frames: written.packets,
+            packets: written.packets,
             bytes: written.bytes,
             messages: written.messages,
             too_long: written.too_long,
@@ -476,7 +477,7 @@ mod tests {
         if settings.last().is_some_and(|settings| settings.shards == 0) {
             let stats = app.world().resource::<OutboxStats>();
             assert_eq!(
-                (stats.frames, stats.messages),
+                (stats.packets, stats.messages),
                 (expected + 40, expected + 40)
             );
         }

@@ -48,7 +48,9 @@ impl Sessions {
         if let Some(&before) = self.by_player.get(&player)
             && let Some(other) = self.get(before).copied()
         {
-            let controls = self.get(client).and_then(|session| session.controls);
+            let controls = self
+                .get(client)
+                .and_then(|session| session.controlled_entity);
             if other.state == SessionState::AwaitingReconnect && controls.is_none() {
                 self.take_over(client, before, None, key);
                 return true;
@@ -124,7 +126,7 @@ impl Sessions {
             session.player = Some(player);
             session.line = None;
             session.token = token;
-            session.state = match session.controls {
+            session.state = match session.controlled_entity {
                 Some(_) if session.loads => SessionState::Loading,
                 Some(_) => SessionState::InWorld,
                 None => SessionState::Entering,
@@ -171,7 +173,7 @@ impl Sessions {
     ) {
         into.extend(self.loaders.iter().filter_map(|&client| {
             let session = self.get(client)?;
-            let scene = scene_of(session.controls?)?;
+            let scene = scene_of(session.controlled_entity?)?;
             let is_asked = session.loading.is_some_and(|(asked, _)| asked == scene);
             (!is_asked).then_some((client, scene))
         }));

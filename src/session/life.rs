@@ -40,7 +40,7 @@ pub struct Session {
     /// Who plays; `None` before the player is logged in.
     pub player: Option<PlayerId>,
     /// The object that this client controls, or watches through.
-    pub controls: Option<Entity>,
+    pub controlled_entity: Option<Entity>,
     pub(super) heard: u64,
     /// The scene that it was told to load, and whether it is ready for it.
     pub(super) loading: Option<(SceneId, bool)>,

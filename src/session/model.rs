@@ -594,7 +594,7 @@ impl LifeRun {
                     client.0,
                     of.state,
                     of.player.map(|of| of.0),
-                    of.controls.is_some(),
+                    of.controlled_entity.is_some(),
                     is_ready,
                 )
             })

@@ -86,7 +86,7 @@ impl SessionPlugin {
                 for (client, session) in world.resource::<Sessions>().iter() {
                     session.digest(client, |word| hasher.write_u64(word));
                     let object = session
-                        .controls
+                        .controlled_entity
                         .and_then(|entity| world.get::<Object>(entity));
                     hasher.write_u64(object.map_or(u64::MAX, Object::key));
                 }

@@ -45,7 +45,7 @@ impl Sessions {
     /// Whether a client has not logged in and controls nothing.
     pub(super) fn may_return_now(&self, client: ClientId) -> bool {
         self.get(client).is_some_and(|session| {
-            session.state == SessionState::Connecting && session.controls.is_none()
+            session.state == SessionState::Connecting && session.controlled_entity.is_none()
         })
     }
 
@@ -119,7 +119,7 @@ impl Sessions {
             session.player = Some(player);
             session.is_player = Some(player);
             session.class = old.class;
-            session.controls = old.controls;
+            session.controlled_entity = old.controlled_entity;
             session.token = token;
             session.former_token = ticket.map(|ticket| ticket.token);
             session.resumed_from = Some(before);
@@ -129,7 +129,7 @@ impl Sessions {
                 .loading
                 .filter(|&(_, is_ready)| is_ready && received.is_some());
             session.since = now;
-            session.state = match old.controls {
+            session.state = match old.controlled_entity {
                 Some(_) if session.loads && session.loading.is_none() => SessionState::Loading,
                 Some(_) => SessionState::InWorld,
                 None => SessionState::Entering,
@@ -140,7 +140,7 @@ impl Sessions {
             client,
             before,
             player,
-            entity: old.controls,
+            entity: old.controlled_entity,
         });
     }
 }

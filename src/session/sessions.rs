@@ -6,7 +6,7 @@
 //!      │                     │             └▶ Queued ─▶┘                  ▲                               │ connection lost
 //!      └ timeout             └ timeout,       (queue position sent)       └── its object is gone          ▼
 //!                              refused                                                  resumed over ◀── AwaitingReconnect
-//!                                                                                       another one      └ keep_s expired
+//!                                                                                       another one      └ reconnect_grace_s expired
 //! ```
 //! This file does not know the ECS world. What a change means for other modules is stored as a [`SessionEffect`], in order, and written as
 //! messages by the plugin.
@@ -184,7 +184,7 @@ impl Sessions {
     pub(super) fn open(&mut self, client: ClientId, connected: ConnectionInfo, is_banned: bool) {
         let session = Session {
             player: None,
-            controls: None,
+            controlled_entity: None,
             inputs: 0,
             receives: connected.receives,
             state: SessionState::Connecting,
@@ -355,7 +355,7 @@ impl Sessions {
         let now = self.now;
         self.change(client, |session| {
             use SessionState::{Connecting, Entering, InWorld, Loading};
-            session.controls = entity;
+            session.controlled_entity = entity;
             if entity.is_none() {
                 // For what it controls next it has to be ready anew.
                 session.loading = None;
@@ -395,7 +395,9 @@ impl Sessions {
             return;
         };
         let is_asked = session.state == SessionState::Authenticating;
-        if (is_asked || session.state == SessionState::Connecting) && session.controls.is_none() {
+        if (is_asked || session.state == SessionState::Connecting)
+            && session.controlled_entity.is_none()
+        {
             self.newcomers.insert((is_asked, client));
         }
         if session.is_newcomer()
@@ -404,7 +406,7 @@ impl Sessions {
             *self.by_address.entry(network(address)).or_default() += 1;
         }
         if session.loads
-            && session.controls.is_some()
+            && session.controlled_entity.is_some()
             && matches!(session.state, SessionState::Loading | SessionState::InWorld)
         {
             self.loaders.insert(client);
@@ -443,7 +445,7 @@ impl Sessions {
         let after = |ticks: u64| session.since.saturating_add(ticks);
         match session.state {
             // Whom the game gave an object it knows.
-            SessionState::Connecting if session.controls.is_some() => NEVER,
+            SessionState::Connecting if session.controlled_entity.is_some() => NEVER,
             SessionState::Connecting => after(rules.login_ticks),
             SessionState::Authenticating => after(rules.authentication_ticks),
             SessionState::Loading => after(rules.loading_ticks),

@@ -44,14 +44,14 @@
 //!
 //! | limit | at the limit |
 //! |---|---|
-//! | 65,536 connections that no tick has handled yet | `connect` is refused; a tick opens [`opened_per_tick_max`](super::SessionSettings::opened_per_tick_max) of them in order |
+//! | 65,536 connections that no tick has handled yet | `connect` is refused; a tick opens [`sessions_opened_per_tick_max`](super::SessionSettings::sessions_opened_per_tick_max) of them in order |
 //! | [`sessions_max`](super::SessionSettings::sessions_max) | a session that has not sent a login for some time is closed; if there is none, the new one is closed as `Full` |
 //! | sessions without a login from one address (IPv6: one /64 network) | the new one is closed as `Full` |
 //! | the time to log in | closed as `Late` |
 //! | [`CLIENT_MESSAGE_BYTES_MAX`](crate::wire::CLIENT_MESSAGE_BYTES_MAX) | the message is refused |
 //! | [`pending_logins_max`](super::SessionSettings::pending_logins_max) pending authentications | the new login is closed as `Full` |
 //! | [`admitted_per_tick_max`](super::SessionSettings::admitted_per_tick_max), [`resumed_per_tick_max`](super::SessionSettings::resumed_per_tick_max) | the login or resume waits for one of the next ticks |
-//! | [`kept_bytes_max`](crate::sync::SyncSettings::kept_bytes_max) | too many announcements for an absent client end its session as `Behind`; so does a *Resume* that names data that is no longer kept or was never sent. Everything else is sent again as snapshots |
+//! | [`resume_buffer_bytes_max`](crate::sync::SyncSettings::resume_buffer_bytes_max) | too many announcements for an absent client end its session as `Behind`; so does a *Resume* that names data that is no longer kept or was never sent. Everything else is sent again as snapshots |
 //! | a client's [`quota`](crate::inbox::ClientQuota) | the message is refused; a client that continues is closed as `Flooding` |
 //! | a client's [`client_backlog_max`](crate::inbox::InboxSettings::client_backlog_max) | a new input replaces the oldest one; any other message is refused |
 //! | [`backlog_max`](crate::inbox::InboxSettings::backlog_max) | the message is refused, unless it is the only one of a player |

@@ -47,10 +47,12 @@ pub struct OverloadSettings {
     /// The time that the mean of the load is about, in seconds.
     pub smoothing_s: f32,
     /// The mean load from which each thing is given up, as shares of the tick.
-    pub rise_at: OverloadThresholds,
-    /// The mean load below which each is taken up again, as shares of the tick; never above `rise_at`. The room between the two
+    #[serde(alias = "rise_at")]
+    pub enter_at: OverloadThresholds,
+    /// The mean load below which each is taken up again, as shares of the tick; never above `enter_at`. The room between the two
     /// has to be larger than what giving it up gains, or a server at the edge goes up and down, if no faster than `fall_s`.
-    pub fall_at: OverloadThresholds,
+    #[serde(alias = "fall_at")]
+    pub leave_at: OverloadThresholds,
     /// How long a level lasts at least before the next is entered, in seconds.
     pub rise_s: f32,
     /// How long a level lasts at least before it is left, in seconds.
@@ -60,7 +62,8 @@ pub struct OverloadSettings {
     pub update_doublings: u8,
     /// What is left of the budgets of what can wait, as a share: enters and looks of views, objects told to a client anew,
     /// searches for paths. Of each at least one is left, and what waits keeps its order.
-    pub deferred_share: f32,
+    #[serde(alias = "deferred_share")]
+    pub deferred_budget_share: f32,
     /// The slowest pace of simulated time, as a share of real time. Ticks that take even longer slip.
     pub time_share_min: f32,
     /// What work is reckoned to cost where no clock is read.
@@ -72,13 +75,13 @@ impl Default for OverloadSettings {
         Self {
             measure: LoadMeasure::default(),
             smoothing_s: 0.5,
-            rise_at: OverloadThresholds {
+            enter_at: OverloadThresholds {
                 stretch: 0.8,
                 defer: 0.9,
                 refuse: 0.95,
                 dilate: 1.0,
             },
-            fall_at: OverloadThresholds {
+            leave_at: OverloadThresholds {
                 stretch: 0.5,
                 defer: 0.6,
                 refuse: 0.65,
@@ -87,7 +90,7 @@ impl Default for OverloadSettings {
             rise_s: 1.0,
             fall_s: 5.0,
             update_doublings: 1,
-            deferred_share: 0.25,
+            deferred_budget_share: 0.25,
             time_share_min: 0.25,
             costs: WorkCosts::default(),
         }
@@ -161,15 +164,15 @@ impl OverloadSettings {
         };
         let percent = |share: f32| (share * 100.0).round().clamp(1.0, 100.0) as u8;
         OverloadRules {
-            rise_at: self.rise_at.loads(),
-            fall_at: self.fall_at.loads(),
+            enter_at: self.enter_at.loads(),
+            leave_at: self.leave_at.loads(),
             smoothing_ticks: ticks(self.smoothing_s),
             rise_ticks: ticks(self.rise_s),
             fall_ticks: ticks(self.fall_s),
             time_percent_min: percent(self.time_share_min),
             effects: OverloadEffects {
                 update_doublings: self.update_doublings.min(UPDATE_DOUBLINGS_MAX),
-                deferred_percent: percent(self.deferred_share),
+                deferred_percent: percent(self.deferred_budget_share),
             },
         }
     }
@@ -266,7 +269,7 @@ pub(super) fn install(app: &mut App) {
 pub(super) fn govern(world: &mut World) {
     let measure = world.resource::<OverloadSettings>().measure;
     let meter = world.resource::<LoadMeter>();
-    let is_timed = match measure {
+    let use_clock = match measure {
         LoadMeasure::Off => false,
         LoadMeasure::Auto => meter.keeps_real_time,
         LoadMeasure::Clock => true,
@@ -276,9 +279,9 @@ pub(super) fn govern(world: &mut World) {
             return;
         }
     };
-    if !is_timed {
+    if !use_clock {
         if world.resource::<Overload>().level() != OverloadLevel::Normal {
-            while let Some(change) = world.resource_mut::<Overload>().relax() {
+            while let Some(change) = world.resource_mut::<Overload>().lower_level() {
                 tell(world, change);
             }
         }
@@ -433,10 +436,10 @@ mod tests {
 
     #[test]
     fn settings_are_read_by_name_and_those_that_make_no_sense_do_not_panic() {
-        let text = "(measure: Work, rise_at: (stretch: 1, defer: 2, refuse: 3, dilate: 4))";
+        let text = "(measure: Work, enter_at: (stretch: 1, defer: 2, refuse: 3, dilate: 4))";
         let settings: OverloadSettings = ron::from_str(text).unwrap();
         assert_eq!(settings.measure, LoadMeasure::Work);
-        assert_eq!(settings.rules(50_000_000).rise_at[3], 4_000_000);
+        assert_eq!(settings.rules(50_000_000).enter_at[3], 4_000_000);
         let defaults = OverloadSettings::default().rules(50_000_000);
         assert_eq!(
             (
@@ -453,13 +456,13 @@ mod tests {
             dilate: f32::MIN,
         };
         let rules = OverloadSettings {
-            rise_at: all,
-            fall_at: all,
+            enter_at: all,
+            leave_at: all,
             smoothing_s: f32::NAN,
             rise_s: f32::INFINITY,
             fall_s: -1.0,
             update_doublings: 255,
-            deferred_share: f32::NAN,
+            deferred_budget_share: f32::NAN,
             time_share_min: -4.0,
             ..OverloadSettings::default()
         }

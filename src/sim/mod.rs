@@ -1,6 +1,6 @@
 //! The tick: its order, clocks, workers, random streams, state hash, timings and overload control.
 //!
-//! Put your systems into a set of [`SimSystems`], in `FixedUpdate`. Plugins call [`begin`] in their `build`; this makes them work alone, with
+//! Put your systems into a set of [`SimSystems`], in `FixedUpdate`. Plugins call [`start_plugin`] in their `build`; this makes them work alone, with
 //! other plugins of this crate, or in an existing app.
 //!
 //! ```text
@@ -52,10 +52,10 @@ pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
 pub use overload::{
     LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel, OverloadRules,
 };
-pub use plugins::{SimPlugin, begin, finish, sim_plugin};
+pub use plugins::{SimPlugin, finish_plugin, sim_plugin, start_plugin};
 pub use schedule::{
     AfterTick, Heartbeat, HeartbeatPhase, HeartbeatSystems, SimSettings, SimSystems, SimTick,
-    install, single_threaded,
+    install_tick, single_threaded,
 };
 pub use throng_core::parallel::{InlineExecutor, ParallelExecutor, Threads};
 pub use throng_core::random::RandomStreams;

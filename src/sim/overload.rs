@@ -1,10 +1,10 @@
 //! Overload levels: which work is reduced when ticks take too long, and in which order it is restored.
 //!
 //! ```text
-//!         rise_at.stretch      rise_at.defer       rise_at.refuse      rise_at.dilate
-//! Normal ───────────────▶ UpdatesStretched ─▶ WorkDeferred ─▶ LoginsRefused ─▶ TimeDilated
+//!         enter_at.stretch      enter_at.defer       enter_at.refuse      enter_at.dilate
+//! Normal ───────────────▶ ReducedUpdates ─▶ DeferredWork ─▶ LoginsRefused ─▶ TimeDilated
 //!        ◀───────────────                  ◀─              ◀─               ◀─
-//!         fall_at.stretch      fall_at.defer       fall_at.refuse      fall_at.dilate
+//!         leave_at.stretch      leave_at.defer       leave_at.refuse      leave_at.dilate
 //! ```
 //! A level includes all lower ones. The *load* is the cost of a tick divided by its budget, in millionths. The budget is the tick length
 //! in simulated time, also while time is dilated. The load is smoothed by an exponential mean in which one tick counts for at most
@@ -49,10 +49,13 @@ pub enum OverloadLevel {
     #[default]
     Normal,
     /// Clients are told of the same objects less often.
+    #[serde(alias = "UpdatesStretched")]
     ReducedUpdates,
     /// Less is begun in a tick of what can wait: who comes into view, and paths.
+    #[serde(alias = "WorkDeferred")]
     DeferredWork,
     /// Nobody is let in: who logs in stands in the line.
+    #[serde(alias = "LoginsRefused")]
     QueuedLogins,
     /// Simulated time passes more slowly than real time, and clients are told so.
     TimeDilated,
@@ -79,9 +82,9 @@ impl OverloadLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OverloadRules {
     /// From which smoothed load on each level but the first is entered, in the order of the levels.
-    pub rise_at: [u32; 4],
-    /// Below which smoothed load each is left; what is above `rise_at` counts as that.
-    pub fall_at: [u32; 4],
+    pub enter_at: [u32; 4],
+    /// Below which smoothed load each is left; what is above `enter_at` counts as that.
+    pub leave_at: [u32; 4],
     /// Ticks that the mean of the load is about; 0 counts as 1.
     pub smoothing_ticks: u32,
     /// Ticks that a level lasts at least before the next one is entered, and a pace of time before it changes.
@@ -166,7 +169,7 @@ impl Overload {
     }
 
     /// Takes up one level again, whatever the load is: for a governor that is switched off. `None` where all is normal.
-    pub fn relax(&mut self) -> Option<OverloadChange> {
+    pub fn lower_level(&mut self) -> Option<OverloadChange> {
         let (from, from_percent) = (self.level, self.time_percent);
         *self = Self {
             level: from.previous().unwrap_or_default(),
@@ -190,15 +193,15 @@ impl Overload {
 
     fn next_level(&self, rules: &OverloadRules) -> OverloadLevel {
         let number = self.level.number();
-        if let (Some(next), Some(&rise_at)) = (self.level.next(), rules.rise_at.get(number))
-            && self.load >= rise_at
+        if let (Some(next), Some(&enter_at)) = (self.level.next(), rules.enter_at.get(number))
+            && self.load >= enter_at
         {
             let is_due = self.level_ticks > rules.rise_ticks;
             return if is_due { next } else { self.level };
         }
         if let Some(previous) = self.level.previous() {
-            let fall_at = rules.fall_at[number - 1].min(rules.rise_at[number - 1]);
-            if self.load < fall_at && self.level_ticks > rules.fall_ticks {
+            let leave_at = rules.leave_at[number - 1].min(rules.enter_at[number - 1]);
+            if self.load < leave_at && self.level_ticks > rules.fall_ticks {
                 return previous;
             }
         }
@@ -292,8 +295,8 @@ mod tests {
     use proptest::prelude::*;
 
     const RULES: OverloadRules = OverloadRules {
-        rise_at: [800_000, 900_000, 950_000, 1_000_000],
-        fall_at: [500_000, 600_000, 650_000, 700_000],
+        enter_at: [800_000, 900_000, 950_000, 1_000_000],
+        leave_at: [500_000, 600_000, 650_000, 700_000],
         smoothing_ticks: 4,
         rise_ticks: 3,
         fall_ticks: 8,
@@ -338,9 +341,9 @@ mod tests {
             let paced = self.since(|chosen| chosen.1, 100);
             let may_rise = held > rules.rise_ticks as usize;
             let may_fall = held > rules.fall_ticks as usize;
-            let wants_more = level < 4 && mean >= i128::from(rules.rise_at[level]);
+            let wants_more = level < 4 && mean >= i128::from(rules.enter_at[level]);
             let wants_less = level > 0
-                && mean < i128::from(rules.fall_at[level - 1].min(rules.rise_at[level - 1]));
+                && mean < i128::from(rules.leave_at[level - 1].min(rules.enter_at[level - 1]));
             let next = match (wants_more, wants_less) {
                 (true, _) if may_rise => level + 1,
                 (false, true) if may_fall => level - 1,
@@ -363,10 +366,10 @@ mod tests {
         let thresholds = || prop::array::uniform4(0..2_000_000_u32);
         let ticks = (0..8_u32, 0..6_u32, 0..12_u32);
         (thresholds(), thresholds(), ticks, any::<u8>()).prop_map(
-            |(rise_at, fall_at, (smoothing_ticks, rise_ticks, fall_ticks), time_percent_min)| {
+            |(enter_at, leave_at, (smoothing_ticks, rise_ticks, fall_ticks), time_percent_min)| {
                 OverloadRules {
-                    rise_at,
-                    fall_at,
+                    enter_at,
+                    leave_at,
                     smoothing_ticks,
                     rise_ticks,
                     fall_ticks,
@@ -427,8 +430,8 @@ mod tests {
         fn without_load_all_is_normal_again_in_a_known_time(rules in rules(), loads in loads()) {
             // What is never to be left has a threshold of nothing.
             let rules = OverloadRules {
-                rise_at: rules.rise_at.map(|at| at.max(2_000)),
-                fall_at: rules.fall_at.map(|at| at.max(2_000)),
+                enter_at: rules.enter_at.map(|at| at.max(2_000)),
+                leave_at: rules.leave_at.map(|at| at.max(2_000)),
                 ..rules
             };
             let mut overload = Overload::default();
@@ -556,7 +559,7 @@ mod tests {
         after(&mut overload, 960_000, 60);
         assert!(overload.level() > DeferredWork);
         let mut levels = vec![overload.level().number()];
-        while let Some(change) = overload.relax() {
+        while let Some(change) = overload.lower_level() {
             levels.push(change.to.number());
         }
         assert_eq!(levels, [3, 2, 1, 0]);

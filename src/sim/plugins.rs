@@ -6,7 +6,7 @@
 use bevy_app::{App, Plugin, Plugins};
 use bevy_time::{Fixed, Time, Virtual};
 
-use super::schedule::install;
+use super::schedule::install_tick;
 
 /// Sets the tick rate. The sets themselves come with whatever plugin of the crate is there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,14 +17,14 @@ pub struct SimPlugin {
 
 impl Plugin for SimPlugin {
     fn build(&self, app: &mut App) {
-        install(app);
+        install_tick(app);
         if let Some(hz) = self.tick_hz {
             app.insert_resource(Time::<Fixed>::from_hz(hz));
         }
     }
 
     fn finish(&self, app: &mut App) {
-        finish(app);
+        finish_plugin(app);
     }
 }
 
@@ -40,13 +40,13 @@ macro_rules! sim_plugin {
             }
 
             fn build(&self, app: &mut ::bevy_app::App) {
-                if $crate::sim::begin::<Self, _>(app, $needs) {
+                if $crate::sim::start_plugin::<Self, _>(app, $needs) {
                     Self::add_to(app);
                 }
             }
 
             fn finish(&self, app: &mut ::bevy_app::App) {
-                $crate::sim::finish(app);
+                $crate::sim::finish_plugin(app);
             }
         }
     };
@@ -57,20 +57,20 @@ pub use sim_plugin;
 /// Begins to build the plugin `P`: lays the tick down and adds the plugins of this crate that `P` needs. Gives `false`
 /// where `P` is there already and nothing is left to build. For plugins with `is_unique() == false`.
 #[must_use]
-pub fn begin<P: Plugin, M>(app: &mut App, needs: impl Plugins<M>) -> bool {
+pub fn start_plugin<P: Plugin, M>(app: &mut App, needs: impl Plugins<M>) -> bool {
     if app.is_plugin_added::<P>() {
         return false;
     }
-    install(app);
+    install_tick(app);
     app.add_plugins(needs);
     true
 }
 
-/// Ends the building of a plugin that [`begin`] began.
+/// Ends the building of a plugin that [`start_plugin`] began.
 ///
 /// # Panics
 /// When the app has no clock, without which no tick would ever run: the message names the plugin that brings it.
-pub fn finish(app: &App) {
+pub fn finish_plugin(app: &App) {
     let world = app.world();
     let has_clock =
         world.contains_resource::<Time<Virtual>>() && world.contains_resource::<Time<Fixed>>();
@@ -102,7 +102,10 @@ mod tests {
     #[test]
     fn a_plugin_that_several_need_is_built_once() {
         let mut app = App::new();
-        assert!(begin::<crate::sim::SimPlugin, _>(&mut app, NeededPlugin));
+        assert!(start_plugin::<crate::sim::SimPlugin, _>(
+            &mut app,
+            NeededPlugin
+        ));
         app.add_plugins(NeededPlugin).add_plugins(NeededPlugin);
         assert_eq!(app.world().resource::<Built>().0, 1);
     }

@@ -131,7 +131,7 @@ pub fn single_threaded(app: &mut App) {
 /// Lays down the sets, the heartbeat and what all systems share. Idempotent: only the first call does anything.
 ///
 /// Adds no Bevy plugin: the app brings its own `TimePlugin`, and `TaskPoolPlugin` where work is to be spread.
-pub fn install(app: &mut App) {
+pub fn install_tick(app: &mut App) {
     if app.world().contains_resource::<SimTick>() {
         return;
     }
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn installing_twice_changes_nothing() {
         let mut app = app();
-        install(&mut app);
+        install_tick(&mut app);
         app.add_systems(Heartbeat, note("beat"));
         (0..10).for_each(|_| app.update());
         assert_eq!(app.world().resource::<SimTick>().0, 10);

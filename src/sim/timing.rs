@@ -10,7 +10,7 @@ use bevy_ecs::prelude::*;
 
 use super::clock::Stopwatch;
 use super::governor::govern;
-use super::{AfterTick, SimSystems, install};
+use super::{AfterTick, SimSystems, install_tick};
 use crate::memory::{AllocationTag, MemoryAppExt, MemoryUse, tag_tick};
 
 /// Ticks whose times are kept for percentiles.
@@ -22,7 +22,7 @@ pub struct TimingPlugin;
 
 impl Plugin for TimingPlugin {
     fn build(&self, app: &mut App) {
-        install(app);
+        install_tick(app);
         app.init_resource::<TickTimings>()
             .count_memory::<TickTimings>("sim")
             .add_systems(FixedUpdate, start.after(govern).before(SimSystems::First));

@@ -10,7 +10,7 @@ pub struct SendBudget {
     /// Objects that become known to a client in a tick, at most.
     pub enters_per_tick: u32,
     /// Up to where an object is told of every tick, in metres.
-    pub near_m: f32,
+    pub full_rate_distance_m: f32,
     /// How often the time between two motions of an object doubles beyond what its distance says; never for its own.
     pub update_doublings: u8,
 }

@@ -76,7 +76,7 @@ pub use plugin::{
     AnnouncementRequest, AnnouncementScope, AnnouncementSent, AttributeSpec, Attributes, Audience,
     AudienceAppExt, AudienceError, DirtyMasks, MaskSlot, RegisterError, Replicate, ReplicateAppExt,
     SaveFailed, SaveRequest, SendRate, SyncPlugin, SyncSettings, SyncStats, SyncSystems,
-    compare_mirror, compare_mirror_exactly, request_all_saves, save_request_of,
+    compare_mirror, compare_mirror_exactly, full_save_request, save_all,
 };
 pub use throng_protocol::mirror::{
     AttributeValues, Mirror, MirrorError, MirrorObject, MirrorUnseenObject, OwnPosition,

@@ -209,11 +209,11 @@ impl Tier {
         1 << self.0
     }
 
-    /// The tier of an object so far away (squared): as rare again with every doubling of the distance from `near_m` on, and
+    /// The tier of an object so far away (squared): as rare again with every doubling of the distance from `full_rate_distance_m` on, and
     /// once more frequent where the view list has it in a higher class than strangers.
     #[must_use]
-    pub fn of(distance_squared: f32, near_m: f32, class: u8) -> Self {
-        let near = near_m * near_m;
+    pub fn of(distance_squared: f32, full_rate_distance_m: f32, class: u8) -> Self {
+        let near = full_rate_distance_m * full_rate_distance_m;
         let tier = u8::from(distance_squared > near)
             + u8::from(distance_squared > near * 4.0)
             + u8::from(distance_squared > near * 16.0);

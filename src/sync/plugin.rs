@@ -54,7 +54,7 @@ pub use compare::{compare_mirror, compare_mirror_exactly};
 pub use dirty::{DirtyMasks, MaskSlot};
 pub use order::SyncSystems;
 pub use replicate::{Replicate, ReplicateAppExt};
-pub use save::{SaveFailed, request_all_saves, save_request_of};
+pub use save::{SaveFailed, full_save_request, save_all};
 pub use save_request::SaveRequest;
 pub use settings::SyncSettings;
 pub use stats::SyncStats;

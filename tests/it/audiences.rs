@@ -59,7 +59,7 @@ impl Town {
             let values = (Offer(10 + nth), Noise(20 + nth), Quarter(nth % 2));
             let at = Vec2::new(20.0 + nth as f32, 20.0);
             let entity = spawn_object(world, scene, KindId(0), at, (sight, values)).unwrap();
-            let client = connect(world, ConnectionInfo::unknown().ready()).unwrap();
+            let client = connect(world, ConnectionInfo::unknown().without_loading()).unwrap();
             assert!(control(world, client, entity));
             (client, entity, Mirror::default())
         });

@@ -15,10 +15,10 @@ const LOBBY: &str = r#"Scenario(name: "lobby", seed: 3, tick_hz: 20,
         Crowd(tag: "guests", kind: "player", count: 24, clients: 0.5, team: 7, behaviour: Wander(radius_m: 9)),
         Crowd(tag: "guests", kind: "player", count: 24, party_size: 3, behaviour: Wander(radius_m: 9)),
     ],
-    queues: [Queue(mode: "arena", rules: Groups(group_size: 3, rematch_after_s: 1), crowd: "guests", FIELDS battle_s: 4,
+    queues: [Queue(mode: "arena", rules: Groups(group_size: 3, rematch_cooldown_s: 1), crowd: "guests", FIELDS battle_s: 4,
         battle_scene: Scene(name: "arena", map: Generate(Rooms(width_tiles: 60, height_tiles: 60))))],
     script: [SCRIPT],
-    expect: [Conserved, MirrorsEqual, ViewsWithinCap, NobodyOnBlocked],
+    expect: [TicketsConserved, MirrorsEqual, ViewsWithinCap, NoObjectOnBlockedTile],
 )"#;
 
 /// The lobby with a script and further fields of its queue, as a text.
@@ -134,7 +134,12 @@ fn a_player_that_logs_out_voids_the_ticket_of_its_party() {
     assert_eq!(run.server().world().resource::<Matchmaker>().waiting(), 0);
     steps(&mut run, 100);
     assert_eq!(stats(&mut run).queued, 8);
-    assert!(run.server().world().resource::<Matchmaker>().conserved());
+    assert!(
+        run.server()
+            .world()
+            .resource::<Matchmaker>()
+            .tickets_conserved()
+    );
 }
 
 #[test]
@@ -182,9 +187,9 @@ fn parties_return_after_their_battle_and_meet_no_opponent_again() {
         (stats.queued, stats.matches)
     };
     let skills = "skill_deviation: 0, power_deviation: 0";
-    let of = |rematch_after_s: u32, return_share: u32| {
+    let of = |rematch_cooldown_s: u32, return_share: u32| {
         play(&format!(
-            "{skills}, rules: Groups(group_size: 1, rematch_after_s: {rematch_after_s}), return_share: {return_share}"
+            "{skills}, rules: Groups(group_size: 1, rematch_cooldown_s: {rematch_cooldown_s}), return_share: {return_share}"
         ))
     };
     assert_eq!(of(0, 0), (2, 1));

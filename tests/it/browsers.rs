@@ -379,7 +379,7 @@ fn of_many_as_many_are_let_in_as_may() {
 
 #[test]
 fn who_never_reads_is_lost_and_nobody_waits_for_it() {
-    let mut hall = Hall::new(0, |settings| settings.web.unread_us_max = 1_500_000);
+    let mut hall = Hall::new(0, |settings| settings.web.read_timeout_us = 1_500_000);
     let token = request(&token(1, hall.address));
     let mut client = WebClient::connect(hall.address, token);
     client.say(&ClientMessage::login(1).to_bytes());
@@ -430,7 +430,7 @@ pub fn ask(address: SocketAddr, request: &str) -> (u16, String) {
 #[test]
 fn a_page_lets_itself_in_on_this_machine_where_everybody_knows_the_key() {
     let mut hall = Hall::new(0, |settings| {
-        settings.web.has_page = true;
+        settings.web.serve_demo_page = true;
         settings.web.guest_speed_m_s = Some(SPEED_M_S);
     });
     let address = hall.address;

@@ -279,7 +279,7 @@ const COPIES: &str = r#"Scenario(name: "copies", seed: 3, duration_s: 10,
         At(t_s: 2, run: SetSceneAttribute(scene: "match", attribute: "weather", value: 7)),
         At(t_s: 3, run: CloseScene(scene: "hall")),
     ],
-    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, NobodyOnBlocked])"#;
+    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, NoObjectOnBlockedTile])"#;
 
 #[test]
 fn crowds_and_cues_are_in_every_copy_of_a_scene() {

@@ -91,7 +91,7 @@ impl Hall {
         let spec = SceneSpec::new("hall", Vec2::splat(200.0));
         let scene = open_scene(world, spec, ()).unwrap();
         let mut settings = ListenSettings::default();
-        settings.web.unread_us_max = 300_000_000;
+        settings.web.read_timeout_us = 300_000_000;
         settings.web.handshake_timeout_us = 100_000_000;
         settings.web.linger_us = 20_000_000;
         configure(&mut settings);
@@ -155,7 +155,7 @@ impl Hall {
         for (_, rambler) in &mut *clients {
             assert_ne!(rambler.position().unwrap_or(START), START);
             assert_eq!((rambler.corrections(), rambler.fault()), (0, None));
-            rambler.rest();
+            rambler.stop();
         }
         self.until("they hold the same", |hall| {
             for (client, rambler) in &mut *clients {

@@ -5,7 +5,7 @@ use throng_scenario::{Report, Verdict};
 
 use crate::rig::{Play, assert_expectations, play_out, scenario_of};
 
-const ALWAYS: &str = "ViewsWithinCap, ViewsStable, Conserved";
+const ALWAYS: &str = "ViewsWithinCap, ViewsStable, TicketsConserved";
 
 /// Plays a scenario and judges what must always hold, and what else it expects. There may be nothing to judge, and what
 /// cues could not do is for each test to look at.
@@ -34,7 +34,7 @@ const SMALL: &str = "map: Generate(Town(width_tiles: 200, height_tiles: 200))";
 
 #[test]
 fn nothing_at_all_may_happen() {
-    play("duration_s: 1", "NobodyOnBlocked");
+    play("duration_s: 1", "NoObjectOnBlockedTile");
     play("duration_s: 0", "");
     play(
         "duration_s: 1, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 1, height_tiles: 1, fill: 0)))]",
@@ -46,7 +46,7 @@ fn nothing_at_all_may_happen() {
         At(t_s: 0, run: Logout(tag: \"p\")), At(t_s: 0, run: Despawn(tag: \"p\")),
         At(t_s: 0, run: AddAttribute(tag: \"p\", attribute: \"health\", by: -9223372036854775808))]";
     // Nobody can be teleported, logged in and out, despawned or changed.
-    assert_eq!(play(nobody, "NobodyOnBlocked").script_fault_count, 5);
+    assert_eq!(play(nobody, "NoObjectOnBlockedTile").script_fault_count, 5);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_map_of_one_tile_holds_a_crowd() {
         "duration_s: 2, scenes: [Scene(name: \"a\", map: Generate(Random(width_tiles: 1, height_tiles: 1, fill: 0)))], cast: [
             Crowd(kind: \"player\", count: 20, clients: 1, party_size: 5, churn_per_s: 5, attributes_per_s: 5, behaviour: Wander(radius_m: 10)),
             Crowd(kind: \"npc\", count: 20, behaviour: Chase(kind: \"player\", sight_m: 100))]",
-        "NobodyOnBlocked, MirrorsEqual",
+        "NoObjectOnBlockedTile, MirrorsEqual",
     );
     assert_eq!(report.objects.peak, 40);
 }
@@ -79,7 +79,7 @@ fn any_tick_rate_will_do() {
             &format!("duration_s: 3, tick_hz: {hz}, scenes: [Scene(name: \"a\", {SMALL})], cast: [
                 Crowd(kind: \"player\", count: 30, clients: 1, churn_per_s: 10, attributes_per_s: 3, party_size: 5, behaviour: Wander(radius_m: 30)),
                 Crowd(kind: \"npc\", count: 10, behaviour: Chase(kind: \"player\", sight_m: 50))]"),
-            "NobodyOnBlocked, MirrorsEqual",
+            "NoObjectOnBlockedTile, MirrorsEqual",
         );
         assert!(report.clients.logins >= 30, "{hz}");
     }
@@ -90,7 +90,7 @@ fn cells_may_be_larger_than_the_scene_and_caps_nothing() {
     let report = play(
         &format!("duration_s: 3, scenes: [Scene(name: \"a\", cell_m: 10000, margin_m: 2500, view_cap: 0, npc_cap: 0, thing_cap: 0, {SMALL})],
             cast: [Crowd(kind: \"player\", count: 30, clients: 1, behaviour: Wander(radius_m: 30))]"),
-        "NobodyOnBlocked, MirrorsEqual",
+        "NoObjectOnBlockedTile, MirrorsEqual",
     );
     assert_eq!((report.views.links, report.views.max_list), (0, 0));
 }
@@ -103,7 +103,7 @@ fn any_speed_will_do() {
                 Crowd(kind: \"player\", count: 30, clients: 1, speed_m_s: {speed}, behaviour: Wander(radius_m: 80)),
                 Crowd(kind: \"npc\", count: 30, speed_m_s: {speed}, behaviour: Chase(kind: \"player\", sight_m: 100)),
                 Crowd(kind: \"npc\", count: 30, speed_m_s: {speed}, behaviour: Flee(kind: \"npc\", sight_m: 100))]"),
-            "NobodyOnBlocked, MirrorsEqual, PathsExact",
+            "NoObjectOnBlockedTile, MirrorsEqual, PathsExact",
         );
         assert!(report.paths.found > 0, "{speed}");
     }
@@ -114,14 +114,14 @@ fn a_party_that_does_not_divide_its_crowd_is_smaller() {
     play(
         &format!("duration_s: 2, scenes: [Scene(name: \"a\", {SMALL})], cast: [
             Crowd(kind: \"player\", count: 7, party_size: 5, clients: 1, behaviour: Wander(radius_m: 30))]"),
-        "NobodyOnBlocked, MirrorsEqual",
+        "NoObjectOnBlockedTile, MirrorsEqual",
     );
 }
 
 #[test]
 fn storms_of_churn_teleports_and_gates_pass() {
     for (gate, nobody) in [
-        ("(60, 60, 30, 30)", "NobodyOnBlocked"),
+        ("(60, 60, 30, 30)", "NoObjectOnBlockedTile"),
         ("(0, 0, 200, 200)", ""),
     ] {
         let report = play(
@@ -147,7 +147,7 @@ fn a_scene_that_is_full_or_closed_refuses_and_says_so() {
             At(t_s: 2, run: CloseScene(scene: \"a\")), At(t_s: 2.5, run: ChangeScene(tag: \"p\", to: \"a\")),
             At(t_s: 2.5, run: Spawn(kind: \"npc\")), At(t_s: 2.5, run: Block(rect_tiles: (1, 1, 2, 2))),
             At(t_s: 3, run: OpenScene(name: \"c\", {SMALL})), At(t_s: 3.5, run: Block(rect_tiles: (1, 1, 2, 2)))]"),
-        "NobodyOnBlocked, MirrorsEqual",
+        "NoObjectOnBlockedTile, MirrorsEqual",
     );
     let told = |what: &str| {
         report
@@ -180,7 +180,7 @@ fn scenes_that_close_with_everybody_in_them_leave_nothing_behind() {
             Crowd(tag: \"n\", kind: \"npc\", count: 20, behaviour: Chase(kind: \"player\", sight_m: 50))], script: [
             At(t_s: 2, run: ChangeScene(tag: \"p\", to: \"b\")), At(t_s: 2, run: CloseScene(scene: \"b\")),
             At(t_s: 3, run: CloseScene(scene: \"a\")), At(t_s: 3, run: CloseScene(scene: \"a\"))]"),
-        "NobodyOnBlocked, MirrorsEqual",
+        "NoObjectOnBlockedTile, MirrorsEqual",
     );
     assert_eq!(
         (

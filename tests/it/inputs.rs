@@ -69,7 +69,7 @@ impl World {
     }
 
     fn log_in(&mut self, player: u64, at: Vec2) -> (ClientId, Entity) {
-        let connected = ConnectionInfo::player(player).ready();
+        let connected = ConnectionInfo::player(player).without_loading();
         let client = self.transport.connect(connected).unwrap();
         self.send(client, &ClientMessage::login(player));
         self.server.step(1);
@@ -249,7 +249,7 @@ fn follow(
             .map(|(input, to)| (input.seq, to))
             .collect();
         let mut predictor = std::mem::take(&mut walker.predictor);
-        let corrected = predictor.follow(&walker.step(), &walker.mirror);
+        let corrected = predictor.reconcile(&walker.step(), &walker.mirror);
         walker.predictor = predictor;
         let Some(told) = walker.mirror.own_position() else {
             continue;
@@ -298,7 +298,7 @@ fn act(
         heading: direction,
         ..ClientInput::default()
     };
-    let acted = predictor.act(&walker.step(), input);
+    let acted = predictor.apply_input(&walker.step(), input);
     walker.predictor = predictor;
     let Some(input) = acted else {
         return;
@@ -466,7 +466,7 @@ fn no_quota() -> InboxSettings {
             messages_max: 100_000,
             bytes_per_s: 10_000_000,
             bytes_max: 10_000_000,
-            offences_max: 100_000,
+            violations_max: 100_000,
         },
         client_backlog_max: 500,
         ..InboxSettings::default()
@@ -593,7 +593,7 @@ fn a_server_takes_any_bytes_and_counts_each() {
     );
     let stats = world.server.world().resource::<SessionStats>();
     assert!(
-        stats.bad_messages > 200 && counted.strangers > 500,
+        stats.bad_messages > 200 && counted.unknown_client > 500,
         "{stats:?} {counted:?}"
     );
     assert_eq!((stats.logins, stats.logouts), (1, 0));

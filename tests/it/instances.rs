@@ -274,7 +274,7 @@ fn matches_beyond_the_limit_are_refused_told_and_counted() {
 fn instances_that_are_more_than_a_tick_opens_wait_for_the_next() {
     let mut game = Game::new(of_seconds(60.0));
     game.app.insert_resource(InstanceSettings {
-        opens_per_tick_max: 1,
+        opened_per_tick_max: 1,
         ..InstanceSettings::default()
     });
     for player in 1..=6 {
@@ -414,7 +414,7 @@ fn who_has_a_seat_in_another_match_is_told_of_and_its_place_is_given_away() {
     assert_eq!(joined[0].instance, told.instance);
     assert_eq!(game.whereabouts([1, 3, 4]), ["arena"; 3]);
     let stats = game.stats();
-    assert_eq!((stats.stayed_out, stats.left, stats.joined), (1, 0, 1));
+    assert_eq!((stats.never_entered, stats.left, stats.joined), (1, 0, 1));
 }
 
 #[test]

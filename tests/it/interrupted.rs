@@ -13,7 +13,7 @@ use crate::rig::{Folder, Told, program, send_signal};
 /// A run without an end.
 const ENDLESS: &str = r#"Scenario(name: "endless", duration_s: 600000,
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 20, height_tiles: 20, fill: 0)))],
-    cast: [Crowd(count: 2)], expect: [NobodyOnBlocked, MatchesAtLeast(1)])"#;
+    cast: [Crowd(count: 2)], expect: [NoObjectOnBlockedTile, MatchesAtLeast(1)])"#;
 
 /// Plays until some hundred ticks are done, and sends a signal.
 fn stopped_by(signal: &str, arguments: &[&str]) -> Told {

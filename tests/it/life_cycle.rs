@@ -61,9 +61,9 @@ fn sessions(run: &mut ScenarioRun) -> usize {
 #[test]
 fn a_lost_line_comes_back_with_its_session_or_too_late_with_another() {
     let mut run = meadow(
-        "keep_s: 1",
-        r#"At(t_s: 1, run: LoseLink(tag: "people", count: 4, for_s: 0.5)),
-        At(t_s: 3, run: LoseLink(tag: "people", count: 2, for_s: 2))"#,
+        "reconnect_grace_s: 1",
+        r#"At(t_s: 1, run: Disconnect(tag: "people", count: 4, for_s: 0.5)),
+        At(t_s: 3, run: Disconnect(tag: "people", count: 2, for_s: 2))"#,
     );
     step(&mut run, 25);
     // The objects of all stay, four of them of nobody who is there.
@@ -81,7 +81,7 @@ fn a_lost_line_comes_back_with_its_session_or_too_late_with_another() {
 
 #[test]
 fn who_comes_back_does_so_from_another_address() {
-    let script = r#"At(t_s: 1, run: LoseLink(tag: "people", count: 3, for_s: 0.5))"#;
+    let script = r#"At(t_s: 1, run: Disconnect(tag: "people", count: 3, for_s: 0.5))"#;
     let mut run = meadow("", script);
     let addresses = |run: &mut ScenarioRun| {
         let sessions = run.server().world().resource::<Sessions>();
@@ -158,7 +158,7 @@ fn players_steer_what_is_nobodys_and_let_go_of_it_without_connecting_anew() {
 #[test]
 fn spectators_have_no_object_and_go_wherever_the_others_do() {
     let mut run = meadow(
-        "idle_s_max: 3",
+        "idle_timeout_s: 3",
         r#"At(t_s: 1, run: Spectate(tag: "people", count: 4, follow: "rats")),
         At(t_s: 2, run: ChangeScene(tag: "rats", to: "b")), At(t_s: 5, run: Release(tag: "people", count: 3))"#,
     );
@@ -203,7 +203,7 @@ fn with_a_session_goes_what_it_steers_and_its_own_object_too() {
 #[test]
 fn a_drained_server_is_empty_and_lets_so_many_in_a_tick_again() {
     let mut run = meadow(
-        "players_max: 8, places_kept: (0, 0, 0, 2), admitted_per_tick_max: 2",
+        "players_max: 8, reserved_slots: (0, 0, 0, 2), admitted_per_tick_max: 2",
         r#"At(t_s: 0.5, run: Spawn(tag: "moderators", kind: "player", count: 2, clients: 1, admission: Staff)),
         At(t_s: 3, run: Drain), At(t_s: 3.5, run: Reopen)"#,
     );
@@ -231,7 +231,7 @@ fn a_drained_server_is_empty_and_lets_so_many_in_a_tick_again() {
 
 #[test]
 fn who_waits_for_its_connection_to_be_opened_is_not_taken_for_gone() {
-    let mut run = meadow("opened_per_tick_max: 3", "");
+    let mut run = meadow("sessions_opened_per_tick_max: 3", "");
     let counts = [(); 4].map(|()| {
         step(&mut run, 1);
         controlled::<Object>(&mut run)[0]
@@ -259,8 +259,8 @@ fn a_crowd_that_sends_inputs_walks_as_one_that_sends_moves_and_goes_on_after_a_l
         let text = format!(
             r#"Scenario(name: "walk", duration_s: 10, scenes: [Scene(name: "a", map: Generate(Town(width_tiles: 80, height_tiles: 80)))],
             cast: [Crowd(tag: "p", kind: "player", count: 10, clients: 1, inputs: {inputs}, behaviour: Wander(radius_m: 9))],
-            script: [At(t_s: 6, run: LoseLink(tag: "p", count: 5, for_s: 1))],
-            expect: [MirrorsEqual, NobodyOnBlocked])"#
+            script: [At(t_s: 6, run: Disconnect(tag: "p", count: 5, for_s: 1))],
+            expect: [MirrorsEqual, NoObjectOnBlockedTile])"#
         );
         let play = Play {
             threads: 1,
@@ -291,7 +291,7 @@ fn a_crowd_that_sends_inputs_walks_as_one_that_sends_moves_and_goes_on_after_a_l
 #[test]
 fn who_says_nothing_is_idle_and_comes_back_a_little_later() {
     let run = meadow(
-        "idle_s_max: 1",
+        "idle_timeout_s: 1",
         r#"At(t_s: 1, run: Spawn(tag: "sleepers", kind: "player", count: 2, clients: 1, messages_per_s: 0))"#,
     );
     let report = finish(run);
@@ -361,7 +361,7 @@ fn a_life_in_which_nothing_happens_is_found() {
     // Lost lines end sessions, nobody is idle, and half of the script is left out.
     let dull = broken(13, |scenario| {
         let session = &mut scenario.settings.session;
-        (session.reconnect_grace_s, session.idle_s_max) = (0.0, 0.0);
+        (session.reconnect_grace_s, session.idle_timeout_s) = (0.0, 0.0);
         scenario.script.retain(|cue| {
             use Action::{Ban, Kick, LoginAgain, Release};
             let run = cue.action();

@@ -48,7 +48,7 @@ const NARROW: &str = r#"Scenario(
         behaviour: Wander(radius_m: 10))],
     script: [At(t_s: 15, run: SetLine(share: 0))],
     line: (bytes_per_s: 300, delay_ms: 60, jitter_ms: 40, share: 0.5),
-    expect: [ViewsWithinCap, MirrorsEqual, Conserved],
+    expect: [ViewsWithinCap, MirrorsEqual, TicketsConserved],
 )"#;
 
 #[test]

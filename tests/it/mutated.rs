@@ -16,9 +16,9 @@ use crate::rig::{Play, start};
 /// Every action, condition, area, behaviour, recipe and expectation, all within the first tick.
 const EVERYTHING: &str = r#"Scenario(
     name: "everything", seed: 3, tick_hz: 20, heartbeat_ticks: 2, duration_s: 1,
-    settings: (view: (looks_per_tick_max: 100), nav: (npc_nodes_max: 800, searches_per_tick_max: 50, queue_max: 100),
-        session: (players_max: 11, places_kept: (0, 1, 0, 2), admitted_per_tick_max: 5, keep_s: 0.1, idle_s_max: 0.4),
-        inbox: (messages_per_tick_max: 100, backlog_max: 200, client_backlog_max: 10), sync: (near_m: 10, enters_per_tick: 4),
+    settings: (view: (scans_per_tick_max: 100), nav: (npc_nodes_max: 800, searches_per_tick_max: 50, queue_max: 100),
+        session: (players_max: 11, reserved_slots: (0, 1, 0, 2), admitted_per_tick_max: 5, reconnect_grace_s: 0.1, idle_timeout_s: 0.4),
+        inbox: (messages_per_tick_max: 100, backlog_max: 200, client_backlog_max: 10), sync: (full_rate_distance_m: 10, enters_per_tick: 4),
         matchmaking: (modes: [Groups(name: "spare", group_size: 3)])),
     parameters: {"ten": 10},
     attributes: [Attribute(name: "gold", encoding: Zigzag, audience: [Owner, Guild], cadence: EveryNth(2), range: (-9, 900), start: 100)],
@@ -67,7 +67,7 @@ const EVERYTHING: &str = r#"Scenario(
         At(t_s: 0.05, run: Login(tag: "p", count: 2)),
         At(t_s: 0.05, run: Possess(tag: "p", count: 1, of: "g")),
         At(t_s: 0.05, run: Spectate(tag: "p", count: 2, pick: Random, follow: "n")),
-        At(t_s: 0.05, run: LoseLink(tag: "p", count: 2, for_s: 0.05)),
+        At(t_s: 0.05, run: Disconnect(tag: "p", count: 2, for_s: 0.05)),
         At(t_s: 0.1, run: LoginAgain(tag: "p", count: 1, only: [AtLeast(attribute: "gold", value: -9)])),
         At(t_s: 0.1, run: Release(tag: "p", count: 1)),
         At(t_s: 0.1, run: Kick(tag: "p", count: 1)),
@@ -80,8 +80,8 @@ const EVERYTHING: &str = r#"Scenario(
         At(t_s: 0.1, run: CloseScene(scene: "c")),
         At(t_s: 0.1, run: Despawn(tag: "w", count: 1)),
     ],
-    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, PathsExact, NobodyOnBlocked, NoUnreachable, MatchesAtLeast(1), WaitUnderS(9),
-        Conserved, TickP99UnderMs(50), SetP99UnderMs(View, 5), BytesPerClientUnder(1000)],
+    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, PathsExact, NoObjectOnBlockedTile, NoUnreachable, MatchesAtLeast(1), WaitUnderS(9),
+        TicketsConserved, TickP99UnderMs(50), SetP99UnderMs(View, 5), BytesPerClientUnder(1000)],
 )"#;
 
 /// What stands in for a word or a number.

@@ -157,11 +157,11 @@ fn pages_ask_for_something_only_where_they_may_and_not_for_more_than_is_taken() 
     assert!(refused["fault"].is_string(), "{refused}");
     let mut inspector = server.world_mut().resource_mut::<Inspector>();
     for nth in 0..PAGE_CUES_MAX {
-        assert_eq!(inspector.take_cue(), Some(nth.to_string()));
+        assert_eq!(inspector.next_action(), Some(nth.to_string()));
     }
     let tell = |_: &mut Page, server: &mut Server| {
         let inspector = server.world().resource::<Inspector>();
-        inspector.tell_cue("0", 7, None);
+        inspector.send_action_result("0", 7, None);
     };
     page.hear_while(&mut server, tell, |message| {
         let told = cue_told(message).filter(|told| told["text"] == "0")?;
@@ -175,7 +175,7 @@ fn pages_ask_for_something_only_where_they_may_and_not_for_more_than_is_taken() 
     page.say(r#"{"cue":"Drain"}"#);
     wait_for(&mut server, |stats| stats.junk == 1);
     let mut inspector = server.world_mut().resource_mut::<Inspector>();
-    assert_eq!(inspector.take_cue(), None);
+    assert_eq!(inspector.next_action(), None);
 }
 
 #[test]

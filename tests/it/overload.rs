@@ -42,7 +42,7 @@ fn a_step_that_does_nothing_is_found() {
     let has = |broken: &[String], what: &str| broken.iter().any(|text| text.contains(what));
     let stretched = broken(21, |settings| settings.update_doublings = 0);
     assert!(has(&stretched, "sync.deltas at most"), "{stretched:?}");
-    let deferred = broken(31, |settings| settings.deferred_share = 1.0);
+    let deferred = broken(31, |settings| settings.deferred_budget_share = 1.0);
     assert!(has(&deferred, "paths.found at most"), "{deferred:?}");
     let dilated = broken(51, |settings| settings.time_share_min = 1.0);
     assert!(
@@ -51,7 +51,7 @@ fn a_step_that_does_nothing_is_found() {
     );
     // Logins never refused: the thresholds beyond are never reached.
     let admitted = broken(51, |settings| {
-        (settings.rise_at.refuse, settings.rise_at.dilate) = (9.0, 9.0);
+        (settings.enter_at.refuse, settings.enter_at.dilate) = (9.0, 9.0);
     });
     assert!(has(&admitted, "clients.logins at most"), "{admitted:?}");
     let off = broken(21, |settings| settings.measure = LoadMeasure::Off);

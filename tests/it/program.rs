@@ -29,7 +29,7 @@ pub const SMALL: &str = r#"Scenario(
         At(t_s: 1.5, run: SetSceneAttribute(attribute: "weather", value: 2)),
         Every(t_s: 0.4, run: Announce(tag: "people", count: 5, scope: Party, text: "Over here!")),
     ],
-    expect: [ViewsWithinCap, NobodyOnBlocked, MirrorsEqual, Conserved],
+    expect: [ViewsWithinCap, NoObjectOnBlockedTile, MirrorsEqual, TicketsConserved],
 )"#;
 
 /// The figures of a report: groups and what is in each.
@@ -161,7 +161,7 @@ fn the_exit_code_tells_broken_expectations_from_bad_input() {
             format!("Scenario(name: \"x\", duration_s: 1.1, {cast}, expect: [{expectation}])"),
         )
     };
-    assert_eq!(throng(&["run", &with("Conserved")]).code, 0);
+    assert_eq!(throng(&["run", &with("TicketsConserved")]).code, 0);
     let broken = throng(&["run", &with("MatchesAtLeast(1)")]);
     assert_eq!(broken.code, 1);
     assert!(broken.out.contains("BROKEN"), "{}", broken.out);
@@ -303,7 +303,7 @@ fn every_event_has_a_tick_and_a_scene_and_the_fields_of_its_type() {
         .replace(
             "script: [",
             "script: [At(t_s: 1, run: SetTeam(tag: \"rats\", count: 3, team: 5)),
-            At(t_s: 1, run: LoseLink(tag: \"people\", count: 3, for_s: 1)),",
+            At(t_s: 1, run: Disconnect(tag: \"people\", count: 3, for_s: 1)),",
         )
         // Nobody plays against four in this queue.
         .replace(

@@ -151,7 +151,7 @@ fn a_file_that_includes_others_has_their_lists_before_its_own_and_says_what_it_w
     let whole = folder.write(
         "whole.ron",
         r#"Scenario(name: "whole", include: ["parts/base.ron", "more.ron"], parameters: {"players": 30},
-            cast: [Crowd(tag: "guests", count: players)], expect: [Conserved])"#,
+            cast: [Crowd(tag: "guests", count: players)], expect: [TicketsConserved])"#,
     );
     let loaded = scenario::load(&whole).unwrap();
     let whole_scenario = &loaded.scenario;

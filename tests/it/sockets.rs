@@ -172,7 +172,7 @@ fn clients_behind_bad_links_walk_and_hold_what_the_server_holds() {
         }
         hall.clients
             .iter_mut()
-            .for_each(|(_, rambler)| rambler.rest());
+            .for_each(|(_, rambler)| rambler.stop());
         for _ in 0..40 {
             assert_eq!(hall.step(), []);
         }
@@ -219,7 +219,7 @@ fn who_changes_its_address_goes_on_and_who_starts_anew_takes_its_own_place() {
     drop(hall.clients.remove(0));
     hall.connect(1, losing(0.1));
     for (_, rambler) in &mut hall.clients {
-        rambler.rest();
+        rambler.stop();
     }
     for _ in 0..50 {
         assert_eq!(hall.step(), []);
@@ -309,7 +309,7 @@ fn strangers_are_told_less_than_they_say_and_the_polite_walk_on() {
     );
     assert!(told * 3 <= asked, "{told} bytes for {asked}");
     for (_, rambler) in &mut hall.clients {
-        rambler.rest();
+        rambler.stop();
     }
     for _ in 0..30 {
         assert_eq!(hall.step(), []);

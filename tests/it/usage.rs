@@ -10,7 +10,7 @@ const CROWDED: &str = r#"Scenario(
     scenes: [Scene(name: "a", map: Generate(Random(width_tiles: 60, height_tiles: 60, fill: 0)))],
     cast: [Crowd(kind: "player", count: people, clients: 0.5, messages_per_s: 2, behaviour: Wander(radius_m: 9))],
     queues: [Queue(mode: "arena", rules: Groups(group_size: 2), parties: parties)],
-    expect: [Conserved],
+    expect: [TicketsConserved],
 )"#;
 
 #[test]

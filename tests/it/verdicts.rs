@@ -101,7 +101,7 @@ const FAULTY: [(&str, &str); 27] = [
         "expected 30, found 10 logged-in players with the tag `people`",
     ),
     (
-        "LoseLink(tag: \"people\", count: 30)",
+        "Disconnect(tag: \"people\", count: 30)",
         "expected 30, found 10 objects with the tag `people` and a client",
     ),
     (
@@ -208,13 +208,13 @@ fn an_expectation_with_nothing_to_judge_is_no_pass() {
         "MirrorsEqual",
         "PathsExact",
         "PathsExact(share: 1)",
-        "NobodyOnBlocked",
+        "NoObjectOnBlockedTile",
         "NoUnreachable",
         "MatchesAtLeast(0)",
         "WaitUnderS(5)",
-        "Conserved",
+        "TicketsConserved",
         "NoLeaks",
-        "NoScriptFaults",
+        "NoScriptErrors",
         "NoIdleCues",
         "TicksUnderMs(ms: 1e9, warm_up_s: 5)",
         "BytesPerClientUnder(1e9)",
@@ -308,8 +308,8 @@ fn column(cue: &str) -> usize {
 #[test]
 fn all_that_is_expected_of_a_busy_yard_is_exercised() {
     let script = "At(t_s: 0.5, run: SetBehaviour(tag: \"rats\", behaviour: Wander(radius_m: 9))), At(t_s: 0.3, run: Queue(mode: \"q\", parties: 30, size: 3))";
-    let expect = "ViewsWithinCap, ViewsStable, MirrorsEqual, PathsExact, NobodyOnBlocked, NoUnreachable, MatchesAtLeast(1), WaitUnderS(7),
-        Conserved, NoScriptFaults, TicksUnderMs(ms: 1e9), BytesPerClientUnder(1e9), PathsExact(share: 1)";
+    let expect = "ViewsWithinCap, ViewsStable, MirrorsEqual, PathsExact, NoObjectOnBlockedTile, NoUnreachable, MatchesAtLeast(1), WaitUnderS(7),
+        TicketsConserved, NoScriptErrors, TicksUnderMs(ms: 1e9), BytesPerClientUnder(1e9), PathsExact(share: 1)";
     let text = yard(script, expect)
         .replace("duration_s: 2", "duration_s: 6")
         .replace(
@@ -338,8 +338,8 @@ fn an_expectation_may_be_of_a_part_of_the_run() {
     let script = "At(t_s: 0.5, run: Block(rect_tiles: (0, 0, 40, 40))), At(t_s: 1, run: Free(rect_tiles: (0, 0, 40, 40)))";
     let report = played(&yard(
         script,
-        "NobodyOnBlocked, After(t_s: 1.1, expect: NobodyOnBlocked),
-        Between(from_s: 0.5, until_s: 1, expect: NobodyOnBlocked), Between(from_s: 0, until_s: 0.2, expect: NobodyOnBlocked),
+        "NoObjectOnBlockedTile, After(t_s: 1.1, expect: NoObjectOnBlockedTile),
+        Between(from_s: 0.5, until_s: 1, expect: NoObjectOnBlockedTile), Between(from_s: 0, until_s: 0.2, expect: NoObjectOnBlockedTile),
         Between(from_s: 0, until_s: 1, expect: Counter(name: \"clients.logins\", at_least: 10, at_most: 10)),
         After(t_s: 1, expect: Counter(name: \"clients.logins\", at_least: 1)),
         After(t_s: 1, expect: Counter(name: \"objects.players\", at_least: 10)),

@@ -38,7 +38,7 @@ const RESTLESS: &str = r#"Scenario(
         Every(t_s: 6, from_s: 2.5, run: ChangeScene(tag: "miners", to: "island")),
         Every(t_s: 6, from_s: 5, run: CloseScene(scene: "island")),
     ],
-    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, NobodyOnBlocked],
+    expect: [ViewsWithinCap, ViewsStable, MirrorsEqual, NoObjectOnBlockedTile],
 )"#;
 
 /// What is known of an object in a scene.

@@ -88,7 +88,7 @@ fn name_of(notice: &SessionNotice) -> String {
         SessionNotice::Closed { reason } => format!("closed {reason}"),
         SessionNotice::Pong { number, tick } => format!("pong {number} {tick}"),
         SessionNotice::ResumeRefused => "notResumed".to_owned(),
-        SessionNotice::Resumed { keeps } => format!("continued {keeps}"),
+        SessionNotice::Resumed { keeps_state: keeps } => format!("continued {keeps}"),
         SessionNotice::TimeRate { percent } => format!("timeRate {percent}"),
     }
 }
@@ -242,7 +242,7 @@ fn live(speaker: &mut Speaker) {
 fn leave(speaker: &mut Speaker) {
     speaker.header.epoch = 2;
     speaker.notify(SessionNotice::ResumeRefused);
-    speaker.notify(SessionNotice::Resumed { keeps: true });
+    speaker.notify(SessionNotice::Resumed { keeps_state: true });
     speaker.say(|bytes| write_despawn(bytes, 200, 3));
     let of_old = speaker.packets(Channel::Unreliable, |bytes| {
         write_motion(bytes, 5, 0, Motion::default());
@@ -255,7 +255,7 @@ fn leave(speaker: &mut Speaker) {
         write_snapshot_head(bytes, 5, 0, 2, moving(tick, 3.0, Vec2::ZERO), 0);
     });
     speaker.take(&of_old[0]);
-    speaker.notify(SessionNotice::Resumed { keeps: false });
+    speaker.notify(SessionNotice::Resumed { keeps_state: false });
     speaker.notify(SessionNotice::Closed { reason: 4 });
 }
 
@@ -456,7 +456,7 @@ fn predicted() -> Vec<Value> {
         .drain(..)
         .map(|step| json!({ "packet": step["packet"] }))
         .collect();
-    predictor.follow(&step, &speaker.mirror);
+    predictor.reconcile(&step, &speaker.mirror);
     let mut places = vec![Vec2::ZERO];
     for nth in 0..90_u16 {
         let direction = (nth * 5 % 256) as u8;
@@ -479,7 +479,9 @@ fn predicted() -> Vec<Value> {
             motion,
             ..ClientInput::default()
         };
-        let input = predictor.act(&step, input).expect("few are unanswered");
+        let input = predictor
+            .apply_input(&step, input)
+            .expect("few are unanswered");
         let at = predictor.position().expect("it has an object");
         places.push(at);
         steps.push(json!({ "act": told, "seq": input.seq, "at": at.to_array() }));
@@ -498,7 +500,7 @@ fn predicted() -> Vec<Value> {
                 speaker.packets(Channel::Unreliable, |bytes| write_own_position(bytes, told))
             {
                 speaker.mirror.receive(&packet).expect("it fits");
-                let corrected = predictor.follow(&step, &speaker.mirror);
+                let corrected = predictor.reconcile(&step, &speaker.mirror);
                 let at = predictor.position().expect("it has an object");
                 if corrected.is_some() {
                     let later = usize::from(handled)..places.len();

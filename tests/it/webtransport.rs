@@ -367,7 +367,7 @@ fn who_never_acknowledges_is_behind_or_lost_and_nobody_waits_for_it() {
                 backlog_bytes_max,
                 ..WebTransportSettings::default().endpoint
             };
-            settings.web.unread_us_max = unread_us_max;
+            settings.web.read_timeout_us = unread_us_max;
             settings.web.webtransport = Some(WebTransportSettings {
                 endpoint,
                 ..WebTransportSettings::default()

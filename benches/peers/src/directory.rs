@@ -40,7 +40,7 @@ pub fn measure() -> Vec<Row> {
 fn caches() -> (PlayerCache, Moka) {
     let throng = PlayerCache::new(CacheSettings {
         entries_max: REMEMBERED,
-        fresh_ms: u64::MAX,
+        ttl_ms: u64::MAX,
         jitter_share: 0.0,
         ..CacheSettings::default()
     });

@@ -382,7 +382,7 @@ fn walk(
     buttons: u32,
 ) -> ThrongStatus {
     act(client, |client| {
-        client.client.walk(ControlState {
+        client.client.set_controls(ControlState {
             motion,
             heading,
             buttons,

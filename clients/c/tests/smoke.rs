@@ -121,7 +121,7 @@ impl Town {
             for own in heard {
                 let of = world.get::<Object>(own).unwrap().reference();
                 world.write_message(AnnouncementRequest {
-                    from: Some(of),
+                    about: Some(of),
                     scope: AnnouncementScope::Viewers(of),
                     class: Channel::Reliable,
                     ttl_ticks: 100,

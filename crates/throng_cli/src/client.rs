@@ -16,7 +16,7 @@ use super::truth::MirrorCheckClient;
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print, whole_number};
 use throng::net::{EndpointSettings, SecretKey, UdpClient};
 use throng::sim::clock::Pacer;
-use throng::wire::{Channel, PacketHeader, WireReader, widen};
+use throng::wire::{Channel, PacketHeader, WireReader, expand_counter};
 use throng_net::rambler::BotClient;
 
 /// Arguments of `throng client`.
@@ -177,7 +177,7 @@ impl Lateness {
         if header.channel != Channel::Reliable || tick_s <= 0.0 {
             return;
         }
-        let tick = widen(self.tick, header.tick);
+        let tick = expand_counter(self.tick, header.tick);
         self.tick = self.tick.max(tick);
         let at_us = tick as f64 * f64::from(tick_s) * 1e6;
         let second = (now_us / 1e6) as u64;
@@ -449,7 +449,7 @@ impl Company {
         seeker.ask_for_rest()?;
         let until = Instant::now() + REST;
         for visitor in &mut self.visitors {
-            visitor.rambler.rest();
+            visitor.rambler.stop();
         }
         let mut pacer = Pacer::new(LOOK_EVERY);
         let mut left: Vec<usize> = (0..self.visitors.len()).collect();

@@ -63,16 +63,16 @@ pub(super) fn relay(playing: &mut ScenarioRun) {
     let mut asked = Vec::new();
     if let Some(mut inspector) = playing.server().world_mut().get_resource_mut::<Inspector>() {
         for outcome in outcomes {
-            inspector.tell_cue(&outcome.text, outcome.tick, outcome.fault.as_deref());
+            inspector.send_action_result(&outcome.text, outcome.tick, outcome.fault.as_deref());
         }
-        asked.extend(std::iter::from_fn(|| inspector.take_cue()));
+        asked.extend(std::iter::from_fn(|| inspector.next_action()));
     }
     for text in asked {
         let refused = playing.cue(&text).err();
         if let Some(inspector) = playing.server().world().get_resource::<Inspector>()
             && refused.is_some()
         {
-            inspector.tell_cue(&text, tick, refused.as_deref());
+            inspector.send_action_result(&text, tick, refused.as_deref());
         }
     }
 }

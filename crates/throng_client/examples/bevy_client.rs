@@ -53,7 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut settings = ClientSettings::new(7);
     settings.speed_m_s = 3.0;
     let mut client = Client::connect(&bytes?, settings)?;
-    client.walk(ControlState::towards(32));
+    client.set_controls(ControlState::towards(32));
     let mut app = App::new();
     app.add_plugins(ClientPlugin)
         .insert_resource(GameClient(client))

@@ -100,13 +100,13 @@ impl Client {
     fn pump(&mut self, now_s: f64) -> Result<(), ClientError> {
         let Self { line, session, .. } = self;
         let mut refused = Ok(());
-        session.act(now_s, |message| {
+        session.update(now_s, |message| {
             refused = refused.and_then(|()| line.send(&message.to_bytes()));
         });
         refused?;
         let mut taken = Ok(());
         line.update(|packet| {
-            taken = taken.and_then(|()| session.take(packet, now_s));
+            taken = taken.and_then(|()| session.receive(packet, now_s));
         })?;
         Ok(taken?)
     }
@@ -127,7 +127,7 @@ impl Client {
     }
 
     /// What the player's hands say, from now on.
-    pub const fn walk(&mut self, walk: ControlState) {
+    pub const fn set_controls(&mut self, walk: ControlState) {
         self.session.walk(walk);
     }
 

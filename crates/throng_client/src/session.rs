@@ -153,7 +153,7 @@ impl ClientSession {
     ///
     /// # Errors
     /// [`MirrorError`]: the server and this client do not understand each other, and the connection is of no use any more.
-    pub fn take(&mut self, packet: &[u8], now_s: f64) -> Result<(), MirrorError> {
+    pub fn receive(&mut self, packet: &[u8], now_s: f64) -> Result<(), MirrorError> {
         let tick = self.mirror.tick();
         let since_s = (now_s - self.heard_s) as f32;
         let (events, missed) = (&mut self.events, &mut self.missed);
@@ -222,7 +222,7 @@ impl ClientSession {
                 (self.token, self.is_greeted) = (None, false);
                 ClientEvent::ResumeFailed
             }
-            SessionNotice::Resumed { keeps } => {
+            SessionNotice::Resumed { keeps_state: keeps } => {
                 if !keeps {
                     self.shown.clear();
                 }
@@ -237,7 +237,7 @@ impl ClientSession {
             }
             SessionNotice::Pong { number, tick } => {
                 if let Some(clock) = &mut self.clock {
-                    clock.answer(number, tick, now_s);
+                    clock.finish_ping(number, tick, now_s);
                 }
                 return;
             }
@@ -249,7 +249,7 @@ impl ClientSession {
     fn follow_own(&mut self, now_s: f64) {
         let shown = self.own_position(now_s);
         let step = step_on(self.ground.as_ref(), &self.settings, &self.mirror);
-        let corrected = self.predictor.follow(&step, &self.mirror);
+        let corrected = self.predictor.reconcile(&step, &self.mirror);
         if let Some(correction) = corrected {
             self.own_before = self.predictor.position();
             if let Some((was, is)) = shown.zip(self.own_before) {
@@ -261,7 +261,7 @@ impl ClientSession {
     }
 
     /// Says what is due by now: who it is, that it is ready, an input for each tick, a question for the time. To be called once a frame.
-    pub fn act(&mut self, now_s: f64, mut say: impl FnMut(&ClientMessage)) {
+    pub fn update(&mut self, now_s: f64, mut say: impl FnMut(&ClientMessage)) {
         if !std::mem::replace(&mut self.is_greeted, true) {
             let player = self.settings.player;
             say(&match self.token {
@@ -285,7 +285,7 @@ impl ClientSession {
         };
         if now_s >= self.next_ping_s {
             self.next_ping_s = now_s + self.settings.ping_every_s;
-            let number = clock.ask(now_s);
+            let number = clock.start_ping(now_s);
             say(&ClientMessage::Ping { number });
         }
         let tick = clock
@@ -307,7 +307,7 @@ impl ClientSession {
             let step = step_on(self.ground.as_ref(), &self.settings, &self.mirror);
             // While too much is not answered there is none, and it stands.
             self.own_before = before;
-            if let Some(input) = self.predictor.act(&step, input) {
+            if let Some(input) = self.predictor.apply_input(&step, input) {
                 say(&ClientMessage::Input(input));
             }
         }
@@ -493,13 +493,13 @@ mod tests {
             let stands = throng_protocol::wire::Motion::of(7, Vec2::splat(10.0), Vec2::ZERO, 0, 0);
             write_snapshot_head(bytes, 7, 0, 1, stands, 0);
         });
-        session.take(&begins, 1.0).unwrap();
+        session.receive(&begins, 1.0).unwrap();
         session.walk(ControlState::towards(0));
         let mut now_s = 1.0;
         let mut inputs = |session: &mut ClientSession| {
             let mut count = 0;
             for _ in 0..200 {
-                session.act(now_s, |message| {
+                session.update(now_s, |message| {
                     count += i32::from(matches!(message, ClientMessage::Input(_)));
                 });
                 now_s += 0.01;
@@ -511,14 +511,14 @@ mod tests {
         let slower = packet(1, |bytes| {
             SessionNotice::TimeRate { percent: 25 }.write(bytes);
         });
-        session.take(&slower, at_s).unwrap();
+        session.receive(&slower, at_s).unwrap();
         let (count, mut at_s) = inputs(&mut session);
         assert!((9..=11).contains(&count), "{count}");
         // Between two inputs it is shown on its way, and not there at once.
         let to = session.predictor.position();
         while session.predictor.position() == to {
             at_s += 0.01;
-            session.act(at_s, |_| {});
+            session.update(at_s, |_| {});
         }
         let shown = [0.0, 0.05, 0.1, 0.15].map(|later| session.own_position(at_s + later));
         let x = shown.map(|at| at.map_or(0.0, |at| at.x));
@@ -526,12 +526,12 @@ mod tests {
         assert!(x.is_sorted() && x[0] < to, "{x:?}, to {to}");
         // The server says nothing more: it goes as far as inputs may wait, and stands there in every frame.
         for _ in 0..8_000 {
-            session.act(at_s, |_| {});
+            session.update(at_s, |_| {});
             at_s += 0.01;
         }
         let to = session.predictor.position();
         for _ in 0..20 {
-            session.act(at_s, |_| {});
+            session.update(at_s, |_| {});
             at_s += 0.01;
             assert_eq!(session.own_position(at_s), to);
         }

@@ -156,7 +156,7 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
     );
 
     first.set_ground(tiles(), TILE_M);
-    first.walk(ControlState::towards(0));
+    first.set_controls(ControlState::towards(0));
     let walker = own(&first).expect("it controls one");
     town.until(&mut [&mut first, &mut second], |town, clients| {
         let ahead = clients[0].own_position(town.now).expect("it has a place");
@@ -171,7 +171,7 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
         let at = clients[0].own_position(town.now);
         at.is_some_and(|at| at.x > wall_m - 0.1)
     });
-    first.walk(ControlState::stand(0));
+    first.set_controls(ControlState::stand(0));
     town.until(&mut [&mut first, &mut second], |town, clients| {
         let at = |client: &Client| client.position(walker, town.now).expect("in sight");
         let (rest, seen) = (at(clients[0]), at(clients[1]));
@@ -190,7 +190,7 @@ fn who_does_not_know_the_map_is_corrected_at_its_walls() {
     let mut town = Town::open();
     let mut client = town.client(7);
     town.until(&mut [&mut client], |_, clients| own(clients[0]).is_some());
-    client.walk(ControlState::towards(0));
+    client.set_controls(ControlState::towards(0));
     let began = Instant::now();
     let mut is_corrected = false;
     while !is_corrected {
@@ -203,7 +203,7 @@ fn who_does_not_know_the_map_is_corrected_at_its_walls() {
         is_corrected = events(&mut client).iter().any(corrected);
     }
     assert!(town.place(7).x < 15.0);
-    client.walk(ControlState::stand(0));
+    client.set_controls(ControlState::stand(0));
     town.until(&mut [&mut client], |town, clients| {
         let rest = clients[0].own_position(town.now).expect("it has a place");
         rest.distance(town.place(7)) < 0.01

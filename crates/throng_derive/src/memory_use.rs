@@ -38,9 +38,11 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                     unused.push(binding);
                     continue;
                 }
-                FieldCount::Each => quote!((#of_itself + #core::memory::each(#binding.iter()))),
+                FieldCount::Each => {
+                    quote!((#of_itself + #core::memory::heap_bytes_of(#binding.iter())))
+                }
                 FieldCount::EachValue => {
-                    quote!((#of_itself + #core::memory::each(#binding.values())))
+                    quote!((#of_itself + #core::memory::heap_bytes_of(#binding.values())))
                 }
                 FieldCount::With(path) => quote!(#path(#binding)),
             });

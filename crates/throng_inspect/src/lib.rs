@@ -83,5 +83,5 @@ pub use ticks::{
 pub use traffic::{
     ActionPreset, CONNECTION_S_MAX, CONNECTIONS_MAX, InspectStats, PAGES_MAX, PaceRequest, RunPace,
 };
-pub use waiting::wait_sentence;
+pub use waiting::describe_wait;
 pub use why::{PairRules, VisibilityReason, sight_reason};

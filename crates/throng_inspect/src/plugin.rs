@@ -43,7 +43,7 @@ pub struct InspectPlugin;
 
 impl Plugin for InspectPlugin {
     fn build(&self, app: &mut App) {
-        sim::install(app);
+        sim::install_tick(app);
         app.init_resource::<NotedTicks>()
             .add_systems(FixedUpdate, note::note_tick.in_set(AfterTick))
             .init_resource::<ServerHealth>()

@@ -4,7 +4,7 @@ use throng::matchmaking::WaitReason;
 
 /// A sentence for a person, behind "it waits: ". A tick lasts `tick_s` seconds.
 #[must_use]
-pub fn wait_sentence(reason: WaitReason, tick_s: f64) -> String {
+pub fn describe_wait(reason: WaitReason, tick_s: f64) -> String {
     let opens = |ticks: u64| match ticks {
         0 => "all limits lifted".to_owned(),
         _ => format!("limits lifted in {:.0} s", ticks as f64 * tick_s),
@@ -63,12 +63,12 @@ mod tests {
             window: 150,
             opens_in_ticks,
         };
-        let told = wait_sentence(outside(240), 0.05);
+        let told = describe_wait(outside(240), 0.05);
         assert_eq!(
             told,
             "too few parties within 150 points of its skill; limits lifted in 12 s"
         );
-        let told = wait_sentence(outside(0), 0.05);
+        let told = describe_wait(outside(0), 0.05);
         assert!(told.ends_with("all limits lifted"), "{told}");
     }
 }

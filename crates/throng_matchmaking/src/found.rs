@@ -42,13 +42,13 @@ pub(super) struct MatchWriter<'a> {
     pub next_match: &'a mut u64,
     pub matches: &'a mut Vec<Match>,
     /// No further match is made at this length.
-    pub full_at: usize,
+    pub matches_max: usize,
 }
 
 impl MatchWriter<'_> {
     /// Whether no further match may be made.
     pub const fn is_full(&self) -> bool {
-        self.matches.len() >= self.full_at
+        self.matches.len() >= self.matches_max
     }
 
     /// Makes a match of parties that wait no more.

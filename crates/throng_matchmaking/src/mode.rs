@@ -50,17 +50,22 @@ pub struct GroupModeSettings {
     pub expire_after_s: f64,
     /// From this waiting time on (seconds) a party's window, level band and gap limit are open, and what it
     /// would avoid is no matter.
-    pub open_after_s: f64,
+    #[serde(alias = "open_after_s")]
+    pub limits_off_after_s: f64,
     /// From this waiting time on (seconds), but not before its limits are open, a party is served before all
     /// others, oldest first, whatever that costs them: the wait bound.
-    pub first_after_s: f64,
+    #[serde(alias = "first_after_s")]
+    pub priority_after_s: f64,
     /// How long the players of a match have to accept it (seconds); 0 means that they are not asked.
-    pub accept_within_s: f64,
+    #[serde(alias = "accept_within_s")]
+    pub accept_timeout_s: f64,
     /// For how long (seconds) the players of a party that lets a proposed match fail may not queue; 0 means that
     /// they may at once.
-    pub bar_after_decline_s: f64,
+    #[serde(alias = "bar_after_decline_s")]
+    pub decline_penalty_s: f64,
     /// For how long (seconds) two players do not meet as opponents again; 0 means that they may at once.
-    pub rematch_after_s: f64,
+    #[serde(alias = "rematch_after_s")]
+    pub rematch_cooldown_s: f64,
     /// The largest party let in: players.
     pub party_size_max: u8,
     /// Players of each role that a group has at least.
@@ -81,7 +86,8 @@ pub struct GroupModeSettings {
     pub matches_per_heartbeat_max: u32,
     /// Parties looked at a heartbeat while partners are sought for those first in line, and again as many for
     /// those left over; the rest wait for the next heartbeat.
-    pub looks_per_heartbeat_max: u32,
+    #[serde(alias = "looks_per_heartbeat_max")]
+    pub candidates_per_heartbeat_max: u32,
     /// Tickets that may wait at a time; further ones are refused.
     pub tickets_max: u32,
 }
@@ -93,11 +99,11 @@ impl Default for GroupModeSettings {
             group_size: 5,
             packing: Packing::default(),
             expire_after_s: 600.0,
-            open_after_s: 60.0,
-            first_after_s: 75.0,
-            accept_within_s: 0.0,
-            bar_after_decline_s: 30.0,
-            rematch_after_s: 0.0,
+            limits_off_after_s: 60.0,
+            priority_after_s: 75.0,
+            accept_timeout_s: 0.0,
+            decline_penalty_s: 30.0,
+            rematch_cooldown_s: 0.0,
             party_size_max: PARTY_SIZE_MAX,
             roles: [0; ROLES],
             skill_window_start: 100,
@@ -107,7 +113,7 @@ impl Default for GroupModeSettings {
             power_gap_start: 500,
             power_gap_widen_per_s: 100,
             matches_per_heartbeat_max: 500,
-            looks_per_heartbeat_max: 200_000,
+            candidates_per_heartbeat_max: 200_000,
             tickets_max: 1 << 20,
         }
     }
@@ -125,11 +131,11 @@ impl GroupModeSettings {
             group_size: self.group_size,
             packing: self.packing,
             expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
-            open_after_ticks: ticks(self.open_after_s),
-            first_after_ticks: ticks(self.first_after_s.max(self.open_after_s)),
-            accept_within_ticks: ticks(self.accept_within_s),
-            bar_after_decline_ticks: ticks(self.bar_after_decline_s),
-            rematch_after_ticks: ticks(self.rematch_after_s),
+            open_after_ticks: ticks(self.limits_off_after_s),
+            first_after_ticks: ticks(self.priority_after_s.max(self.limits_off_after_s)),
+            accept_within_ticks: ticks(self.accept_timeout_s),
+            bar_after_decline_ticks: ticks(self.decline_penalty_s),
+            rematch_after_ticks: ticks(self.rematch_cooldown_s),
             party_size_max: self.party_size_max.min(self.group_size),
             roles: self.roles,
             skill_window: Widening {
@@ -146,7 +152,7 @@ impl GroupModeSettings {
             },
             tick_mhz: (tick_hz * 1000.0).ceil() as u64,
             matches_max: self.matches_per_heartbeat_max as usize,
-            looks_max: u64::from(self.looks_per_heartbeat_max),
+            sight_tests_max: u64::from(self.candidates_per_heartbeat_max),
             tickets_max: self.tickets_max,
         })
     }
@@ -180,11 +186,11 @@ impl GroupModeSettings {
         )?;
         for (field, seconds) in [
             ("expire_after_s", self.expire_after_s),
-            ("open_after_s", self.open_after_s),
-            ("first_after_s", self.first_after_s),
-            ("accept_within_s", self.accept_within_s),
-            ("bar_after_decline_s", self.bar_after_decline_s),
-            ("rematch_after_s", self.rematch_after_s),
+            ("limits_off_after_s", self.limits_off_after_s),
+            ("priority_after_s", self.priority_after_s),
+            ("accept_timeout_s", self.accept_timeout_s),
+            ("decline_penalty_s", self.decline_penalty_s),
+            ("rematch_cooldown_s", self.rematch_cooldown_s),
         ] {
             range(field, seconds, 0.0, SECONDS_MAX)?;
         }
@@ -204,8 +210,8 @@ impl GroupModeSettings {
             f64::from(u32::MAX),
         )?;
         range(
-            "looks_per_heartbeat_max",
-            f64::from(self.looks_per_heartbeat_max),
+            "candidates_per_heartbeat_max",
+            f64::from(self.candidates_per_heartbeat_max),
             1.0,
             f64::from(u32::MAX),
         )
@@ -246,7 +252,7 @@ pub struct GroupModeTickSettings {
     /// Matches a heartbeat.
     pub matches_max: usize,
     /// Parties looked at a heartbeat while partners for left-over parties are sought.
-    pub looks_max: u64,
+    pub sight_tests_max: u64,
     /// Tickets that may wait at a time.
     pub tickets_max: u32,
 }
@@ -340,7 +346,7 @@ mod tests {
         let settings = GroupModeSettings {
             skill_window_start: 50,
             skill_window_widen_per_s: 20,
-            open_after_s: 30.0,
+            limits_off_after_s: 30.0,
             ..Default::default()
         };
         let rules = settings.rules(20.0).unwrap();
@@ -356,7 +362,7 @@ mod tests {
         let settings = GroupModeSettings {
             skill_window_start: u32::MAX,
             skill_window_widen_per_s: u32::MAX,
-            open_after_s: SECONDS_MAX,
+            limits_off_after_s: SECONDS_MAX,
             ..Default::default()
         };
         assert_eq!(
@@ -387,7 +393,7 @@ mod tests {
         );
         assert!(
             GroupModeSettings {
-                open_after_s: -1.0,
+                limits_off_after_s: -1.0,
                 ..Default::default()
             }
             .rules(20.0)
@@ -396,7 +402,7 @@ mod tests {
         assert!(GroupModeSettings::default().rules(0.0).is_err());
         assert!(
             GroupModeSettings {
-                looks_per_heartbeat_max: 0,
+                candidates_per_heartbeat_max: 0,
                 ..Default::default()
             }
             .rules(20.0)

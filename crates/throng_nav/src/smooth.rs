@@ -14,19 +14,19 @@ use crate::map::{TileMap, TileRect};
 /// The last of the waypoints ahead that can be walked to straight from a tile: an index into `ahead`.
 ///
 /// `ahead` are the waypoints still to come; the first is taken to be in sight, as it is on a path that was just
-/// found. Waypoints after it are tried one by one until the first that is out of sight, at most `looks_max` of them.
+/// found. Waypoints after it are tried one by one until the first that is out of sight, at most `sight_tests_max` of them.
 /// `None` if there are no waypoints ahead. Cost: the tiles along the lines tried.
 pub fn farthest_in_sight(
     map: &TileMap,
     from: IVec2,
     ahead: &[IVec2],
-    looks_max: usize,
+    sight_tests_max: usize,
 ) -> Option<usize> {
     let later = ahead.get(1..)?;
     Some(
         later
             .iter()
-            .take(looks_max)
+            .take(sight_tests_max)
             .take_while(|&&waypoint| map.line_is_free(from, waypoint))
             .count(),
     )

@@ -219,7 +219,7 @@ impl ClientConnection {
                     self.number = handshake.number();
                     self.heard_us = now_us;
                     self.is_to_confirm = true;
-                    let line = handshake.into_line();
+                    let line = handshake.into_cipher();
                     line.map_or(ClientPhase::Over(ConnectionError::Lost), |line| {
                         ClientPhase::Open(Box::new(line))
                     })

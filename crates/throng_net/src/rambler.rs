@@ -91,7 +91,7 @@ impl BotClient {
     }
 
     /// From now on it stands.
-    pub const fn rest(&mut self) {
+    pub const fn stop(&mut self) {
         self.is_resting = true;
     }
 
@@ -117,7 +117,7 @@ impl BotClient {
             }
         }
         let step = self.step();
-        let corrected = self.predictor.follow(&step, &self.mirror);
+        let corrected = self.predictor.reconcile(&step, &self.mirror);
         if corrected.is_some_and(|correction| correction.off_m > CORRECTION_M) {
             // It does not know the map, so it was a wall.
             self.corrections += 1;
@@ -146,7 +146,7 @@ impl BotClient {
             ..ClientInput::default()
         };
         let step = self.step();
-        if let Some(input) = self.predictor.act(&step, input) {
+        if let Some(input) = self.predictor.apply_input(&step, input) {
             say(&ClientMessage::Input(input).to_bytes());
         }
     }

@@ -46,12 +46,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if down.len() > LAG_TICKS {
             mirror.receive(&down.pop_front().unwrap_or_default())?;
         }
-        if let Some(correction) = predictor.follow(on, &mirror) {
+        if let Some(correction) = predictor.reconcile(on, &mirror) {
             println!("tick {tick}: it was off by {:.3} m", correction.off_m);
         }
         let (mut input, direction) = (ClientInput::default(), (tick / 30 * 40) as u8);
         (input.motion, input.heading) = (InputMotion::Towards(direction), direction);
-        up.push_back(predictor.act(on, input).unwrap_or_default());
+        up.push_back(predictor.apply_input(on, input).unwrap_or_default());
     }
     println!("client: {:?}, server: {at}", predictor.position());
     Ok(())

@@ -64,13 +64,13 @@ pub struct Correction {
 const UNLIMITED: MoveRules = MoveRules {
     tolerance: 0.0,
     burst_s_max: 0.0,
-    slack_m: 0.0,
+    rounding_tolerance_m: 0.0,
 };
 
 impl Predictor {
     /// Takes an input, numbers it and walks it at once; what is given is to be sent, once. `None` while it is not known where the
     /// own object is, and where [`UNHANDLED_MAX`] inputs wait for the server: then nothing happens.
-    pub fn act(&mut self, on: &PlayerStep, input: ClientInput) -> Option<ClientInput> {
+    pub fn apply_input(&mut self, on: &PlayerStep, input: ClientInput) -> Option<ClientInput> {
         self.own?;
         if self.unhandled.len() >= UNHANDLED_MAX {
             return None;
@@ -86,7 +86,7 @@ impl Predictor {
 
     /// Takes what the mirror was told last; to be called after each packet. `on` is the ground of the scene that the mirror is in.
     /// A correction is given once.
-    pub fn follow(&mut self, on: &PlayerStep, mirror: &Mirror) -> Option<Correction> {
+    pub fn reconcile(&mut self, on: &PlayerStep, mirror: &Mirror) -> Option<Correction> {
         let own = mirror.own().zip(mirror.scene());
         let own = own.map(|((id, generation), scene)| (scene, id, generation));
         let Some((_, id, _)) = own else {
@@ -276,33 +276,36 @@ mod tests {
     #[test]
     fn without_an_object_and_with_too_much_unanswered_nothing_is_walked() {
         let mut predictor = Predictor::default();
-        assert_eq!(predictor.act(&OPEN, towards(0)), None);
+        assert_eq!(predictor.apply_input(&OPEN, towards(0)), None);
         assert_eq!(predictor.position(), None);
         let far = Far::new();
-        assert_eq!(predictor.follow(&OPEN, &far.mirror), None);
-        let acted = (0..100).filter_map(|_| predictor.act(&OPEN, towards(0)));
+        assert_eq!(predictor.reconcile(&OPEN, &far.mirror), None);
+        let acted = (0..100).filter_map(|_| predictor.apply_input(&OPEN, towards(0)));
         assert_eq!(acted.count(), UNHANDLED_MAX);
         assert_eq!(predictor.unhandled().len(), UNHANDLED_MAX);
         // Of another object it knows nothing.
         let mut gone = Mirror::default();
-        assert_eq!(predictor.follow(&OPEN, &gone), None);
+        assert_eq!(predictor.reconcile(&OPEN, &gone), None);
         assert_eq!((predictor.position(), predictor.confirmed()), (None, None));
         gone = Far::new().mirror;
-        predictor.follow(&OPEN, &gone);
-        assert_eq!(predictor.act(&OPEN, towards(0)).map(|it| it.seq), Some(65));
+        predictor.reconcile(&OPEN, &gone);
+        assert_eq!(
+            predictor.apply_input(&OPEN, towards(0)).map(|it| it.seq),
+            Some(65)
+        );
     }
 
     #[test]
     fn the_first_place_is_to_half_a_unit_and_all_later_ones_are_exact_across_the_end_of_numbers() {
         let (mut far, mut predictor) = (Far::new(), Predictor::default());
         predictor.seq = u16::MAX - 20;
-        predictor.follow(&OPEN, &far.mirror);
+        predictor.reconcile(&OPEN, &far.mirror);
         let mut corrections = Vec::new();
         for nth in 0..60_u8 {
-            let input = predictor.act(&OPEN, towards(nth)).unwrap();
+            let input = predictor.apply_input(&OPEN, towards(nth)).unwrap();
             far.handle(input);
             far.tell_place();
-            corrections.extend(predictor.follow(&OPEN, &far.mirror));
+            corrections.extend(predictor.reconcile(&OPEN, &far.mirror));
             assert_eq!(predictor.position(), Some(far.at));
         }
         assert_eq!(corrections.len(), 1);
@@ -319,11 +322,11 @@ mod tests {
             script in prop::collection::vec((any::<u8>(), 0..10_u8, 0..10_u8), 1..120), lag in 0..12_usize,
         ) {
             let (mut far, mut predictor) = (Far::new(), Predictor::default());
-            predictor.follow(&OPEN, &far.mirror);
+            predictor.reconcile(&OPEN, &far.mirror);
             // Inputs at which the two part: the first place is not exact either.
             let (mut line, mut partings) = (VecDeque::new(), vec![1_u16]);
             for (direction, what, told) in script {
-                let Some(input) = predictor.act(&OPEN, towards(direction)) else {
+                let Some(input) = predictor.apply_input(&OPEN, towards(direction)) else {
                     break;
                 };
                 line.push_back(input);
@@ -340,7 +343,7 @@ mod tests {
                 }
                 if told > 2 && far.input > 0 {
                     far.tell_place();
-                    let corrected = predictor.follow(&OPEN, &far.mirror);
+                    let corrected = predictor.reconcile(&OPEN, &far.mirror);
                     let parted = partings.len();
                     partings.retain(|&parting| parting > far.input);
                     if partings.len() == parted {
@@ -349,7 +352,7 @@ mod tests {
                     prop_assert_eq!(predictor.confirmed(), Some(far.at));
                     let led = predictor.unhandled().fold(far.at, |at, (input, _)| walk(&OPEN, at, input));
                     prop_assert_eq!(predictor.position(), Some(led));
-                    prop_assert_eq!(predictor.follow(&OPEN, &far.mirror), None, "once");
+                    prop_assert_eq!(predictor.reconcile(&OPEN, &far.mirror), None, "once");
                 }
             }
         }

@@ -59,7 +59,7 @@ impl ServerClock {
     }
 
     /// A question is sent now, by a clock of the client's that never runs backwards, in seconds: the number for its *Ping*.
-    pub fn ask(&mut self, now_s: f64) -> u32 {
+    pub fn start_ping(&mut self, now_s: f64) -> u32 {
         if self.asked.len() == ASKED_MAX {
             self.asked.pop_front();
         }
@@ -69,7 +69,7 @@ impl ServerClock {
     }
 
     /// A *Pong* came now: its round trip, in seconds. `None` where nobody asked, or not since it was answered.
-    pub fn answer(&mut self, number: u32, tick: u64, now_s: f64) -> Option<f64> {
+    pub fn finish_ping(&mut self, number: u32, tick: u64, now_s: f64) -> Option<f64> {
         let nth = self.asked.iter().position(|&(asked, _)| asked == number)?;
         let (_, asked_s) = self.asked.remove(nth)?;
         let round_trip_s = now_s - asked_s;
@@ -124,14 +124,14 @@ mod tests {
     fn answers_that_nobody_asked_for_come_twice_or_from_the_past_change_nothing() {
         let mut clock = ServerClock::new(0.05);
         assert_eq!((clock.tick_at(1.0), clock.round_trip_s()), (None, None));
-        let [first, second, third] = [1.0, 2.0, 3.0].map(|now| clock.ask(now));
-        assert_eq!(clock.answer(99, 7, 1.1), None);
-        assert!(clock.answer(first, 100, 1.2).is_some());
+        let [first, second, third] = [1.0, 2.0, 3.0].map(|now| clock.start_ping(now));
+        assert_eq!(clock.finish_ping(99, 7, 1.1), None);
+        assert!(clock.finish_ping(first, 100, 1.2).is_some());
         let before = clock.clone();
-        assert_eq!(clock.answer(first, 900, 1.3), None);
+        assert_eq!(clock.finish_ping(first, 900, 1.3), None);
         assert_eq!(clock, before);
-        assert_eq!(clock.answer(second, 900, 1.9), None);
-        assert_eq!(clock.answer(third, 900, f64::NAN), None);
+        assert_eq!(clock.finish_ping(second, 900, 1.9), None);
+        assert_eq!(clock.finish_ping(third, 900, f64::NAN), None);
         assert_eq!(clock.samples, before.samples);
         // The answer left at 1.1 s, at tick 100.
         assert!((clock.tick_at(1.6).unwrap() - 110.0).abs() < 1e-6);
@@ -142,10 +142,12 @@ mod tests {
     #[test]
     fn of_many_questions_without_an_answer_the_newest_are_kept() {
         let mut clock = ServerClock::new(0.05);
-        let asked: Vec<u32> = (0..40).map(|nth| clock.ask(f64::from(nth))).collect();
+        let asked: Vec<u32> = (0..40)
+            .map(|nth| clock.start_ping(f64::from(nth)))
+            .collect();
         let answered = asked
             .iter()
-            .filter(|&&number| clock.answer(number, 1, 50.0).is_some());
+            .filter(|&&number| clock.finish_ping(number, 1, 50.0).is_some());
         assert_eq!(answered.count(), ASKED_MAX);
     }
 
@@ -164,13 +166,13 @@ mod tests {
             let mut clock = ServerClock::new(tick_s);
             let (mut now_s, mut came) = (5.0, Vec::new());
             for (there_s, back_s, is_answered) in ways {
-                let number = clock.ask(now_s);
+                let number = clock.start_ping(now_s);
                 // It is answered at the beginning of the first tick after it came.
                 let tick = ((now_s + there_s - origin_s) / length).ceil().max(0.0);
                 let left_s = origin_s + tick * length;
                 if is_answered && left_s >= now_s {
                     let back_at_s = left_s + back_s;
-                    let round_trip_s = clock.answer(number, tick as u64, back_at_s).unwrap();
+                    let round_trip_s = clock.finish_ping(number, tick as u64, back_at_s).unwrap();
                     prop_assert!((round_trip_s - (back_at_s - now_s)).abs() < 1e-9);
                     came.push((round_trip_s, ((left_s - now_s) - back_s).abs()));
                 }

@@ -103,7 +103,7 @@ impl WalkingServer {
             let object = spawn_object(world, scene, KindId(0), at, sight)?;
             server.objects.push(object);
             if nth < clients
-                && let Ok(client) = connect(world, ConnectionInfo::unknown().ready())
+                && let Ok(client) = connect(world, ConnectionInfo::unknown().without_loading())
             {
                 control(world, client, object);
                 server.clients.push(client);

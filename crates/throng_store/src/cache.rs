@@ -9,8 +9,8 @@
 //! shorter time. Of two records the one with the higher revision stays, in whatever order they come. Who looked first is asked
 //! for first.
 //!
-//! Nothing that is served was read longer ago than [`fresh_ms`](CacheSettings::fresh_ms), or
-//! [`deadline_ms`](CacheSettings::deadline_ms) where that is longer: an answer of the store that is older serves nobody, and who
+//! Nothing that is served was read longer ago than [`ttl_ms`](CacheSettings::ttl_ms), or
+//! [`load_timeout_ms`](CacheSettings::load_timeout_ms) where that is longer: an answer of the store that is older serves nobody, and who
 //! waits still is asked for again.
 //!
 //! Entries are evicted by `quick_cache`, whose policy (S3-FIFO; Yang and others, *FIFO queues are all you need for cache
@@ -28,7 +28,7 @@ use quick_cache::UnitWeighter;
 use quick_cache::unsync::{Cache, DefaultLifecycle};
 use serde::{Deserialize, Serialize};
 use throng_core::ids::PlayerId;
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::{MemoryUse, heap_bytes_of};
 
 use super::error::{PlayerStoreError, StoreError};
 use super::record::PlayerRecord;
@@ -41,13 +41,14 @@ pub struct CacheSettings {
     /// Players who are remembered, at most.
     pub entries_max: u32,
     /// How long a record is taken for true, in milliseconds; the next look after that asks for it anew.
-    pub fresh_ms: u64,
+    #[serde(alias = "fresh_ms")]
+    pub ttl_ms: u64,
     /// By which share of that time an entry may be asked for earlier, so that those that came together do not go together; 0 to 1.
     pub jitter_share: f64,
     /// How long it is remembered that there is no such player, in milliseconds.
     pub missing_ms: u64,
     /// How long a look waits for the store, in milliseconds.
-    pub deadline_ms: u64,
+    pub load_timeout_ms: u64,
     /// Players in one order to the store, at most.
     pub players_per_order: u32,
     /// Looks that may wait; further ones are refused.
@@ -58,10 +59,10 @@ impl Default for CacheSettings {
     fn default() -> Self {
         Self {
             entries_max: 10_000,
-            fresh_ms: 10_000,
+            ttl_ms: 10_000,
             jitter_share: 0.1,
             missing_ms: 2_000,
-            deadline_ms: 1_000,
+            load_timeout_ms: 1_000,
             players_per_order: 512,
             waiting_max: 10_000,
         }
@@ -82,11 +83,11 @@ pub struct CachedPlayer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
     /// Looks in all.
-    pub looks: u64,
+    pub lookups: u64,
     /// Looks that were answered at once.
     pub hits: u64,
     /// Of the others, those that asked anew for what was not fresh any more.
-    pub refreshes: u64,
+    pub expired: u64,
     /// Looks that shared what somebody else had asked for.
     pub shared: u64,
     /// Players asked of the store.
@@ -199,7 +200,7 @@ impl PlayerCache {
         number: u64,
         now_ms: u64,
     ) -> Result<Option<CachedPlayer>, PlayerStoreError> {
-        self.stats.looks += 1;
+        self.stats.lookups += 1;
         let entry = self.entries.get(&player);
         let is_known = entry.is_some();
         if let Some(entry) = entry.filter(|entry| now_ms < entry.fresh_until_ms) {
@@ -213,7 +214,7 @@ impl PlayerCache {
         }
         let is_first = !self.awaited.contains_key(&player);
         self.wait(player, number, now_ms)?;
-        self.stats.refreshes += u64::from(is_first && is_known);
+        self.stats.expired += u64::from(is_first && is_known);
         Ok(None)
     }
 
@@ -228,7 +229,7 @@ impl PlayerCache {
         number: u64,
         now_ms: u64,
     ) -> Result<(), PlayerStoreError> {
-        self.stats.looks += 1;
+        self.stats.lookups += 1;
         self.wait(player, number, now_ms)
     }
 
@@ -377,21 +378,21 @@ impl PlayerCache {
         let newer = kept.filter(|kept| kept.revision() > revision);
         let record = newer.map_or(record, |kept| kept.record.clone());
         let age_ms = now_ms.saturating_sub(self.asked_ms);
-        let fresh_ms = self.fresh_ms(player, record.is_some(), self.asked_ms);
+        let ttl_ms = self.ttl_ms(player, record.is_some(), self.asked_ms);
         let entry = CacheEntry {
-            fresh_until_ms: self.asked_ms.saturating_add(fresh_ms),
+            fresh_until_ms: self.asked_ms.saturating_add(ttl_ms),
             record: record.clone(),
             read_ms: self.asked_ms,
         };
         self.entries.insert(player, entry);
-        let is_young = age_ms < fresh_ms || age_ms <= self.settings.deadline_ms;
+        let is_young = age_ms < ttl_ms || age_ms <= self.settings.load_timeout_ms;
         is_young.then_some(CachedPlayer { record, age_ms })
     }
 
     /// How long what was learnt now is fresh: a little less for some than for others, the same in every run.
-    fn fresh_ms(&self, player: PlayerId, is_there: bool, now_ms: u64) -> u64 {
+    fn ttl_ms(&self, player: PlayerId, is_there: bool, now_ms: u64) -> u64 {
         let most = if is_there {
-            self.settings.fresh_ms
+            self.settings.ttl_ms
         } else {
             self.settings.missing_ms
         };
@@ -433,7 +434,7 @@ impl PlayerCache {
     }
 
     /// A player was saved here: an older record of it is not served any more. O(1).
-    pub fn outdate(&mut self, player: PlayerId, revision: u64) {
+    pub fn invalidate(&mut self, player: PlayerId, revision: u64) {
         if let Some(mut entry) = self.entries.peek_mut(&player)
             && entry.revision() < revision
         {
@@ -453,17 +454,17 @@ impl PlayerCache {
         now_ms: u64,
         mut tell: impl FnMut(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>),
     ) {
-        let deadline_ms = self.settings.deadline_ms;
+        let load_timeout_ms = self.settings.load_timeout_ms;
         let (mut late, waiting) = (0, &mut self.waiting);
         self.awaited.retain(|&player, awaited| {
             awaited.looks.retain(|&(number, since_ms)| {
-                let is_late = now_ms.saturating_sub(since_ms) > deadline_ms;
+                let is_late = now_ms.saturating_sub(since_ms) > load_timeout_ms;
                 if is_late {
                     late += 1;
                     *waiting -= 1;
                     let error = PlayerStoreError::TimedOut {
                         player,
-                        deadline_ms,
+                        load_timeout_ms,
                     };
                     tell(number, player, Err(error));
                 }
@@ -492,7 +493,7 @@ impl MemoryUse for PlayerCache {
         records.sum::<usize>()
             + used.map
             + used.entries * 4 / 3
-            + each(self.awaited.values().map(|awaited| &awaited.looks))
+            + heap_bytes_of(self.awaited.values().map(|awaited| &awaited.looks))
             + self.awaited.heap_bytes()
             + self.queue.heap_bytes()
     }
@@ -505,9 +506,9 @@ mod tests {
     fn settings() -> CacheSettings {
         CacheSettings {
             entries_max: 4,
-            fresh_ms: 100,
+            ttl_ms: 100,
             missing_ms: 20,
-            deadline_ms: 50,
+            load_timeout_ms: 50,
             players_per_order: 2,
             waiting_max: 6,
             ..CacheSettings::default()
@@ -535,7 +536,7 @@ mod tests {
         cache.take(&[PlayerId(7)], found, 2, |number, _, _| told.push(number));
         assert_eq!(told, [0, 1, 2, 3, 4]);
         let stats = cache.stats();
-        assert_eq!((stats.looks, stats.shared, stats.loads), (5, 4, 1));
+        assert_eq!((stats.lookups, stats.shared, stats.loads), (5, 4, 1));
         let known = cache.look(PlayerId(7), 5, 3).unwrap().unwrap();
         assert_eq!(known.record.map(|record| record.revision), Some(3));
     }

@@ -21,10 +21,10 @@ const WAITING_MAX: usize = 6;
 fn settings(entries_max: u32) -> CacheSettings {
     CacheSettings {
         entries_max,
-        fresh_ms: FRESH_MS,
+        ttl_ms: FRESH_MS,
         jitter_share: 0.0,
         missing_ms: MISSING_MS,
-        deadline_ms: DEADLINE_MS,
+        load_timeout_ms: DEADLINE_MS,
         players_per_order: PER_ORDER as u32,
         waiting_max: WAITING_MAX as u32,
     }
@@ -368,7 +368,7 @@ impl CacheTrial {
                 self.times.0.entry(player).or_default().push(self.now_ms);
                 let revision = self.times.revision(player);
                 if is_here {
-                    self.cache.outdate(PlayerId(player), revision);
+                    self.cache.invalidate(PlayerId(player), revision);
                 }
                 if let Some(naive) = &mut self.naive
                     && let Some(known) = naive.known.get_mut(&player)

@@ -80,13 +80,13 @@ pub enum PlayerStoreError {
         /// After how many milliseconds it can be had at the latest, if that server does not renew.
         left_ms: u64,
     },
-    /// The store took longer than [`deadline_ms`](super::LedgerSettings::deadline_ms), or a look longer than its own.
-    #[error("player {}: store request timed out after {deadline_ms} ms", player.0)]
+    /// The store took longer than [`load_timeout_ms`](super::LedgerSettings::load_timeout_ms), or a look longer than its own.
+    #[error("player {}: store request timed out after {load_timeout_ms} ms", player.0)]
     TimedOut {
         /// Whose record was asked for.
         player: PlayerId,
         /// How long was waited.
-        deadline_ms: u64,
+        load_timeout_ms: u64,
     },
     /// The store is behind by so many players that nobody else is let in.
     #[error("player {} not loaded: save backlog full ({unsaved} of {max} players)", player.0)]

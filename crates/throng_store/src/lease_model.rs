@@ -70,7 +70,7 @@ struct LeaseModel {
 fn server(source: &FaultySource<MemoryDisk>, nth: usize, clocks: ModelClocks) -> ModelServer {
     let name = format!("server {nth}");
     let settings = LedgerSettings {
-        deadline_ms: 300,
+        load_timeout_ms: 300,
         lease_ms: 400,
         renew_after_ms: 130,
         clock_grace_ms: clocks.grace_ms,

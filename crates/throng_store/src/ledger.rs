@@ -46,7 +46,8 @@ pub struct LedgerSettings {
     /// Players that may wait to be saved before others are refused.
     pub unsaved_players_max: u32,
     /// How long a player's record is waited for, in milliseconds.
-    pub deadline_ms: u64,
+    #[serde(alias = "deadline_ms")]
+    pub load_timeout_ms: u64,
     /// How long a lease lasts, in milliseconds: for so long nobody else gets the players of a server that vanished.
     pub lease_ms: u64,
     /// After how long leases are renewed, in milliseconds; well below [`lease_ms`](Self::lease_ms).
@@ -61,7 +62,7 @@ impl Default for LedgerSettings {
         Self {
             players_max: 20_000,
             unsaved_players_max: 10_000,
-            deadline_ms: 5_000,
+            load_timeout_ms: 5_000,
             lease_ms: 60_000,
             renew_after_ms: 20_000,
             clock_grace_ms: 5_000,
@@ -511,8 +512,8 @@ impl LeaseTable {
 
     /// Sees to what ran out by now: claims that were not answered, and leases that could not be renewed.
     pub fn expire(&mut self, now_ms: u64, mut tell: impl FnMut(LedgerEvent)) {
-        let deadline_ms = self.settings.deadline_ms;
-        let is_late = |since: u64| now_ms.saturating_sub(since) > deadline_ms;
+        let load_timeout_ms = self.settings.load_timeout_ms;
+        let is_late = |since: u64| now_ms.saturating_sub(since) > load_timeout_ms;
         let mut late = Vec::new();
         self.waiting.retain(|&player, since| {
             let is_late = is_late(*since);
@@ -525,7 +526,7 @@ impl LeaseTable {
         for player in late {
             let error = PlayerStoreError::TimedOut {
                 player,
-                deadline_ms,
+                load_timeout_ms,
             };
             tell(LedgerEvent::Refused(player, error));
         }

@@ -5,7 +5,7 @@
 //! server B: saves its player ─▶ Saved ─▶ who holds it;    its player goes offline ─▶ Saved ─▶ all others
 //! ```
 //! None of it has to arrive: what is lost makes what is shown elsewhere older, by no more than
-//! [`fresh_ms`](super::CacheSettings::fresh_ms). What comes twice, late or in another order changes nothing, since of two
+//! [`ttl_ms`](super::CacheSettings::ttl_ms). What comes twice, late or in another order changes nothing, since of two
 //! records the one with the higher revision stays.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -33,7 +33,7 @@ pub struct SceneAoiSettings {
 ///
 /// When `allows` becomes false a link ends in that tick, with [`ViewLeaveReason::Hidden`](crate::aoi::ViewLeaveReason::Hidden).
 /// When it becomes true the link begins in that tick, unless more change at once than
-/// [`sweeps_per_tick_max`](super::AoiSettings::sweeps_per_tick_max). Range, caps, layers and hiding hold beside it, and
+/// [`full_scans_per_tick_max`](super::AoiSettings::full_scans_per_tick_max). Range, caps, layers and hiding hold beside it, and
 /// [`show_to`](super::show_to) and [`hide_from`](super::hide_from) before it.
 ///
 /// Cost: without rules a branch for each pair; with them a call. New rules judge every pair of the scene anew. With a

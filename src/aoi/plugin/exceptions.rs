@@ -125,7 +125,11 @@ pub fn hide_from(world: &mut World, object: Entity, viewer: Entity) -> Result<()
 ///
 /// # Errors
 /// See [`ViewError`]; nothing is changed then.
-pub fn end_exception(world: &mut World, object: Entity, viewer: Entity) -> Result<(), ViewError> {
+pub fn clear_view_exception(
+    world: &mut World,
+    object: Entity,
+    viewer: Entity,
+) -> Result<(), ViewError> {
     except(world, object, viewer, None)
 }
 

@@ -175,7 +175,7 @@ pub(super) fn open_grids(
         let spec = spec.copied().unwrap_or(SceneAoiSettings {
             cell_m: settings.cell_m,
             margin_m: settings.margin_m,
-            sight: settings.sight,
+            sight: settings.view_link_mode,
         });
         match interest(scene.id(), scene.size_m(), spec, objects.max_objects()) {
             Ok(interest) => {
@@ -221,13 +221,13 @@ pub(super) fn update_views(
 ) {
     let mut by_size: Vec<_> = scenes.iter_mut().map(Mut::into_inner).collect();
     by_size.sort_unstable_by_key(|interest| Reverse(interest.views.link_count()));
-    let sweeps_max = overload.deferred_u32(settings.sweeps_per_tick_max);
-    let looks_max = overload.deferred_u32(settings.looks_per_tick_max);
+    let sweeps_max = overload.deferred_u32(settings.full_scans_per_tick_max);
+    let sight_tests_max = overload.deferred_u32(settings.scans_per_tick_max);
     workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
         clear_and_give_back(events);
         views.set_rerank_ticks(settings.rerank_ticks);
         views.set_sweeps_max(sweeps_max);
-        views.update_with(*workers, looks_max, events);
+        views.update_with(*workers, sight_tests_max, events);
     });
     (stats.links, stats.queued) = (0, 0);
     for interest in by_size {

@@ -16,17 +16,19 @@ pub struct AoiSettings {
     /// How far beyond its cell an object may go before the cell changes, in metres; at most a quarter of the cell.
     pub margin_m: f32,
     /// Looks a tick and scene for viewers that wait in the queue; the rest waits for the next tick. Where sight is directed
-    /// these are the viewers that `sweeps_per_tick_max` put off; where it is mutual, also those who had a full list and lost
+    /// these are the viewers that `full_scans_per_tick_max` put off; where it is mutual, also those who had a full list and lost
     /// somebody.
     ///
-    /// It bounds nothing else: see `sweeps_per_tick_max` for those who move, and `rerank_ticks`. Leaving is never put off, and
+    /// It bounds nothing else: see `full_scans_per_tick_max` for those who move, and `rerank_ticks`. Leaving is never put off, and
     /// where sight is directed a place that falls free is filled in the same tick, unless the scene has a ranking of its own, or
     /// the list scenery and others: then it is filled by such a look, from the next tick on.
-    pub looks_per_tick_max: u32,
+    #[serde(alias = "looks_per_tick_max")]
+    pub scans_per_tick_max: u32,
     /// How many of the viewers that came, changed their cell or whose traits changed look around in the same tick, in each
     /// scene, the lower ids first. When there are more, as after a mass teleport or login, the rest waits in the queue and sees nobody new until
     /// its look.
-    pub sweeps_per_tick_max: u32,
+    #[serde(alias = "sweeps_per_tick_max")]
+    pub full_scans_per_tick_max: u32,
     /// Each viewer with a full list looks at distances anew every so many ticks; 0 for never. Costs as many looks a
     /// tick as there are such viewers, divided by this.
     pub rerank_ticks: u32,
@@ -34,7 +36,8 @@ pub struct AoiSettings {
     /// [`show_to`](super::show_to). When it has as many, a further one is an error and changes nothing.
     pub exceptions_per_viewer_max: u32,
     /// Whether a link needs the other end's consent. Read when a scene opens.
-    pub sight: ViewLinkMode,
+    #[serde(alias = "sight")]
+    pub view_link_mode: ViewLinkMode,
 }
 
 impl Default for AoiSettings {
@@ -42,11 +45,11 @@ impl Default for AoiSettings {
         Self {
             cell_m: 50.0,
             margin_m: 5.0,
-            looks_per_tick_max: 1024,
-            sweeps_per_tick_max: 4096,
+            scans_per_tick_max: 1024,
+            full_scans_per_tick_max: 4096,
             rerank_ticks: RERANK_TICKS,
             exceptions_per_viewer_max: 256,
-            sight: ViewLinkMode::Directed,
+            view_link_mode: ViewLinkMode::Directed,
         }
     }
 }
@@ -73,7 +76,7 @@ pub(super) fn add_since(total: &mut ViewCounters, now: ViewCounters, before: Vie
     total.leaves += now.leaves - before.leaves;
     total.evictions += now.evictions - before.evictions;
     total.refills += now.refills - before.refills;
-    total.refused += now.refused - before.refused;
-    total.looks += now.looks - before.looks;
+    total.full_list_attempts += now.full_list_attempts - before.full_list_attempts;
+    total.scans += now.scans - before.scans;
     total.max_list = total.max_list.max(now.max_list);
 }

@@ -196,10 +196,10 @@ fn of_those_who_come_at_once_so_many_look_around_as_the_settings_say() {
     let scene = scene(&mut app);
     app.world_mut()
         .resource_mut::<AoiSettings>()
-        .sweeps_per_tick_max = 1;
+        .full_scans_per_tick_max = 1;
     app.world_mut()
         .resource_mut::<AoiSettings>()
-        .looks_per_tick_max = 1;
+        .scans_per_tick_max = 1;
     let _players = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
     for links in [4, 6] {
         app.update();
@@ -368,7 +368,7 @@ fn an_object_can_be_hidden_from_one_viewer_and_shown_to_one() {
         "who hides from all is shown to nobody"
     );
     app.world_mut().get_mut::<Viewable>(c).unwrap().hidden = false;
-    end_exception(app.world_mut(), b, a).unwrap();
+    clear_view_exception(app.world_mut(), b, a).unwrap();
     app.update();
     assert_eq!(ids(&app), [2, 3]);
     app.world_mut().entity_mut(a).remove::<ViewExceptions>();

@@ -10,7 +10,7 @@ use super::directory::PlayerStore;
 use super::events::{emit, with_directory};
 use super::hand_over::{hand_over, tie};
 use crate::sim::clock::Stopwatch;
-use crate::sync::request_all_saves;
+use crate::sync::save_all;
 
 /// Saves all that is not saved yet, gives all leases back and ends the store's thread; waits for the store so long at most.
 /// Whether all is on disk. For the end of an app, between ticks; nobody is kept from then on.
@@ -19,7 +19,7 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
         return true;
     }
     with_directory(world, tie);
-    request_all_saves(world);
+    save_all(world);
     let clock = Stopwatch::start();
     let mut directory = world.resource_mut::<PlayerStore>();
     if let Some(open) = &mut directory.open {

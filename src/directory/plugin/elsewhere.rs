@@ -36,7 +36,7 @@ impl RemotePlayers {
             followers: None,
             outgoing: Vec::new(),
             server: settings.server.as_str().into(),
-            held_ms: settings.cache.fresh_ms,
+            held_ms: settings.cache.ttl_ms,
             peers: settings.peers.clone(),
         }
     }
@@ -136,7 +136,7 @@ impl RemotePlayers {
                 revisions, left, ..
             } => {
                 for &(player, revision) in revisions {
-                    self.cache.outdate(player, revision);
+                    self.cache.invalidate(player, revision);
                     if let Some(followers) = &mut self.followers
                         && ledger.is_live(player)
                     {

@@ -8,7 +8,7 @@ use throng_store::{CachedPlayer, Peers, PlayerRecord, PlayerStoreError};
 
 use super::directory::OpenDirectory;
 use super::messages::{PlayerLookup, PlayerLookupResult};
-use crate::sync::save_request_of;
+use crate::sync::full_save_request;
 use crate::world::{PlayerId, Players};
 
 /// Takes what other servers told, answers what can be answered now, and tells other servers what they are to be told. The store
@@ -55,7 +55,7 @@ pub(super) fn look_up(
 /// What is to be kept of a player who is here, as it is now; `None` when it has no object yet.
 fn of_components(world: &World, player: PlayerId) -> Option<CachedPlayer> {
     let entity = world.resource::<Players>().entity(player)?;
-    let request = save_request_of(world, entity)?;
+    let request = full_save_request(world, entity)?;
     let record = PlayerRecord {
         tick: request.tick,
         values: request.values.into_iter().collect(),

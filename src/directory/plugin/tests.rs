@@ -83,7 +83,11 @@ fn game_with(source: impl StoreFactory + 'static, settings: PlayerStoreSettings)
 }
 
 fn log_in(app: &mut App, player: u64) -> ClientId {
-    let client = connect(app.world_mut(), ConnectionInfo::player(player).ready()).unwrap();
+    let client = connect(
+        app.world_mut(),
+        ConnectionInfo::player(player).without_loading(),
+    )
+    .unwrap();
     send(app, client, ClientMessage::login(player));
     client
 }
@@ -610,7 +614,7 @@ fn a_spoilt_record_is_an_error_to_who_looks_at_it_and_to_nobody_else() {
 fn looks_at_a_store_that_stalls_are_answered_by_the_deadline() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
     let mut settings = PlayerStoreSettings::default();
-    settings.cache.deadline_ms = 20;
+    settings.cache.load_timeout_ms = 20;
     settings.cache.waiting_max = 3;
     let mut app = game_with(gated(&disk, &gate), settings);
     log_in(&mut app, 1);

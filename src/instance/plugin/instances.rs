@@ -24,14 +24,15 @@ pub struct InstanceSettings {
     /// which is told and counted.
     pub instances_max: u32,
     /// Instances that are opened a tick; the others wait for the next ticks, in the order of their matches.
-    pub opens_per_tick_max: u32,
+    #[serde(alias = "opens_per_tick_max")]
+    pub opened_per_tick_max: u32,
 }
 
 impl Default for InstanceSettings {
     fn default() -> Self {
         Self {
             instances_max: 1024,
-            opens_per_tick_max: 64,
+            opened_per_tick_max: 64,
         }
     }
 }
@@ -55,7 +56,7 @@ pub struct InstanceStats {
     /// moved home.
     pub lost: u64,
     /// Players who never were in their match: they could not be moved in, or had a seat in another.
-    pub stayed_out: u64,
+    pub never_entered: u64,
     /// Players who left their match for good before its end, synthetic ones included.
     pub left: u64,
     /// Players who joined a running match, synthetic ones included.

@@ -218,7 +218,10 @@ fn close(world: &mut World, id: InstanceId, over: Instance, reason: EndReason) {
 /// Matches of hosted modes wait for their scene, unless there are as many instances as may be.
 fn await_scenes(world: &mut World, formed: Vec<MatchFormed>) {
     let max = world.resource::<InstanceSettings>().instances_max;
-    for MatchFormed { found, .. } in formed {
+    for MatchFormed {
+        match_info: found, ..
+    } in formed
+    {
         if hosted(world, &found).is_none() {
             continue;
         }
@@ -264,7 +267,7 @@ fn refuse(world: &mut World, found: &Match, error: InstanceError) {
 
 /// Opens the scenes of as many matches as a tick may, and lets their players in.
 fn open_pending(world: &mut World, tick: u64) {
-    for _ in 0..world.resource::<InstanceSettings>().opens_per_tick_max {
+    for _ in 0..world.resource::<InstanceSettings>().opened_per_tick_max {
         let Some(found) = instances(world).pending.pop_front() else {
             break;
         };

@@ -109,7 +109,7 @@ pub(super) fn take_seat(
         if let Some(mut instance) = running(world, id) {
             instance.await_players(vacancy, tick);
         }
-        world.resource_mut::<InstanceStats>().stayed_out += 1;
+        world.resource_mut::<InstanceStats>().never_entered += 1;
         world.write_message(PlayerAlreadyInInstance {
             instance: id,
             player,
@@ -190,7 +190,7 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
             set_seat(world, id, player, SeatState::Inside { entity, home });
         }
         Err(error) => {
-            stats.stayed_out += 1;
+            stats.never_entered += 1;
             remove_player(world, id, player.into());
             remove_seat(world, id, player);
             debug!(instance = id.0, player = player.0, %error, "player not moved into instance");

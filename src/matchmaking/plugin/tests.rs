@@ -16,7 +16,7 @@ fn mode(group_size: u8) -> GroupModeSettings {
     GroupModeSettings {
         group_size,
         expire_after_s: 0.0,
-        first_after_s: 0.0,
+        priority_after_s: 0.0,
         skill_window_start: 20,
         power_gap_start: OPEN,
         ..GroupModeSettings::default()
@@ -63,7 +63,7 @@ fn cancel(app: &mut App, party: u32, player: Option<u64>) {
 /// Runs one tick and checks the books.
 fn tick(app: &mut App) {
     app.update();
-    assert!(app.world().resource::<Matchmaker>().conserved());
+    assert!(app.world().resource::<Matchmaker>().tickets_conserved());
 }
 
 fn take<M: Message>(app: &mut App) -> Vec<M> {
@@ -99,7 +99,7 @@ fn requests_are_taken_at_once_and_matched_on_the_heartbeat() {
     let formed = take::<MatchFormed>(&mut app);
     assert_eq!(formed.len(), 1);
     assert_eq!(
-        formed[0].found.groups,
+        formed[0].match_info.groups,
         [vec![ticket(1, 5, 0, 1)], vec![ticket(2, 5, 0, 10)]]
     );
     assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
@@ -238,7 +238,7 @@ fn what_is_held_goes_with_who_does_not_come_back_or_wants_it_no_more() {
 #[test]
 fn a_proposed_match_is_answered_by_messages() {
     let mut app = app(vec![GroupModeSettings {
-        accept_within_s: 10.0,
+        accept_timeout_s: 10.0,
         ..mode(1)
     }]);
     for party in [1, 2] {
@@ -255,7 +255,7 @@ fn a_proposed_match_is_answered_by_messages() {
     }
     tick(&mut app);
     let formed = take::<MatchFormed>(&mut app);
-    assert_eq!(formed[0].found, proposed[0].found);
+    assert_eq!(formed[0].match_info, proposed[0].match_info);
     assert_eq!(app.world().resource::<MatchmakingStats>().answer_refused, 1);
     assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
 }
@@ -288,7 +288,7 @@ fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
     );
     let stats = app.world().resource::<MatchmakingStats>();
     assert_eq!(stats.watch_refused, 1, "there is no room");
-    assert!(app.world().resource::<Matchmaker>().conserved());
+    assert!(app.world().resource::<Matchmaker>().tickets_conserved());
 }
 
 #[test]
@@ -451,7 +451,7 @@ fn seconds_become_as_many_ticks_as_the_rate_says() {
     }
     let mut app = App::new();
     let modes = vec![MatchModeSettings::Groups(GroupModeSettings {
-        open_after_s: 60.0,
+        limits_off_after_s: 60.0,
         ..mode(5)
     })];
     app.add_plugins((

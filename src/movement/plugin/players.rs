@@ -21,7 +21,7 @@ use super::settings::MovementSettings;
 use super::stats::MovementStats;
 use crate::movement::{MoveError, MoveRules, PlayerStep, step_m};
 use crate::sim::{ColumnRows, SimTick, TableColumn, Workers, pieces};
-use crate::wire::{tick_millihertz, told_tick_s};
+use crate::wire::{tick_millihertz, wire_tick_s};
 use crate::world::{Heading, MoveInput, Object, PlayerMotion, Position, SimScene, Velocity};
 
 /// A player's move was not allowed; its object is where it was, and looks where it was told to.
@@ -401,8 +401,8 @@ impl MoveClock {
         Self {
             tick: tick.0,
             tick_s,
-            told_tick_s: told_tick_s(tick_millihertz(tick_s)),
-            rest_after: u64::from(settings.rest_after_ticks.max(1)),
+            told_tick_s: wire_tick_s(tick_millihertz(tick_s)),
+            rest_after: u64::from(settings.idle_after_ticks.max(1)),
             rules: settings.rules(),
         }
     }
@@ -465,7 +465,7 @@ pub(super) fn rest_players(
     tick: Res<SimTick>,
     mut players: Query<(&LastMove, &mut Velocity), (With<MaxSpeed>, Without<Walker>)>,
 ) {
-    let rest_after = u64::from(settings.rest_after_ticks.max(1));
+    let rest_after = u64::from(settings.idle_after_ticks.max(1));
     for (last, mut velocity) in &mut players {
         if tick.0.saturating_sub(last.tick) >= rest_after {
             velocity.set_if_neq(Velocity::default());

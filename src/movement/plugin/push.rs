@@ -16,7 +16,7 @@ use super::own_steps::MovementChangeTicks;
 use super::settings::MovementSettings;
 use super::stats::MovementStats;
 use crate::map::{MapEdited, SceneMap, TileRect};
-use crate::nav::{NavPath, ask_again};
+use crate::nav::{NavPath, replan_path};
 use crate::world::{Object, Position, teleport};
 
 type Placed = (
@@ -95,7 +95,7 @@ pub(super) fn push_out(
         *(if is_pushed {
             &mut stats.pushed
         } else {
-            &mut stats.stranded
+            &mut stats.push_failures
         }) += 1;
         if is_pushed {
             renew_path(world, entity);
@@ -115,6 +115,6 @@ fn renew_path(world: &mut World, entity: Entity) {
     let request = path.request();
     path.clear();
     if world.get::<Walker>(entity).is_some() {
-        ask_again(&mut world.entity_mut(entity), request);
+        replan_path(&mut world.entity_mut(entity), request);
     }
 }

@@ -16,11 +16,14 @@ pub struct MovementSettings {
     /// For how long a player can save up time without moving, in seconds.
     pub burst_s_max: f32,
     /// What rounding of positions on the wire may add to a move, in metres: one quantum.
-    pub slack_m: f32,
+    #[serde(alias = "slack_m")]
+    pub rounding_tolerance_m: f32,
     /// Ticks without an accepted move after which a player stands still; 0 counts as 1.
-    pub rest_after_ticks: u32,
+    #[serde(alias = "rest_after_ticks")]
+    pub idle_after_ticks: u32,
     /// Lines of sight that a walker tries at a waypoint; 0 turns smoothing off.
-    pub looks_max: u32,
+    #[serde(alias = "looks_max")]
+    pub sight_tests_max: u32,
     /// How far, in tiles, somebody on a blocked tile is put at most. Without a free tile within it stays where it is, and
     /// is counted.
     pub push_radius_tiles_max: u32,
@@ -31,9 +34,9 @@ impl Default for MovementSettings {
         Self {
             tolerance: 0.1,
             burst_s_max: 1.0,
-            slack_m: 1.0 / 64.0,
-            rest_after_ticks: 4,
-            looks_max: 8,
+            rounding_tolerance_m: 1.0 / 64.0,
+            idle_after_ticks: 4,
+            sight_tests_max: 8,
             push_radius_tiles_max: 256,
         }
     }
@@ -46,7 +49,7 @@ impl MovementSettings {
         MoveRules {
             tolerance: self.tolerance.max(0.0),
             burst_s_max: self.burst_s_max.max(0.0),
-            slack_m: self.slack_m.max(0.0),
+            rounding_tolerance_m: self.rounding_tolerance_m.max(0.0),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::own_steps::MovementChangeTicks;
 use super::settings::MovementSettings;
 use super::stats::MovementStats;
 use crate::movement::{WalkStatus, advance, direction_of};
-use crate::nav::{NavPath, Navigator, PathRequest, ask_again};
+use crate::nav::{NavPath, Navigator, PathRequest, replan_path};
 use crate::sim::{ColumnRows, TableColumn, Workers, pieces};
 use crate::world::{Heading, Object, Position, Velocity};
 
@@ -75,7 +75,7 @@ pub(super) fn walk(
 ) {
     let pace = WalkPace {
         tick_s: time.timestep().as_secs_f32(),
-        looks_max: settings.looks_max as usize,
+        sight_tests_max: settings.sight_tests_max as usize,
     };
     let tables = walkers.contiguous_iter_mut().into_iter().flatten();
     let mut tables: Vec<WalkerTable> = tables.map(WalkerTable::of).collect();
@@ -93,7 +93,7 @@ pub(super) fn walk(
     });
     let mut any_wide = false;
     for piece in &mut *walked {
-        stats.walked += std::mem::take(&mut piece.walked);
+        stats.walker_steps += std::mem::take(&mut piece.walked);
         any_wide |= std::mem::take(&mut piece.any_wide);
         told.append(&mut piece.told);
     }
@@ -105,7 +105,7 @@ pub(super) fn walk(
 /// How far walkers come in a tick.
 struct WalkPace {
     tick_s: f32,
-    looks_max: usize,
+    sight_tests_max: usize,
 }
 
 /// A table of walkers.
@@ -202,7 +202,7 @@ impl WalkerRows<'_> {
             path.waypoints(),
             next,
             speed * pace.tick_s,
-            pace.looks_max,
+            pace.sight_tests_max,
         );
         walked.walked += 1;
         walked.any_wide |= clearance > 0;
@@ -259,7 +259,7 @@ fn tell(
                 commands
                     .entity(entity)
                     .queue_silenced(move |mut entity: EntityWorldMut| {
-                        ask_again(&mut entity, request);
+                        replan_path(&mut entity, request);
                     });
             }
         }

@@ -362,7 +362,7 @@ fn an_edit_renews_exactly_the_paths_that_it_breaks() {
     edit_map(app.world_mut(), scene, wall, &TileEdit::Free).unwrap();
     app.update();
     assert_eq!(
-        (answers(&app), stats(&app).renewed),
+        (answers(&app), stats(&app).replanned),
         (Vec::new(), 1),
         "what opens breaks nothing"
     );

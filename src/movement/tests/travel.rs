@@ -15,8 +15,8 @@ use crate::world::teleport;
 /// Two searches at once, of two expansions a slice, and a round of slices a tick.
 fn sliced() -> NavSettings {
     NavSettings {
-        travels_at_once_max: 2,
-        travel_expansions_per_tick: 1,
+        long_searches_max: 2,
+        long_search_expansions_per_tick: 1,
         travel_slice_expansions: 2,
         ..Default::default()
     }
@@ -92,7 +92,7 @@ fn a_tick_expands_as_many_as_it_may_and_a_few_for_each_search() {
     let (may, searches) = (1_000, 8);
     let settings = NavSettings {
         algorithm: Algorithm::AStar,
-        travel_expansions_per_tick: may,
+        long_search_expansions_per_tick: may,
         ..NavSettings::default()
     };
     let mut app = app(settings);
@@ -177,7 +177,7 @@ fn whoever_is_put_elsewhere_asks_for_something_else_or_goes_is_searched_for_no_l
 
 fn journeys(workers: usize) -> (Vec<Vec<PathAnswer>>, Vec<u128>) {
     let mut app = app(NavSettings {
-        travels_at_once_max: 5,
+        long_searches_max: 5,
         ..sliced()
     });
     app.insert_resource(Workers::new(workers));

@@ -63,7 +63,7 @@ fn a_walker_goes_round_a_wall_and_arrives_when_its_way_is_used_up() {
     );
     assert!(app.world().get::<NavPath>(npc).unwrap().is_empty());
     assert_eq!(
-        (stats(&app).arrived, stats(&app).walked),
+        (stats(&app).arrived, stats(&app).walker_steps),
         (1, u64::from(ticks))
     );
 }
@@ -198,7 +198,7 @@ fn who_stands_on_a_blocked_tile_is_pushed_and_a_walker_goes_on() {
         centre(0, 1),
         "spawned on a blocked tile"
     );
-    assert_eq!((stats(&app).pushed, stats(&app).stranded), (3, 0));
+    assert_eq!((stats(&app).pushed, stats(&app).push_failures), (3, 0));
     edit_map(
         app.world_mut(),
         scene,
@@ -208,7 +208,7 @@ fn who_stands_on_a_blocked_tile_is_pushed_and_a_walker_goes_on() {
     .unwrap();
     app.update();
     assert_eq!(
-        (stats(&app).pushed, stats(&app).stranded),
+        (stats(&app).pushed, stats(&app).push_failures),
         (3, 3),
         "nowhere to go"
     );
@@ -316,7 +316,7 @@ fn a_siege_is_the_same_with_any_number_of_workers() {
     ComputeTaskPool::get_or_init(TaskPool::default);
     let alone = siege(1);
     assert_eq!(alone, siege(3));
-    assert!(alone.1.renewed > 0 && alone.1.found >= 360);
+    assert!(alone.1.replanned > 0 && alone.1.found >= 360);
 }
 
 #[derive(Clone, Debug)]

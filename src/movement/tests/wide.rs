@@ -97,7 +97,7 @@ fn an_edit_that_leaves_a_gap_too_narrow_renews_the_paths_of_wide_bodies_alone() 
     .unwrap();
     (0..2).for_each(|_| app.update());
     let stats = app.world().resource::<NavStats>();
-    assert_eq!((stats.renewed, stats.unreachable), (1, 1));
+    assert_eq!((stats.replanned, stats.unreachable), (1, 1));
     let paths = bodies.map(|body| app.world().get::<NavPath>(body).unwrap().is_empty());
     assert_eq!(
         paths,

@@ -49,7 +49,7 @@ impl<T: Send + 'static> Background<T> {
             Ok(made) => {
                 if !is_at_hand {
                     stats.waited += 1;
-                    stats.waited_for += clock.elapsed();
+                    stats.wait_time += clock.elapsed();
                 }
                 Self::Done(Box::new(made))
             }

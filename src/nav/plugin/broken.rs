@@ -13,7 +13,7 @@ use crate::world::{Object, Position};
 /// Asks once more for a path that broke, as it was asked for. An object that has asked for another way meanwhile keeps that
 /// request. Whoever moves objects along [`NavPath`]s calls this where the way is no longer free; edits of the map that break
 /// a path are noticed by navigation itself.
-pub fn ask_again(entity: &mut EntityWorldMut, request: PathRequest) {
+pub fn replan_path(entity: &mut EntityWorldMut, request: PathRequest) {
     if !entity.contains::<PathRequest>() {
         entity.insert(request);
     }
@@ -65,10 +65,10 @@ pub(super) fn notice_edits(
     }
     // Requests are served in the order of asking, and storage order must not show.
     broken.sort_unstable_by_key(|&(key, ..)| key);
-    stats.renewed += broken.len() as u64;
+    stats.replanned += broken.len() as u64;
     for &(_, entity, request) in &*broken {
         commands
             .entity(entity)
-            .queue_silenced(move |mut entity: EntityWorldMut| ask_again(&mut entity, request));
+            .queue_silenced(move |mut entity: EntityWorldMut| replan_path(&mut entity, request));
     }
 }

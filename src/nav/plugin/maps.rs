@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(app.world().resource::<DueBuilds>().0, 1);
         let builds = app.world().resource::<Navigator>().builds();
         assert_eq!((builds.adopted, builds.late, builds.loaded), (1, 0, 0));
-        assert!(builds.waited <= 1 && (builds.waited > 0 || builds.waited_for.is_zero()));
+        assert!(builds.waited <= 1 && (builds.waited > 0 || builds.wait_time.is_zero()));
     }
 
     /// With all threads for such work held up, a tick that waited for a build would wait for that build's end.

@@ -33,10 +33,12 @@ pub struct NavSettings {
     /// takes half a kB for each 32 jump points, near each other, that the longest search came by, and 16 bytes for what waited in
     /// it at most: 1.3 MB after ways across a town of 4,096 by 4,096 tiles. It is kept, as taking it anew for each search makes
     /// them a third slower.
-    pub travels_at_once_max: u32,
+    #[serde(alias = "travels_at_once_max")]
+    pub long_searches_max: u32,
     /// Expansions a tick of all of them together, and up to 64 more for each that is under way, or a slice of one whose map was
     /// edited meanwhile; the rest of their way they go in the next.
-    pub travel_expansions_per_tick: u64,
+    #[serde(alias = "travel_expansions_per_tick")]
+    pub long_search_expansions_per_tick: u64,
     /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
     pub travel_slice_expansions: u32,
     /// The widest bodies provided for, by [`PathRequest::clearance`](crate::nav::PathRequest::clearance); requests for wider ones fail as `blocked`. Every
@@ -66,8 +68,8 @@ impl Default for NavSettings {
             graph_bytes_per_tile_max: 5.0,
             npc_nodes_max: 800,
             travel_nodes_max: 1_000_000,
-            travels_at_once_max: 8,
-            travel_expansions_per_tick: 50_000,
+            long_searches_max: 8,
+            long_search_expansions_per_tick: 50_000,
             travel_slice_expansions: 2_000,
             clearance_max: 4,
             snap_tiles_max: 64,

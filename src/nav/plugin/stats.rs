@@ -30,7 +30,7 @@ pub struct NavStats {
     /// Answered, whatever with, by the search of another request of the same tick: an equal one, or one to the same goal.
     pub shared: u64,
     /// Paths that an edit broke and that were asked for anew.
-    pub renewed: u64,
+    pub replanned: u64,
     /// Requests that wait now.
     pub waiting: u64,
     /// Nodes expanded by all searches.
@@ -66,7 +66,7 @@ pub struct MapBuildStats {
     /// [`NavSettings::wait_for_builds`](super::NavSettings::wait_for_builds). Where there are no threads every build is.
     pub waited: u64,
     /// How long all of them were waited for. No tick's time holds any of it.
-    pub waited_for: Duration,
+    pub wait_time: Duration,
     /// Builds that were not waited for and adopted in a later tick than they were due in.
     pub late: u64,
     /// By how many ticks, all added up.

@@ -27,9 +27,9 @@ pub(super) fn answer_travels(
         ..
     } = &mut *navigator;
     let mut spent = 0;
-    let expansions_max = overload.deferred(settings.travel_expansions_per_tick.max(1));
+    let expansions_max = overload.deferred(settings.long_search_expansions_per_tick.max(1));
     while spent < expansions_max && !travels.queue.is_empty() {
-        travels.fill(settings.travels_at_once_max.max(1) as usize);
+        travels.fill(settings.long_searches_max.max(1) as usize);
         let share = travels.share_of(expansions_max - spent);
         let slots = &mut travels.slots;
         workers.for_each_in_turn(slots, |slot| {

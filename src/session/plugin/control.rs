@@ -104,7 +104,7 @@ fn take_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> 
     let is_object = world.get::<Object>(entity).is_some();
     let sessions = world.get_resource_mut::<Sessions>();
     let before = sessions.filter(|_| is_object).and_then(|mut sessions| {
-        let before = sessions.get(client)?.controls;
+        let before = sessions.get(client)?.controlled_entity;
         sessions.set_control(client, Some(entity));
         Some(before)
     });
@@ -141,7 +141,7 @@ fn control_lost(mut world: DeferredWorld, context: HookContext) {
     if let Some(mut sessions) = world.get_resource_mut::<Sessions>()
         && sessions
             .get(client)
-            .is_some_and(|session| session.controls == Some(context.entity))
+            .is_some_and(|session| session.controlled_entity == Some(context.entity))
     {
         sessions.set_control(client, None);
     }

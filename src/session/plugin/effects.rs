@@ -80,7 +80,7 @@ fn tell_one(world: &mut World, effect: SessionEffect) {
         SessionEffect::LinkLost(client, session) => {
             world.resource_mut::<SessionStats>().links_lost += 1;
             world.resource::<Inbox>().intake().queue.close(client);
-            let entity = session.controls;
+            let entity = session.controlled_entity;
             if let Some(mut object) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
                 object.insert(AwaitingReconnect);
             }
@@ -135,7 +135,7 @@ fn tell_end(world: &mut World, client: ClientId, session: Session, reason: Logou
     }
     // It may be gone already, and then there is nothing left to do.
     let entity = session
-        .controls
+        .controlled_entity
         .filter(|&entity| despawn_object(world, entity).is_ok());
     if let Some(player) = session.player {
         world.resource_mut::<SessionStats>().logouts += 1;

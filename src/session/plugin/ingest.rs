@@ -114,7 +114,9 @@ fn begin(world: &mut World) {
 
 /// Opens sessions for those who connected.
 fn open_new(world: &mut World, state: &mut IngestState) {
-    let max = world.resource::<SessionSettings>().opened_per_tick_max as usize;
+    let max = world
+        .resource::<SessionSettings>()
+        .sessions_opened_per_tick_max as usize;
     let refused = world
         .resource::<Inbox>()
         .intake()
@@ -139,7 +141,7 @@ fn open_new(world: &mut World, state: &mut IngestState) {
 fn handle_messages(world: &mut World, state: &mut IngestState) {
     let tick = world.resource::<SimTick>().0;
     let settings = world.resource::<InboxSettings>();
-    let (costs, is_timed) = (settings.costs, settings.is_timed);
+    let (costs, use_clock) = (settings.costs, settings.use_clock);
     let mut left = settings.messages_per_tick_max as usize;
     let tick_ns = world.resource::<Time<Fixed>>().timestep().as_nanos() as u64;
     let (waiting, clients) = {
@@ -149,7 +151,7 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
     let budget_ns = state
         .budget
         .begin(&settings.budget, waiting, clients, tick_ns);
-    let watch = is_timed.then(Stopwatch::start);
+    let watch = use_clock.then(Stopwatch::start);
     let mut spent_ns = 0;
     while spent_ns < budget_ns && left > 0 {
         let mut reckoned_ns = 0;

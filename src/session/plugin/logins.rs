@@ -25,8 +25,8 @@ pub(super) fn begin_login(
         world.resource_mut::<SessionStats>().refused += 1;
         return Err("already logged in, or a login is pending");
     }
-    let questions_max = world.resource::<SessionSettings>().pending_logins_max as usize;
-    if world.resource::<Authentication>().outstanding() >= questions_max {
+    let pending_logins_max = world.resource::<SessionSettings>().pending_logins_max as usize;
+    if world.resource::<Authentication>().outstanding() >= pending_logins_max {
         world
             .resource_mut::<Sessions>()
             .end(client, LogoutReason::Full);

@@ -195,7 +195,7 @@ fn controls(session: &Session) -> Result<Option<(PlayerId, Entity)>, MessageFaul
     if session.state == SessionState::Loading {
         return Err("session not ready");
     }
-    Ok(session.controls.map(|entity| (player, entity)))
+    Ok(session.controlled_entity.map(|entity| (player, entity)))
 }
 
 fn take_input(
@@ -274,7 +274,7 @@ pub(super) fn handle(
             let player = session.player.ok_or(NOT_LOGGED_IN)?;
             let read = world.resource::<UserMessages>().0.get(&kind).cloned();
             let read = read.ok_or("unregistered message kind")?;
-            read(world, (client, player, session.controls), bytes)
+            read(world, (client, player, session.controlled_entity), bytes)
         }
         ClientMessage::Interact {
             id,

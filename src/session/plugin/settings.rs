@@ -20,31 +20,38 @@ pub struct SessionSettings {
     /// Players that may stand in the line; further ones are closed.
     pub queue_max: u32,
     /// Of `players_max`, the places that are kept for each class of [`AdmissionClass`], from `Anybody` on.
+    #[serde(alias = "places_kept")]
     pub reserved_slots: [u32; AdmissionClass::COUNT],
     /// Connections that a tick opens sessions for, in their order; the rest waits for the next.
-    pub opened_per_tick_max: u32,
+    #[serde(alias = "opened_per_tick_max")]
+    pub sessions_opened_per_tick_max: u32,
     /// Players let in a tick; the rest waits in the line, and is told so. One costs some 20 µs of the tick: an object, views, and
     /// the first it is told of what it sees.
     pub admitted_per_tick_max: u32,
     /// Sessions that go on over another connection in a tick; the rest waits for the next.
     pub resumed_per_tick_max: u32,
     /// Logins of which the hook is asked and has not said anything; further ones are closed as full.
+    #[serde(alias = "questions_max")]
     pub pending_logins_max: u32,
     /// Sessions without a login from one address; further ones are closed.
     pub newcomers_per_address_max: u32,
     /// How long a client may take before it makes room for others where there is none, in seconds.
     pub login_grace_s: f32,
     /// How long a client may take to say who it is, in seconds.
-    pub login_s_max: f32,
+    #[serde(alias = "login_s_max")]
+    pub login_timeout_s: f32,
     /// How long the hook may take to say whether that is true, in seconds.
     pub authentication_s_max: f32,
     /// How long a client may take to be ready for a scene, in seconds.
     pub loading_s_max: f32,
     /// How long an object stays whose player's connection is lost, in seconds; 0 ends the session with the connection.
+    #[serde(alias = "keep_s")]
     pub reconnect_grace_s: f32,
     /// How long a client in the world may send nothing, in seconds; 0 is for ever.
-    pub idle_s_max: f32,
+    #[serde(alias = "idle_s_max")]
+    pub idle_timeout_s: f32,
     /// How often those in the line are told of a new place, in seconds.
+    #[serde(alias = "place_every_s")]
     pub queue_position_interval_s: f32,
 }
 
@@ -55,17 +62,17 @@ impl Default for SessionSettings {
             players_max: 20_000,
             queue_max: 10_000,
             reserved_slots: [0; AdmissionClass::COUNT],
-            opened_per_tick_max: 10_000,
+            sessions_opened_per_tick_max: 10_000,
             admitted_per_tick_max: 500,
             resumed_per_tick_max: 1_000,
             pending_logins_max: 10_000,
             newcomers_per_address_max: 256,
             login_grace_s: 1.0,
-            login_s_max: 10.0,
+            login_timeout_s: 10.0,
             authentication_s_max: 10.0,
             loading_s_max: 60.0,
             reconnect_grace_s: 30.0,
-            idle_s_max: 0.0,
+            idle_timeout_s: 0.0,
             queue_position_interval_s: 1.0,
         }
     }
@@ -87,11 +94,11 @@ impl SessionSettings {
             resumed_per_tick_max: self.resumed_per_tick_max,
             kept: self.reserved_slots,
             grace_ticks: ticks(self.login_grace_s),
-            login_ticks: ticks(self.login_s_max),
+            login_ticks: ticks(self.login_timeout_s),
             authentication_ticks: ticks(self.authentication_s_max),
             loading_ticks: ticks(self.loading_s_max),
             keep_ticks: ticks(self.reconnect_grace_s),
-            idle_ticks: ticks(self.idle_s_max),
+            idle_ticks: ticks(self.idle_timeout_s),
             place_ticks: ticks(self.queue_position_interval_s).max(1),
         }
     }

@@ -35,7 +35,11 @@ fn connect(app: &mut App) -> ClientId {
 }
 
 fn connect_as(app: &mut App, player: u64) -> ClientId {
-    connect_client(app.world_mut(), ConnectionInfo::player(player).ready()).unwrap()
+    connect_client(
+        app.world_mut(),
+        ConnectionInfo::player(player).without_loading(),
+    )
+    .unwrap()
 }
 
 fn send(app: &mut App, client: ClientId, message: ClientMessage) {
@@ -129,7 +133,7 @@ fn an_object_for_a_client_that_has_gone_meanwhile_goes_with_the_tick() {
     send(&mut app, client, ClientMessage::login(9));
     app.update();
     let session = app.world().resource::<Sessions>().get(client);
-    let controls = session.and_then(|session| session.controls);
+    let controls = session.and_then(|session| session.controlled_entity);
     assert_eq!((objects(&mut app), controls.is_some()), (1, true));
 }
 
@@ -141,7 +145,9 @@ fn who_finds_no_place_takes_neither_control_nor_name_from_who_has_one() {
     app.update();
     let controls = |app: &App| {
         let sessions = app.world().resource::<Sessions>();
-        sessions.get(client).and_then(|session| session.controls)
+        sessions
+            .get(client)
+            .and_then(|session| session.controlled_entity)
     };
     let first = controls(&app).unwrap();
     let outside = (Object::in_scene(scene), Position(Vec2::splat(-5.0)));
@@ -172,7 +178,7 @@ fn nothing_but_an_object_is_controlled() {
     app.update();
     assert!(app.world().get::<ControlledBy>(thing).is_none());
     let session = app.world().resource::<Sessions>().get(client);
-    assert_eq!(session.and_then(|session| session.controls), None);
+    assert_eq!(session.and_then(|session| session.controlled_entity), None);
 }
 
 #[test]
@@ -300,7 +306,7 @@ fn a_despawned_object_leaves_its_client_without_one() {
             .resource::<Sessions>()
             .get(client)
             .unwrap()
-            .controls,
+            .controlled_entity,
         None
     );
 }

@@ -20,7 +20,9 @@ pub(super) fn ask_to_load(
     let scene_of = |entity| Some(objects.get(entity).ok()?.scene());
     sessions.to_load(scene_of, &mut asked);
     for (client, scene) in asked.drain(..) {
-        let controls = sessions.get(client).and_then(|session| session.controls);
+        let controls = sessions
+            .get(client)
+            .and_then(|session| session.controlled_entity);
         let object = controls.and_then(|entity| objects.get(entity).ok());
         let around = object.and_then(|object| scenes.get(object.scene_entity()).ok());
         let size = quantise(around.map_or(glam::Vec2::ZERO, SimScene::size_m));

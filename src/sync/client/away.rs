@@ -85,7 +85,8 @@ impl ClientState {
         }
         at.restarts = Some(!keeps);
         at.missed = (!missed.messages.is_empty()).then(|| Box::new(missed));
-        at.notices.tell(SessionNotice::Resumed { keeps });
+        at.notices
+            .tell(SessionNotice::Resumed { keeps_state: keeps });
     }
 
     /// Whether its connection is lost.

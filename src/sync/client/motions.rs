@@ -55,7 +55,7 @@ impl ClientState {
             spent += bytes;
             link.told(own_position.map_or(link.tier(), |own| {
                 let distance = base.seen().distance_squared(own);
-                Tier::of(distance, allowance.near_m, link.class)
+                Tier::of(distance, allowance.full_rate_distance_m, link.class)
             }));
         }
         spent - spent_before
@@ -90,7 +90,7 @@ mod tests {
             bytes_per_tick,
             bytes_max: bytes_per_tick,
             enters_per_tick: OTHERS,
-            near_m: 100.0,
+            full_rate_distance_m: 100.0,
             update_doublings,
         };
         let (mut records, mut batch) = (SceneMessages::default(), OutgoingBatch::default());

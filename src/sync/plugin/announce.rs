@@ -12,7 +12,7 @@ use crate::world::{ObjectRef, PartyId, SceneId};
 #[derive(Message, Clone, Debug, PartialEq)]
 pub struct AnnouncementRequest {
     /// Whom it is about. A client that comes to know that object now is told of it first.
-    pub from: Option<ObjectRef>,
+    pub about: Option<ObjectRef>,
     /// Who is told.
     pub scope: AnnouncementScope,
     /// Whether it may be lost.
@@ -28,7 +28,7 @@ pub struct AnnouncementRequest {
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct AnnouncementSent {
     /// Whom it is about.
-    pub from: Option<ObjectRef>,
+    pub about: Option<ObjectRef>,
     /// Who was to be told.
     pub scope: AnnouncementScope,
     /// Clients that were told, or will be as soon as they know the object.

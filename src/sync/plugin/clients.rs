@@ -34,7 +34,7 @@ pub(in crate::sync) struct SessionView {
 impl SessionView {
     fn of(client: ClientId, session: &Session, objects: &Query<&Object>) -> Self {
         let own = session
-            .controls
+            .controlled_entity
             .and_then(|entity| objects.get(entity).ok())
             .filter(|own| session.has_loaded(own.scene()));
         Self {

@@ -54,7 +54,7 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
         return Ok(());
     };
     let own = session
-        .controls
+        .controlled_entity
         .and_then(|entity| world.get_entity(entity).ok());
     let Some((own, object)) = own.and_then(|own| Some((own, own.get::<Object>()?))) else {
         return compare_nothing(mirror);

@@ -60,7 +60,7 @@ pub(super) fn gather(
             }
             AnnouncementScope::Client(_) | AnnouncementScope::Party(_) => None,
         };
-        let from = announce.from;
+        let from = announce.about;
         let from = from.filter(|from| scene.is_none_or(|scene| from.scene == scene));
         let from = from.map(|from| (from.id.0, from.generation.0));
         let mut share = |from| {
@@ -75,7 +75,7 @@ pub(super) fn gather(
             nth: announcing.len() as u32,
         };
         announcing.push(AnnouncementSent {
-            from: announce.from,
+            about: announce.about,
             scope: announce.scope,
             receivers: 0,
         });
@@ -111,7 +111,7 @@ impl Receivers<'_> {
         } = self;
         let mut anonymous = None;
         let mut for_who_is_in = |scene: SceneId| {
-            if announce.from.is_none_or(|from| from.scene == scene) {
+            if announce.about.is_none_or(|from| from.scene == scene) {
                 return announced;
             }
             let span = *anonymous.get_or_insert_with(|| share(None));

@@ -93,12 +93,12 @@ pub(super) fn write_lines(
     let last = outbox.batch_mut().part(workers.len());
     close_gone(closing, (clients, gone), last, &hello);
     lend_parts(workers, outbox.batch_mut());
-    (stats.links, stats.waiting) = (0, 0);
+    (stats.links, stats.pending_snapshots) = (0, 0);
     for worker in workers {
         stats.sent.add(std::mem::take(&mut worker.sent));
         let [links, waiting] = std::mem::take(&mut worker.known);
         stats.links += links;
-        stats.waiting += waiting;
+        stats.pending_snapshots += waiting;
         behind.write_batch(
             worker
                 .behind

@@ -61,13 +61,13 @@ fn take_back(
                 asked.then_some(bit)
             });
             bits.for_each(|bit| masks.mark_unsaved(slot, bit));
-        } else if orphans.0.len() < settings.orphans_max as usize {
+        } else if orphans.0.len() < settings.deferred_saves_max as usize {
             orphans.0.push(request.clone());
         } else {
             stats.saves_lost += 1;
             error!(
                 player = ?request.player,
-                orphans_max = settings.orphans_max,
+                deferred_saves_max = settings.deferred_saves_max,
                 "save dropped: retry queue of despawned objects full"
             );
         }
@@ -120,7 +120,7 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
 
 /// Asks for everything that is kept of every object with a player, whether it changed or not: for the end of an app, after its
 /// last tick.
-pub fn request_all_saves(world: &mut World) {
+pub fn save_all(world: &mut World) {
     let mut players: Vec<(ObjectRef, Entity)> = world
         .query_filtered::<EntityRef, With<PlayerId>>()
         .iter(world)
@@ -128,7 +128,7 @@ pub fn request_all_saves(world: &mut World) {
         .collect();
     players.sort_unstable();
     let requests = players.into_iter();
-    let requests = requests.filter_map(|(_, entity)| save_request_of(world, entity));
+    let requests = requests.filter_map(|(_, entity)| full_save_request(world, entity));
     let requests: Vec<SaveRequest> = requests.collect();
     world.resource_mut::<SyncStats>().saves += requests.len() as u64;
     world.write_message_batch(requests);
@@ -136,7 +136,7 @@ pub fn request_all_saves(world: &mut World) {
 
 /// All that is kept of an object, as it is now; `None` for what bears no attributes that are kept.
 #[must_use]
-pub fn save_request_of(world: &World, entity: Entity) -> Option<SaveRequest> {
+pub fn full_save_request(world: &World, entity: Entity) -> Option<SaveRequest> {
     let persistent = world.get_resource::<Attributes>()?.persistent();
     request_now(world, entity, persistent)
 }

@@ -16,7 +16,8 @@ pub struct SyncSettings {
     pub motion_tolerance_m: f32,
     /// Up to this distance in metres a client is told of an object's motion in every tick; from there on every second, from
     /// twice as far every fourth, and from four times as far every eighth.
-    pub near_m: f32,
+    #[serde(alias = "near_m")]
+    pub full_rate_distance_m: f32,
     /// Objects that a client comes to see in a tick, at most, and as many again that it is told of unseen; at least 1.
     pub enters_per_tick: u32,
     /// Bytes of announcements encoded in a tick, for all clients together, at most 256 MiB; what is beyond is told nobody, and
@@ -28,7 +29,8 @@ pub struct SyncSettings {
     /// Bytes of reliable messages that are kept for a client, in case its connection is lost. If announcements to one that is away
     /// are more, its session ends as behind; if all else is, it comes back by fresh snapshots. What those who are there were told
     /// of late is kept for all of them together, so many bytes times their number; what is beyond goes before its time, oldest first.
-    pub kept_bytes_max: u32,
+    #[serde(alias = "kept_bytes_max")]
+    pub resume_buffer_bytes_max: u32,
     /// For how long reliable messages to a connected client are kept, in seconds: within that they have arrived, or its transport
     /// reports that the connection is lost. More than twice the timeout of a connect token, or a client whose connection is lost
     /// after a long silence cannot resume its session without a fresh snapshot.
@@ -36,21 +38,22 @@ pub struct SyncSettings {
     /// After how many ticks what changed of an object is stored; 0 counts as 1.
     pub save_every_ticks: u32,
     /// Objects that are gone and that the store could not take, kept for another try, at most.
-    pub orphans_max: u32,
+    #[serde(alias = "orphans_max")]
+    pub deferred_saves_max: u32,
 }
 
 impl Default for SyncSettings {
     fn default() -> Self {
         Self {
             motion_tolerance_m: 0.05,
-            near_m: 20.0,
+            full_rate_distance_m: 20.0,
             enters_per_tick: 16,
             announce_bytes_per_tick: 16 << 20,
             bytes_per_client_s: 8_000,
-            kept_bytes_max: 16_384,
+            resume_buffer_bytes_max: 16_384,
             in_flight_s_max: 25.0,
             save_every_ticks: 200,
-            orphans_max: 100_000,
+            deferred_saves_max: 100_000,
         }
     }
 }
@@ -58,7 +61,7 @@ impl Default for SyncSettings {
 impl SyncSettings {
     pub(super) fn kept(&self, tick_s: f32) -> KeptLimits {
         KeptLimits {
-            bytes_max: self.kept_bytes_max as usize,
+            bytes_max: self.resume_buffer_bytes_max as usize,
             ticks: (self.in_flight_s_max / tick_s).ceil() as u64,
         }
     }
@@ -68,7 +71,7 @@ impl SyncSettings {
             bytes_per_tick: (self.bytes_per_client_s as f32 * tick_s) as u32,
             bytes_max: self.bytes_per_client_s,
             enters_per_tick: overload.deferred_u32(self.enters_per_tick.max(1)),
-            near_m: self.near_m,
+            full_rate_distance_m: self.full_rate_distance_m,
             update_doublings: overload.update_doublings(),
         }
     }

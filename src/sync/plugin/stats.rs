@@ -21,7 +21,7 @@ pub struct SyncStats {
     /// Pairs of a client and an object that it knows, now.
     pub links: u64,
     /// Pairs of a client and an object that it sees and does not know yet, now.
-    pub waiting: u64,
+    pub pending_snapshots: u64,
     /// Announcements that nobody was told of because they, or those of their tick together, are too long.
     pub announces_refused: u64,
     /// Requests to store values.

@@ -188,7 +188,7 @@ impl Rig {
         );
         let world = self.app.world_mut();
         let entity = spawn_object(world, self.scenes[0], KindId(0), at, (sight, values)).unwrap();
-        let client = connect(world, ConnectionInfo::unknown().ready()).unwrap();
+        let client = connect(world, ConnectionInfo::unknown().without_loading()).unwrap();
         assert!(control(world, client, entity));
         self.players.push(entity);
     }

@@ -57,7 +57,7 @@ const WARM_UP_TICKS: u32 = 60;
 /// How far a mirror may be off when everything is sent: half of the wire's 1/64 m on each axis, and the rounding of floats.
 const OFF_M: f32 = 0.012;
 
-/// How far they may be off when they reckon, of objects within [`SyncSettings::near_m`] and but for the worst hundredth.
+/// How far they may be off when they reckon, of objects within [`SyncSettings::full_rate_distance_m`] and but for the worst hundredth.
 const RECKONED_OFF_P99_M: f32 = 0.1;
 
 /// A client and an object by their places, from 0 on. A client controls the object of its own place.
@@ -127,7 +127,7 @@ fn compare(objects: u32, clients: u32, ticks: u32) -> Vec<Row> {
     let side_m = (objects as f32 / 10_000.0).sqrt() * 1_000.0;
     let everything = SyncSettings {
         motion_tolerance_m: 0.0,
-        near_m: side_m * 2.0,
+        full_rate_distance_m: side_m * 2.0,
         bytes_per_client_s: u32::MAX / 2,
         ..SyncSettings::default()
     };

@@ -34,7 +34,7 @@ pub struct Off {
 pub struct Server {
     app: App,
     sent: MemorySink,
-    near_m: f32,
+    full_rate_distance_m: f32,
     /// In the order of their objects.
     clients: Vec<ClientId>,
 }
@@ -42,7 +42,7 @@ pub struct Server {
 impl Server {
     pub fn new(objects: u32, clients: u32, side_m: f32, settings: SyncSettings) -> Self {
         let mut app = App::new();
-        let near_m = settings.near_m;
+        let full_rate_distance_m = settings.full_rate_distance_m;
         let walkers = Walkers::new(objects, side_m, PACE_M_S / TICK_HZ as f32);
         let positions = walkers.positions.clone();
         app.add_plugins((TimePlugin, SyncPlugin))
@@ -93,7 +93,7 @@ impl Server {
         Self {
             app,
             sent,
-            near_m,
+            full_rate_distance_m,
             clients: ids,
         }
     }
@@ -156,7 +156,7 @@ impl Server {
                 let believed = mirror.position(object + 1, tick);
                 let off_m = believed.map_or(f32::MAX, |believed| at.distance(believed));
                 max_m = off_m.max(max_m);
-                if at.distance(positions[client as usize]) <= self.near_m {
+                if at.distance(positions[client as usize]) <= self.full_rate_distance_m {
                     near_off_m.push(off_m);
                 }
             }

@@ -82,9 +82,9 @@ pub struct ViewCounters {
     pub refills: u64,
     /// Attempts of somebody who goes before strangers to enter a list that had no place for it. Whom a list passes over without
     /// an attempt, because it takes none of that class, is not among them.
-    pub refused: u64,
+    pub full_list_attempts: u64,
     /// Looks of viewers that waited in the queue.
-    pub looks: u64,
+    pub scans: u64,
     /// The longest list that there ever was (one of the lists of one viewer).
     pub max_list: usize,
 }
@@ -99,8 +99,8 @@ impl ViewCounters {
             leaves: self.leaves + other.leaves,
             evictions: self.evictions + other.evictions,
             refills: self.refills + other.refills,
-            refused: self.refused + other.refused,
-            looks: self.looks + other.looks,
+            full_list_attempts: self.full_list_attempts + other.full_list_attempts,
+            scans: self.scans + other.scans,
             max_list: if longer {
                 self.max_list
             } else {

@@ -239,7 +239,7 @@ const TICK_MS: u64 = 50;
 fn cache() -> PlayerCache {
     PlayerCache::new(CacheSettings {
         entries_max: REMEMBERED,
-        fresh_ms: u64::MAX,
+        ttl_ms: u64::MAX,
         jitter_share: 0.0,
         ..CacheSettings::default()
     })
@@ -323,7 +323,7 @@ fn ages(looks: u64) -> BenchRow {
         entries_max: REMEMBERED,
         ..CacheSettings::default()
     };
-    let (fresh_ms, mut players) = (settings.fresh_ms, ZipfPlayers::new(1.0));
+    let (ttl_ms, mut players) = (settings.ttl_ms, ZipfPlayers::new(1.0));
     let mut cache = PlayerCache::new(settings);
     let (mut served, mut oldest_ms, mut now_ms) = (0, 0, 0);
     let mut asked = Vec::new();
@@ -347,15 +347,15 @@ fn ages(looks: u64) -> BenchRow {
     let stats = cache.stats();
     let mean = stats.age_ms_sum as f64 / served.max(1) as f64;
     BenchRow::new(SYSTEM, "age, Zipf 1.0", mean, "ms")
-        .beside("fresh for", fresh_ms as f64)
+        .beside("fresh for", ttl_ms as f64)
         .about(format!(
             "The mean age of what {looks} looks are answered with, {} a second, when no other server tells of saves; the oldest is \
              {oldest_ms} ms. {:.1} % are hits, and {:.1} % ask anew for what was known.",
             LOOKS_A_TICK * 1_000 / TICK_MS,
             100.0 * stats.hits as f64 / looks as f64,
-            100.0 * stats.refreshes as f64 / looks as f64,
+            100.0 * stats.expired as f64 / looks as f64,
         ))
-        .comparing("none is older than it may be", oldest_ms < fresh_ms)
+        .comparing("none is older than it may be", oldest_ms < ttl_ms)
 }
 
 /// A look at who is known, beside a plain hash table.

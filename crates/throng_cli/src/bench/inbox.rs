@@ -152,7 +152,7 @@ fn moves(rounds: usize) -> Result<Vec<BenchRow>, CliError> {
     let rules = MoveRules {
         tolerance: 0.1,
         burst_s_max: 1.0,
-        slack_m: 1.0 / 64.0,
+        rounding_tolerance_m: 1.0 / 64.0,
     };
     let mut state = 7_u64;
     let mut random = |below: f32| {

@@ -39,7 +39,12 @@ const LOSSES: [(&str, LossModel); 4] = [
 pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let ticks = if quick { 30_000 } else { 100_000 };
     let lossless = NetworkConditioner::losing(LossModel::Each(0.0));
-    let once = town(EndpointSettings::default().assured(), lossless, ticks, SEED);
+    let once = town(
+        EndpointSettings::default().for_reliable_carrier(),
+        lossless,
+        ticks,
+        SEED,
+    );
     let mut rows = Vec::new();
     for (name, loss) in LOSSES {
         let model = NetworkConditioner::losing(loss);

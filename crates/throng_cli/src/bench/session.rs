@@ -97,7 +97,7 @@ impl LoginRig {
         let clients = (0..u64::from(players)).filter_map(|player| {
             let client = self
                 .transport
-                .connect(ConnectionInfo::player(player).ready())
+                .connect(ConnectionInfo::player(player).without_loading())
                 .ok()?;
             let login = ClientMessage::login(player).to_bytes();
             self.transport.receive(client, &login).ok()?;
@@ -158,7 +158,10 @@ fn comebacks(players: u32, rounds: usize) -> BenchRow {
         }
         rig.worst_tick_ms(5);
         for (player, token) in tokens {
-            if let Ok(client) = rig.transport.connect(ConnectionInfo::unknown().ready()) {
+            if let Ok(client) = rig
+                .transport
+                .connect(ConnectionInfo::unknown().without_loading())
+            {
                 let resume = ClientMessage::Resume {
                     player: player.0,
                     token,
@@ -239,7 +242,11 @@ fn playing(app: &mut App, players: u32) -> Vec<ClientId> {
         return Vec::new();
     };
     let clients = (0..u64::from(players)).filter_map(|player| {
-        let client = connect(app.world_mut(), ConnectionInfo::player(player).ready()).ok()?;
+        let client = connect(
+            app.world_mut(),
+            ConnectionInfo::player(player).without_loading(),
+        )
+        .ok()?;
         let transport = app.world().resource::<TransportHandle>();
         let login = ClientMessage::login(player).to_bytes();
         transport.receive(client, &login).ok()?;

@@ -238,7 +238,7 @@ fn replication(objects: u32, clients: u32, ticks: u64) -> Result<Vec<BenchRow>, 
     let side_m = (objects as f32 / 10_000.0).sqrt() * 1_000.0;
     let everything = SyncSettings {
         motion_tolerance_m: 0.0,
-        near_m: side_m * 2.0,
+        full_rate_distance_m: side_m * 2.0,
         bytes_per_client_s: u32::MAX / 2,
         ..SyncSettings::default()
     };

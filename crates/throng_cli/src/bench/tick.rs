@@ -346,7 +346,7 @@ fn counters(server: &TestServer) -> (u64, Sent) {
         server.stats::<SyncStats>().sent,
     );
     let sent = Sent {
-        packets: packed.frames,
+        packets: packed.packets,
         bytes: packed.bytes,
         motions: sent.motions.messages,
         deltas: sent.deltas.messages,

@@ -83,7 +83,7 @@ impl PagedPace {
                 self.heed(wish);
             }
             if self.pace != before {
-                inspector.tell_pace(self.pace);
+                inspector.send_pace(self.pace);
             }
         }
         match self.wait(self.watch.elapsed().as_secs_f64()) {

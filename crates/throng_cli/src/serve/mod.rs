@@ -43,7 +43,7 @@ use throng::server::Pace;
 use throng::session::Sessions;
 use throng::world::Scenes;
 use throng_inspect::{InspectPlugin, InspectSettings, open_inspector};
-use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, rest};
+use throng_scenario::crowd::{ATTRIBUTE_NAMES, SyntheticClients, halt_crowds};
 use throng_scenario::{self as scenario, Behaviours, LoadedScenario, RunOptions, ScenarioRun};
 
 use ending::Ending;
@@ -281,7 +281,7 @@ impl Serve {
         };
         settings.udp.clients_max = self.clients_max as usize;
         settings.web.clients_max = self.clients_max as usize;
-        settings.web.has_page = true;
+        settings.web.serve_demo_page = true;
         settings.web.guest_speed_m_s = Some(speed_m_s);
         #[cfg(feature = "webtransport")]
         let web_port = at.web.map(|web| web.port());
@@ -361,7 +361,7 @@ impl Serve {
             }
             if rests {
                 // Every time, since searches that were waiting still give paths.
-                rest(playing.server().world_mut());
+                halt_crowds(playing.server().world_mut());
             }
         }
     }

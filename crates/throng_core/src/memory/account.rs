@@ -99,7 +99,7 @@ impl<T: MemoryUse> MemoryUse for Box<T> {
 /// What its elements hold: it has no buffer of its own.
 impl<T: MemoryUse, const N: usize> MemoryUse for [T; N] {
     fn heap_bytes(&self) -> usize {
-        each(self)
+        heap_bytes_of(self)
     }
 }
 
@@ -110,13 +110,13 @@ impl<A: MemoryUse, B: MemoryUse> MemoryUse for (A, B) {
 }
 
 /// What some structures hold together.
-pub fn each<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a T>) -> usize {
+pub fn heap_bytes_of<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a T>) -> usize {
     items.into_iter().map(MemoryUse::heap_bytes).sum()
 }
 
 /// What some lists hold together, with their elements.
 pub fn each_in_each<T: MemoryUse>(lists: &[Vec<T>]) -> usize {
-    each(lists) + each(lists.iter().flatten())
+    heap_bytes_of(lists) + heap_bytes_of(lists.iter().flatten())
 }
 
 /// Empties a buffer that every tick fills anew, and gives its room back where the last tick needed less than an eighth of much: it

@@ -56,7 +56,7 @@ pub struct LiveSites {
 /// Whether the program has line tables, which alone tell of functions that were inlined: without them what such a function keeps is
 /// its caller's. `--profile profiling` and the profile of the tests have them.
 #[must_use]
-pub fn knows_inlined_functions() -> bool {
+pub fn has_line_tables() -> bool {
     let mut has_lines = false;
     // Addresses are taken for where a call returns to, one behind what is looked up.
     let inside = (track_leaks as *mut std::ffi::c_void).wrapping_byte_add(1);
@@ -205,7 +205,7 @@ pub(super) fn on_free(address: usize) {
 }
 
 /// Keeps nothing of what this thread allocates in `work`: for what is to outlive the search for leaks, such as its report.
-pub fn untracked<T>(work: impl FnOnce() -> T) -> T {
+pub fn without_leak_tracking<T>(work: impl FnOnce() -> T) -> T {
     with_local(&IS_UNTRACKED, true, work)
 }
 

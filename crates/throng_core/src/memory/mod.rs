@@ -23,7 +23,7 @@ mod os;
 
 #[doc(hidden)]
 pub use account::{CopiedField, FieldMemory};
-pub use account::{MemoryUse, clear_and_give_back, each, each_in_each};
+pub use account::{MemoryUse, clear_and_give_back, each_in_each, heap_bytes_of};
 #[cfg(feature = "count-alloc")]
 pub use allocator::CountingAllocator;
 #[doc(hidden)]
@@ -34,7 +34,7 @@ pub use counts::{
 };
 #[cfg(feature = "leak-track")]
 pub use leaks::{
-    AllocationSite, LiveSites, knows_inlined_functions, live_sites, stop_tracking_leaks,
-    track_leaks, untracked,
+    AllocationSite, LiveSites, has_line_tables, live_sites, stop_tracking_leaks, track_leaks,
+    without_leak_tracking,
 };
 pub use os::{ProcessMemory, process_memory};

@@ -42,7 +42,7 @@ pub struct InspectSettings {
     /// What a page has to know to be shown anything: letters and digits. Needed where its address is not on loopback.
     pub token: Option<String>,
     /// Whether pages may ask for something to be done, and what they propose; whoever opened the server does it, or does not:
-    /// [`Inspector::take_cue`].
+    /// [`Inspector::next_action`].
     pub cues: Option<Vec<ActionPreset>>,
     /// Whether pages may pause the run, do single ticks and set its speed, and how it begins; whoever opened the server heeds it, or
     /// does not: [`Inspector::take_pace_wish`].
@@ -111,12 +111,12 @@ pub struct Inspector {
 
 impl Inspector {
     /// The next thing that a page asked to be done, as it was written: nothing of it was checked.
-    pub fn take_cue(&mut self) -> Option<String> {
+    pub fn next_action(&mut self) -> Option<String> {
         self.cues.pop_front()
     }
 
     /// Tells all pages what came of something that one asked for: after which tick, and what is wrong if anything is.
-    pub fn tell_cue(&self, text: &str, tick: u64, fault: Option<&str>) {
+    pub fn send_action_result(&self, text: &str, tick: u64, fault: Option<&str>) {
         let told = json!({ "type": "cue", "text": text, "tick": tick, "fault": fault });
         let told = PageNews::Text(told.to_string());
         self.tell(InspectReply::Pages(self.pages.all(), told));
@@ -128,7 +128,7 @@ impl Inspector {
     }
 
     /// Tells all pages how the run goes on.
-    pub fn tell_pace(&mut self, pace: RunPace) {
+    pub fn send_pace(&mut self, pace: RunPace) {
         self.pages.pace = Some(pace);
         let told = json!({ "type": "pace", "pace": pace });
         let told = PageNews::Text(told.to_string());
@@ -300,7 +300,11 @@ impl Inspector {
                     self.cues.push_back(text);
                 }
                 InspectRequest::Cue(text) => {
-                    self.tell_cue(&text, tick, Some("too much else was asked for; ask again"));
+                    self.send_action_result(
+                        &text,
+                        tick,
+                        Some("too much else was asked for; ask again"),
+                    );
                 }
                 // Who asks for more than is taken asked often enough.
                 InspectRequest::Pace(wish) if self.pace_wishes.len() < PAGE_CUES_MAX => {

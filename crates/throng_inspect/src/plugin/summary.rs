@@ -108,7 +108,7 @@ pub(super) fn state(
         ]);
     }
     if let Some(outbox) = world.get_resource::<OutboxStats>() {
-        state["packets"] = json!([outbox.frames, outbox.bytes]);
+        state["packets"] = json!([outbox.packets, outbox.bytes]);
     }
     if let Some(socket) = world.get_resource::<UdpListener>() {
         let stats = socket.stats();
@@ -193,7 +193,7 @@ fn queues(world: &World) -> Vec<Value> {
         push("view scans", aoi.queued);
     }
     if let Some(sync) = world.get_resource::<SyncStats>() {
-        push("pending snapshots", sync.waiting);
+        push("pending snapshots", sync.pending_snapshots);
     }
     if let Some(directory) = world
         .get_resource::<PlayerStore>()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 use serde_json::{Value, json};
 
-use crate::waiting::wait_sentence;
+use crate::waiting::describe_wait;
 use throng::matchmaking::{Matchmaker, Ticket, TicketParty};
 use throng::world::{PartyId, PlayerId};
 
@@ -52,7 +52,7 @@ impl WaitWatch {
         } else {
             let reason = matchmaker.wait_reason(party);
             reason.map_or_else(String::new, |reason| {
-                wait_sentence(reason, super::tick_s(world))
+                describe_wait(reason, super::tick_s(world))
             })
         };
         self.told.insert(party, WaitAnswer { tick, sentence });

@@ -15,7 +15,7 @@ pub(super) struct Anchor<'a> {
     pub place: SkillPlace,
     pub limits: Limits,
     /// The search ends at this many looks.
-    pub looks_max: u64,
+    pub sight_tests_max: u64,
     /// Sets refused for their gap alone.
     pub uneven: Cell<u64>,
 }

@@ -8,7 +8,7 @@
 //! missing. Of the first [`SETS_MAX`] such sets, made of the nearest parties first, the one whose power is nearest to
 //! what the side lacks joins.
 //!
-//! The wait bound goes first: of those who have waited less than `first_after_s`, nobody joins who could be in a
+//! The wait bound goes first: of those who have waited less than `priority_after_s`, nobody joins who could be in a
 //! match with one of the [`FIRST_MAX`] longest-waiting parties that are first in line.
 //!
 //! Cost: O([`LOOKS_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.

@@ -52,7 +52,7 @@ pub const PACKED_PER_MATCH: usize = 64;
 
 /// A mode of groups at work: its queue and its heartbeat.
 ///
-/// **The wait bound.** A party that has waited `first_after_s` is *first in line*: such parties are served in step
+/// **The wait bound.** A party that has waited `priority_after_s` is *first in line*: such parties are served in step
 /// 1, oldest first, before everybody who has waited less, whatever the skills, levels and powers and whoever would
 /// avoid whom. At each heartbeat at which the parties then waiting hold a composition with it, it is matched, or a
 /// party that has waited longer is: only matches of such parties can take the players that it needs. So it is
@@ -64,7 +64,7 @@ pub const PACKED_PER_MATCH: usize = 64;
 ///
 /// What is not waived: regions, roles, rematches and `expire_after_s`, if it is shorter. And the looks: a party
 /// whose search uses up its share pauses and has a larger one when it is tried again, up to half of
-/// `looks_per_heartbeat_max`. A party that needs more looks than that is not covered.
+/// `candidates_per_heartbeat_max`. A party that needs more looks than that is not covered.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct GroupMode {
     id: ModeId,
@@ -182,7 +182,7 @@ impl GroupMode {
         let mut heartbeat = MatchWriter {
             now_tick,
             next_match,
-            full_at: matches.len().saturating_add(self.rules.matches_max),
+            matches_max: matches.len().saturating_add(self.rules.matches_max),
             matches,
         };
         let uneven = self.seeker.uneven();
@@ -214,7 +214,7 @@ impl GroupMode {
     /// limits allow.
     fn match_oldest(&mut self, heartbeat: &mut MatchWriter, first: bool) {
         self.seeker.reset_looks();
-        let looks_max = self.rules.looks_max;
+        let sight_tests_max = self.rules.sight_tests_max;
         let waits_ticks = if first {
             self.rules.first_after_ticks
         } else {
@@ -228,14 +228,16 @@ impl GroupMode {
                 break;
             }
             let age = self.pool.age(anchor);
-            if self.seeker.looks() >= looks_max {
+            if self.seeker.looks() >= sight_tests_max {
                 self.stats.looks_exhausted += 1;
                 self.search_backoff.stop(first, Some(age));
                 return;
             }
-            let share = self.search_backoff.share(age, looks_max);
+            let share = self.search_backoff.share(age, sight_tests_max);
             let again = self.search_backoff.is_tried(first, age);
-            if self.search_backoff.is_paused(age) || again && again_looks + share > looks_max / 2 {
+            if self.search_backoff.is_paused(age)
+                || again && again_looks + share > sight_tests_max / 2
+            {
                 self.seeker.look();
                 continue;
             }

@@ -102,7 +102,7 @@ impl PartnerSearch {
             entry,
             place: terms.pool.by_skill().find(&entry)?,
             limits,
-            looks_max: self.looks.saturating_add(share),
+            sight_tests_max: self.looks.saturating_add(share),
             uneven: Cell::new(0),
         };
         self.chosen.clear();
@@ -140,7 +140,7 @@ impl PartnerSearch {
         if table.fits(&must, &counts) {
             return Some(0);
         }
-        while self.looks < anchor.looks_max {
+        while self.looks < anchor.sight_tests_max {
             let (below, above) = (distance(low), distance(high));
             let is_below = match (&below, &above) {
                 (Some(below), Some(above)) => (below.0, below.1) < (above.0, above.1),
@@ -189,7 +189,7 @@ impl PartnerSearch {
         self.lows.clear();
         while let Some(lower) = order.previous_wanted(low, wanted(table, &below, 1, 0)) {
             let entry = order.at(lower);
-            if anchor.distance(&entry) > reach || self.looks >= anchor.looks_max {
+            if anchor.distance(&entry) > reach || self.looks >= anchor.sight_tests_max {
                 break;
             }
             self.lows.push(low);
@@ -198,10 +198,10 @@ impl PartnerSearch {
         }
         let mut high = anchor.place;
         let mut best: Option<(u32, SkillPlace, SkillPlace)> = None;
-        while self.looks < anchor.looks_max {
+        while self.looks < anchor.sight_tests_max {
             let lowest = order.at(low);
             let mut fits = table.fits(&must, &sum(&below, &above));
-            while !fits && self.looks < anchor.looks_max {
+            while !fits && self.looks < anchor.sight_tests_max {
                 let Some(higher) = order.next_wanted(high, wanted(table, &above, 1, 0)) else {
                     break;
                 };
@@ -249,10 +249,10 @@ impl PartnerSearch {
         let mut place = Some(low);
         while let Some(here) = place {
             let entry = order.at(here);
-            if here > high && (entry.skill() != top || self.looks >= anchor.looks_max) {
+            if here > high && (entry.skill() != top || self.looks >= anchor.sight_tests_max) {
                 break;
             }
-            if self.looks >= anchor.looks_max {
+            if self.looks >= anchor.sight_tests_max {
                 return false;
             }
             self.looks += 1;
@@ -302,7 +302,7 @@ impl PartnerSearch {
         let mut counts = [0; 5];
         let mut low = order.previous(anchor.place);
         let mut high = order.next(anchor.place);
-        while self.looks < anchor.looks_max {
+        while self.looks < anchor.sight_tests_max {
             let below = low.map(|place| anchor.distance(&order.at(place)));
             let above = high.map(|place| anchor.distance(&order.at(place)));
             let wanted = wanted(table, &counts, 2, SEARCHED_MIN);
@@ -392,7 +392,7 @@ mod tests {
             skill_window_start: window,
             skill_window_widen_per_s: 0,
             power_gap_widen_per_s: 0,
-            open_after_s: 1e9,
+            limits_off_after_s: 1e9,
             ..mode(group_size)
         };
         settings.rules(20.0).unwrap()
@@ -408,13 +408,19 @@ mod tests {
     }
 
     /// The ids of the match of the party that came first.
-    fn chosen(pool: &Pool, rules: &GroupModeTickSettings, looks_max: u64) -> Vec<u32> {
+    fn chosen(pool: &Pool, rules: &GroupModeTickSettings, sight_tests_max: u64) -> Vec<u32> {
         let rematches = Rematches::default();
         let terms = Terms::new(pool, rules, &rematches, OPEN_TICK);
         let mut seeker = PartnerSearch::default();
         let mut table = CompositionTable::new(rules.group_size);
         let slot = pool.queue().first().unwrap();
-        let found = seeker.seek(&terms, &mut table, slot, terms.limits(slot), looks_max);
+        let found = seeker.seek(
+            &terms,
+            &mut table,
+            slot,
+            terms.limits(slot),
+            sight_tests_max,
+        );
         let chosen = seeker.chosen().iter().map(SkillEntry::party);
         let mut ids: Vec<u32> = chosen.filter(|_| found.is_some()).collect();
         ids.sort_unstable();

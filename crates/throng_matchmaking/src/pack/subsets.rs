@@ -26,7 +26,7 @@ impl SubsetSearch<'_> {
         self.looks += 1 + self.chosen.len() as u64 / 8;
         let (sizes, filled) = &self.rest[at];
         let filled = std::array::from_fn(|role| self.filled[role].saturating_add(filled[role]));
-        if self.looks > self.anchor.looks_max
+        if self.looks > self.anchor.sight_tests_max
             || !terms.roles_suffice(&filled)
             || !self.table.fits(&self.counts, sizes)
         {

@@ -68,13 +68,13 @@ impl SearchBackoff {
         self.stopped_at[first as usize] = at;
     }
 
-    /// The looks that a party may use of `looks_max`.
+    /// The looks that a party may use of `sight_tests_max`.
     #[must_use]
-    pub fn share(&self, age: Age, looks_max: u64) -> u64 {
+    pub fn share(&self, age: Age, sight_tests_max: u64) -> u64 {
         let failed = self.paused.get(&age).map_or(0, |pause| pause.failed);
-        (looks_max >> (5 - failed.min(4)))
+        (sight_tests_max >> (5 - failed.min(4)))
             .max(SHARE_MIN)
-            .min(looks_max / 2)
+            .min(sight_tests_max / 2)
             .max(1)
     }
 

@@ -12,11 +12,11 @@
 //! Invariants: a party is in exactly one room once a heartbeat has passed; a room can become full with other
 //! parties; a room that is full waits for nothing but the limit on matches.
 //!
-//! **The wait bound** is that of [`GroupMode`](crate::GroupMode): a party that has waited `first_after_s` is matched
+//! **The wait bound** is that of [`GroupMode`](crate::GroupMode): a party that has waited `priority_after_s` is matched
 //! with whomever fits, out of whatever rooms they wait in (with `equal_size`: with the nearest of its size that its
 //! regions and rematches allow), before rooms of younger parties are filled.
 //!
-//! Cost: O(log n) a request; a heartbeat O(newcomers + parties that wait, up to `looks_per_heartbeat_max`) looks
+//! Cost: O(log n) a request; a heartbeat O(newcomers + parties that wait, up to `candidates_per_heartbeat_max`) looks
 //! for rooms, each at [`NEIGHBOURS_MAX`] rooms of each number of players at most; with `equal_size`, a party past the
 //! wait bound looks at all of its size, as far as the looks go.
 
@@ -239,7 +239,7 @@ impl RoomMode {
         let mut heartbeat = MatchWriter {
             now_tick,
             next_match,
-            full_at: matches.len().saturating_add(self.rules.mode.matches_max),
+            matches_max: matches.len().saturating_add(self.rules.mode.matches_max),
             matches,
         };
         self.looks = 0;
@@ -252,7 +252,7 @@ impl RoomMode {
         self.search_backoff.next_beat(self.pool.queue());
         self.serve(&mut heartbeat, true);
         self.serve(&mut heartbeat, false);
-        self.stats.looks_exhausted += u64::from(self.looks >= self.rules.mode.looks_max);
+        self.stats.looks_exhausted += u64::from(self.looks >= self.rules.mode.sight_tests_max);
         self.stats.matches_exhausted += u64::from(heartbeat.is_full());
         self.stats.left_over_players = self.queue().players();
     }
@@ -270,10 +270,10 @@ impl RoomMode {
             .iter()
             .take_while(|(_, ticket)| ticket.waited_ticks(heartbeat.now_tick) >= waited_ticks)
             .map(|(slot, _)| (self.pool.age(slot), slot))
-            .take(self.rules.mode.looks_max as usize)
+            .take(self.rules.mode.sight_tests_max as usize)
             .collect();
         for (age, slot) in oldest {
-            if heartbeat.is_full() || self.looks >= self.rules.mode.looks_max {
+            if heartbeat.is_full() || self.looks >= self.rules.mode.sight_tests_max {
                 break;
             }
             // Who was matched since is gone.
@@ -300,7 +300,9 @@ impl RoomMode {
             return false;
         }
         let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
-        let share = self.search_backoff.share(age, self.rules.mode.looks_max);
+        let share = self
+            .search_backoff
+            .share(age, self.rules.mode.sight_tests_max);
         let limits = terms.limits(slot);
         let mut found = None;
         for _ in 0..1 + u8::from(self.pool.has_lists()) {
@@ -369,7 +371,7 @@ impl RoomMode {
     /// as many as there are looks.
     fn nearest(&mut self, at: u32, players: u8, now_tick: u64, first: bool) -> Option<u32> {
         let found = self.nearest_of(at, players, now_tick, first, NEIGHBOURS_MAX);
-        let looks = self.rules.mode.looks_max.saturating_sub(self.looks) as usize / 2;
+        let looks = self.rules.mode.sight_tests_max.saturating_sub(self.looks) as usize / 2;
         if found.is_some() || !first || looks <= NEIGHBOURS_MAX {
             return found;
         }

@@ -40,23 +40,29 @@ pub struct RoomModeSettings {
     /// A party leaves the queue unmatched after this many seconds; 0 means never.
     pub expire_after_s: f64,
     /// From this waiting time on (seconds) strengths, levels and gaps are no matter, nor is whom a party would avoid.
-    pub open_after_s: f64,
+    #[serde(alias = "open_after_s")]
+    pub limits_off_after_s: f64,
     /// From this waiting time on (seconds), but not before strengths are no matter, a party is served before all
     /// others, oldest first: the wait bound.
-    pub first_after_s: f64,
+    #[serde(alias = "first_after_s")]
+    pub priority_after_s: f64,
     /// How long the players of a match have to accept it (seconds); 0 means that they are not asked.
-    pub accept_within_s: f64,
+    #[serde(alias = "accept_within_s")]
+    pub accept_timeout_s: f64,
     /// For how long (seconds) the players of a party that lets a proposed match fail may not queue; 0 means that
     /// they may at once.
-    pub bar_after_decline_s: f64,
+    #[serde(alias = "bar_after_decline_s")]
+    pub decline_penalty_s: f64,
     /// For how long (seconds) two players do not meet as opponents again; 0 means that they may at once.
-    pub rematch_after_s: f64,
+    #[serde(alias = "rematch_after_s")]
+    pub rematch_cooldown_s: f64,
     /// The largest party let in: players; no larger than a side.
     pub party_size_max: u8,
     /// Matches a heartbeat; the rest wait for the next one.
     pub matches_per_heartbeat_max: u32,
     /// Rooms looked at a heartbeat; the rest wait for the next one.
-    pub looks_per_heartbeat_max: u32,
+    #[serde(alias = "looks_per_heartbeat_max")]
+    pub candidates_per_heartbeat_max: u32,
     /// Tickets that may wait at a time; further ones are refused.
     pub tickets_max: u32,
 }
@@ -76,14 +82,14 @@ impl Default for RoomModeSettings {
             strength_gap_widen_per_s: groups.power_gap_widen_per_s,
             rank_weight_percent: 10,
             expire_after_s: groups.expire_after_s,
-            open_after_s: groups.open_after_s,
-            first_after_s: groups.first_after_s,
-            accept_within_s: groups.accept_within_s,
-            bar_after_decline_s: groups.bar_after_decline_s,
-            rematch_after_s: groups.rematch_after_s,
+            limits_off_after_s: groups.limits_off_after_s,
+            priority_after_s: groups.priority_after_s,
+            accept_timeout_s: groups.accept_timeout_s,
+            decline_penalty_s: groups.decline_penalty_s,
+            rematch_cooldown_s: groups.rematch_cooldown_s,
             party_size_max: SIDE_SIZE_MAX,
             matches_per_heartbeat_max: groups.matches_per_heartbeat_max,
-            looks_per_heartbeat_max: groups.looks_per_heartbeat_max,
+            candidates_per_heartbeat_max: groups.candidates_per_heartbeat_max,
             tickets_max: groups.tickets_max,
         }
     }
@@ -119,11 +125,11 @@ impl RoomModeSettings {
             name: self.name.clone(),
             group_size: self.side_size,
             expire_after_s: self.expire_after_s,
-            open_after_s: self.open_after_s,
-            first_after_s: self.first_after_s,
-            accept_within_s: self.accept_within_s,
-            bar_after_decline_s: self.bar_after_decline_s,
-            rematch_after_s: self.rematch_after_s,
+            limits_off_after_s: self.limits_off_after_s,
+            priority_after_s: self.priority_after_s,
+            accept_timeout_s: self.accept_timeout_s,
+            decline_penalty_s: self.decline_penalty_s,
+            rematch_cooldown_s: self.rematch_cooldown_s,
             party_size_max: self.party_size_max,
             skill_window_start: self.strength_start,
             skill_window_widen_per_s: self.strength_widen_per_s,
@@ -132,7 +138,7 @@ impl RoomModeSettings {
             power_gap_start: self.strength_gap_start,
             power_gap_widen_per_s: self.strength_gap_widen_per_s,
             matches_per_heartbeat_max: self.matches_per_heartbeat_max,
-            looks_per_heartbeat_max: self.looks_per_heartbeat_max,
+            candidates_per_heartbeat_max: self.candidates_per_heartbeat_max,
             tickets_max: self.tickets_max,
             ..GroupModeSettings::default()
         };

@@ -20,8 +20,8 @@ fn avoiding(players: &[u64]) -> TicketPreferences {
 #[test]
 fn the_oldest_in_a_region_of_their_own_keep_nobody_waiting() {
     let mut matcher = matcher(GroupModeSettings {
-        looks_per_heartbeat_max: 20_000,
-        open_after_s: 0.0,
+        candidates_per_heartbeat_max: 20_000,
+        limits_off_after_s: 0.0,
         matches_per_heartbeat_max: 10,
         ..mode(5)
     });
@@ -44,8 +44,8 @@ fn the_oldest_in_a_region_of_their_own_keep_nobody_waiting() {
 fn a_hundred_who_find_nobody_leave_half_of_the_looks_to_others() {
     let roles = [2, 0, 0, 0];
     let mut matcher = matcher(GroupModeSettings {
-        looks_per_heartbeat_max: 20_000,
-        open_after_s: 1e6,
+        candidates_per_heartbeat_max: 20_000,
+        limits_off_after_s: 1e6,
         skill_window_start: 1000,
         matches_per_heartbeat_max: 10,
         roles,
@@ -95,9 +95,9 @@ fn a_role_that_nobody_plays_costs_no_search() {
 #[test]
 fn everybody_has_met_everybody_and_a_heartbeat_stays_within_its_looks() {
     let mut matcher = matcher(GroupModeSettings {
-        rematch_after_s: 1e6,
+        rematch_cooldown_s: 1e6,
         skill_window_start: OPEN,
-        looks_per_heartbeat_max: 50_000,
+        candidates_per_heartbeat_max: 50_000,
         ..mode(10)
     });
     // Twenty single players who all fight, and come back in company of their like.
@@ -117,7 +117,7 @@ fn everybody_has_met_everybody_and_a_heartbeat_stays_within_its_looks() {
 #[test]
 fn whom_all_others_avoid_is_matched_at_the_wait_bound() {
     let mut matcher = matcher(GroupModeSettings {
-        first_after_s: 75.0,
+        priority_after_s: 75.0,
         ..mode(1)
     });
     matcher.queue(ticket(1, 1, 0, 0)).unwrap();

@@ -185,7 +185,7 @@ fn with_wishes(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> Ticket {
 fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
     let mut random = Pcg64Mcg::seed_from_u64(11);
     let mut matcher = matcher(GroupModeSettings {
-        accept_within_s: 5.0,
+        accept_timeout_s: 5.0,
         ..GroupModeSettings::default()
     });
     let mut table = CompositionTable::new(5);

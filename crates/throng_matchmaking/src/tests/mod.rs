@@ -44,7 +44,7 @@ pub(super) fn mode(group_size: u8) -> GroupModeSettings {
     GroupModeSettings {
         group_size,
         expire_after_s: 0.0,
-        first_after_s: 0.0,
+        priority_after_s: 0.0,
         skill_window_start: 20,
         power_gap_start: OPEN,
         ..GroupModeSettings::default()
@@ -207,7 +207,7 @@ fn every_party_size_is_matched_at_the_wait_bound_however_many_others_come() {
         for size in 1..=5 {
             // Far above everybody else in skill, so that only the bound can help it.
             let mut matcher = matcher(GroupModeSettings {
-                open_after_s: 30.0,
+                limits_off_after_s: 30.0,
                 ..mode(group_size)
             });
             matcher.queue(ticket(0, size, 1_000_000, 0)).unwrap();
@@ -314,7 +314,7 @@ fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
 fn packed_sets_keep_to_levels_and_regions_so_that_most_are_matched_at_once() {
     let mut matcher = matcher(GroupModeSettings {
         matches_per_heartbeat_max: 10_000,
-        looks_per_heartbeat_max: 1,
+        candidates_per_heartbeat_max: 1,
         ..mode(5)
     });
     let mut players = 0;
@@ -393,7 +393,7 @@ fn script_mode() -> impl Strategy<Value = GroupModeSettings> {
                     matches_per_heartbeat_max,
                     power_gap_start,
                     expire_after_s: expire as f64,
-                    open_after_s: 4.0,
+                    limits_off_after_s: 4.0,
                     ..mode(group_size)
                 }
             },

@@ -5,7 +5,7 @@ use crate::Backfill;
 
 fn asking() -> MatchmakingCore {
     matcher(GroupModeSettings {
-        accept_within_s: 10.0,
+        accept_timeout_s: 10.0,
         ..mode(1)
     })
 }
@@ -267,8 +267,8 @@ proptest! {
 #[test]
 fn a_party_with_any_barred_member_is_refused() {
     let mut matcher = matcher(GroupModeSettings {
-        accept_within_s: 10.0,
-        bar_after_decline_s: 30.0,
+        accept_timeout_s: 10.0,
+        decline_penalty_s: 30.0,
         ..mode(2)
     });
     for party in [1, 2] {

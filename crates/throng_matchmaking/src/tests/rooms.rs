@@ -203,7 +203,7 @@ fn a_spectator_who_queues_or_leaves_or_watches_elsewhere_frees_the_seat() {
 #[test]
 fn spectators_of_a_match_that_is_declined_are_counted() {
     let mut matcher = rooms(RoomModeSettings {
-        accept_within_s: 10.0,
+        accept_timeout_s: 10.0,
         ..settings(1)
     });
     matcher.queue(party(1, 1, 500, 0)).unwrap();
@@ -223,7 +223,7 @@ fn spectators_of_a_match_that_is_declined_are_counted() {
 fn opponents_of_late_do_not_meet_in_a_room() {
     for equal_size in [false, true] {
         let mut matcher = rooms(RoomModeSettings {
-            rematch_after_s: 60.0,
+            rematch_cooldown_s: 60.0,
             equal_size,
             ..settings(1)
         });
@@ -242,8 +242,8 @@ fn opponents_of_late_do_not_meet_in_a_room() {
 fn of_equal_size_the_longest_waiting_looks_at_all_and_without_a_delay_too() {
     let mut matcher = rooms(RoomModeSettings {
         equal_size: true,
-        open_after_s: 0.0,
-        first_after_s: 0.0,
+        limits_off_after_s: 0.0,
+        priority_after_s: 0.0,
         ..settings(1)
     });
     let region = |ticket: Ticket, regions: u32| Ticket {
@@ -296,7 +296,7 @@ proptest! {
         equal_size in any::<bool>(),
         script in prop::collection::vec((0u32..60, 1u8..=3, 0u32..2000, 0u8..10), 0..120),
     ) {
-        let settings = RoomModeSettings { equal_size, first_after_s: 0.0, expire_after_s: 200.0, ..settings(side_size) };
+        let settings = RoomModeSettings { equal_size, priority_after_s: 0.0, expire_after_s: 200.0, ..settings(side_size) };
         let play = || -> Result<Vec<Match>, TestCaseError> {
             let mut matcher = rooms(settings.clone());
             let mut all = Vec::new();

@@ -138,7 +138,7 @@ fn is_allowed(
 #[test]
 fn whoever_fought_does_not_meet_again_until_the_time_is_over() {
     let mut matcher = matcher(GroupModeSettings {
-        rematch_after_s: 60.0,
+        rematch_cooldown_s: 60.0,
         ..mode(1)
     });
     for now_tick in [0, 10, 1190, 1200] {
@@ -157,7 +157,7 @@ fn whoever_fought_does_not_meet_again_until_the_time_is_over() {
 #[test]
 fn opponents_of_late_can_be_on_one_side() {
     let mut matcher = matcher(GroupModeSettings {
-        rematch_after_s: 60.0,
+        rematch_cooldown_s: 60.0,
         ..mode(2)
     });
     for round in 0..2u32 {
@@ -222,9 +222,9 @@ proptest! {
         let settings = GroupModeSettings {
             skill_window_widen_per_s: 1,
             level_band_start: 3,
-            looks_per_heartbeat_max: 1 << 30,
+            candidates_per_heartbeat_max: 1 << 30,
             level_band_widen_per_s: 1,
-            rematch_after_s: if rematch { 1e6 } else { 0.0 },
+            rematch_cooldown_s: if rematch { 1e6 } else { 0.0 },
             roles: if roles && group_size > 1 { [1, 0, 0, 0] } else { [0; ROLES] },
             ..mode(group_size)
         };

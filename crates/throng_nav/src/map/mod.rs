@@ -51,7 +51,8 @@ pub use edits::{TileEdit, TilePattern};
 pub use error::{MapError, SourcePlace};
 pub use formats::{MapFormat, decode, decode_patches, encode};
 pub use generate::{
-    CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate, survey,
+    CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate,
+    measure_recipe,
 };
 pub use io::{FILE_BYTES_MAX, load, load_patches, save};
 pub use parts::MapSection;

@@ -214,7 +214,7 @@ impl ReliableEndpoint {
             let stream = &mut self.outgoing[id.number()];
             let (new, again) = stream.write(now_us, id.number(), packet, carry);
             self.stats.stream_bytes_new += new as u64;
-            self.stats.stream_bytes_again += again as u64;
+            self.stats.stream_bytes_retransmitted += again as u64;
         }
         record.pieces = pieces as u8;
         set_pieces(packet, pieces);

@@ -85,7 +85,7 @@ impl EndpointSettings {
 
     /// The same for a carrier that loses nothing: see [`carrier_is_reliable`](Self::carrier_is_reliable).
     #[must_use]
-    pub fn assured(self) -> Self {
+    pub fn for_reliable_carrier(self) -> Self {
         Self {
             carrier_is_reliable: true,
             ..self
@@ -118,7 +118,7 @@ pub struct EndpointStats {
     /// Bytes of streams that were sent for the first time.
     pub stream_bytes_new: u64,
     /// Bytes of streams that were sent again.
-    pub stream_bytes_again: u64,
+    pub stream_bytes_retransmitted: u64,
     /// Unreliable messages for which there was no room.
     pub unreliable_dropped: u64,
     /// Packets that came and were taken.

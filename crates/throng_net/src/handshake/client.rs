@@ -101,7 +101,7 @@ impl ClientHandshake {
 
     /// The encryption of the connection; `None` before it is connected.
     #[must_use]
-    pub fn into_line(self) -> Option<ConnectionCipher> {
+    pub fn into_cipher(self) -> Option<ConnectionCipher> {
         (self.progress == Progress::Connected).then_some(self.line)
     }
 

@@ -84,7 +84,7 @@ fn who_has_a_token_gets_in_and_both_ends_understand_each_other() {
     assert_eq!((admitted.client, admitted.timeout_s), (9, 5));
     assert_eq!(admitted.user_data, claims(9).user_data);
     assert_eq!((gate.half_open(), client.is_connected()), (0, Ok(true)));
-    let mut line = client.into_line().unwrap();
+    let mut line = client.into_cipher().unwrap();
     let mut packet = Vec::new();
     for nth in 0..300_u16 {
         line.seal(SealedKind::Payload, &nth.to_le_bytes(), &mut packet);
@@ -174,7 +174,7 @@ fn a_client_of_ours_gets_into_a_server_of_renetcode() {
         }
     }
     assert!(is_inside);
-    let mut line = ours.into_line().unwrap();
+    let mut line = ours.into_cipher().unwrap();
     let (_, sealed) = theirs.generate_payload_packet(9, b"welcome").unwrap();
     assert_eq!(line.open(sealed).unwrap().1, b"welcome");
     line.seal(SealedKind::Payload, b"hello", &mut packet);
@@ -394,7 +394,7 @@ fn a_client_gives_up_and_says_why() {
     let failed = ClientHandshakeError::TimedOut { servers: 1 };
     assert_eq!(client.is_connected(), Err(failed));
     assert!((35..=50).contains(&requests), "{requests} in five seconds");
-    assert!(client.into_line().is_none());
+    assert!(client.into_cipher().is_none());
 
     let patient = TokenClaims {
         timeout_s: -1,

@@ -66,11 +66,14 @@ pub struct BudgetRule {
     /// By how much it changes a tick.
     pub step: TickTime,
     /// While more than this waits, the threshold grows; otherwise it falls.
-    pub busy: BacklogLength,
+    #[serde(alias = "busy")]
+    pub grow_above: BacklogLength,
     /// While more than this waits, everything is handled, whatever the threshold is.
-    pub all: BacklogLength,
+    #[serde(alias = "all")]
+    pub drain_all_above: BacklogLength,
     /// Work that no tick goes beyond, "everything" included.
-    pub hard: TickTime,
+    #[serde(alias = "hard")]
+    pub hard_limit: TickTime,
 }
 
 impl Default for BudgetRule {
@@ -79,9 +82,9 @@ impl Default for BudgetRule {
             least: TickTime::Share(0.15),
             most: TickTime::Share(0.4),
             step: TickTime::Share(0.02),
-            busy: BacklogLength::PerClient(1.0),
-            all: BacklogLength::PerClient(3.0),
-            hard: TickTime::Share(0.6),
+            grow_above: BacklogLength::PerClient(1.0),
+            drain_all_above: BacklogLength::PerClient(3.0),
+            hard_limit: TickTime::Share(0.6),
         }
     }
 }
@@ -95,9 +98,9 @@ impl BudgetRule {
             least: TickTime::Ms(20.0),
             most: TickTime::Ms(40.0),
             step: TickTime::Ms(1.0),
-            busy: BacklogLength::Messages(100),
-            all: BacklogLength::Messages(300),
-            hard: TickTime::Ms(f32::MAX),
+            grow_above: BacklogLength::Messages(100),
+            drain_all_above: BacklogLength::Messages(300),
+            hard_limit: TickTime::Ms(f32::MAX),
         }
     }
 }
@@ -120,10 +123,10 @@ impl WorkBudget {
     ) -> u64 {
         let least = rule.least.ns(tick_ns);
         let most = rule.most.ns(tick_ns).max(least);
-        let hard = rule.hard.ns(tick_ns);
+        let hard = rule.hard_limit.ns(tick_ns);
         if self.is_started {
             let step = rule.step.ns(tick_ns);
-            let next = if waiting > rule.busy.messages(clients) {
+            let next = if waiting > rule.grow_above.messages(clients) {
                 self.threshold_ns.saturating_add(step)
             } else {
                 self.threshold_ns.saturating_sub(step)
@@ -132,7 +135,7 @@ impl WorkBudget {
         } else {
             (self.threshold_ns, self.is_started) = (least, true);
         }
-        if waiting > rule.all.messages(clients) {
+        if waiting > rule.drain_all_above.messages(clients) {
             hard
         } else {
             self.threshold_ns.min(hard)
@@ -229,9 +232,9 @@ mod tests {
             least: TickTime::Ms(f32::NAN),
             most: TickTime::Share(-1.0),
             step: TickTime::Ms(f32::INFINITY),
-            busy: BacklogLength::PerClient(f32::NAN),
-            all: BacklogLength::PerClient(f32::INFINITY),
-            hard: TickTime::Share(f32::NAN),
+            grow_above: BacklogLength::PerClient(f32::NAN),
+            drain_all_above: BacklogLength::PerClient(f32::INFINITY),
+            hard_limit: TickTime::Share(f32::NAN),
         };
         let mut budget = WorkBudget::default();
         for waiting in [0, 1, usize::MAX, 5] {

@@ -46,7 +46,7 @@ impl ConnectionInfo {
 
     /// The same, with nothing to load.
     #[must_use]
-    pub const fn ready(self) -> Self {
+    pub const fn without_loading(self) -> Self {
         Self {
             requires_ready: false,
             ..self
@@ -55,7 +55,7 @@ impl ConnectionInfo {
 
     /// The same, from an address.
     #[must_use]
-    pub const fn from(self, address: SocketAddr) -> Self {
+    pub const fn with_address(self, address: SocketAddr) -> Self {
         Self {
             address: Some(address),
             ..self

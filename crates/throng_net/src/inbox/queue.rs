@@ -36,7 +36,7 @@ pub struct InboxLimits {
     /// Messages of one client.
     pub client_backlog_max: u32,
     /// Messages of one client that has not logged in.
-    pub newcomer_backlog_max: u32,
+    pub unauthenticated_client_backlog_max: u32,
     /// Messages of all clients that have not logged in.
     pub newcomers_backlog_max: usize,
     /// How much one client may send.
@@ -50,7 +50,7 @@ impl Default for InboxLimits {
         Self {
             backlog_max: 200_000,
             client_backlog_max: 64,
-            newcomer_backlog_max: 4,
+            unauthenticated_client_backlog_max: 4,
             newcomers_backlog_max: 50_000,
             quota: ClientQuota::default(),
             tick_ns: 50_000_000,
@@ -121,7 +121,7 @@ pub struct InboxCounters {
     /// Of the refused ones, inputs that gave way to newer ones.
     pub stale: u64,
     /// Of the refused ones, those from numbers that no client has.
-    pub strangers: u64,
+    pub unknown_client: u64,
     /// Of the refused ones, those that waited when their client was closed.
     pub closed: u64,
     /// Clients that were found flooding.
@@ -273,7 +273,7 @@ impl MessageQueue {
             .get_mut(&client)
             .filter(|lane| lane.ended.is_none())
         else {
-            self.counters.strangers += 1;
+            self.counters.unknown_client += 1;
             return Err(ReceiveError::NoClient(client));
         };
         lane.came = lane.came.wrapping_add(1);

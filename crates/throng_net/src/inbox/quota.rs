@@ -21,7 +21,8 @@ pub struct ClientQuota {
     pub bytes_max: u32,
     /// Refused messages, beyond as many a second as may be accepted, after which a client counts as flooding and is to be
     /// disconnected.
-    pub offences_max: u32,
+    #[serde(alias = "offences_max")]
+    pub violations_max: u32,
 }
 
 impl Default for ClientQuota {
@@ -31,7 +32,7 @@ impl Default for ClientQuota {
             messages_max: 400,
             bytes_per_s: 16_384,
             bytes_max: 32_768,
-            offences_max: 1_000,
+            violations_max: 1_000,
         }
     }
 }
@@ -43,7 +44,7 @@ pub(super) struct QuotaPerTick {
     bytes: u64,
     pub messages_max: u64,
     pub bytes_max: u64,
-    offences_max: u64,
+    violations_max: u64,
 }
 
 impl QuotaPerTick {
@@ -55,7 +56,7 @@ impl QuotaPerTick {
             bytes: per_tick(quota.bytes_per_s),
             messages_max: u64::from(quota.messages_max) * 1_000,
             bytes_max: u64::from(quota.bytes_max) * 1_000,
-            offences_max: u64::from(quota.offences_max) * 1_000,
+            violations_max: u64::from(quota.violations_max) * 1_000,
         }
     }
 }
@@ -110,7 +111,7 @@ impl QuotaBucket {
     /// Counts a refused message, and says whether there are too many.
     pub fn offend(&mut self, quota: &QuotaPerTick) -> bool {
         self.offences = self.offences.saturating_add(1_000);
-        self.offences > quota.offences_max
+        self.offences > quota.violations_max
     }
 
     /// As words, for a hash.
@@ -168,7 +169,7 @@ mod tests {
         let quota = QuotaPerTick::of(
             ClientQuota {
                 messages_per_s: 100,
-                offences_max: 20,
+                violations_max: 20,
                 ..ClientQuota::default()
             },
             TICK_NS,

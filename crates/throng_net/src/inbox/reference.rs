@@ -94,7 +94,7 @@ pub fn play(policy: IntakePolicy, load: IntakeLoad) -> IntakeOutcome {
     let limits = InboxLimits {
         // So that the flooder goes on as long as the others do.
         quota: ClientQuota {
-            offences_max: u32::MAX,
+            violations_max: u32::MAX,
             ..ClientQuota::default()
         },
         ..InboxLimits::default()

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use throng_core::memory::{MemoryUse, each};
+use throng_core::memory::{MemoryUse, heap_bytes_of};
 use throng_protocol::wire::ClientId;
 use throng_protocol::wire::CloseReason;
 
@@ -346,7 +346,7 @@ impl Spill {
 impl MemoryUse for Feed {
     fn heap_bytes(&self) -> usize {
         let waiting = self.spill.frames.iter().map(|(_, bytes)| bytes);
-        each(waiting)
+        heap_bytes_of(waiting)
             + self.spill.frames.heap_bytes()
             + self.writer.heap_bytes()
             + self.closed.heap_bytes()

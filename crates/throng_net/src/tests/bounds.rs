@@ -199,7 +199,7 @@ fn shares_of_a_narrow_budget(message_bytes: usize) -> (f64, f64) {
     let spent = 30_000.0 * TICKS as f64 * 0.033;
     let unreliable = most - 108 * stats.unreliable_dropped;
     (
-        stats.stream_bytes_again as f64 / spent,
+        stats.stream_bytes_retransmitted as f64 / spent,
         unreliable as f64 / spent,
     )
 }
@@ -257,7 +257,7 @@ fn what_cannot_be_sent_is_refused_with_the_reason() {
 
 #[test]
 fn an_assured_end_sends_everything_once_and_at_once_whatever_the_time() {
-    let settings = EndpointSettings::default().assured();
+    let settings = EndpointSettings::default().for_reliable_carrier();
     let said = |times: [u64; 3]| {
         let mut end = ReliableEndpoint::new(settings);
         let mut packets = Vec::new();

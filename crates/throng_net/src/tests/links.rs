@@ -252,7 +252,12 @@ fn what_is_lost_is_hardly_noticed() {
         bursts.quantile_ms(0.99)
     );
     let model = NetworkConditioner::losing(LossModel::Each(0.0));
-    let once = town(EndpointSettings::default().assured(), model, 40_000, 7);
+    let once = town(
+        EndpointSettings::default().for_reliable_carrier(),
+        model,
+        40_000,
+        7,
+    );
     let ratio = tenth.down_bytes / once.down_bytes;
     assert!(ratio <= 1.3, "{ratio} times as many bytes as sent once");
 }

@@ -208,7 +208,7 @@ impl DatagramRouter {
         let mut roster = shared.roster_mut();
         let connected = ConnectionInfo {
             requires_ready: shared.settings.loads,
-            ..ConnectionInfo::player(admitted.client).from(address)
+            ..ConnectionInfo::player(admitted.client).with_address(address)
         };
         let Some(client) = self.transport.connect(connected) else {
             drop(roster);

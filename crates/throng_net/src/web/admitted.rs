@@ -89,7 +89,7 @@ pub(super) fn admit(
     })?;
     let connected = ConnectionInfo {
         requires_ready: settings.loads,
-        ..ConnectionInfo::player(bearer.client).from(from)
+        ..ConnectionInfo::player(bearer.client).with_address(from)
     };
     let mut lines = shared.lines_mut();
     let Some(client) = shared.transport.connect(connected) else {

@@ -98,7 +98,7 @@ pub(super) async fn play(
 async fn converse(socket: PlaySocket, client: &AcceptedWebClient, shared: &WebShared) {
     let (mut sink, mut stream) = socket.split();
     // What is said just behind a ping is read by the answer to the next: twice as long after it at most.
-    let unread_us = shared.settings.unread_us_max.saturating_sub(PING_US) / 2;
+    let unread_us = shared.settings.read_timeout_us.saturating_sub(PING_US) / 2;
     let timeout_s = u64::try_from(client.timeout_s).unwrap_or(u64::MAX);
     let timeout_us = timeout_s.saturating_mul(1_000_000).min(unread_us);
     let pulse = Pulse::default();

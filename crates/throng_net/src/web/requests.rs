@@ -119,7 +119,7 @@ fn respond(
             }
             None => refuse(StatusCode::NOT_FOUND, "there is no such map\n"),
         },
-        (method, path) => match page_file(path).filter(|_| shared.settings.has_page) {
+        (method, path) => match page_file(path).filter(|_| shared.settings.serve_demo_page) {
             Some((what, text)) if is_read => {
                 WebCounters::one(&counters.answered);
                 let text = if method == Method::HEAD { "" } else { text };

@@ -15,7 +15,7 @@ pub struct WebSettings {
     /// Whether clients have anything to load before they can be told of a scene, and say *Ready*.
     pub loads: bool,
     /// Whether there is a page at `/` that walks in.
-    pub has_page: bool,
+    pub serve_demo_page: bool,
     /// Whether who asks for a token at `POST /token` gets one, as a guest whose object walks so fast, in metres a second. Only where
     /// everybody knows the key anyway, and so on loopback alone.
     pub guest_speed_m_s: Option<f32>,
@@ -39,7 +39,7 @@ pub struct WebSettings {
     pub outbound_bytes_max: usize,
     /// How long a client may take to have read what it was told, in microseconds; then the connection is lost. At most
     /// `throng::sync::SyncSettings::in_flight_s_max`.
-    pub unread_us_max: u64,
+    pub read_timeout_us: u64,
     /// How long at most after the server is done with a client what is left is written, in microseconds.
     pub linger_us: u64,
     /// Whether there is WebTransport beside WebSockets, on UDP of the same port, and its limits.
@@ -52,7 +52,7 @@ impl Default for WebSettings {
         Self {
             clients_max: 10_000,
             loads: true,
-            has_page: false,
+            serve_demo_page: false,
             guest_speed_m_s: None,
             unauthenticated_max: 1_024,
             strangers_of_address_max: 64,
@@ -62,7 +62,7 @@ impl Default for WebSettings {
             client_bytes_max: MESSAGE_BYTES_MAX + (1 << 18),
             unreliable_bytes_max: 1 << 15,
             outbound_bytes_max: 64 << 20,
-            unread_us_max: 25_000_000,
+            read_timeout_us: 25_000_000,
             linger_us: 1_000_000,
             #[cfg(feature = "webtransport")]
             webtransport: None,

@@ -20,7 +20,7 @@ pub use attribute_values::AttributeValues;
 
 use crate::wire::{
     Attribute, Channel, Motion, PacketHeader, Reassembler, ServerMessage, SessionNotice,
-    UnseenObjectId, WireError, WireReader, told_tick_s, widen,
+    UnseenObjectId, WireError, WireReader, expand_counter, wire_tick_s,
 };
 
 /// Why a packet does not follow from those before it.
@@ -186,7 +186,7 @@ impl Mirror {
         let mut motions = Motions::new();
         while !reader.is_empty() {
             let read = ServerMessage::read(&mut reader);
-            let tick = widen(self.tick, header.tick);
+            let tick = expand_counter(self.tick, header.tick);
             if let Ok(ServerMessage::Motion {
                 id,
                 generation,
@@ -206,7 +206,7 @@ impl Mirror {
             show(self, message);
             match *message {
                 ServerMessage::Hello(hello) => {
-                    self.tick_s = told_tick_s(hello.tick_millihertz);
+                    self.tick_s = wire_tick_s(hello.tick_millihertz);
                     // Of a server at its usual pace nothing is said.
                     (self.tick, self.slower_percent) = (hello.tick, 0);
                     continue;
@@ -236,7 +236,7 @@ impl Mirror {
             }
             self.apply(message, tick)?;
         }
-        let tick = widen(self.tick, header.tick);
+        let tick = expand_counter(self.tick, header.tick);
         self.move_all(&mut motions, tick, reliable, &mut show)?;
         if reliable {
             let before = if is_welcomed { 0 } else { self.received };
@@ -264,7 +264,7 @@ impl Mirror {
         if let SessionNotice::TimeRate { percent } = notice {
             self.slower_percent = 100 - percent.clamp(1, 100);
         }
-        if let SessionNotice::Resumed { keeps } = notice {
+        if let SessionNotice::Resumed { keeps_state: keeps } = notice {
             self.epoch = epoch;
             if !keeps {
                 self.forget();

@@ -27,7 +27,7 @@ pub struct MoveRules {
     pub burst_s_max: f32,
     /// What rounding of positions on the wire may add to a move, in metres. Corners are judged without: a client that
     /// keeps a quantum away from them is never refused for one.
-    pub slack_m: f32,
+    pub rounding_tolerance_m: f32,
 }
 
 impl MoveRules {
@@ -36,7 +36,8 @@ impl MoveRules {
     /// can be gained at once, and never again before it was saved up anew.
     #[must_use]
     pub fn allowance_m(&self, speed_m_s: f32, elapsed_s: f32) -> f32 {
-        speed_m_s * (1.0 + self.tolerance) * (elapsed_s + self.burst_s_max) + self.slack_m
+        speed_m_s * (1.0 + self.tolerance) * (elapsed_s + self.burst_s_max)
+            + self.rounding_tolerance_m
     }
 }
 
@@ -117,7 +118,7 @@ pub(super) fn check_distance(
         return Err(MoveError::Outside);
     }
     let distance_m = from.distance(to);
-    if distance_m > (credit.0 + rules.slack_m).max(0.0) {
+    if distance_m > (credit.0 + rules.rounding_tolerance_m).max(0.0) {
         return Err(MoveError::TooFar);
     }
     Ok(distance_m)
@@ -140,7 +141,7 @@ mod tests {
     const RULES: MoveRules = MoveRules {
         tolerance: 0.1,
         burst_s_max: 1.0,
-        slack_m: 1.0 / 64.0,
+        rounding_tolerance_m: 1.0 / 64.0,
     };
     const FULL: MoveBudget = MoveBudget(100.0);
 
@@ -249,8 +250,8 @@ mod tests {
                     credit = credit.spent(distance);
                     walked += distance;
                 }
-                prop_assert!(credit.0 >= -RULES.slack_m - 1e-4);
-                prop_assert!(walked <= speed * 1.1 * (ticks as f32 * 0.05) + RULES.slack_m + 1e-2);
+                prop_assert!(credit.0 >= -RULES.rounding_tolerance_m - 1e-4);
+                prop_assert!(walked <= speed * 1.1 * (ticks as f32 * 0.05) + RULES.rounding_tolerance_m + 1e-2);
             }
         }
     }

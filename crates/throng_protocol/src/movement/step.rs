@@ -4,7 +4,7 @@
 //! PlayerMotion ─▶ To: the place │ Towards: a step of one tick, along walls ─▶ check_move ─▶ where it stands, and how far that was
 //! ```
 //! Both ends come to the same place bit for bit, given the same map, the same speed and a tick as
-//! [`told_tick_s`](crate::wire::told_tick_s) has it: directions come from a table that is worked out when the crate is built, and
+//! [`wire_tick_s`](crate::wire::wire_tick_s) has it: directions come from a table that is worked out when the crate is built, and
 //! the rest is sums, products and square roots, which IEEE 754 rounds alike everywhere.
 //!
 //! A step in a direction ends at the border of its scene. What is in its way it slides along: where the whole step is not free it
@@ -155,7 +155,7 @@ mod tests {
     const ANY: MoveRules = MoveRules {
         tolerance: 0.0,
         burst_s_max: 0.0,
-        slack_m: 0.0,
+        rounding_tolerance_m: 0.0,
     };
 
     fn on(tiles: &TileMap, step_m: f32) -> PlayerStep<'_> {

@@ -163,7 +163,8 @@ pub use notice::SessionNotice;
 pub use packet::{
     Channel, ChannelState, DecodedPacket, FRAGMENT, HELLO, Hello, MESSAGE_BYTES_MAX,
     MTU_DEFAULT_BYTES, MTU_MAX_BYTES, MTU_MIN_BYTES, PACKET_HEADER_BYTES, PacketHeader,
-    PacketTotals, PacketWriter, Reassembler, is_newer, tick_millihertz, told_tick_s, widen,
+    PacketTotals, PacketWriter, Reassembler, expand_counter, is_newer, tick_millihertz,
+    wire_tick_s,
 };
 pub use position::{QuantizedPosition, quantise};
 pub use server::{

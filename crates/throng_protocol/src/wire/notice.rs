@@ -38,7 +38,7 @@ pub enum SessionNotice {
     Resumed {
         /// Whether it goes on with what it knew over the connection before, and what follows is what it missed; otherwise it
         /// forgets that.
-        keeps: bool,
+        keeps_state: bool,
     },
     /// The answer to *Ping*.
     Pong {
@@ -90,7 +90,7 @@ impl SessionNotice {
             Self::Closed { reason } => bytes.extend([CLOSED, reason]),
             Self::TimeRate { percent } => bytes.extend([TIME_RATE, percent]),
             Self::ResumeRefused => bytes.push(NOT_RESUMED),
-            Self::Resumed { keeps } => bytes.extend([CONTINUED, u8::from(keeps)]),
+            Self::Resumed { keeps_state: keeps } => bytes.extend([CONTINUED, u8::from(keeps)]),
             Self::Pong { number, tick } => {
                 bytes.push(PONG);
                 write_varint(bytes, u64::from(number));
@@ -121,7 +121,9 @@ impl SessionNotice {
             CONTINUED => {
                 let at = reader.at();
                 match reader.byte()? {
-                    keeps @ (0 | 1) => Self::Resumed { keeps: keeps == 1 },
+                    keeps @ (0 | 1) => Self::Resumed {
+                        keeps_state: keeps == 1,
+                    },
                     found => return Err(WireError::Kind { at, found }),
                 }
             }
@@ -157,7 +159,7 @@ mod tests {
             any::<u8>().prop_map(|reason| SessionNotice::Closed { reason }),
             any::<u8>().prop_map(|percent| SessionNotice::TimeRate { percent }),
             Just(SessionNotice::ResumeRefused),
-            any::<bool>().prop_map(|keeps| SessionNotice::Resumed { keeps }),
+            any::<bool>().prop_map(|keeps_state| SessionNotice::Resumed { keeps_state }),
             (any::<u32>(), any::<u64>())
                 .prop_map(|(number, tick)| SessionNotice::Pong { number, tick }),
         ]

@@ -114,7 +114,7 @@ pub const fn is_newer(a: u16, b: u16) -> bool {
 
 /// The number nearest to `near` whose lowest 16 bits are `low`: a whole tick out of a header's. Never below 0.
 #[must_use]
-pub const fn widen(near: u64, low: u16) -> u64 {
+pub const fn expand_counter(near: u64, low: u16) -> u64 {
     let ahead = low.wrapping_sub(near as u16);
     let behind = (1 << 16) - ahead as u64;
     if ahead < 1 << 15 || near < behind {
@@ -132,7 +132,7 @@ pub fn tick_millihertz(tick_s: f32) -> u32 {
 
 /// The length of a tick in seconds, as clients reckon it from [`Hello`]. What both ends have to work out alike goes by it.
 #[must_use]
-pub fn told_tick_s(tick_millihertz: u32) -> f32 {
+pub fn wire_tick_s(tick_millihertz: u32) -> f32 {
     1000.0 / tick_millihertz.max(1) as f32
 }
 

@@ -272,7 +272,7 @@ pub fn arrive(
         next_player,
         rested_at,
     } = &mut *arrivals;
-    let formed = formed.read().flat_map(|formed| &formed.found.groups);
+    let formed = formed.read().flat_map(|formed| &formed.match_info.groups);
     let joined = filled.read().map(|filled| &filled.joined);
     for ticket in formed.chain(joined).flatten() {
         let named = matchmaker.names().get(usize::from(ticket.mode.0));
@@ -341,7 +341,10 @@ fn accept_matches(
     mut proposed: MessageReader<MatchProposed>,
     mut answers: MessageWriter<MatchResponse>,
 ) {
-    for MatchProposed { found, .. } in proposed.read() {
+    for MatchProposed {
+        match_info: found, ..
+    } in proposed.read()
+    {
         let is_ours = |ticket: &&Ticket| match ticket.party {
             TicketParty::Real(party) => arrivals.rested_at.contains_key(&party),
             TicketParty::Synthetic(_) => true,

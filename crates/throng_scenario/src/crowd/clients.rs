@@ -304,7 +304,7 @@ pub(super) fn model_lines(
     let tick_s = time.timestep().as_secs_f64();
     for synthetic in synthetics.clients.iter().filter(|s| s.receives) {
         if let Some(client) = synthetic.client {
-            outbox.model_line(client, spec.bytes_per_tick(client, tick_s));
+            outbox.limit_bandwidth(client, spec.bytes_per_tick(client, tick_s));
         }
     }
 }
@@ -354,7 +354,7 @@ impl ClientSurroundings<'_, '_> {
             return;
         }
         let session = self.sessions.get(client);
-        let controls = session.and_then(|session| session.controls);
+        let controls = session.and_then(|session| session.controlled_entity);
         let own = controls.and_then(|entity| self.objects.get(entity).ok());
         let Some((object, position, heading, speed, path)) = own else {
             // Who watches has nothing to move, and says that it is there.

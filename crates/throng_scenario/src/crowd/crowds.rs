@@ -200,7 +200,7 @@ impl Crowds {
 
 /// Brings individuals to rest, for good: nobody thinks, sends, comes, goes or changes, and whoever walks stops. Call it again
 /// while searches are waiting. Parties that queue are not individuals, and go on.
-pub fn rest(world: &mut World) {
+pub fn halt_crowds(world: &mut World) {
     world.resource_mut::<Crowds>().resting = true;
     let mut paths = world.query::<&mut NavPath>();
     paths.iter_mut(world).for_each(|mut path| path.clear());
@@ -244,7 +244,7 @@ mod tests {
     fn that_nobody_does_anything_any_more_is_in_the_state_hash() {
         let mut server = server(0);
         let before = server.state_hash();
-        rest(server.world_mut());
+        halt_crowds(server.world_mut());
         assert_ne!(server.state_hash(), before);
     }
 

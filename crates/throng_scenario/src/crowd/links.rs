@@ -30,7 +30,7 @@ fn clients_of(world: &World, individuals: &[Entity]) -> Vec<ClientId> {
 
 /// The lines of clients go down for so many ticks. Then each comes back from another address: those with a mirror by the token
 /// that they were told, the others by a login.
-pub fn lose_links(world: &mut World, individuals: &[Entity], ticks: u64) -> usize {
+pub fn disconnect_some(world: &mut World, individuals: &[Entity], ticks: u64) -> usize {
     let back_at = world.resource::<SimTick>().0.saturating_add(ticks.max(1));
     let transport = world.resource::<TransportHandle>().clone();
     let clients = clients_of(world, individuals);
@@ -46,7 +46,7 @@ pub fn lose_links(world: &mut World, individuals: &[Entity], ticks: u64) -> usiz
 }
 
 /// The players of clients log in once more before the next tick, from other addresses.
-pub fn log_in_again(world: &mut World, individuals: &[Entity]) -> usize {
+pub fn duplicate_login_some(world: &mut World, individuals: &[Entity]) -> usize {
     let clients = clients_of(world, individuals);
     let mut synthetics = world.resource_mut::<SyntheticClients>();
     let again = clients.into_iter();
@@ -102,9 +102,9 @@ mod tests {
     fn what_befell_a_player_is_in_the_state_hash() {
         let hashes = [
             hash(|_, _| 0),
-            hash(|world, all| lose_links(world, &all[..1], 5)),
-            hash(|world, all| lose_links(world, &all[..1], 6)),
-            hash(|world, all| log_in_again(world, &all[..1])),
+            hash(|world, all| disconnect_some(world, &all[..1], 5)),
+            hash(|world, all| disconnect_some(world, &all[..1], 6)),
+            hash(|world, all| duplicate_login_some(world, &all[..1])),
             hash(|world, all| kick_some(world, &all[..1])),
             // As a kick, but for the address that does not come back.
             hash(|world, all| ban_some(world, &all[..1])),
@@ -121,12 +121,15 @@ mod tests {
         server.step(5);
         let all = members(server.world(), "crowd", None);
         let world = server.world_mut();
-        assert_eq!(lose_links(world, &all[..2], 100), 2);
+        assert_eq!(disconnect_some(world, &all[..2], 100), 2);
         server.step(2);
         let world = server.world_mut();
-        assert_eq!(lose_links(world, &all, 100), 3);
+        assert_eq!(disconnect_some(world, &all, 100), 3);
         server.step(2);
         let world = server.world_mut();
-        assert_eq!(kick_some(world, &all) + log_in_again(world, &all), 0);
+        assert_eq!(
+            kick_some(world, &all) + duplicate_login_some(world, &all),
+            0
+        );
     }
 }

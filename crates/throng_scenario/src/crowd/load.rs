@@ -109,7 +109,7 @@ pub fn add_load_as(
     let mut sessions = world.resource_mut::<SessionSettings>();
     sessions.sessions_max = sessions.sessions_max.max(players);
     sessions.players_max = sessions.players_max.max(players);
-    sessions.opened_per_tick_max = sessions.opened_per_tick_max.max(players);
+    sessions.sessions_opened_per_tick_max = sessions.sessions_opened_per_tick_max.max(players);
     sessions.admitted_per_tick_max = sessions
         .admitted_per_tick_max
         .max(players.div_ceil(LOGIN_TICKS));
@@ -265,7 +265,7 @@ mod tests {
         server.step(20);
         let now = server.stats::<OutboxStats>();
         // Somebody turns or stops in everybody's sight within a second; nobody gets more than a packet a tick and channel.
-        let frames = now.frames - before.frames;
+        let frames = now.packets - before.packets;
         assert!((40..=40 * 20 * 2).contains(&frames), "{frames} frames");
         assert_eq!(
             server.stats::<SyntheticClients>().stats().packets,

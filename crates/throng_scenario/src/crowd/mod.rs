@@ -77,9 +77,9 @@ pub use commands::{
     change_scene_of, despawn_some, hide_some, login_some, logout_some, members, move_individual,
     send_home, set_attribute_of, set_behaviour, set_behaviour_of, set_team_of, teleport_some,
 };
-pub use crowds::{CrowdId, CrowdMember, CrowdSpec, Crowds, rest};
+pub use crowds::{CrowdId, CrowdMember, CrowdSpec, Crowds, halt_crowds};
 pub use line::{CrowdNetworkConditions, LINE_MS_MAX};
-pub use links::{ban_some, client_of, kick_some, log_in_again, lose_links};
+pub use links::{ban_some, client_of, disconnect_some, duplicate_login_some, kick_some};
 #[cfg(any(test, feature = "bench"))]
 pub use load::{
     LOAD_PLAYERS_MAX, LOAD_SQUARE_M, LOAD_WARM_UP_TICKS, LoadCensus, LoadError, LoadLayout,
@@ -90,7 +90,7 @@ pub use own_attributes::{
 };
 pub use place::CrowdArea;
 pub use plugin::{CrowdPlugin, CrowdSystems};
-pub use possession::{PossessionError, possess, release, released_by, spectate};
+pub use possession::{PossessionError, count_possessing, possess, release, spectate};
 pub use spawn::{CROWDS_MAX, PLAYERS_MAX, add_crowd, spawn_individual};
 pub use tickets::REGIONS_MAX;
 pub use trades::{COINS, Inventory, START_ITEMS, TradePlugin};

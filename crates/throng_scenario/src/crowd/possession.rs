@@ -139,7 +139,7 @@ pub fn release(world: &mut World, tag: &str, count: u32) -> Result<usize, Posses
 
 /// How many players of a tag possess something or watch.
 #[must_use]
-pub fn released_by(world: &World, tag: &str) -> usize {
+pub fn count_possessing(world: &World, tag: &str) -> usize {
     elsewhere(world, tag).len()
 }
 
@@ -154,7 +154,7 @@ fn elsewhere(world: &World, tag: &str) -> Vec<(CrowdId, ClientId, PlayerId, Enti
             .map(move |(c, p)| (crowd, c, p))
     });
     all.filter_map(|(crowd, client, player)| {
-        let controlled = sessions.get(client)?.controls?;
+        let controlled = sessions.get(client)?.controlled_entity?;
         (players.entity(player) != Some(controlled)).then_some((crowd, client, player, controlled))
     })
     .collect()

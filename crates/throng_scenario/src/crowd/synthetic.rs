@@ -156,8 +156,8 @@ impl SyntheticClient {
             receives: self.receives,
             // What it would load is the server's own already.
             ..ConnectionInfo::player(self.player.0)
-                .ready()
-                .from(self.address())
+                .without_loading()
+                .with_address(self.address())
         }
     }
 

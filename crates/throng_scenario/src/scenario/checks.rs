@@ -471,7 +471,7 @@ fn views_stable(evidence: &Evidence) -> Finding {
 fn conserved(world: &World, report: &Report) -> Finding {
     let inbox = &report.inbox;
     let backlog = world.resource::<Inbox>().backlog() as u64;
-    let parties = world.resource::<Matchmaker>().conserved();
+    let parties = world.resource::<Matchmaker>().tickets_conserved();
     // The figures are of the end of the run; what came in while it came to rest is counted on both sides.
     let counters = world.resource::<Inbox>().counters();
     let messages = counters.received == counters.handled + counters.refused + backlog;
@@ -501,7 +501,7 @@ pub(super) fn is_quiet(world: &World) -> bool {
     world.resource::<AoiStats>().queued == 0
         && world.resource::<Inbox>().backlog() == 0
         && world.resource::<NavStats>().waiting == 0
-        && world.resource::<SyncStats>().waiting == 0
+        && world.resource::<SyncStats>().pending_snapshots == 0
         && world.resource::<Outbox>().waiting_bytes() == 0
         && !world.resource::<SyntheticClients>().is_under_way()
 }

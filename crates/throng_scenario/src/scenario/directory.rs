@@ -70,7 +70,7 @@ pub(super) fn directory(world: &World) -> Option<DirectoryFigures> {
 fn with_look_ups(figures: DirectoryFigures, directory: &PlayerStore) -> DirectoryFigures {
     let cache = directory.cache_stats().unwrap_or_default();
     DirectoryFigures {
-        look_ups: cache.looks,
+        look_ups: cache.lookups,
         look_up_hits: cache.hits,
         look_up_loads: cache.loads,
         look_up_failures: cache.failed,

@@ -96,7 +96,7 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
             });
         }
         Action::Release { tag, count } => {
-            let elsewhere = crowd::released_by(world, tag) as u64;
+            let elsewhere = crowd::count_possessing(world, tag) as u64;
             foresight.doubt = too_few(*count, elsewhere, || {
                 format!("{elsewhere} possessing or spectating players with the tag `{tag}`")
             });
@@ -279,13 +279,13 @@ fn silent(world: &World, action: &Action, speakers: &[Entity]) -> Option<String>
 
 /// Those of some objects who are not in the area in which they should be: it has no free tile, or too few to be found.
 fn outside(world: &World, objects: &[Entity], scene: Entity, area: &CrowdArea) -> Option<String> {
-    let slack_m = world.get::<SceneMap>(scene)?.tile_m();
+    let rounding_tolerance_m = world.get::<SceneMap>(scene)?.tile_m();
     let is_outside = |&&entity: &&Entity| {
         let is_here = world
             .get::<Object>(entity)
             .is_some_and(|object| object.scene_entity() == scene);
         let position = world.get::<Position>(entity);
-        is_here && position.is_some_and(|position| !area.contains(position.0, slack_m))
+        is_here && position.is_some_and(|position| !area.contains(position.0, rounding_tolerance_m))
     };
     let outside = objects.iter().filter(is_outside).count();
     let all = objects.len();

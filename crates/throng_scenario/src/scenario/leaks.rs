@@ -58,7 +58,7 @@ pub(super) fn begin() {
 /// Allocations in `work` are not followed.
 pub(super) fn apart<T>(work: impl FnOnce() -> T) -> T {
     #[cfg(feature = "leak-track")]
-    return throng::memory::untracked(work);
+    return throng::memory::without_leak_tracking(work);
     #[cfg(not(feature = "leak-track"))]
     work()
 }
@@ -70,7 +70,7 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
 
     use crate::crowd::SyntheticClients;
     use throng::memory::{
-        AllocationSite, knows_inlined_functions, live_sites, stop_tracking_leaks, untracked,
+        AllocationSite, has_line_tables, live_sites, stop_tracking_leaks, without_leak_tracking,
     };
 
     let told = |site: &AllocationSite| LeakedAllocations {
@@ -85,9 +85,9 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
     // The clients that the run itself played are gone as well.
     let mut clients = server.world_mut().resource_mut::<SyntheticClients>();
     clients.forget_mirrors();
-    let held = untracked(live_sites);
+    let held = without_leak_tracking(live_sites);
     drop(server);
-    untracked(|| {
+    without_leak_tracking(|| {
         let left = live_sites();
         stop_tracking_leaks();
         let ours = |sites: &[AllocationSite]| -> Vec<AllocationSite> {
@@ -113,7 +113,7 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
                 .map(told)
                 .collect(),
             lost_blocks: held.lost,
-            knows_inlined: knows_inlined_functions(),
+            knows_inlined: has_line_tables(),
         }
     })
 }
@@ -131,7 +131,7 @@ fn clear_out(server: &mut Server) {
     use throng::world::{Scenes, close_scene};
 
     let world = server.world_mut();
-    crate::crowd::rest(world);
+    crate::crowd::halt_crowds(world);
     let clients: Vec<_> = world
         .resource::<Sessions>()
         .iter()

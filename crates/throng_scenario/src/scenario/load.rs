@@ -234,7 +234,7 @@ impl LoadedScenario {
                 Ok((map.rect(), map.free_count()))
             }
             MapSource::Generate(recipe) => {
-                self.point_at_map(scene, map::survey(recipe, self.scenario.seed))
+                self.point_at_map(scene, map::measure_recipe(recipe, self.scenario.seed))
             }
         }
     }

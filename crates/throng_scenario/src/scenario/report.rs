@@ -472,7 +472,7 @@ pub(super) fn sessions(world: &World) -> SessionSummary {
     // A player's own object may follow another, too, and is neither possessed nor watched through.
     let mut others: Vec<Entity> = sessions
         .iter()
-        .filter_map(|(_, session)| session.controls)
+        .filter_map(|(_, session)| session.controlled_entity)
         .collect();
     others.retain(|&entity| world.get::<PlayerId>(entity).is_none());
     let is_watching = |entity: &&Entity| world.get::<AttachedTo>(**entity).is_some();
@@ -526,7 +526,7 @@ pub(super) fn builds(world: &World) -> BuildFigures {
         adopted: stats.adopted,
         loaded: stats.loaded,
         waited: stats.waited,
-        waited_ms: stats.waited_for.as_secs_f64() * 1e3,
+        waited_ms: stats.wait_time.as_secs_f64() * 1e3,
         late: stats.late,
         late_ticks: stats.late_ticks,
     }
@@ -543,7 +543,7 @@ pub(super) fn views(world: &World, cap: u16) -> ViewFigures {
         leaves: counters.leaves,
         evictions: counters.evictions,
         refills: counters.refills,
-        refused: counters.refused,
+        refused: counters.full_list_attempts,
         max_list: counters.max_list,
     }
 }
@@ -558,7 +558,11 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> SyncSummary {
         motions_encoded: bases,
         ..
     } = *world.resource::<SyncStats>();
-    let OutboxStats { frames, bytes, .. } = *world.resource::<OutboxStats>();
+    let OutboxStats {
+        packets: frames,
+        bytes,
+        ..
+    } = *world.resource::<OutboxStats>();
     SyncSummary {
         attributes_dirty,
         attributes_clamped,
@@ -670,7 +674,7 @@ pub(super) fn overload(world: &World) -> OverloadFigures {
 
 pub(super) fn outbox(world: &World) -> OutboxFigures {
     let OutboxStats {
-        frames,
+        packets: frames,
         bytes,
         stalls,
         dropped,

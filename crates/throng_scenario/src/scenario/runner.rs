@@ -26,7 +26,7 @@ use super::stage::{self, Stage};
 use super::text::{ScenarioError, SourceError, ValidationError, ValuePath};
 use super::validate::limits::TICK_HZ_MAX;
 use super::watch::{self, Watch};
-use crate::crowd::{self, ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, rest};
+use crate::crowd::{self, ATTRIBUTE_NAMES, CrowdPlugin, SyntheticClients, halt_crowds};
 use throng::instance::InstanceSystems;
 use throng::map::TileMap;
 use throng::memory::{MemoryAppExt, ProcessMemory};
@@ -533,7 +533,7 @@ impl ScenarioRun {
                 return None;
             }
             // Every time, since searches that were waiting still give paths.
-            rest(self.server.world_mut());
+            halt_crowds(self.server.world_mut());
             self.server.step(1);
             if !checks::is_quiet(self.server.world()) {
                 quiet_since = None;
@@ -555,7 +555,7 @@ impl ScenarioRun {
         world.remove_resource::<ScenarioScript>();
         world.resource_mut::<Watch>().end();
         // Who rests is not idle.
-        world.resource_mut::<SessionSettings>().idle_s_max = 0.0;
+        world.resource_mut::<SessionSettings>().idle_timeout_s = 0.0;
     }
 
     /// How often the time in which clients learn something is doubled now.

@@ -235,9 +235,9 @@ fn perform_on_players(world: &mut World, action: &Action, all: &[Entity]) -> Res
     let done = match action {
         Action::Disconnect { for_s, .. } => {
             let tick_s = world.resource::<Time<Fixed>>().timestep().as_secs_f64();
-            crowd::lose_links(world, all, (for_s / tick_s).round() as u64)
+            crowd::disconnect_some(world, all, (for_s / tick_s).round() as u64)
         }
-        Action::LoginAgain { .. } => crowd::log_in_again(world, all),
+        Action::LoginAgain { .. } => crowd::duplicate_login_some(world, all),
         Action::Kick { .. } => crowd::kick_some(world, all),
         Action::Ban { .. } => crowd::ban_some(world, all),
         Action::Possess { of, .. } => {
@@ -330,7 +330,7 @@ fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
             continue;
         };
         world.write_message(AnnouncementRequest {
-            from: Some(from),
+            about: Some(from),
             scope,
             class: match class {
                 Class::Reliable => Channel::Reliable,

@@ -17,14 +17,14 @@ const DEADLINE_MS: u64 = 200;
 /// What was to be so and is not.
 type PeersChecked = Result<(), String>;
 
-fn server(name: &str, disk: &MemoryDisk, peers: impl Peers + 'static, fresh_ms: u64) -> App {
+fn server(name: &str, disk: &MemoryDisk, peers: impl Peers + 'static, ttl_ms: u64) -> App {
     let settings = PlayerStoreSettings {
         server: name.to_owned(),
         answers: StoreReplyMode::NextTick,
         cache: CacheSettings {
-            fresh_ms,
-            missing_ms: fresh_ms,
-            deadline_ms: DEADLINE_MS,
+            ttl_ms: ttl_ms,
+            missing_ms: ttl_ms,
+            load_timeout_ms: DEADLINE_MS,
             ..CacheSettings::default()
         },
         ..PlayerStoreSettings::default()
@@ -72,7 +72,7 @@ struct PeerTrial {
     apps: Vec<App>,
     disk: MemoryDisk,
     random: Pcg64Mcg,
-    fresh_ms: u64,
+    ttl_ms: u64,
     /// By player: when the disk had how many coins.
     kept: BTreeMap<u64, Vec<(u64, u64)>>,
     /// Where players were sent to, and when.
@@ -86,15 +86,15 @@ struct PeerTrial {
 }
 
 impl PeerTrial {
-    fn new(seed: u64, fresh_ms: u64, faults: PeerFaults, trusts: bool) -> Self {
+    fn new(seed: u64, ttl_ms: u64, faults: PeerFaults, trusts: bool) -> Self {
         let (hub, disk) = (PeerHub::new(seed, faults), MemoryDisk::default());
         let apps = SERVERS.map(|name| {
             let peers = hub.join(name);
             if trusts {
                 let peers = TrustingPeers { peers, newest: 0 };
-                server(name, &disk, peers, fresh_ms)
+                server(name, &disk, peers, ttl_ms)
             } else {
-                server(name, &disk, peers, fresh_ms)
+                server(name, &disk, peers, ttl_ms)
             }
         });
         Self {
@@ -102,7 +102,7 @@ impl PeerTrial {
             apps: apps.into(),
             disk,
             random: Pcg64Mcg::seed_from_u64(seed),
-            fresh_ms,
+            ttl_ms,
             kept: BTreeMap::new(),
             sent_to: BTreeMap::new(),
             tick: 0,
@@ -196,7 +196,7 @@ impl PeerTrial {
             ));
         }
         *shown = coins;
-        let oldest_ms = self.fresh_ms.max(DEADLINE_MS) + 2 * self.tick_ms();
+        let oldest_ms = self.ttl_ms.max(DEADLINE_MS) + 2 * self.tick_ms();
         let times = self.kept.get(&player).into_iter().flatten();
         let old = times.filter(|kept| kept.0 + oldest_ms < now_ms);
         let least = old.map(|kept| kept.1).max().unwrap_or(0);

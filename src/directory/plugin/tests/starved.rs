@@ -303,7 +303,7 @@ fn a_file_that_is_locked_while_the_server_runs_delays_saves_alone() {
 fn a_store_that_answers_after_the_deadline_is_told_and_what_it_granted_is_given_back() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
     let ledger = LedgerSettings {
-        deadline_ms: 30,
+        load_timeout_ms: 30,
         ..LedgerSettings::default()
     };
     let mut app = live_game(gated(&disk, &gate), ledger);
@@ -319,7 +319,7 @@ fn a_store_that_answers_after_the_deadline_is_told_and_what_it_granted_is_given_
         let is_late = matches!(
             late,
             Some(PlayerStoreError::TimedOut {
-                deadline_ms: 30,
+                load_timeout_ms: 30,
                 ..
             })
         );

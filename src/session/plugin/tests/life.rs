@@ -52,12 +52,15 @@ pub(super) fn lose(app: &mut App, client: ClientId) {
 }
 
 pub(super) fn controls(app: &App, client: ClientId) -> Option<Entity> {
-    app.world().resource::<Sessions>().get(client)?.controls
+    app.world()
+        .resource::<Sessions>()
+        .get(client)?
+        .controlled_entity
 }
 
 /// A client of which its transport knows nothing.
 pub(super) fn connect_as_is(app: &mut App) -> ClientId {
-    connect_client(app.world_mut(), ConnectionInfo::unknown().ready()).unwrap()
+    connect_client(app.world_mut(), ConnectionInfo::unknown().without_loading()).unwrap()
 }
 
 #[test]
@@ -293,7 +296,7 @@ fn who_gets_another_object_in_the_same_scene_is_asked_to_be_ready_again_and_play
 fn who_loads_or_idles_for_too_long_is_let_go() {
     let (mut app, _) = settings(|settings| {
         settings.loading_s_max = 1.0;
-        settings.idle_s_max = 2.0;
+        settings.idle_timeout_s = 2.0;
     });
     let slow = connect_client(app.world_mut(), ConnectionInfo::player(1)).unwrap();
     send(&mut app, slow, ClientMessage::login(1));
@@ -399,7 +402,7 @@ fn client_connected_by_an_observer_during_ingest_gets_a_session() {
     assert!(control(app.world_mut(), client, entity));
     app.add_observer(|_: On<Remove<Watched>>, mut commands: Commands| {
         commands.queue(|world: &mut World| {
-            connect_client(world, ConnectionInfo::player(8).ready()).unwrap();
+            connect_client(world, ConnectionInfo::player(8).without_loading()).unwrap();
         });
     });
     send(&mut app, client, ClientMessage::Logout);

@@ -9,7 +9,7 @@ use crate::session::{
 };
 
 fn unknown(app: &mut App) -> ClientId {
-    connect_client(app.world_mut(), ConnectionInfo::unknown().ready()).unwrap()
+    connect_client(app.world_mut(), ConnectionInfo::unknown().without_loading()).unwrap()
 }
 
 fn state(app: &App, client: ClientId) -> Option<SessionState> {
@@ -131,7 +131,7 @@ fn sessions_that_never_log_in_end_and_make_room_before_that() {
         ..SessionSettings::default()
     });
     let silent: Vec<ClientId> = (0..50).map(|_| unknown(&mut app)).collect();
-    let refused = connect_client(app.world_mut(), ConnectionInfo::player(1).ready());
+    let refused = connect_client(app.world_mut(), ConnectionInfo::player(1).without_loading());
     assert!(refused.is_err(), "they have just come");
     // A second later each of them makes room for one.
     (0..65).for_each(|_| app.update());
@@ -159,7 +159,9 @@ fn one_address_cannot_take_all_places() {
     });
     let from = |host: u8, port: u16| {
         let address = std::net::SocketAddr::from(([10, 0, 0, host], port));
-        ConnectionInfo::unknown().ready().from(address)
+        ConnectionInfo::unknown()
+            .without_loading()
+            .with_address(address)
     };
     let opened = (1..9).filter(|&port| connect_client(app.world_mut(), from(1, port)).is_ok());
     assert_eq!(opened.count(), 3);
@@ -200,7 +202,7 @@ fn a_flooder_is_closed_with_a_reason_and_the_polite_wait_no_tick() {
     let mut app = app();
     app.insert_resource(InboxSettings {
         quota: ClientQuota {
-            offences_max: 2_000,
+            violations_max: 2_000,
             ..ClientQuota::default()
         },
         ..InboxSettings::default()

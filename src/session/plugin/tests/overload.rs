@@ -30,7 +30,7 @@ fn governed(change: impl FnOnce(&mut SessionSettings)) -> App {
             smoothing_s: 0.0,
             rise_s: 0.0,
             fall_s: 0.0,
-            fall_at: none,
+            leave_at: none,
             ..OverloadSettings::default()
         })
         .init_resource::<TickPercent>()
@@ -132,7 +132,7 @@ fn who_sends_as_ever_while_time_is_dilated_is_no_flooder() {
             quota: ClientQuota {
                 messages_per_s: 64,
                 messages_max: 8,
-                offences_max: 50,
+                violations_max: 50,
                 ..ClientQuota::default()
             },
             ..InboxSettings::default()

@@ -29,7 +29,7 @@ fn logged_in(app: &mut App, player: u64) -> (ClientId, Entity) {
     send(app, client, ClientMessage::login(player));
     app.update();
     let session = app.world().resource::<Sessions>().get(client);
-    (client, session.unwrap().controls.unwrap())
+    (client, session.unwrap().controlled_entity.unwrap())
 }
 
 fn input(seq: u16, motion: InputMotion) -> ClientMessage<'static> {
@@ -85,7 +85,7 @@ fn a_login_while_loading_and_a_second_ready_are_refused() {
         .id();
     let session = |app: &App| {
         let session = app.world().resource::<Sessions>().get(client).unwrap();
-        (session.state, session.controls, session.player)
+        (session.state, session.controlled_entity, session.player)
     };
     let before = session(&app);
     assert_eq!(before.0, SessionState::Loading);
@@ -226,7 +226,7 @@ fn a_client_moves_its_own_object_and_nobody_elses() {
     assert!(app.world().get_entity(other).is_err());
     // What it controlled is not its any more, and what another controls was never.
     let session = app.world().resource::<Sessions>().get(first).unwrap();
-    assert_eq!(session.controls, Some(object));
+    assert_eq!(session.controlled_entity, Some(object));
     assert!(app.world().get_entity(scene).is_ok());
     let transport = app.world().resource::<TransportHandle>().clone();
     let late = input(2, InputMotion::Towards(0)).to_bytes();

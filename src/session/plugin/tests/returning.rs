@@ -201,7 +201,7 @@ fn assert_hashed(what: &str, differ: impl Fn(&mut App, bool)) {
 fn what_reaches_later_ticks_is_in_the_hash() {
     let address = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
     assert_hashed("an address", |app, other| {
-        let connected = ConnectionInfo::player(7).from(address(1 + u16::from(other)));
+        let connected = ConnectionInfo::player(7).with_address(address(1 + u16::from(other)));
         connect_client(app.world_mut(), connected).unwrap();
     });
     assert_hashed("a claim", |app, other| {
@@ -211,7 +211,7 @@ fn what_reaches_later_ticks_is_in_the_hash() {
         let transport = app.world().resource::<TransportHandle>().clone();
         let connected = ConnectionInfo::player(7);
         let address = address(1 + u16::from(other));
-        transport.connect(connected.from(address)).unwrap();
+        transport.connect(connected.with_address(address)).unwrap();
     });
     assert_hashed("what it said", |app, other| {
         let transport = app.world().resource::<TransportHandle>().clone();

@@ -6,7 +6,7 @@ use crate::wire::Channel;
 fn announce(rig: &mut Rig, from: Entity, scope: AnnouncementScope, class: Channel, text: &str) {
     let from = rig.app.world().get::<Object>(from).unwrap().reference();
     rig.app.world_mut().write_message(AnnouncementRequest {
-        from: Some(from),
+        about: Some(from),
         scope,
         class,
         ttl_ticks: 4,

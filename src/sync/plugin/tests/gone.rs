@@ -3,7 +3,7 @@
 use super::*;
 
 fn waiting(rig: &Rig) -> u64 {
-    rig.app.world().resource::<SyncStats>().waiting
+    rig.app.world().resource::<SyncStats>().pending_snapshots
 }
 
 fn knows_nothing(rig: &Rig, client: ClientId) -> bool {

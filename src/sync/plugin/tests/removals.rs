@@ -119,7 +119,7 @@ fn a_store_is_asked_to_forget_what_is_lost_and_not_what_never_was() {
 
 /// What a store is told of an object's gold when all of it is asked for: that it is gone, or nothing.
 fn is_told_gone(rig: &Rig, entity: Entity) -> bool {
-    let request = save_request_of(rig.app.world(), entity);
+    let request = full_save_request(rig.app.world(), entity);
     let removed = request.map(|request| request.removed);
     assert!(
         removed

@@ -110,14 +110,14 @@ const PLAYER: u64 = 7;
 struct Births(Vec<(u64, ClientId)>);
 
 impl Comeback {
-    fn new(is_never_away: bool, loads: bool, kept_bytes_max: u32) -> Self {
+    fn new(is_never_away: bool, loads: bool, resume_buffer_bytes_max: u32) -> Self {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, SyncPlugin));
         let health = AttributeSpec::new("health", 1, Encoding::Varint).at(SendRate::EveryTick);
         app.replicate_field(health, Health::value);
         crate::sim::clock::one_tick_an_update(&mut app);
         app.insert_resource(SyncSettings {
-            kept_bytes_max,
+            resume_buffer_bytes_max: resume_buffer_bytes_max,
             ..SyncSettings::default()
         });
         let line = FarLine::default();
@@ -255,7 +255,7 @@ impl Comeback {
                     AnnouncementScope::Viewers(from)
                 };
                 world.write_message(AnnouncementRequest {
-                    from: Some(from),
+                    about: Some(from),
                     scope,
                     class: Channel::Reliable,
                     ttl_ticks: 100,
@@ -264,7 +264,7 @@ impl Comeback {
                 self.tick();
             }
             GapStep::Cross => {
-                if let Some(entity) = self.session().and_then(|session| session.controls) {
+                if let Some(entity) = self.session().and_then(|session| session.controlled_entity) {
                     let world = self.app.world_mut();
                     let here = world.get::<Object>(entity).unwrap().scene_entity();
                     let next = self.scenes[usize::from(here == self.scenes[0])];
@@ -274,7 +274,7 @@ impl Comeback {
             }
             GapStep::Die => {
                 if let Some(session) = self.session()
-                    && let Some(entity) = session.controls
+                    && let Some(entity) = session.controlled_entity
                 {
                     let world = self.app.world_mut();
                     let by = world.get::<ControlledBy>(entity).unwrap().client();
@@ -350,7 +350,10 @@ impl Comeback {
         }
         let client = end.client.unwrap();
         let session = self.session();
-        if session.and_then(|session| session.controls).is_none() {
+        if session
+            .and_then(|session| session.controlled_entity)
+            .is_none()
+        {
             return Err("its session ended, or it has no object".into());
         }
         compare_mirror(self.app.world(), client, &end.mirror)?;
@@ -359,9 +362,13 @@ impl Comeback {
 }
 
 /// One that is away now and then has what one has that never was.
-fn check(script: &[GapStep], loads: bool, kept_bytes_max: u32) -> Result<(), TestCaseError> {
+fn check(
+    script: &[GapStep],
+    loads: bool,
+    resume_buffer_bytes_max: u32,
+) -> Result<(), TestCaseError> {
     let [(expected, _), (found, forgot)] = [true, false].map(|is_never_away| {
-        let mut comeback = Comeback::new(is_never_away, loads, kept_bytes_max);
+        let mut comeback = Comeback::new(is_never_away, loads, resume_buffer_bytes_max);
         script.iter().for_each(|step| comeback.step(step));
         // Both take the same time, so that the same is said before the same tick.
         (comeback.rest(), comeback.forgot)
@@ -395,9 +402,9 @@ proptest! {
     fn who_comes_back_has_what_one_has_that_was_never_away(
         script in steps(),
         loads in any::<bool>(),
-        kept_bytes_max in prop::sample::select(vec![700_u32, 16_384]),
+        resume_buffer_bytes_max in prop::sample::select(vec![700_u32, 16_384]),
     ) {
-        check(&script, loads, kept_bytes_max)?;
+        check(&script, loads, resume_buffer_bytes_max)?;
     }
 }
 
@@ -419,7 +426,7 @@ fn told_after(ticks: u32, hurt_every: u32) -> (bool, usize) {
     let mut end = comeback.line.0.lock().unwrap();
     let keeps = end.mirror.take_notices().into_iter();
     let mut keeps = keeps.filter_map(|notice| match notice {
-        SessionNotice::Resumed { keeps } => Some(keeps),
+        SessionNotice::Resumed { keeps_state: keeps } => Some(keeps),
         _ => None,
     });
     (keeps.next().unwrap(), end.announced.len() - before)

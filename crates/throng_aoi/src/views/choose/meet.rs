@@ -339,7 +339,7 @@ impl CellPass<'_> {
                 Some(victim) if victim.class < entrant.class => self.evict(row, list, victim),
                 _ => {
                     self.viewers.states[row].refused |= 1 << list;
-                    self.scratch.counters.refused += 1;
+                    self.scratch.counters.full_list_attempts += 1;
                     return;
                 }
             }

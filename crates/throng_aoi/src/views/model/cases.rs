@@ -101,7 +101,7 @@ fn a_free_place_goes_to_a_friend_who_was_refused_before_strangers() {
     let mut views = crowd(2, &[1, 2, 2, 1, 1, 1]);
     step(&mut views, 0);
     assert_eq!(seen(&views), [3, 4]);
-    assert_eq!(views.counters().refused, 1);
+    assert_eq!(views.counters().full_list_attempts, 1);
     views.remove(3, RemovalReason::Despawn);
     step(&mut views, 0);
     assert_eq!(seen(&views), [4, 5]);

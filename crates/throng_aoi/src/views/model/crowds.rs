@@ -386,7 +386,7 @@ fn a_place_among_mates_that_falls_free_is_filled_without_asking_all_of_them() {
     let after = views.counters();
     assert!(watchers > 100, "{watchers} saw it");
     assert_eq!(after.enters - before.enters, watchers);
-    let refused = after.refused - before.refused;
+    let refused = after.full_list_attempts - before.full_list_attempts;
     assert!(refused <= watchers, "{refused} were asked in vain");
 }
 
@@ -401,7 +401,7 @@ fn mates_who_step_into_the_next_cell_together_do_not_all_ask_each_other() {
     }
     views.update(0, &mut Vec::new());
     assert_eq!(views.validate(), Ok(()));
-    let refused = views.counters().refused - before.refused;
+    let refused = views.counters().full_list_attempts - before.full_list_attempts;
     assert!(
         refused <= u64::from(count) * 2,
         "{refused} were asked in vain"
@@ -446,7 +446,7 @@ fn a_viewer_that_scans_before_its_turn_leaves_the_queue() {
     assert!(views.queued().eq(1..2));
     assert_eq!(seen(&views, 0), [1]);
     views.update(u32::MAX, &mut Vec::new());
-    assert_eq!(views.counters().looks, 1);
+    assert_eq!(views.counters().scans, 1);
 }
 
 #[test]

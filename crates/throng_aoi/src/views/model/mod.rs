@@ -122,9 +122,9 @@ impl Model {
 
     fn tick(&mut self, views: &mut SceneViews, looks: u32) {
         let mut events = Vec::new();
-        let looked = views.counters().looks;
+        let looked = views.counters().scans;
         views.update(looks, &mut events);
-        assert!(views.counters().looks - looked <= u64::from(looks));
+        assert!(views.counters().scans - looked <= u64::from(looks));
         self.replay(&events);
         self.check(views);
         assert_eq!(views.validate(), Ok(()));

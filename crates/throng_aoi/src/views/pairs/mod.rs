@@ -41,7 +41,7 @@ const PROPOSALS_MAX: usize = 1 << 18;
 
 impl SceneViews {
     /// All that needs the consent of both ends.
-    pub(super) fn meet_in_pairs(&mut self, looks_max: u32) {
+    pub(super) fn meet_in_pairs(&mut self, sight_tests_max: u32) {
         // Those that pairs stir further on have nothing of their own to do.
         let count = self.active.len();
         for nth in 0..count {
@@ -87,7 +87,7 @@ impl SceneViews {
                 self.rerank_pairs(cell, row);
             }
         }
-        self.work_queue(looks_max);
+        self.work_queue(sight_tests_max);
     }
 
     /// Others may ask those of a cell who may have a place by now; who had none and was freed will be queued.
@@ -401,7 +401,7 @@ impl SceneViews {
     pub(super) fn note_refused(&mut self, cell: usize, row: usize, list: usize, class: u8) {
         let goes_first = self.shared.goes_first(list, class);
         self.viewers[cell].states[row].refused |= u8::from(goes_first) << list;
-        self.counters.refused += 1;
+        self.counters.full_list_attempts += 1;
     }
 
     /// One end sees the other from now on.
@@ -463,7 +463,7 @@ impl SceneViews {
     }
 
     /// Queues who can gain, and serves the queue from its head.
-    fn work_queue(&mut self, looks_max: u32) {
+    fn work_queue(&mut self, sight_tests_max: u32) {
         let mut looks = 0;
         loop {
             // A look may free others.
@@ -476,7 +476,7 @@ impl SceneViews {
             let can_gain = state.is(RowState::WAITS)
                 || state.refused != 0
                 || (0..UNCAPPED).any(|list| state.has_place(list) && self.shared.has_list(list));
-            if can_gain && looks == looks_max {
+            if can_gain && looks == sight_tests_max {
                 break;
             }
             self.queue.pop();
@@ -485,7 +485,7 @@ impl SceneViews {
                 self.look(cell as usize, row as usize);
             }
         }
-        self.counters.looks += u64::from(looks);
+        self.counters.scans += u64::from(looks);
     }
 
     /// A viewer of the queue looks around. It may end what another hopes for, so looks are committed one by one.

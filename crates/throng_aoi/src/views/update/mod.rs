@@ -55,17 +55,17 @@ struct Piece<'a, 'b> {
 
 impl SceneViews {
     /// The View step. Appends to `events` all that changed, cell by cell and then, where sight is mutual, as pairs
-    /// agreed, of each viewer in the order in which it happened; serves at most `looks_max` viewers of the queue. Of those that moved, at most so many look around at
+    /// agreed, of each viewer in the order in which it happened; serves at most `sight_tests_max` viewers of the queue. Of those that moved, at most so many look around at
     /// once as [`set_sweeps_max`](Self::set_sweeps_max) said; the others leave whom they left and wait for a look.
-    pub fn update(&mut self, looks_max: u32, events: &mut Vec<ViewEvent>) {
-        self.update_with(InlineExecutor, looks_max, events);
+    pub fn update(&mut self, sight_tests_max: u32, events: &mut Vec<ViewEvent>) {
+        self.update_with(InlineExecutor, sight_tests_max, events);
     }
 
     /// The same with cells worked side by side. How many workers there are changes nothing but the time.
     pub fn update_with(
         &mut self,
         spread: impl ParallelExecutor,
-        looks_max: u32,
+        sight_tests_max: u32,
         events: &mut Vec<ViewEvent>,
     ) {
         self.tell_parted(events);
@@ -75,14 +75,14 @@ impl SceneViews {
         self.settle();
         let is_mutual = self.shared.ranking.mutual;
         if !is_mutual {
-            self.serve(looks_max);
+            self.serve(sight_tests_max);
         }
         self.give_turns();
         self.list_active();
         self.work_cells(spread);
         self.join_events();
         if is_mutual {
-            self.meet_in_pairs(looks_max);
+            self.meet_in_pairs(sight_tests_max);
         }
         std::mem::swap(events, &mut self.scratch[0].events);
         self.end_update();
@@ -389,12 +389,12 @@ impl SceneViews {
     }
 
     /// The first of the queue get their look in this update.
-    fn serve(&mut self, looks_max: u32) {
-        for _ in 0..looks_max {
+    fn serve(&mut self, sight_tests_max: u32) {
+        for _ in 0..sight_tests_max {
             let Some(id) = self.queue.pop() else {
                 break;
             };
-            self.counters.looks += 1;
+            self.counters.scans += 1;
             let place = self.shared.place(id);
             let viewers = &mut self.viewers[place.cell as usize];
             viewers.states[place.row as usize].tasks &= !RowState::WAITS;

@@ -75,12 +75,12 @@ fn follow(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<Vec<f
             continue;
         }
         let rect = TileRect::new(tile.x as u32, tile.y as u32, 1, 1);
-        for is_timed in [true, false] {
+        for use_clock in [true, false] {
             nav_map.prepare(map, Algorithm::JpsBitPrune);
             let changed = map.edit(rect, &TileEdit::Toggle)?;
             let stopwatch = Stopwatch::start();
             nav_map.follow_edit(map, changed.as_slice());
-            if is_timed {
+            if use_clock {
                 times_us.push(stopwatch.elapsed().as_secs_f64() * 1e6);
             }
         }

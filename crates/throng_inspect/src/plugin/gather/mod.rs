@@ -235,7 +235,7 @@ fn of_paths(world: &World, families: &mut Families) {
                 "throng_walker_steps_total",
                 "Walker steps, one per walker and tick.",
             )
-            .value(movement.walked as f64),
+            .value(movement.walker_steps as f64),
             counter(
                 "throng_player_moves_total",
                 "Validated player moves by result.",
@@ -276,7 +276,7 @@ fn of_views(world: &World, families: &mut Families) {
             "View links removed for a target of higher priority.",
         )
         .value(counters.evictions as f64),
-        counter("throng_view_scans_total", "Scans of queued viewers.").value(counters.looks as f64),
+        counter("throng_view_scans_total", "Scans of queued viewers.").value(counters.scans as f64),
     ]);
 }
 

@@ -175,7 +175,7 @@ pub(super) fn of_sync(world: &World, families: &mut Families) {
             "throng_sync_pending_snapshots",
             "Pairs of a client and an object in view that wait for a snapshot.",
         )
-        .value(sync.waiting as f64),
+        .value(sync.pending_snapshots as f64),
         counter(
             "throng_sync_attributes_changed_total",
             "Changed attribute values collected.",
@@ -215,7 +215,7 @@ pub(super) fn of_outbox(world: &World, families: &mut Families) {
         return;
     };
     families.extend([
-        counter("throng_outbox_packets_total", "Packets sent.").value(stats.frames as f64),
+        counter("throng_outbox_packets_total", "Packets sent.").value(stats.packets as f64),
         counter(
             "throng_outbox_bytes_total",
             "Bytes of packets sent, including headers.",
@@ -484,7 +484,7 @@ pub(super) fn of_directory(world: &World, families: &mut Families) {
                 "result",
                 each([
                     ("hit", cache.hits),
-                    ("miss", cache.looks.saturating_sub(cache.hits)),
+                    ("miss", cache.lookups.saturating_sub(cache.hits)),
                 ]),
             ),
             counter(

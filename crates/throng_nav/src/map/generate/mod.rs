@@ -41,7 +41,7 @@ pub fn generate(recipe: &MapRecipe, seed: u64) -> Result<TileMap, MapError> {
 /// thrown away; what a map keeps beside them for searches is never built, which is most of the time and the memory.
 ///
 /// Errors: as [`generate`].
-pub fn survey(recipe: &MapRecipe, seed: u64) -> Result<(TileRect, u64), MapError> {
+pub fn measure_recipe(recipe: &MapRecipe, seed: u64) -> Result<(TileRect, u64), MapError> {
     let rows = tiles_of(recipe, seed)?;
     let free_tiles = (0..rows.height())
         .flat_map(|y| rows.runs(y))
@@ -150,7 +150,11 @@ mod tests {
                 let free = tiles.filter(|&(x, y)| !map.is_blocked(x, y)).count() as u64;
                 assert_eq!(free, map.free_count(), "{recipe:?}");
                 let expected = (map.rect(), free);
-                assert_eq!(survey(&recipe, seed).unwrap(), expected, "{recipe:?}");
+                assert_eq!(
+                    measure_recipe(&recipe, seed).unwrap(),
+                    expected,
+                    "{recipe:?}"
+                );
             }
         }
         let none = MapRecipe::Random(RandomRecipe {
@@ -158,7 +162,7 @@ mod tests {
             ..RandomRecipe::default()
         });
         assert_eq!(
-            survey(&none, 0).unwrap_err().to_string(),
+            measure_recipe(&none, 0).unwrap_err().to_string(),
             generate(&none, 0).unwrap_err().to_string()
         );
     }

@@ -130,7 +130,7 @@ impl Backlog {
         } else {
             let max = limits.newcomers_backlog_max.min(limits.backlog_max);
             let all = self.of_newcomers + self.of_unknown;
-            (limits.newcomer_backlog_max, all, max)
+            (limits.unauthenticated_client_backlog_max, all, max)
         };
         let is_lane_full = waiting >= lane_max;
         // However much others have waiting, a player's next message goes in: that is one a player more than may wait in all.

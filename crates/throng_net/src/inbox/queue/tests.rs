@@ -8,14 +8,14 @@ use proptest::prelude::*;
 const LIMITS: InboxLimits = InboxLimits {
     backlog_max: 10,
     client_backlog_max: 4,
-    newcomer_backlog_max: 2,
+    unauthenticated_client_backlog_max: 2,
     newcomers_backlog_max: 5,
     quota: ClientQuota {
         messages_per_s: 1_000_000,
         messages_max: 1_000_000,
         bytes_per_s: 1_000_000_000,
         bytes_max: 1_000_000_000,
-        offences_max: 1_000_000,
+        violations_max: 1_000_000,
     },
     tick_ns: 50_000_000,
 };
@@ -67,7 +67,7 @@ fn nothing_is_kept_of_numbers_that_no_client_has() {
     assert!(queue.offer(ClientId(1), &SAY).is_err());
     assert_eq!((queue.len(), queue.clients()), (0, 0));
     assert!(queue.take(9).is_none() && queue.iter().next().is_none());
-    assert_eq!(queue.counters().strangers, 4_999);
+    assert_eq!(queue.counters().unknown_client, 4_999);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn newcomers_take_a_ninth_where_players_wait_and_all_where_none_does() {
     let limits = InboxLimits {
         backlog_max: 1_000,
         client_backlog_max: 100,
-        newcomer_backlog_max: 50,
+        unauthenticated_client_backlog_max: 50,
         newcomers_backlog_max: 100,
         ..LIMITS
     };
@@ -167,7 +167,7 @@ fn who_floods_is_told_of_once_and_nothing_more_of_it_is_accepted() {
         quota: ClientQuota {
             messages_per_s: 20,
             messages_max: 5,
-            offences_max: 30,
+            violations_max: 30,
             ..ClientQuota::default()
         },
         backlog_max: 1_000,
@@ -320,7 +320,7 @@ fn an_input_after_a_stale_last_one_is_not_lost() {
 fn floods_of_an_unknown_client_are_reported_once_it_is_known() {
     let mut limits = LIMITS;
     limits.quota.messages_max = 1;
-    limits.quota.offences_max = 1;
+    limits.quota.violations_max = 1;
     let mut queue = MessageQueue::new(limits);
     let [flooder, leaver] = [1, 2].map(ClientId);
     queue.open(flooder);

@@ -133,7 +133,7 @@ impl<'c> WebTransportClient<'c> {
         let limits = ConnectionLimits {
             endpoint: settings.endpoint,
             linger_us: shared.settings.linger_us,
-            unacknowledged_us_max: shared.settings.unread_us_max,
+            unacknowledged_us_max: shared.settings.read_timeout_us,
         };
         Self {
             connection,

@@ -119,10 +119,10 @@ fn what_is_too_long_is_counted_and_the_rest_goes() {
 #[test]
 fn numbers_wrap() {
     assert!(is_newer(1, 65_535) && !is_newer(65_535, 1) && !is_newer(5, 5));
-    assert_eq!(widen(65_530, 3), 65_539);
-    assert_eq!(widen(65_539, 65_530), 65_530);
-    assert_eq!(widen(3, 65_530), 65_530);
-    assert_eq!(widen(1 << 40, 0), 1 << 40);
+    assert_eq!(expand_counter(65_530, 3), 65_539);
+    assert_eq!(expand_counter(65_539, 65_530), 65_530);
+    assert_eq!(expand_counter(3, 65_530), 65_530);
+    assert_eq!(expand_counter(1 << 40, 0), 1 << 40);
     let mut state = ChannelState {
         sequence: 65_535,
         cut: 65_535,

@@ -485,7 +485,7 @@ pub(in crate::scenario) fn log_announces(
     mut announced: MessageReader<AnnouncementSent>,
 ) {
     for announced in announced.read() {
-        let from = announced.from;
+        let from = announced.about;
         let (scope, scene) = match announced.scope {
             AnnouncementScope::Viewers(of) => ("viewers", Some(of.scene)),
             AnnouncementScope::Radius { scene, .. } => ("radius", Some(scene)),

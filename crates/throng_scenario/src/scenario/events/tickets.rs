@@ -75,7 +75,10 @@ pub(in crate::scenario) fn log_matches(
         let party = expired.party.into();
         write(Event::Expire { party });
     }
-    for MatchFormed { found, .. } in formed.read() {
+    for MatchFormed {
+        match_info: found, ..
+    } in formed.read()
+    {
         let parties = |group: &Vec<Ticket>| -> Vec<LogNumber> {
             group.iter().map(|ticket| ticket.party.into()).collect()
         };

@@ -203,7 +203,7 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
         nav.expanded,
         inbox.counters().handled,
         matches,
-        packed.frames,
+        packed.packets,
         packed.bytes,
         sent.snapshots.bytes,
         sent.despawns.bytes,

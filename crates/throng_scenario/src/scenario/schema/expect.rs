@@ -37,6 +37,7 @@ pub enum Expectation {
         share: Option<f64>,
     },
     /// No object stands on a blocked tile.
+    #[serde(alias = "NobodyOnBlocked")]
     NoObjectOnBlockedTile,
     /// No path request found its goal unreachable.
     NoUnreachable,
@@ -45,9 +46,11 @@ pub enum Expectation {
     /// No party waited longer for its match, seconds.
     WaitUnderS(f64),
     /// Every party that queued was matched, gave up, expired or still waits, and none twice.
+    #[serde(alias = "Conserved")]
     TicketsConserved,
     /// Every cue could do what it says. On without being written down; see
     /// [`ScriptFaultsAllowed`](Self::ScriptFaultsAllowed).
+    #[serde(alias = "NoScriptFaults")]
     NoScriptErrors,
     /// Expects nothing: cues that cannot do what they say are listed and not judged.
     ScriptFaultsAllowed,
@@ -191,12 +194,12 @@ const NAMES: &[&str] = &[
     "ViewsStable",
     "MirrorsEqual",
     "PathsExact",
-    "NobodyOnBlocked",
+    "NoObjectOnBlockedTile",
     "NoUnreachable",
     "MatchesAtLeast",
     "WaitUnderS",
-    "Conserved",
-    "NoScriptFaults",
+    "TicketsConserved",
+    "NoScriptErrors",
     "ScriptFaultsAllowed",
     "NoIdleCues",
     "TickP99UnderMs",
@@ -319,7 +322,7 @@ mod tests {
                 "after 30 s: paths.found at least 9",
             ),
             (
-                "Between(from_s: 1, until_s: 2.5, expect: NobodyOnBlocked)",
+                "Between(from_s: 1, until_s: 2.5, expect: NoObjectOnBlockedTile)",
                 "from 1 to 2.5 s: nobody on a blocked tile",
             ),
         ] {

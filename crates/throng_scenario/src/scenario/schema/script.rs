@@ -363,6 +363,7 @@ pub enum Action {
     /// Players' lines are lost, and what is under way on them. Each comes back from another address: those with a mirror by
     /// the token that they were told, the others by a login. Whom the server has given up by then, after
     /// [`reconnect_grace_s`](throng::session::SessionSettings::reconnect_grace_s), logs in anew. Players are those who are there and whose line is up.
+    #[serde(alias = "LoseLink")]
     Disconnect {
         /// The tag of the crowds that it is about.
         tag: String,

@@ -364,7 +364,7 @@ Scenario(
     scenes: [ Scene(name: "keep", map: Generate(Town(width_tiles: 1000, height_tiles: 1000)), tile_m: 0.5, cell_m: 50, view_cap: 100) ],
     cast: [ Crowd(tag: "attackers", kind: "npc", count: 800, at: Ring(center_m: (250, 250), radius_m: 180), behaviour: Gather(at: Point(center_m: (250, 250)))) ],
     script: [ At(t_s: 5, run: Free(rect_tiles: (490, 300, 20, 4))), Every(t_s: 10, run: Toggle(rect_tiles: (490, 300, 20, 4))) ],
-    expect: [ ViewsWithinCap, PathsExact, NobodyOnBlocked, TickP99UnderMs(50), SetP99UnderMs(View, 10), HashIs("00") ],
+    expect: [ ViewsWithinCap, PathsExact, NoObjectOnBlockedTile, TickP99UnderMs(50), SetP99UnderMs(View, 10), HashIs("00") ],
 )"#;
         let scenario = parse("siege.ron", text).unwrap();
         assert_eq!(

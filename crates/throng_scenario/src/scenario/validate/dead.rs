@@ -360,7 +360,7 @@ mod tests {
                 "expect[0]: nothing can exercise this expectation: no object walks",
             ),
             (
-                "expect: [NoScriptFaults]".to_owned(),
+                "expect: [NoScriptErrors]".to_owned(),
                 "expect[0]: nothing can exercise this expectation: there is no script",
             ),
             (
@@ -386,7 +386,7 @@ mod tests {
             "script: [Every(t_s: 1, run: Spawn(tag: \"n\")), At(t_s: 9, run: Despawn(tag: \"n\", count: 9))]",
             "script: [At(t_s: 1, run: Gather(tag: \"n\", at: Share((0, 0), (1, 1))))], expect: [PathsExact, NoUnreachable]",
             "queues: [Queue(parties: 3, battle_scene: Scene(name: \"b\"))], expect: [MatchesAtLeast(1), PathsExact]",
-            "expect: [ViewsStable, NobodyOnBlocked, Conserved, TickP99UnderMs(5), After(t_s: 9, expect: ViewsWithinCap)]",
+            "expect: [ViewsStable, NoObjectOnBlockedTile, TicketsConserved, TickP99UnderMs(5), After(t_s: 9, expect: ViewsWithinCap)]",
         ] {
             assert_eq!(told(fields), Vec::<String>::new(), "{fields}");
         }

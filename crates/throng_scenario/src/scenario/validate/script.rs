@@ -517,7 +517,7 @@ mod tests {
     fn what_befalls_players_must_be_possible() {
         let at = |action: &str| format!("At(t_s: 1, run: {action})");
         for good in [
-            "LoseLink(tag: \"people\", for_s: 0)",
+            "Disconnect(tag: \"people\", for_s: 0)",
             "LoginAgain(tag: \"people\", count: 1, pick: Random)",
             "Kick(tag: \"people\")",
             "Ban(tag: \"people\", only: [Seeing(\"mob\")])",
@@ -530,8 +530,16 @@ mod tests {
             assert_eq!(told(&at(good), ""), "ok", "{good}");
         }
         for (action, place, message) in [
-            ("LoseLink(tag: \"people\", for_s: -1)", "for_s", "expected"),
-            ("LoseLink(tag: \"people\", for_s: NaN)", "for_s", "expected"),
+            (
+                "Disconnect(tag: \"people\", for_s: -1)",
+                "for_s",
+                "expected",
+            ),
+            (
+                "Disconnect(tag: \"people\", for_s: NaN)",
+                "for_s",
+                "expected",
+            ),
             ("Kick(tag: \"peple\")", "tag", "unknown tag `peple`"),
             (
                 "Possess(tag: \"people\", of: \"mop\")",

@@ -12,12 +12,15 @@ pub(super) fn check_sessions(
 ) -> Result<(), ValidationError> {
     for (field, seconds) in [
         ("login_grace_s", settings.login_grace_s),
-        ("login_s_max", settings.login_s_max),
+        ("login_timeout_s", settings.login_timeout_s),
         ("authentication_s_max", settings.authentication_s_max),
         ("loading_s_max", settings.loading_s_max),
-        ("keep_s", settings.reconnect_grace_s),
-        ("idle_s_max", settings.idle_s_max),
-        ("place_every_s", settings.queue_position_interval_s),
+        ("reconnect_grace_s", settings.reconnect_grace_s),
+        ("idle_timeout_s", settings.idle_timeout_s),
+        (
+            "queue_position_interval_s",
+            settings.queue_position_interval_s,
+        ),
     ] {
         within(
             &place.field(field),
@@ -35,7 +38,7 @@ pub(super) fn check_sessions(
             "expected at most {} reserved places (`players_max`), found {kept}",
             settings.players_max
         );
-        return Err(ValidationError::new(place.field("places_kept"), message));
+        return Err(ValidationError::new(place.field("reserved_slots"), message));
     }
     Ok(())
 }
@@ -54,21 +57,21 @@ mod tests {
     #[test]
     fn times_and_places_of_sessions_must_make_sense() {
         assert_eq!(
-            told("keep_s: 3, players_max: 9, places_kept: (0, 4, 0, 5)"),
+            told("reconnect_grace_s: 3, players_max: 9, reserved_slots: (0, 4, 0, 5)"),
             "ok"
         );
         for (session, expected) in [
             (
-                "keep_s: -1",
-                "settings.session.keep_s: expected settings.session.keep_s from 0 to 604800, found -1",
+                "reconnect_grace_s: -1",
+                "settings.session.reconnect_grace_s: expected settings.session.reconnect_grace_s from 0 to 604800, found -1",
             ),
             (
-                "idle_s_max: NaN",
-                "settings.session.idle_s_max: expected settings.session.idle_s_max from 0 to 604800, found NaN",
+                "idle_timeout_s: NaN",
+                "settings.session.idle_timeout_s: expected settings.session.idle_timeout_s from 0 to 604800, found NaN",
             ),
             (
-                "players_max: 8, places_kept: (0, 4, 0, 5)",
-                "settings.session.places_kept: expected at most 8 reserved places (`players_max`), found 9",
+                "players_max: 8, reserved_slots: (0, 4, 0, 5)",
+                "settings.session.reserved_slots: expected at most 8 reserved places (`players_max`), found 9",
             ),
         ] {
             assert_eq!(told(session), expected);
