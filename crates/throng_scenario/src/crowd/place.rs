@@ -192,7 +192,7 @@ mod tests {
         };
         assert!(
             !ring.contains(center, slack_m)
-                && !ring.contains(Vec2::new(73.0, 50.0), rounding_tolerance_m)
+                && !ring.contains(Vec2::new(73.0, 50.0), slack_m)
         );
         let rect = CrowdArea::Rect {
             min: Vec2::ZERO,
