@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use criterion::Criterion;
 use throng::aoi::SceneViews;
 use throng::aoi::ViewLinkMode;
-use throng::aoi::sets::SetViews;
+use throng::aoi::reference_sets::SetViews;
 use throng_aoi::reference::PooledViews;
 use throng_aoi::workload::{CAP, CELL_M, HotSpot, Walkers, traits};
 
@@ -41,7 +41,7 @@ pub fn bench(criterion: &mut Criterion) {
         });
     });
     assert_eq!(views.link_count(), 5_000 * usize::from(CAP));
-    beside(criterion);
+    compare_designs(criterion);
 }
 
 /// No queue is left waiting, so that all sides have done the same work.
@@ -52,7 +52,7 @@ fn tick(walkers: &mut Walkers, views: &mut SceneViews, events: &mut Vec<throng::
     views.update(u32::MAX, events);
 }
 
-fn beside(criterion: &mut Criterion) {
+fn compare_designs(criterion: &mut Criterion) {
     let players = 2_000;
     let mut walkers = Walkers::new(players, SIDE_M, 2.5);
     let traits: Vec<_> = (0..players).map(traits).collect();

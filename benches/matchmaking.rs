@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use criterion::{BatchSize, Criterion};
 use throng::matchmaking::{HeartbeatOutcome, Packing};
 use throng_matchmaking::workload::{
-    Arrival, Churn, PartyPowerSource, SkillEntry, SweepSeat, Sweeper, queued, tickets,
+    ArrivalPacker, Churn, PartyPowerSource, SkillEntry, SweepSeat, Sweeper, matcher_with_queue,
+    tickets,
 };
 
 const PARTIES: u32 = 10_000;
@@ -16,13 +17,14 @@ pub fn bench(criterion: &mut Criterion) {
     let tickets = tickets(PARTIES, PartyPowerSource::Skill);
     let players: usize = tickets.iter().map(|ticket| ticket.members.len()).sum();
     for (name, packing) in [("windows", Packing::Windows), ("arrival", Packing::Arrival)] {
-        let queued = queued(packing, PARTIES, &tickets).expect("the settings are valid");
+        let queued =
+            matcher_with_queue(packing, PARTIES, &tickets).expect("the settings are valid");
         criterion.bench_function(&format!("matchmaking::{name}/{PARTIES}"), |bencher| {
             bencher.iter_batched(
                 || queued.clone(),
                 |mut matcher| {
                     let mut beat = HeartbeatOutcome::default();
-                    matcher.run(10, &mut beat);
+                    matcher.run_heartbeat(10, &mut beat);
                     assert_eq!(10 * beat.matches.len() + matcher.waiting_players(), players);
                     (matcher, beat)
                 },
@@ -41,7 +43,7 @@ pub fn bench(criterion: &mut Criterion) {
         })
         .collect();
     seats.sort_unstable_by_key(|seat| (seat.entry.skill(), seat.entry.party()));
-    let (mut sweeper, mut arrival) = (Sweeper::default(), Arrival::default());
+    let (mut sweeper, mut arrival) = (Sweeper::default(), ArrivalPacker::default());
     criterion.bench_function(&format!("matchmaking::sweep/{PARTIES}"), |bencher| {
         bencher.iter(|| black_box(sweeper.sweep(black_box(&seats), 5, None).len()));
     });

@@ -7,7 +7,7 @@ use criterion::Criterion;
 use throng::map::{
     CaveRecipe, MapRecipe, RoomsRecipe, TileEdit, TileMap, TileRect, TownRecipe, generate, load,
 };
-use throng::nav::{Algorithm, NavMap, PathQuery, Search, SearchOutcome, parse_scen};
+use throng::nav::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome, parse_scen};
 use throng_nav::workload;
 
 /// Queries of one iteration.
@@ -46,7 +46,7 @@ pub fn bench(criterion: &mut Criterion) {
         let queries = workload::queries(&map, QUERIES, 1);
         side_by_side(criterion, name, &map, &queries, None);
     }
-    prepare_and_follow(criterion);
+    prepare_and_edit(criterion);
     let Some(folder) = std::env::var_os("THRONG_MOVINGAI") else {
         return;
     };
@@ -69,7 +69,7 @@ pub fn bench(criterion: &mut Criterion) {
 }
 
 /// Building of what algorithms read of a town of 1,024 tiles a side, and an edit of one tile there and back.
-fn prepare_and_follow(criterion: &mut Criterion) {
+fn prepare_and_edit(criterion: &mut Criterion) {
     let map = workload::town(1_024).expect("the recipe makes a map");
     let tile = TileRect::new(500, 500, 1, 1);
     let prepared = |algorithm| {
@@ -94,7 +94,7 @@ fn prepare_and_follow(criterion: &mut Criterion) {
             bencher.iter(|| {
                 for _ in 0..2 {
                     let changed = edited.edit(tile, &TileEdit::Toggle).expect("on the map");
-                    nav_map.follow_edit(&edited, changed.as_slice());
+                    nav_map.apply_edit(&edited, changed.as_slice());
                 }
             });
         });
@@ -113,7 +113,7 @@ fn side_by_side(
     for algorithm in Algorithm::ALL {
         nav_map.prepare(map, algorithm);
     }
-    let (mut search, mut waypoints) = (Search::new(), Vec::new());
+    let (mut search, mut waypoints) = (PathSearch::new(), Vec::new());
     let mut all = |algorithm: Algorithm| -> Vec<SearchOutcome> {
         queries
             .iter()

@@ -294,7 +294,7 @@ impl Server {
     /// paces.
     #[must_use]
     pub fn time_lost(&self) -> Duration {
-        self.pacer.as_ref().map_or(Duration::ZERO, Pacer::slipped)
+        self.pacer.as_ref().map_or(Duration::ZERO, Pacer::time_lost)
     }
 
     /// The world, to look at.

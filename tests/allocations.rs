@@ -18,7 +18,7 @@ use throng::directory::{
     MemoryDisk, PlayerLookup, PlayerStore, PlayerStoreSettings, StoreReplyMode,
 };
 use throng::inbox::{InboxLimits, MessageQueue};
-use throng::memory::{self, AllocationSite, CountingAllocator, LiveSites, memory_by_module};
+use throng::memory::{self, AllocationSite, AllocationSites, CountingAllocator, memory_by_module};
 use throng::outbox::{Assembler, CountingSink, OutgoingBatch};
 use throng::session::{ConnectionInfo, TransportHandle, connect, control};
 use throng::sim::{SimSystems, SimTick, clock, single_threaded};
@@ -38,9 +38,9 @@ static ALLOCATOR: CountingAllocator<System> = CountingAllocator::new(System);
 
 /// Allocations of so many calls.
 fn allocations(calls: u32, mut call: impl FnMut()) -> u64 {
-    let before = memory::allocations();
+    let before = memory::allocation_count();
     (0..calls).for_each(|_| call());
-    memory::allocations() - before
+    memory::allocation_count() - before
 }
 
 /// The only test here: others would allocate beside it.
@@ -386,7 +386,7 @@ fn borrow(blocks: usize) {
 }
 
 fn a_leak_is_found_by_the_function_that_planted_it() {
-    let planted_by = |found: &LiveSites| -> Vec<AllocationSite> {
+    let planted_by = |found: &AllocationSites| -> Vec<AllocationSite> {
         let names = |site: &&AllocationSite| {
             site.function()
                 .is_some_and(|name| name.ends_with("::plant"))
@@ -402,7 +402,7 @@ fn a_leak_is_found_by_the_function_that_planted_it() {
     std::thread::spawn(|| plant(50)).join().unwrap();
     memory::stop_tracking_leaks();
     plant(7);
-    let found = memory::live_sites();
+    let found = memory::allocation_sites();
     let planted = planted_by(&found);
     let sizes = planted.iter().map(|site| (site.blocks, site.bytes));
     assert_eq!(
@@ -417,7 +417,7 @@ fn a_leak_is_found_by_the_function_that_planted_it() {
             .iter()
             .any(|name| name.contains("a_leak_is_found"))
     );
-    assert!(planted[0].is_ours());
+    assert!(planted[0].is_own_code());
     let has = |name: &str| {
         let mut sites = found.sites.iter();
         sites.any(|site| {
@@ -427,7 +427,7 @@ fn a_leak_is_found_by_the_function_that_planted_it() {
         })
     };
     assert!(!has("::borrow"));
-    assert_eq!(found.lost, 0);
+    assert_eq!(found.dropped, 0);
     // A list that grew is there once, as large as it is.
     assert!(
         found
@@ -440,7 +440,7 @@ fn a_leak_is_found_by_the_function_that_planted_it() {
     drop(grown);
     let kept = vec![0u8; 3_000];
     assert_eq!(
-        memory::live_sites()
+        memory::allocation_sites()
             .sites
             .iter()
             .map(|site| site.bytes)
@@ -449,7 +449,7 @@ fn a_leak_is_found_by_the_function_that_planted_it() {
     );
     drop(kept);
     memory::stop_tracking_leaks();
-    assert_eq!(memory::live_sites(), LiveSites::default());
+    assert_eq!(memory::allocation_sites(), AllocationSites::default());
 }
 
 /// What came of `NoLeaks` in a run of players who come and go, with a system added to it.

@@ -114,7 +114,9 @@ impl AoiPlugin {
                     .into_iter()
                     .filter_map(|scene| world.get::<SceneInterest>(scene))
                 {
-                    interest.views.digest(&mut |word| hasher.write_u64(word));
+                    interest
+                        .views
+                        .hash_state(&mut |word| hasher.write_u64(word));
                 }
             });
     }

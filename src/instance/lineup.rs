@@ -1,13 +1,13 @@
 //! The players on each side of a match, and what a side lacks after a player left.
 
-use crate::matchmaking::{Backfill, ModeId, ROLES, Ticket, TicketParty, TicketPlayer};
-use crate::memory::{MemoryUse, each_in_each};
+use crate::matchmaking::{Backfill, ModeId, ROLE_COUNT, Ticket, TicketParty, TicketPlayer};
+use crate::memory::{MemoryUse, heap_bytes_of_lists};
 
 /// Both sides of a match, as the parties that they are made of.
 #[derive(Clone, Debug, PartialEq, Eq, MemoryUse)]
 pub struct Lineup {
     mode: ModeId,
-    #[memory(with = each_in_each)]
+    #[memory(with = heap_bytes_of_lists)]
     sides: [Vec<Ticket>; 2],
     /// What it was at the beginning: what is asked for when nobody is left who could say.
     first: Standard,
@@ -32,7 +32,7 @@ impl Standard {
         let skill = all().map(|ticket| i64::from(ticket.skill)).sum::<i64>() / count;
         let level = all().map(|ticket| i64::from(ticket.level)).sum::<i64>() / count;
         let regions = |both: fn(u32, u32) -> u32| {
-            let wishes = all().filter_map(|ticket| ticket.wishes.as_deref());
+            let wishes = all().filter_map(|ticket| ticket.preferences.as_deref());
             let wished = wishes.map(|wishes| wishes.regions);
             wished
                 .filter(|&wished| wished != 0)
@@ -60,7 +60,7 @@ pub struct Vacancy {
     /// The power that they had.
     pub power: u64,
     /// How many of them played each role, as far as that is known.
-    pub roles: [u8; ROLES],
+    pub roles: [u8; ROLE_COUNT],
 }
 
 impl Lineup {
@@ -121,7 +121,7 @@ impl Lineup {
             side,
             players: 1,
             power: u64::from(power),
-            roles: [0; ROLES],
+            roles: [0; ROLE_COUNT],
         })
     }
 
@@ -139,9 +139,9 @@ impl Lineup {
             players: ticket.size,
             power: u64::from(ticket.power),
             roles: ticket
-                .wishes
+                .preferences
                 .as_ref()
-                .map_or([0; ROLES], |wishes| wishes.roles),
+                .map_or([0; ROLE_COUNT], |wishes| wishes.roles),
         };
         Some((ticket, vacancy))
     }
@@ -160,7 +160,7 @@ impl Lineup {
             level,
             regions,
         } = Standard::of(&self.sides).unwrap_or(self.first);
-        let wishes = all().filter_map(|ticket| ticket.wishes.as_deref());
+        let wishes = all().filter_map(|ticket| ticket.preferences.as_deref());
         let side = vacancy.side.min(1);
         let opponents = of(&self.sides[1 - side]);
         Backfill {
@@ -181,7 +181,7 @@ impl Lineup {
         feed(u64::from(self.mode.0));
         for side in &self.sides {
             feed(side.len() as u64);
-            side.iter().for_each(|ticket| ticket.digest(feed));
+            side.iter().for_each(|ticket| ticket.hash_state(feed));
         }
         // While anybody plays, it follows from parties that were fed when they came.
         if self.sides.iter().all(Vec::is_empty) {
@@ -211,7 +211,7 @@ mod tests {
                 .iter()
                 .map(|&player| PlayerId(player).into())
                 .collect(),
-            wishes: Some(Box::new(TicketPreferences {
+            preferences: Some(Box::new(TicketPreferences {
                 roles: [1, 0, 0, 0],
                 ..TicketPreferences::default()
             })),

@@ -202,7 +202,7 @@ pub fn edit_map(
 /// A map that is shared, or held by a build in the background, is copied first, once. Settling changes no tile and nothing
 /// that follows from the tiles, so it is no change to those who watch for changed maps.
 fn settle_maps(scenes: Res<Scenes>, mut maps: Query<&mut SceneMap>) {
-    let is_settled = |map: &SceneMap| map.map.is_settled();
+    let is_settled = |map: &SceneMap| map.map.has_final_regions();
     let unsettled = maps.iter().filter(|map| !is_settled(map)).count();
     if unsettled == 0 {
         return;
@@ -212,7 +212,7 @@ fn settle_maps(scenes: Res<Scenes>, mut maps: Query<&mut SceneMap>) {
             && !is_settled(&map)
         {
             let map = map.bypass_change_detection();
-            Arc::make_mut(&mut map.map).settle(settle_share(unsettled));
+            Arc::make_mut(&mut map.map).finish_splits(settle_share(unsettled));
         }
     }
 }
@@ -310,7 +310,7 @@ mod tests {
         }
         let tiles = |app: &App, scene| app.world().get::<SceneMap>(scene).unwrap().map.clone();
         let is_joined = |app: &App, scene| {
-            tiles(app, scene).connected(IVec2::new(0, 399), IVec2::new(598, 399))
+            tiles(app, scene).are_connected(IVec2::new(0, 399), IVec2::new(598, 399))
         };
         let mut ticks = 0;
         while [a, b].iter().any(|&scene| is_joined(&app, scene)) {

@@ -85,14 +85,17 @@ impl SuspendedTickets {
     /// Shows all of it as words, for a hash.
     pub fn digest(&self, word: &mut impl FnMut(u64)) {
         for (player, client) in &self.lost {
-            player.digest(word);
+            player.hash_state(word);
             word(u64::from(client.0));
         }
         for (party, ticket) in &self.held {
-            party.digest(word);
+            party.hash_state(word);
             word(u64::from(ticket.mode.0));
             word(ticket.since_tick);
-            ticket.members.iter().for_each(|member| member.digest(word));
+            ticket
+                .members
+                .iter()
+                .for_each(|member| member.hash_state(word));
         }
     }
 }

@@ -98,7 +98,7 @@ impl MatchmakingPlugin {
             .hash_part("tickets", |world, hasher| {
                 world
                     .resource::<Matchmaker>()
-                    .digest(&mut |word| hasher.write_u64(word));
+                    .hash_state(&mut |word| hasher.write_u64(word));
                 let held = world.resource::<TicketsOnHold>();
                 held.0.digest(&mut |word| hasher.write_u64(word));
             });
@@ -153,7 +153,7 @@ impl Matchmaker {
     /// in parties. O(modes).
     #[must_use]
     pub fn tickets_conserved(&self) -> bool {
-        self.modes().iter().all(MatchMode::conserved)
+        self.modes().iter().all(MatchMode::tickets_conserved)
     }
 }
 
@@ -370,7 +370,7 @@ fn queue_tickets(
         let mut ticket = request.ticket.clone();
         // Left in the future it would wait behind those who come after it.
         ticket.since_tick = ticket.since_tick.min(tick.0);
-        match matchmaker.queue(ticket.clone()) {
+        match matchmaker.enqueue(ticket.clone()) {
             Ok(()) => {
                 let party = ticket.party;
                 queued.write(TicketQueued { ticket });
@@ -416,7 +416,7 @@ fn cancel_tickets(
             held.0.drop_of(members[0]);
         }
         let ticket = match player {
-            Some(player) => matchmaker.cancel_by(party, player),
+            Some(player) => matchmaker.cancel_by_member(party, player),
             None => matchmaker.cancel(party),
         };
         match ticket {
@@ -513,10 +513,10 @@ fn watch_rooms(
 ) {
     for &SpectateRequest { player, party } in requests.read() {
         let Some(party) = party else {
-            matchmaker.unwatch(player);
+            matchmaker.stop_spectating(player);
             continue;
         };
-        if let Err(error) = matchmaker.watch(party, player) {
+        if let Err(error) = matchmaker.spectate(party, player) {
             stats.watch_refused += 1;
             debug!(%player, %error, "spectate request refused");
         }
@@ -554,7 +554,7 @@ fn make_matches(
     mut proposed: MessageWriter<MatchProposed>,
     mut formed: MessageWriter<MatchFormed>,
 ) {
-    matchmaker.run(tick.0, &mut outcome);
+    matchmaker.run_heartbeat(tick.0, &mut outcome);
     expired.write_batch(outcome.expired.drain(..).map(|ticket| TicketExpired {
         party: ticket.party,
         mode: ticket.mode,

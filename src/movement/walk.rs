@@ -13,7 +13,7 @@
 use glam::{IVec2, Vec2};
 
 use super::Ground;
-use crate::nav::farthest_in_sight;
+use crate::nav::farthest_visible;
 
 /// Where a walker is after a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -132,21 +132,21 @@ fn look_ahead(
         .take(sight_tests_max)
         .take_while(is_near)
         .count();
-    farthest_in_sight(ground.tiles, from, ahead, near)
+    farthest_visible(ground.tiles, from, ahead, near)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::map::{TileEdit, TileMap, TileRect};
-    use crate::nav::{Algorithm, NavMap, PathQuery, Search, SearchOutcome, smooth};
+    use crate::nav::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome, smooth_path};
     use proptest::prelude::*;
 
     const LOOKS: usize = 8;
 
     fn path(map: &TileMap, from: IVec2, to: IVec2) -> Vec<IVec2> {
         let mut waypoints = Vec::new();
-        let outcome = Search::new().find(
+        let outcome = PathSearch::new().find(
             map,
             &NavMap::default(),
             Algorithm::default(),
@@ -256,10 +256,10 @@ mod tests {
             let tiles = TileMap::from_fn(20, 20, |x, y| blocked[(y * 20 + x) as usize]).unwrap();
             let ground = Ground { tiles: &tiles, tile_m };
             let (from, to) = (IVec2::new(a % 20, a / 20), IVec2::new(b % 20, b / 20));
-            prop_assume!(tiles.connected(from, to));
+            prop_assume!(tiles.are_connected(from, to));
             let waypoints = path(&tiles, from, to);
             let mut smoothed = Vec::new();
-            smooth(&tiles, &waypoints, &mut smoothed);
+            smooth_path(&tiles, &waypoints, &mut smoothed);
             let length: f32 = smoothed.windows(2).map(|w| (w[1] - w[0]).as_vec2().length() * tile_m).sum();
             let (mut position, mut next, mut steps) = (ground.centre_of(from), 0, 0);
             loop {
@@ -288,7 +288,7 @@ mod tests {
             let tiles = TileMap::from_fn(12, 12, |x, y| blocked[(y * 12 + x) as usize]).unwrap();
             let ground = Ground { tiles: &tiles, tile_m: 0.5 };
             let (from, to) = (IVec2::new(a % 12, a / 12), IVec2::new(b % 12, b / 12));
-            prop_assume!(tiles.connected(from, to));
+            prop_assume!(tiles.are_connected(from, to));
             let waypoints = path(&tiles, from, to);
             let mut walk = WalkStep {
                 position: (from.as_vec2() + Vec2::new(x, y)) * 0.5,

@@ -15,8 +15,8 @@ pub use plugin::{
     PathFailed, PathFailure, PathFound, PathRequest, SearchBudgetClass, SearchTimes, replan_path,
 };
 pub use throng_nav::{
-    Algorithm, Cost, Diagonal, Direction, FoundPath, MapSectionError, MultiStartSearch, NODES_MAX,
-    NavMap, PathQuery, Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, Search,
-    SearchOutcome, Steps, UnknownAlgorithm, farthest_in_sight, octile, parse_scen, path_crosses,
-    smooth, to_tiles,
+    Algorithm, Diagonal, Direction, FoundPath, MapSectionError, MultiStartSearch, NODES_MAX,
+    NavMap, PathCost, PathQuery, PathSearch, Scen, ScenCommand, ScenError, ScenPatch, ScenProblem,
+    ScenQuery, SearchOutcome, Steps, UnknownAlgorithm, farthest_visible, octile, parse_scen,
+    path_crosses, smooth_path, to_tiles,
 };

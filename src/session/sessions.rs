@@ -34,7 +34,7 @@ use super::reasons::LogoutReason;
 use super::rules::SessionRules;
 use super::table::SessionTable;
 use crate::inbox::ConnectionInfo;
-use crate::memory::{MemoryUse, clear_and_give_back};
+use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::PlayerId;
 
@@ -177,7 +177,7 @@ impl Sessions {
     /// Takes what was put down for others since the last time.
     pub(super) fn take_effects(&mut self, into: &mut Vec<SessionEffect>) {
         into.append(&mut self.effects);
-        clear_and_give_back(&mut self.effects);
+        clear_and_shrink(&mut self.effects);
     }
 
     /// Opens the session of a client that connected, or turns it away, which is told like an end.

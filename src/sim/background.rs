@@ -105,13 +105,13 @@ impl ParallelExecutor for BackgroundWorkers {
             .for_each_chunk(items, chunk_min, scratch, tagged);
     }
 
-    fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
+    fn for_each_item<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         let tagged = |(): &mut (), _, item: &mut T| with_thread_tag(self.tag, || work(item));
         self.on_pool()
             .for_each_in_turn_with(items, &mut Vec::new(), tagged);
     }
 
-    fn hands(self) -> usize {
+    fn worker_count(self) -> usize {
         self.on_pool().count
     }
 }
@@ -140,9 +140,10 @@ mod tests {
     fn who_waits_for_a_task_works_with_it() {
         AsyncComputeTaskPool::get_or_init(TaskPool::default);
         let task = begin(AllocationTag(0), || {
-            let (is_waited_for, begun) = (comes(|| WORKERS.hands() > 1), AtomicUsize::new(0));
+            let (is_waited_for, begun) =
+                (comes(|| WORKERS.worker_count() > 1), AtomicUsize::new(0));
             let mut met = [false; 2];
-            WORKERS.for_each_in_turn(&mut met, |met| {
+            WORKERS.for_each_item(&mut met, |met| {
                 begun.fetch_add(1, Ordering::SeqCst);
                 *met = comes(|| begun.load(Ordering::SeqCst) == 2);
             });
@@ -164,7 +165,7 @@ mod tests {
                     let depth = DEPTH.get();
                     for _ in 0..20 {
                         let mut items = [0; 4];
-                        WORKERS.for_each_in_turn(&mut items, |_| std::thread::yield_now());
+                        WORKERS.for_each_item(&mut items, |_| std::thread::yield_now());
                     }
                     DEPTH.set(DEPTH.get() - 1);
                     depth
@@ -185,7 +186,7 @@ mod tests {
                 .zip(chunk)
                 .for_each(|(place, item)| *item += place);
         });
-        WORKERS.for_each_in_turn(&mut items, |item| *item += 1);
+        WORKERS.for_each_item(&mut items, |item| *item += 1);
         assert!(items.into_iter().eq(1..=500));
         assert_eq!(scratch.iter().sum::<usize>(), 500);
     }

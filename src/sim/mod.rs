@@ -57,7 +57,7 @@ pub use schedule::{
     AfterTick, Heartbeat, HeartbeatPhase, HeartbeatSystems, SimSettings, SimSystems, SimTick,
     install_tick, single_threaded,
 };
-pub use throng_core::parallel::{InlineExecutor, ParallelExecutor, Threads};
+pub use throng_core::parallel::{InlineExecutor, ParallelExecutor, ThreadExecutor};
 pub use throng_core::random::RandomStreams;
 pub use timing::{SetTiming, TickTimings, TimingPlugin};
 pub use workers::Workers;

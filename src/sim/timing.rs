@@ -11,7 +11,7 @@ use bevy_ecs::prelude::*;
 use super::clock::Stopwatch;
 use super::governor::govern;
 use super::{AfterTick, SimSystems, install_tick};
-use crate::memory::{AllocationTag, MemoryAppExt, MemoryUse, tag_tick};
+use crate::memory::{AllocationTag, MemoryAppExt, MemoryUse, set_tick_tag};
 
 /// Ticks whose times are kept for percentiles.
 pub const SAMPLES_MAX: usize = 1 << 16;
@@ -29,7 +29,7 @@ impl Plugin for TimingPlugin {
         for (index, set) in SimSystems::ALL.into_iter().enumerate() {
             let mark = move |mut timings: ResMut<TickTimings>| {
                 timings.mark(index);
-                tag_tick(
+                set_tick_tag(
                     SimSystems::ALL
                         .get(index + 1)
                         .map_or(AllocationTag::default(), |set| set.allocation_tag()),
@@ -126,7 +126,7 @@ impl TickTimings {
 fn start(mut timings: ResMut<TickTimings>) {
     timings.lap = Some(Stopwatch::start());
     timings.whole_ns = 0;
-    tag_tick(SimSystems::First.allocation_tag());
+    set_tick_tag(SimSystems::First.allocation_tag());
 }
 
 impl SimSystems {

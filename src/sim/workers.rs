@@ -100,11 +100,11 @@ impl ParallelExecutor for Workers {
         Self::for_each_chunk(self, items, chunk_min, scratch, work);
     }
 
-    fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
+    fn for_each_item<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         Self::for_each_in_turn(self, items, work);
     }
 
-    fn hands(self) -> usize {
+    fn worker_count(self) -> usize {
         self.0
     }
 }

@@ -1,6 +1,6 @@
 //! A list of encoded messages.
 
-use crate::memory::{MemoryUse, clear_and_give_back};
+use crate::memory::{MemoryUse, clear_and_shrink};
 
 /// Messages one behind the other, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, MemoryUse)]
@@ -37,7 +37,7 @@ impl MessageList {
 
     /// Forgets all and keeps the buffers, but for those that a burst has widened.
     pub fn clear(&mut self) {
-        clear_and_give_back(&mut self.bytes);
-        clear_and_give_back(&mut self.ends);
+        clear_and_shrink(&mut self.bytes);
+        clear_and_shrink(&mut self.ends);
     }
 }

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use fixedbitset::FixedBitSet;
 
-use crate::memory::{MemoryUse, clear_and_give_back};
+use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::outbox::{ClientUpdate, MessageSpan};
 use crate::sim::ParallelExecutor;
 use crate::wire::{ClientId, ServerMessage, WireReader, write_varint};
@@ -93,12 +93,12 @@ impl SentPart {
     }
 
     fn clear(&mut self) {
-        clear_and_give_back(&mut self.lines);
-        clear_and_give_back(&mut self.messages);
-        clear_and_give_back(&mut self.own);
-        clear_and_give_back(&mut self.announces);
-        clear_and_give_back(&mut self.written);
-        clear_and_give_back(&mut self.blocks);
+        clear_and_shrink(&mut self.lines);
+        clear_and_shrink(&mut self.messages);
+        clear_and_shrink(&mut self.own);
+        clear_and_shrink(&mut self.announces);
+        clear_and_shrink(&mut self.written);
+        clear_and_shrink(&mut self.blocks);
     }
 
     /// Writes the lines, whose clients come behind those of the parts before. So many bytes of messages of one client alone come before
@@ -180,7 +180,7 @@ impl SentTick {
             unwritten.push((own_before, part));
             own_before += own;
         }
-        spread.for_each_in_turn(&mut unwritten, |(own_before, part)| {
+        spread.for_each_item(&mut unwritten, |(own_before, part)| {
             part.write_lines(*own_before as u64, told);
         });
         for part in parts {

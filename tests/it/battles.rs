@@ -131,7 +131,13 @@ fn a_player_that_logs_out_voids_the_ticket_of_its_party() {
     steps(&mut run, 100);
     // The count is of each crowd: all single players and all of the party of three.
     assert_eq!(stats(&mut run).cancelled, 4);
-    assert_eq!(run.server().world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(
+        run.server()
+            .world()
+            .resource::<Matchmaker>()
+            .waiting_parties(),
+        0
+    );
     steps(&mut run, 100);
     assert_eq!(stats(&mut run).queued, 8);
     assert!(

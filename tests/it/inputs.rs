@@ -530,7 +530,10 @@ fn hackers_gain_no_more_than_the_allowance_over_the_wire_and_the_quiet_stay_wher
         for ((_, entity, from, _, ahead_m, least_m), before) in hackers.iter_mut().zip(before) {
             let at = world.position(*entity);
             let tile = ground.tile_at(at);
-            assert!(tiles.is_free(tile) && tiles.connected(*from, tile), "{at}");
+            assert!(
+                tiles.is_free(tile) && tiles.are_connected(*from, tile),
+                "{at}"
+            );
             *ahead_m += f64::from(before.distance(at)) - a_tick_m;
             let gained_m = *ahead_m - *least_m;
             assert!(gained_m <= burst_m + 1e-3, "{gained_m} of {burst_m}");

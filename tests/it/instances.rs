@@ -69,7 +69,7 @@ impl Game {
 
     fn ticket(player: u64) -> Ticket {
         let ticket = Ticket::new(PartyId(player as u32), [PlayerId(player)]);
-        ticket.power(10).skill(1500).level(50).since(0)
+        ticket.power(10).skill(1500).level(50).waiting_since(0)
     }
 
     fn queue(&mut self, player: u64) {
@@ -434,7 +434,7 @@ fn those_who_replace_two_that_left_at_once_do_not_avoid_each_other() {
     let avoid = |player: u64, other: u64| {
         let mut wishes = TicketPreferences::default();
         wishes.avoid.push(PlayerId(other).into());
-        Game::ticket(player).wishing(wishes)
+        Game::ticket(player).preferences(wishes)
     };
     for player in [3, 4] {
         game.spawn(player);

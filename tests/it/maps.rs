@@ -93,7 +93,7 @@ fn the_ends_of_every_known_path_on_real_maps_are_connected() {
                 IVec2::new(number(4), number(5)),
                 IVec2::new(number(6), number(7)),
             );
-            assert!(map.connected(from, to), "{path:?}: {from} to {to}");
+            assert!(map.are_connected(from, to), "{path:?}: {from} to {to}");
         }
     }
 }
@@ -117,7 +117,7 @@ fn edits_of_real_maps_leave_what_a_rebuild_would() {
             };
             map.edit(rect, &edit).unwrap();
         }
-        assert!(map.settle(usize::MAX));
+        assert!(map.finish_splits(usize::MAX));
         let rebuilt =
             TileMap::from_fn(width, height, |x, y| map.is_blocked(x as i32, y as i32)).unwrap();
         assert_eq!(map.region_count(), rebuilt.region_count(), "{path:?}");

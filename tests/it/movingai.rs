@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use throng::map::{self, TileEdit, TileMap};
 use throng::nav::{
-    Algorithm, NavMap, PathQuery, Scen, ScenCommand, ScenQuery, Search, SearchOutcome, parse_scen,
+    Algorithm, NavMap, PathQuery, PathSearch, Scen, ScenCommand, ScenQuery, SearchOutcome,
+    parse_scen,
 };
 
 /// The folder of the benchmark.
@@ -56,7 +57,7 @@ fn for_each_map(mut visit: impl FnMut(&str, &TileMap, &Scen)) {
 struct Searching {
     algorithm: Algorithm,
     nav_map: NavMap,
-    search: Search,
+    search: PathSearch,
 }
 
 impl Searching {
@@ -64,7 +65,7 @@ impl Searching {
         Self {
             algorithm,
             nav_map: NavMap::default(),
-            search: Search::new(),
+            search: PathSearch::new(),
         }
     }
 
@@ -138,7 +139,7 @@ fn check_dynamic(algorithm: Algorithm, stride: usize) {
                     let pattern = &patches[patch.patch as usize];
                     let edit = TileEdit::Write(pattern.clone());
                     let changed = map.edit(patch.rect(pattern), &edit).unwrap();
-                    searching.nav_map.follow_edit(&map, changed.as_slice());
+                    searching.nav_map.apply_edit(&map, changed.as_slice());
                     written[patch.patch as usize] = true;
                 }
                 ScenCommand::Query(query) => {

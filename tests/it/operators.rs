@@ -27,7 +27,7 @@ fn a_page_is_told_why_parties_wait_and_nobody_who_does_not_ask() {
         let player = PlayerId(100 + u64::from(nth));
         let mut ticket = Ticket::new(PartyId(nth), [player]);
         (ticket.since_tick, ticket.skill) = (u64::from(30 - nth), nth as i32 * 1_000);
-        matchmaker.queue(ticket).unwrap();
+        matchmaker.enqueue(ticket).unwrap();
     }
     world.insert_resource(matchmaker);
     let of = world

@@ -10,11 +10,11 @@ use std::process::ExitCode;
 
 use throng::aoi::ViewLinkMode;
 use throng::matchmaking::{HeartbeatOutcome, Packing};
-use throng::nav::{Algorithm, NavMap, Search};
+use throng::nav::{Algorithm, NavMap, PathSearch};
 use throng::outbox::{Assembler, CountingSink, OutgoingBatch};
 use throng::sync::{SlotMasks, SyncSettings};
 use throng_aoi::workload::{CAP, HotSpot, Walkers};
-use throng_matchmaking::workload::{PartyPowerSource, queued, tickets};
+use throng_matchmaking::workload::{PartyPowerSource, matcher_with_queue, tickets};
 use throng_nav::workload::{queries, town};
 use throng_net::outbox::workload::fill;
 use throng_net::workload::ConnectedCrowd;
@@ -46,17 +46,17 @@ const TICK: (&str, fn() -> Work) = ("tick", tick);
 fn main() -> ExitCode {
     let mut kernels = KERNELS.iter().chain([&TICK]);
     let Some(name) = std::env::args().nth(1) else {
-        kernels.for_each(|(name, _)| say(name));
+        kernels.for_each(|(name, _)| print_line(name));
         return ExitCode::SUCCESS;
     };
     let Some((_, set_up)) = kernels.find(|(kernel, _)| *kernel == name) else {
-        say(&format!(
+        print_line(&format!(
             "`{name}` is no kernel; without an argument they are listed"
         ));
         return ExitCode::FAILURE;
     };
-    let done = counted(&mut set_up());
-    say(&format!("{name}: {done}"));
+    let done = run_counted(&mut set_up());
+    print_line(&format!("{name}: {done}"));
     if done == 0 {
         ExitCode::FAILURE
     } else {
@@ -68,13 +68,13 @@ fn main() -> ExitCode {
     clippy::print_stdout,
     reason = "it is for a person or a script that runs it"
 )]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }
 
 /// What callgrind counts, and it alone.
 #[inline(never)]
-fn counted(work: &mut Work) -> u64 {
+fn run_counted(work: &mut Work) -> u64 {
     black_box(work())
 }
 
@@ -83,7 +83,7 @@ fn searches(algorithm: Algorithm) -> Work {
     let queries = queries(&map, 64, 1);
     let mut nav_map = NavMap::default();
     nav_map.prepare(&map, algorithm);
-    let (mut search, mut waypoints) = (Search::new(), Vec::new());
+    let (mut search, mut waypoints) = (PathSearch::new(), Vec::new());
     let mut all = move || {
         let answers = queries.iter().map(|&query| {
             black_box(search.find(&map, &nav_map, algorithm, query, &mut waypoints));
@@ -185,10 +185,11 @@ fn datagrams() -> Work {
 fn heartbeat() -> Work {
     const PARTIES: u32 = 2_000;
     let tickets = tickets(PARTIES, PartyPowerSource::Skill);
-    let mut matcher = queued(Packing::Windows, PARTIES, &tickets).expect("the settings are valid");
+    let mut matcher =
+        matcher_with_queue(Packing::Windows, PARTIES, &tickets).expect("the settings are valid");
     Box::new(move || {
         let mut beat = HeartbeatOutcome::default();
-        matcher.run(10, &mut beat);
+        matcher.run_heartbeat(10, &mut beat);
         beat.matches.len() as u64
     })
 }

@@ -6,7 +6,7 @@
 use glam::Vec2;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use throng_aoi::{Profile, SceneViews, ViewCaps, ViewEvent, ViewTraits};
+use throng_aoi::{SceneViews, ViewCaps, ViewEvent, ViewProfile, ViewTraits};
 use throng_core::kinds::{ObjectCategory, ViewRange};
 
 const SIDE_M: f32 = 100.0;
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut walkers = Vec::new();
     for id in 0..WALKERS {
         let (position, step) = (between(0.0, SIDE_M), between(-0.7, 0.7));
-        let profile = Profile {
+        let profile = ViewProfile {
             class: ObjectCategory::Player,
             visibility: ViewRange::Near,
             traits: ViewTraits {

@@ -26,7 +26,7 @@ use throng_core::memory::MemoryUse;
 pub const CELLS_MAX: u64 = 1 << 20;
 
 /// The steps to the nine cells around one, itself among them, row by row.
-pub(super) const AROUND: [(i32, i32); 9] = [
+pub(super) const NEIGHBOURHOOD_STEPS: [(i32, i32); 9] = [
     (-1, -1),
     (0, -1),
     (1, -1),
@@ -73,7 +73,7 @@ impl GridCell {
     /// The cell at this place of the nine around one, of a grid of this size.
     #[must_use]
     pub(super) fn neighbour(self, direction: usize, (columns, rows): (u16, u16)) -> Option<Self> {
-        let (dx, dy) = AROUND[direction];
+        let (dx, dy) = NEIGHBOURHOOD_STEPS[direction];
         let axis = |at: u16, step: i32, count: u16| {
             u16::try_from(i32::from(at) + step)
                 .ok()
@@ -153,7 +153,7 @@ pub struct SceneGrid {
     /// The reported cell of each id.
     cells: Vec<GridCell>,
     /// The cell of each id as of the last update.
-    homes: Vec<GridCell>,
+    committed_cells: Vec<GridCell>,
 }
 
 impl SceneGrid {
@@ -170,9 +170,9 @@ impl SceneGrid {
             rows,
             layers: Vec::new(),
             cells: Vec::new(),
-            homes: Vec::new(),
+            committed_cells: Vec::new(),
         };
-        grid.layer_of_scale(1);
+        grid.ensure_layer_of_scale(1);
         Ok(grid)
     }
 
@@ -227,7 +227,7 @@ impl SceneGrid {
     pub fn grow(&mut self, ids: usize) {
         if ids > self.cells.len() {
             self.cells.resize(ids, GridCell::default());
-            self.homes.resize(ids, GridCell::default());
+            self.committed_cells.resize(ids, GridCell::default());
         }
     }
 
@@ -240,8 +240,11 @@ impl SceneGrid {
     /// The cell in which an id stands: its reported cell as of the last [`settle`](Self::settle).
     #[must_use]
     #[inline]
-    pub fn home(&self, id: u32) -> GridCell {
-        self.homes.get(id as usize).copied().unwrap_or_default()
+    pub fn committed_cell(&self, id: u32) -> GridCell {
+        self.committed_cells
+            .get(id as usize)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// The cell that a position lies in, margin apart.
@@ -278,35 +281,35 @@ impl SceneGrid {
     pub fn locate(&mut self, id: u32, position: Vec2) -> bool {
         let cell = self.sticky_cell(self.cells[id as usize], position);
         self.cells[id as usize] = cell;
-        cell != self.homes[id as usize]
+        cell != self.committed_cells[id as usize]
     }
 
     /// Puts an id at a position without regard to where it was (spawn, teleport); true if the reported cell
     /// differs from the home cell now.
-    pub fn place(&mut self, id: u32, position: Vec2) -> bool {
+    pub fn teleport(&mut self, id: u32, position: Vec2) -> bool {
         let cell = self.floor_cell(position);
         self.cells[id as usize] = cell;
-        cell != self.homes[id as usize]
+        cell != self.committed_cells[id as usize]
     }
 
     /// Makes an id's reported cell its home.
-    pub fn settle(&mut self, id: u32) {
-        self.homes[id as usize] = self.cells[id as usize];
+    pub fn commit_cell(&mut self, id: u32) {
+        self.committed_cells[id as usize] = self.cells[id as usize];
     }
 
     /// The number of a cell, row by row.
     #[must_use]
-    pub fn number(&self, cell: GridCell) -> usize {
+    pub fn cell_index(&self, cell: GridCell) -> usize {
         usize::from(cell.y) * usize::from(self.columns) + usize::from(cell.x)
     }
 
     /// The layer in which targets of this visibility live; made when first asked for.
-    pub fn layer_of(&mut self, visibility: ViewRange) -> usize {
+    pub fn ensure_layer(&mut self, visibility: ViewRange) -> usize {
         let whole = u32::from(self.columns.max(self.rows));
         match visibility {
             ViewRange::Near => 0,
-            ViewRange::Far(cells) => self.layer_of_scale(u32::from(cells).clamp(1, whole)),
-            ViewRange::Scene => self.layer_of_scale(whole),
+            ViewRange::Far(cells) => self.ensure_layer_of_scale(u32::from(cells).clamp(1, whole)),
+            ViewRange::Scene => self.ensure_layer_of_scale(whole),
         }
     }
 
@@ -319,7 +322,7 @@ impl SceneGrid {
     /// The cell of a layer that a grid cell lies in.
     #[must_use]
     #[inline]
-    pub fn coarse(&self, layer: usize, cell: GridCell) -> GridCell {
+    pub fn coarse_cell(&self, layer: usize, cell: GridCell) -> GridCell {
         match self.layers[layer].scale {
             1 => cell,
             scale => GridCell {
@@ -333,19 +336,24 @@ impl SceneGrid {
     #[must_use]
     #[inline]
     pub fn in_range(&self, layer: usize, a: GridCell, b: GridCell) -> bool {
-        self.coarse(layer, a).is_near(self.coarse(layer, b))
+        self.coarse_cell(layer, a)
+            .is_near(self.coarse_cell(layer, b))
     }
 
     /// The cells of a layer around one of it, those outside the scene left out.
-    pub fn around(&self, layer: usize, coarse: GridCell) -> impl Iterator<Item = GridCell> + use<> {
+    pub fn cells_around(
+        &self,
+        layer: usize,
+        coarse: GridCell,
+    ) -> impl Iterator<Item = GridCell> + use<> {
         let Layer { columns, rows, .. } = self.layers[layer];
-        (0..AROUND.len()).filter_map(move |nth| coarse.neighbour(nth, (columns, rows)))
+        (0..NEIGHBOURHOOD_STEPS.len()).filter_map(move |nth| coarse.neighbour(nth, (columns, rows)))
     }
 
     /// The cells that a circle touches, by the corners of the rectangle around it: whoever is in the circle stands in one
     /// of them, however its cell came about.
     #[must_use]
-    pub fn corners(&self, centre: Vec2, radius_m: f32) -> (GridCell, GridCell) {
+    pub fn bounding_cells(&self, centre: Vec2, radius_m: f32) -> (GridCell, GridCell) {
         // An object may stray from its cell by the margin, and rounding may add a hair.
         let reach = Vec2::splat(radius_m + self.margin_m + self.cell_m * 1e-3);
         (
@@ -354,7 +362,7 @@ impl SceneGrid {
         )
     }
 
-    fn layer_of_scale(&mut self, scale: u32) -> usize {
+    fn ensure_layer_of_scale(&mut self, scale: u32) -> usize {
         if let Some(layer) = self.layers.iter().position(|layer| layer.scale == scale) {
             return layer;
         }
@@ -392,7 +400,7 @@ mod tests {
     #[test]
     fn a_cell_is_kept_until_the_margin_is_left() {
         let mut grid = grid();
-        grid.place(0, vec2(15.0, 15.0));
+        grid.teleport(0, vec2(15.0, 15.0));
         for (x, cell) in [
             (8.0, 1),
             (21.9, 1),
@@ -405,7 +413,7 @@ mod tests {
             grid.locate(0, vec2(x, 15.0));
             assert_eq!(grid.cell(0), GridCell { x: cell, y: 1 }, "at {x}");
         }
-        grid.place(0, vec2(49.9, 15.0));
+        grid.teleport(0, vec2(49.9, 15.0));
         assert_eq!(grid.cell(0).x, 4, "placing has no memory");
     }
 
@@ -466,12 +474,12 @@ mod tests {
     #[test]
     fn the_scene_layer_has_one_cell_and_far_layers_are_clamped_to_it() {
         let mut grid = grid();
-        let everyone = grid.layer_of(ViewRange::Scene);
-        assert_eq!(grid.layer_of(ViewRange::Far(200)), everyone);
-        assert_eq!(grid.layer_of(ViewRange::Far(0)), 0);
+        let everyone = grid.ensure_layer(ViewRange::Scene);
+        assert_eq!(grid.ensure_layer(ViewRange::Far(200)), everyone);
+        assert_eq!(grid.ensure_layer(ViewRange::Far(0)), 0);
         let corner = GridCell { x: 9, y: 5 };
         assert!(grid.in_range(everyone, GridCell::default(), corner));
-        let far = grid.layer_of(ViewRange::Far(4));
+        let far = grid.ensure_layer(ViewRange::Far(4));
         assert!(grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 7, y: 5 }));
         assert!(!grid.in_range(far, GridCell { x: 3, y: 0 }, GridCell { x: 8, y: 0 }));
     }
@@ -492,14 +500,14 @@ mod tests {
         #[test]
         fn the_ways_round_a_cell_agree_with_in_range(far in 1u8..12, x in 0u16..10, y in 0u16..6) {
             let mut grid = grid();
-            let layer = grid.layer_of(ViewRange::Far(far));
+            let layer = grid.ensure_layer(ViewRange::Far(far));
             let here = GridCell { x, y };
-            let coarse: Vec<_> = grid.around(layer, grid.coarse(layer, here)).collect();
+            let coarse: Vec<_> = grid.cells_around(layer, grid.coarse_cell(layer, here)).collect();
             for y in 0..6 {
                 for x in 0..10 {
                     let there = GridCell { x, y };
                     let near = grid.in_range(layer, here, there);
-                    prop_assert_eq!(coarse.contains(&grid.coarse(layer, there)), near);
+                    prop_assert_eq!(coarse.contains(&grid.coarse_cell(layer, there)), near);
                     let direction = here.direction_of(there);
                     prop_assert_eq!(direction.is_some(), here.is_near(there));
                     if let Some(direction) = direction {
@@ -518,12 +526,12 @@ mod tests {
         ) {
             let mut grid = grid();
             let at = |&(x, y): &(f32, f32)| vec2(x, y);
-            grid.place(0, at(&walk[0]));
+            grid.teleport(0, at(&walk[0]));
             for step in &walk {
                 grid.locate(0, at(step));
             }
             let distance = at(&walk[walk.len() - 1]).distance(at(&centre));
-            let (low, high) = grid.corners(at(&centre), distance + slack);
+            let (low, high) = grid.bounding_cells(at(&centre), distance + slack);
             let GridCell { x, y } = grid.cell(0);
             prop_assert!((low.x..=high.x).contains(&x) && (low.y..=high.y).contains(&y));
         }

@@ -42,7 +42,7 @@ mod priority;
 pub mod reference;
 #[cfg(any(test, feature = "bench"))]
 #[doc(hidden)]
-pub mod sets;
+pub mod reference_sets;
 mod views;
 #[cfg(any(test, feature = "bench"))]
 #[doc(hidden)]
@@ -50,11 +50,11 @@ pub mod workload;
 
 pub use grid::{CELLS_MAX, GridCell, GridError, SceneGrid, cell_m_for_screen};
 pub use priority::{
-    ATTACKER, BANDS, CLASS_MAX, DistanceBands, GUILD, OTHER, OWN, PARTY, SCENERY, TEAM, ViewFilter,
-    ViewPriority, ViewTraits, by_relationship,
+    ATTACKER, BAND_COUNT, CLASS_MAX, DistanceBands, GUILD, OWN_OR_TARGET, PARTY, SCENERY, TEAM,
+    UNRELATED, ViewFilter, ViewPriority, ViewTraits, by_relationship,
 };
 pub use views::{
-    IDS_MAX, LISTS, Profile, RERANK_TICKS, RemovalReason, SceneViews, UNCAPPED, ViewCaps,
-    ViewCounters, ViewEvent, ViewException, ViewInsertError, ViewInvariantError, ViewLeaveReason,
-    ViewLinkMode,
+    IDS_MAX, LIST_COUNT, RERANK_TICKS, RemovalReason, SceneViews, UNCAPPED, ViewCaps, ViewCounters,
+    ViewEvent, ViewException, ViewInsertError, ViewInvariantError, ViewLeaveReason, ViewLinkMode,
+    ViewProfile,
 };

@@ -94,7 +94,7 @@ pub const CLASS_MAX: u8 = 63;
 /// The class of scenery.
 pub const SCENERY: u8 = 0;
 /// The class of somebody with no tie to the viewer.
-pub const OTHER: u8 = 1;
+pub const UNRELATED: u8 = 1;
 /// The class of somebody of the viewer's team.
 pub const TEAM: u8 = 2;
 /// The class of somebody of the viewer's guild.
@@ -104,7 +104,7 @@ pub const PARTY: u8 = 4;
 /// The class of somebody whose target is the viewer.
 pub const ATTACKER: u8 = 5;
 /// The class of the viewer's target, and of what it owns.
-pub const OWN: u8 = 6;
+pub const OWN_OR_TARGET: u8 = 6;
 
 /// The default [`ViewPriority`], from the top: own pet and target, who attacks me, party, guild, team, all
 /// others, scenery.
@@ -113,7 +113,7 @@ pub const OWN: u8 = 6;
 pub fn by_relationship(viewer: &ViewTraits, target: &ViewTraits) -> u8 {
     let same = |mine: u32, theirs: u32| mine != 0 && mine == theirs;
     if same(viewer.target, target.id) || same(target.owner, viewer.id) {
-        OWN
+        OWN_OR_TARGET
     } else if same(target.target, viewer.id) {
         ATTACKER
     } else if same(viewer.party, target.party) {
@@ -125,33 +125,33 @@ pub fn by_relationship(viewer: &ViewTraits, target: &ViewTraits) -> u8 {
     } else if target.scenery {
         SCENERY
     } else {
-        OTHER
+        UNRELATED
     }
 }
 
 /// How many bands of distance there are.
-pub const BANDS: u8 = 4;
+pub const BAND_COUNT: u8 = 4;
 
 /// The rank of a class in a band; `nearness` from 0 to [`BANDS`] - 1, the nearest.
 #[must_use]
 pub const fn rank_of(class: u8, nearness: u8) -> u8 {
     let class = if class > CLASS_MAX { CLASS_MAX } else { class };
-    class * BANDS + nearness
+    class * BAND_COUNT + nearness
 }
 
 /// The class of a rank.
 #[must_use]
 pub const fn class_of(rank: u8) -> u8 {
-    rank / BANDS
+    rank / BAND_COUNT
 }
 
 /// Bands of distance, each half a cell wide, the farthest without an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DistanceBands {
     /// Squares of the distances at which bands end.
-    ends_m2: [f32; BANDS as usize - 1],
+    ends_m2: [f32; BAND_COUNT as usize - 1],
     /// The same for those who stand in a list.
-    member_ends_m2: [f32; BANDS as usize - 1],
+    member_ends_m2: [f32; BAND_COUNT as usize - 1],
 }
 
 impl DistanceBands {
@@ -186,18 +186,18 @@ impl DistanceBands {
 
     /// Squares of the distances at which bands end, the nearest first.
     #[inline]
-    pub(super) const fn ends_m2(&self) -> &[f32; BANDS as usize - 1] {
+    pub(super) const fn ends_m2(&self) -> &[f32; BAND_COUNT as usize - 1] {
         &self.ends_m2
     }
 
     /// The same for those who stand in a list.
     #[inline]
-    pub(super) const fn member_ends_m2(&self) -> &[f32; BANDS as usize - 1] {
+    pub(super) const fn member_ends_m2(&self) -> &[f32; BAND_COUNT as usize - 1] {
         &self.member_ends_m2
     }
 
     #[inline]
-    fn within(ends_m2: &[f32; BANDS as usize - 1], a: Vec2, b: Vec2) -> u8 {
+    fn within(ends_m2: &[f32; BAND_COUNT as usize - 1], a: Vec2, b: Vec2) -> u8 {
         let distance_m2 = a.distance_squared(b);
         ends_m2.iter().map(|&end| u8::from(distance_m2 < end)).sum()
     }
@@ -259,7 +259,7 @@ mod tests {
                     guild: 1,
                     ..me
                 },
-                OTHER,
+                UNRELATED,
             ),
         ];
         for (target, class) in cases {
@@ -283,8 +283,8 @@ mod tests {
             party: 7,
             ..ViewTraits::default()
         };
-        assert_eq!(by_relationship(&me, &with(2, 0, 0, false)), OWN);
-        assert_eq!(by_relationship(&me, &with(3, 1, 0, false)), OWN);
+        assert_eq!(by_relationship(&me, &with(2, 0, 0, false)), OWN_OR_TARGET);
+        assert_eq!(by_relationship(&me, &with(3, 1, 0, false)), OWN_OR_TARGET);
         assert_eq!(by_relationship(&me, &with(3, 0, 1, false)), ATTACKER);
         assert_eq!(by_relationship(&me, &with(3, 0, 9, true)), PARTY);
         let door = ViewTraits {
@@ -322,7 +322,7 @@ mod tests {
     fn two_without_a_team_are_no_team_mates() {
         assert_eq!(
             by_relationship(&ViewTraits::default(), &ViewTraits::default()),
-            OTHER
+            UNRELATED
         );
     }
 

@@ -29,7 +29,7 @@ pub struct PooledViews {
     cap: u32,
     traits: Vec<ViewTraits>,
     cells: Vec<i32>,
-    places: Vec<u32>,
+    member_indices: Vec<u32>,
     members: Vec<Vec<u32>>,
     heads: Vec<u32>,
     lengths: Vec<u32>,
@@ -42,7 +42,7 @@ pub struct PooledViews {
     /// The last sweep in which each id was found in range.
     tags: Vec<u32>,
     sweep: u32,
-    hungry: Vec<u32>,
+    rows_to_refill: Vec<u32>,
     /// Enters and leaves so far; each direction counts.
     pub event_count: u64,
 }
@@ -60,7 +60,7 @@ impl PooledViews {
             cap,
             traits,
             cells: vec![-1; count],
-            places: vec![NONE; count],
+            member_indices: vec![NONE; count],
             members: vec![Vec::new(); (columns * columns) as usize],
             heads: vec![NONE; count],
             lengths: vec![0; count],
@@ -71,7 +71,7 @@ impl PooledViews {
             words,
             tags: vec![0; count],
             sweep: 0,
-            hungry: Vec::new(),
+            rows_to_refill: Vec::new(),
             event_count: 0,
         }
     }
@@ -100,37 +100,37 @@ impl PooledViews {
                 self.move_to(id, cell);
             }
         }
-        let mut hungry = std::mem::take(&mut self.hungry);
+        let mut hungry = std::mem::take(&mut self.rows_to_refill);
         hungry.sort_unstable();
         hungry.dedup();
         for id in hungry.drain(..) {
             if self.lengths[id as usize] < self.cap {
                 let cell = self.cells[id as usize];
-                self.sweep(id, cell);
+                self.scan(id, cell);
             }
         }
         // Whom these evicted looks in the next tick.
-        hungry.append(&mut self.hungry);
-        self.hungry = hungry;
+        hungry.append(&mut self.rows_to_refill);
+        self.rows_to_refill = hungry;
     }
 
     fn move_to(&mut self, id: u32, cell: i32) {
         let from = std::mem::replace(&mut self.cells[id as usize], cell);
         if from >= 0 {
-            let place = self.places[id as usize] as usize;
+            let place = self.member_indices[id as usize] as usize;
             let members = &mut self.members[from as usize];
             members.swap_remove(place);
             if let Some(&moved) = members.get(place) {
-                self.places[moved as usize] = place as u32;
+                self.member_indices[moved as usize] = place as u32;
             }
         }
-        self.places[id as usize] = self.members[cell as usize].len() as u32;
+        self.member_indices[id as usize] = self.members[cell as usize].len() as u32;
         self.members[cell as usize].push(id);
-        self.sweep(id, cell);
+        self.scan(id, cell);
     }
 
     /// Tags all in range, and links those who can enter, the higher class first.
-    fn sweep(&mut self, id: u32, cell: i32) {
+    fn scan(&mut self, id: u32, cell: i32) {
         self.sweep += 1;
         let mut entrants: [Vec<u32>; 8] = Default::default();
         let (x, y) = (cell % self.columns, cell / self.columns);
@@ -150,18 +150,18 @@ impl PooledViews {
             let PairEnd { other, next, .. } = self.nodes[at as usize];
             if self.tags[other as usize] != self.sweep {
                 self.unlink(at / 2);
-                self.hungry.push(other);
+                self.rows_to_refill.push(other);
             }
             at = next;
         }
         for class in (0..8u8).rev() {
             for &other in &entrants[usize::from(class)] {
-                let (mine, theirs) = (self.lowest(id, class), self.lowest(other, class));
+                let (mine, theirs) = (self.find_lowest(id, class), self.find_lowest(other, class));
                 if let (Some(mine), Some(theirs)) = (mine, theirs) {
                     for evicted in [mine, theirs].into_iter().filter(|&pair| pair != NONE) {
                         let ends = [0, 1].map(|end| self.nodes[(2 * evicted + end) as usize].other);
                         self.unlink(evicted);
-                        self.hungry.extend(ends);
+                        self.rows_to_refill.extend(ends);
                     }
                     self.link(id, other, class);
                 } else if mine.is_none() {
@@ -177,7 +177,7 @@ impl PooledViews {
     }
 
     /// The pair to evict for somebody of this class; [`NONE`] if there is a place, nothing if it is refused.
-    fn lowest(&self, id: u32, class: u8) -> Option<u32> {
+    fn find_lowest(&self, id: u32, class: u8) -> Option<u32> {
         if self.lengths[id as usize] < self.cap {
             return Some(NONE);
         }

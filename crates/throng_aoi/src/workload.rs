@@ -11,7 +11,7 @@ use rand_pcg::Pcg64Mcg;
 use throng_core::kinds::{ObjectCategory, ViewRange};
 
 use super::priority::ViewTraits;
-use crate::views::{Profile, SceneViews, ViewCaps, ViewLinkMode};
+use crate::views::{SceneViews, ViewCaps, ViewLinkMode, ViewProfile};
 
 /// The side of a cell, in metres.
 pub const CELL_M: f32 = 50.0;
@@ -95,9 +95,9 @@ impl Walkers {
         let side = (self.side_m, self.side_m);
         let mut views = SceneViews::with_size(side, CELL_M, 0.0, count)
             .expect("the workload's grid is valid")
-            .with_sight(sight);
+            .with_view_link_mode(sight);
         for (id, &position) in (0..count).zip(&self.positions) {
-            let profile = Profile {
+            let profile = ViewProfile {
                 class: ObjectCategory::Player,
                 visibility: ViewRange::Near,
                 traits: traits(id),

@@ -118,7 +118,7 @@ impl From<ScenarioError> for CliError {
 
 impl From<MapError> for CliError {
     fn from(error: MapError) -> Self {
-        match (error.file(), error.location()) {
+        match (error.file(), error.line_column()) {
             (Some(file), Some(place)) => Self::in_file(&error.to_string(), file, place),
             (file, _) => Self::new(named(&error.to_string(), file.unwrap_or_default())),
         }

@@ -47,8 +47,8 @@ impl Stopwatch {
 #[derive(Clone, Debug)]
 pub struct Pacer {
     tick: Duration,
-    due: Instant,
-    slipped: Duration,
+    next_tick_at: Instant,
+    time_lost: Duration,
 }
 
 impl Pacer {
@@ -57,8 +57,8 @@ impl Pacer {
     pub fn new(tick: Duration) -> Self {
         Self {
             tick,
-            due: Instant::now(),
-            slipped: Duration::ZERO,
+            next_tick_at: Instant::now(),
+            time_lost: Duration::ZERO,
         }
     }
 
@@ -70,22 +70,22 @@ impl Pacer {
     /// Sleeps until the next tick is due.
     pub fn wait(&mut self) {
         let (sleep, slip) = self.next_pause(Instant::now());
-        self.slipped += slip;
+        self.time_lost += slip;
         thread::sleep(sleep);
     }
 
     /// By how much the schedule has slipped in all: real time that the simulation did not get.
     #[must_use]
-    pub const fn slipped(&self) -> Duration {
-        self.slipped
+    pub const fn time_lost(&self) -> Duration {
+        self.time_lost
     }
 
     /// The pause before the tick that is due next, and by how much its schedule had to slip.
     fn next_pause(&mut self, now: Instant) -> (Duration, Duration) {
-        let late = now.saturating_duration_since(self.due);
+        let late = now.saturating_duration_since(self.next_tick_at);
         let slip = late.saturating_sub(self.tick * CATCH_UP_TICKS_MAX);
-        let sleep = self.due.saturating_duration_since(now);
-        self.due += self.tick + slip;
+        let sleep = self.next_tick_at.saturating_duration_since(now);
+        self.next_tick_at += self.tick + slip;
         (sleep, slip)
     }
 }
@@ -101,8 +101,8 @@ mod tests {
         let start = Instant::now();
         let mut pacer = Pacer {
             tick: TICK,
-            due: start,
-            slipped: Duration::ZERO,
+            next_tick_at: start,
+            time_lost: Duration::ZERO,
         };
         assert_eq!(pacer.next_pause(start), (Duration::ZERO, Duration::ZERO));
         assert_eq!(
@@ -116,8 +116,8 @@ mod tests {
         let start = Instant::now();
         let mut pacer = Pacer {
             tick: TICK,
-            due: start,
-            slipped: Duration::ZERO,
+            next_tick_at: start,
+            time_lost: Duration::ZERO,
         };
         let now = start + TICK * 10;
         assert_eq!(pacer.next_pause(now), (Duration::ZERO, TICK * 8));

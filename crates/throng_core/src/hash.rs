@@ -88,7 +88,7 @@ pub trait StateHashed {
 /// Implements [`StateHashed`] for a struct or enum: all fields in the order of their declaration, the variant's index first.
 pub use throng_derive::StateHashed;
 
-macro_rules! hash_as_word {
+macro_rules! impl_hash_as_word {
     ($($number:ty),*) => {
         $(impl StateHashed for $number {
             #[inline]
@@ -98,7 +98,7 @@ macro_rules! hash_as_word {
         })*
     };
 }
-hash_as_word!(u8, u16, u32, u64, usize, i8, i16, i32, i64, bool);
+impl_hash_as_word!(u8, u16, u32, u64, usize, i8, i16, i32, i64, bool);
 
 impl StateHashed for f32 {
     #[inline]

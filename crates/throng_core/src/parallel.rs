@@ -27,10 +27,10 @@ pub trait ParallelExecutor: Copy {
 
     /// Calls `work` once for every item. For a few items of which some may be much more work than others: the largest
     /// should come first.
-    fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync);
+    fn for_each_item<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync);
 
     /// How many work side by side at most.
-    fn hands(self) -> usize;
+    fn worker_count(self) -> usize;
 }
 
 /// Everything on the calling thread, in the order of the items.
@@ -51,11 +51,11 @@ impl ParallelExecutor for InlineExecutor {
         work(&mut scratch[0], 0, items);
     }
 
-    fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
+    fn for_each_item<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         items.iter_mut().for_each(work);
     }
 
-    fn hands(self) -> usize {
+    fn worker_count(self) -> usize {
         1
     }
 }
@@ -63,12 +63,12 @@ impl ParallelExecutor for InlineExecutor {
 /// At most so many threads, started for each step and ended with it, which takes some 20 µs a thread: for programs without
 /// a thread pool. A panic of one is passed on when all are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threads(usize);
+pub struct ThreadExecutor(usize);
 
 /// Chunks for each thread: more of them even out better, and each costs a scratch.
-const CHUNKS_A_THREAD: usize = 4;
+const CHUNKS_PER_THREAD: usize = 4;
 
-impl Threads {
+impl ThreadExecutor {
     /// At most `count` threads, the calling one included; 0 counts as 1.
     #[must_use]
     pub fn new(count: usize) -> Self {
@@ -76,7 +76,7 @@ impl Threads {
     }
 }
 
-impl ParallelExecutor for Threads {
+impl ParallelExecutor for ThreadExecutor {
     fn for_each_chunk<T: Send, S: Send + Default>(
         self,
         items: &mut [T],
@@ -84,7 +84,7 @@ impl ParallelExecutor for Threads {
         scratch: &mut Vec<S>,
         work: impl Fn(&mut S, usize, &mut [T]) + Sync,
     ) {
-        let chunks = (self.0 * CHUNKS_A_THREAD).min(items.len() / chunk_min.max(1));
+        let chunks = (self.0 * CHUNKS_PER_THREAD).min(items.len() / chunk_min.max(1));
         if self.0 == 1 || chunks < 2 {
             return InlineExecutor.for_each_chunk(items, chunk_min, scratch, work);
         }
@@ -93,13 +93,13 @@ impl ParallelExecutor for Threads {
         }
         let length = items.len().div_ceil(chunks);
         let chunks = items.chunks_mut(length).zip(scratch).enumerate();
-        self.for_each_in_turn(
+        self.for_each_item(
             &mut chunks.collect::<Vec<_>>(),
             |(nth, (chunk, scratch))| work(scratch, *nth * length, chunk),
         );
     }
 
-    fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
+    fn for_each_item<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         let others = self.0.min(items.len()).saturating_sub(1);
         let items = Mutex::new(items.iter_mut());
         // The lock is not held while an item is worked on.
@@ -113,7 +113,7 @@ impl ParallelExecutor for Threads {
         });
     }
 
-    fn hands(self) -> usize {
+    fn worker_count(self) -> usize {
         self.0
     }
 }
@@ -130,7 +130,7 @@ mod tests {
             *seen += chunk.len();
             chunk.iter_mut().for_each(|item| *item *= 2);
         });
-        InlineExecutor.for_each_in_turn(&mut items, |item| *item += 1);
+        InlineExecutor.for_each_item(&mut items, |item| *item += 1);
         assert_eq!((items, scratch), ([3, 5, 7], vec![3]));
     }
 
@@ -139,14 +139,14 @@ mod tests {
         for count in [0, 1, 2, 7, 100] {
             for length in [0, 1, 50] {
                 let (mut items, mut scratch) = (vec![0; length], Vec::<usize>::new());
-                let threads = Threads::new(count);
+                let threads = ThreadExecutor::new(count);
                 threads.for_each_chunk(&mut items, 1, &mut scratch, |seen, first, chunk| {
                     *seen += chunk.len();
                     for (place, item) in (first..).zip(chunk) {
                         *item += place;
                     }
                 });
-                threads.for_each_in_turn(&mut items, |item| *item += 1);
+                threads.for_each_item(&mut items, |item| *item += 1);
                 assert!(items.into_iter().eq(1..=length), "{count} threads");
                 assert_eq!(scratch.iter().sum::<usize>(), length);
             }

@@ -29,7 +29,7 @@ impl Heading {
     ///
     /// Uses `libm`, so that every platform finds the same 256th.
     #[must_use]
-    pub fn of(direction: Vec2) -> Option<Self> {
+    pub fn from_direction(direction: Vec2) -> Option<Self> {
         if direction == Vec2::ZERO || !direction.is_finite() {
             return None;
         }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn headings_turn_from_east_over_south() {
-        let of = |x, y| Heading::of(Vec2::new(x, y)).map(|heading| heading.0);
+        let of = |x, y| Heading::from_direction(Vec2::new(x, y)).map(|heading| heading.0);
         assert_eq!(of(1.0, 0.0), Some(0));
         assert_eq!(of(0.0, 1.0), Some(64));
         assert_eq!(of(-1.0, 0.0), Some(128));

@@ -51,7 +51,7 @@ fn shape(path: TokenStream, fields: &Fields) -> Shape<'_> {
 }
 
 /// Generics with the trait required of every type parameter.
-pub fn bounded(generics: &Generics, bound: &TokenStream) -> Generics {
+pub fn with_bound(generics: &Generics, bound: &TokenStream) -> Generics {
     let mut generics = generics.clone();
     for parameter in &mut generics.params {
         if let GenericParam::Type(parameter) = parameter {

@@ -5,7 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{DeriveInput, ExprPath, Field};
 
-use crate::fields::{bounded, shapes};
+use crate::fields::{shapes, with_bound};
 use crate::paths;
 
 /// How a field counts.
@@ -22,7 +22,7 @@ enum FieldCount {
 pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let core = paths::core();
     let name = &input.ident;
-    let generics = bounded(&input.generics, &quote!(#core::memory::MemoryUse));
+    let generics = with_bound(&input.generics, &quote!(#core::memory::MemoryUse));
     let (parameters, arguments, conditions) = generics.split_for_impl();
     let mut arms = Vec::new();
     for shape in shapes(input)? {
@@ -32,7 +32,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         for (binding, field) in &shape.fields {
             let of_itself =
                 quote_spanned!(field.ty.span()=> #core::memory::FieldMemory(#binding).heap_bytes());
-            bytes.push(match count(field)? {
+            bytes.push(match field_count(field)? {
                 FieldCount::Itself => of_itself,
                 FieldCount::Nothing => {
                     unused.push(binding);
@@ -69,7 +69,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-fn count(field: &Field) -> syn::Result<FieldCount> {
+fn field_count(field: &Field) -> syn::Result<FieldCount> {
     let mut count = FieldCount::Itself;
     for attribute in &field.attrs {
         if !attribute.path().is_ident("memory") {

@@ -4,7 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, ExprPath, Field};
 
-use crate::fields::{bounded, shapes};
+use crate::fields::{shapes, with_bound};
 use crate::paths;
 
 /// How a field is hashed.
@@ -17,7 +17,7 @@ enum FieldHash {
 pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let core = paths::core();
     let name = &input.ident;
-    let generics = bounded(&input.generics, &quote!(#core::hash::StateHashed));
+    let generics = with_bound(&input.generics, &quote!(#core::hash::StateHashed));
     let (parameters, arguments, conditions) = generics.split_for_impl();
     let is_enum = matches!(input.data, Data::Enum(_));
     let mut arms = Vec::new();
@@ -26,7 +26,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
         let index = index as u64;
         let mut feeds = Vec::new();
         for (binding, field) in &shape.fields {
-            feeds.push(match feed(field)? {
+            feeds.push(match field_hash(field)? {
                 FieldHash::Itself => quote!(#core::hash::StateHashed::hash(#binding, hasher);),
                 FieldHash::Nothing => quote!(let _ = #binding;),
                 FieldHash::With(path) => quote!(#path(#binding, hasher);),
@@ -50,7 +50,7 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-fn feed(field: &Field) -> syn::Result<FieldHash> {
+fn field_hash(field: &Field) -> syn::Result<FieldHash> {
     let mut feed = FieldHash::Itself;
     for attribute in &field.attrs {
         if !attribute.path().is_ident("state") {

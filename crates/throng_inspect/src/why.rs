@@ -240,7 +240,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use throng::aoi::{Profile, ViewCaps, ViewLinkMode};
+    use throng::aoi::{ViewCaps, ViewLinkMode, ViewProfile};
 
     /// One of a scene.
     #[derive(Clone, Copy, Debug)]
@@ -284,10 +284,10 @@ mod tests {
     ) -> SceneViews {
         let ids = all.len() as u32;
         let views = SceneViews::with_size((100.0, 10.0), 10.0, 1.0, ids).unwrap();
-        let mut views = views.with_sight(sight);
+        let mut views = views.with_view_link_mode(sight);
         views.set_rules(allows, None);
         for (id, one) in (0..).zip(all) {
-            let profile = Profile {
+            let profile = ViewProfile {
                 class: one.class,
                 visibility: one.visibility,
                 traits: one.traits,

@@ -32,15 +32,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let ticket = Ticket::new(PartyId(next_party), players)
                 .skill(skill)
                 .power(size as u32 * skill as u32)
-                .since(now_tick);
-            matcher.queue(ticket)?;
+                .waiting_since(now_tick);
+            matcher.enqueue(ticket)?;
             next_party += 1;
             next_player += size;
         }
-        matcher.run(now_tick, &mut outcome);
+        matcher.run_heartbeat(now_tick, &mut outcome);
         outcome.matches.drain(..).for_each(|found| show(&found));
     }
-    let (parties, players) = (matcher.waiting(), matcher.waiting_players());
+    let (parties, players) = (matcher.waiting_parties(), matcher.waiting_players());
     println!("{parties} parties of {players} players still wait");
     Ok(())
 }

@@ -40,16 +40,16 @@
 #[path = "../../../tests/draws.rs"]
 mod draws;
 
-mod found;
-mod matcher;
+mod match_mode;
+mod match_mode_settings;
+mod matches;
+mod matchmaking_core;
 mod mode;
-mod open_mode;
 mod pack;
 mod penalties;
 mod proposals;
 mod quality;
 mod queue;
-mod queue_mode;
 mod rematch;
 mod rooms;
 mod stats;
@@ -58,25 +58,25 @@ mod ticket;
 #[doc(hidden)]
 pub mod workload;
 
-pub use found::{HeartbeatOutcome, Match};
-pub use matcher::MatchmakingCore;
+pub use match_mode::MatchMode;
+pub use match_mode_settings::MatchModeSettings;
+pub use matches::{HeartbeatOutcome, Match};
+pub use matchmaking_core::MatchmakingCore;
 pub use mode::{
-    GROUP_SIZE_MAX, GroupModeSettings, GroupModeTickSettings, ModeError, OPEN, Packing,
-    SECONDS_MAX, Widening,
+    GROUP_SIZE_MAX, GroupModeSettings, GroupModeTickSettings, ModeError, Packing, SECONDS_MAX,
+    UNLIMITED, Widening,
 };
-pub use open_mode::MatchMode;
 pub use pack::backfill::Backfill;
 pub use pack::groups::GroupMode;
 pub use pack::wait_reason::WaitReason;
-pub use quality::Quality;
+pub use quality::MatchQuality;
 pub use queue::ticket_queue::TicketQueue;
-pub use queue_mode::MatchModeSettings;
-pub use rooms::gather::{RoomMode, SPECTATORS_MAX};
-pub use rooms::settings::{RoomModeSettings, RoomRules, SIDE_SIZE_MAX};
+pub use rooms::mode::{RoomMode, SPECTATORS_MAX};
+pub use rooms::settings::{RoomModeSettings, RoomModeTickSettings, SIDE_SIZE_MAX};
 pub use stats::{Distribution, ModeStats};
 pub use ticket::{
-    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, ROLES, Ticket, TicketError, TicketParty, TicketPlayer,
-    TicketPreferences, whole_power,
+    AVOIDED_MAX, ModeId, PARTY_SIZE_MAX, ROLE_COUNT, Ticket, TicketError, TicketParty,
+    TicketPlayer, TicketPreferences, rounded_power,
 };
 
 #[cfg(test)]

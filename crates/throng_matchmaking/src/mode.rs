@@ -13,7 +13,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::ticket::{PARTY_SIZE_MAX, ROLES};
+use super::ticket::{PARTY_SIZE_MAX, ROLE_COUNT};
 
 /// The largest group: players.
 pub const GROUP_SIZE_MAX: u8 = 50;
@@ -22,7 +22,7 @@ pub const GROUP_SIZE_MAX: u8 = 50;
 pub const SECONDS_MAX: f64 = 1e9;
 
 /// The limit that is none: any spread and any gap is within it.
-pub const OPEN: u32 = u32::MAX;
+pub const UNLIMITED: u32 = u32::MAX;
 
 /// How parties are gathered into groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub enum Packing {
 
 /// Settings of a mode that makes battles between two groups of exactly K players.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename = "ModeSettings", default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct GroupModeSettings {
     /// The mode's name, by which scenarios and statistics know it; unique.
@@ -69,7 +69,7 @@ pub struct GroupModeSettings {
     /// The largest party let in: players.
     pub party_size_max: u8,
     /// Players of each role that a group has at least.
-    pub roles: [u8; ROLES],
+    pub roles: [u8; ROLE_COUNT],
     /// The skill spread that a match may have while its oldest party has just come: skill points.
     pub skill_window_start: u32,
     /// By how much that spread widens a second: skill points.
@@ -105,7 +105,7 @@ impl Default for GroupModeSettings {
             decline_penalty_s: 30.0,
             rematch_cooldown_s: 0.0,
             party_size_max: PARTY_SIZE_MAX,
-            roles: [0; ROLES],
+            roles: [0; ROLE_COUNT],
             skill_window_start: 100,
             skill_window_widen_per_s: 10,
             level_band_start: 10,
@@ -124,18 +124,18 @@ impl GroupModeSettings {
     ///
     /// # Errors
     /// [`ModeError`] when a value is out of its range.
-    pub fn rules(&self, tick_hz: f64) -> Result<GroupModeTickSettings, ModeError> {
+    pub fn tick_settings(&self, tick_hz: f64) -> Result<GroupModeTickSettings, ModeError> {
         self.check_ranges(tick_hz)?;
         let ticks = |seconds: f64| (seconds * tick_hz).ceil() as u64;
         Ok(GroupModeTickSettings {
             group_size: self.group_size,
             packing: self.packing,
             expire_after_ticks: (self.expire_after_s > 0.0).then(|| ticks(self.expire_after_s)),
-            open_after_ticks: ticks(self.limits_off_after_s),
-            first_after_ticks: ticks(self.priority_after_s.max(self.limits_off_after_s)),
-            accept_within_ticks: ticks(self.accept_timeout_s),
-            bar_after_decline_ticks: ticks(self.decline_penalty_s),
-            rematch_after_ticks: ticks(self.rematch_cooldown_s),
+            limits_off_after_ticks: ticks(self.limits_off_after_s),
+            priority_after_ticks: ticks(self.priority_after_s.max(self.limits_off_after_s)),
+            accept_timeout_ticks: ticks(self.accept_timeout_s),
+            decline_penalty_ticks: ticks(self.decline_penalty_s),
+            rematch_cooldown_ticks: ticks(self.rematch_cooldown_s),
             party_size_max: self.party_size_max.min(self.group_size),
             roles: self.roles,
             skill_window: Widening {
@@ -175,7 +175,7 @@ impl GroupModeSettings {
             }
         };
         if self.name.is_empty() {
-            return Err(ModeError::NoName);
+            return Err(ModeError::EmptyName);
         }
         range("tick_hz", tick_hz, 0.001, 1e6)?;
         range(
@@ -228,19 +228,19 @@ pub struct GroupModeTickSettings {
     /// A party that has waited this long leaves; `None` means never.
     pub expire_after_ticks: Option<u64>,
     /// A party that has waited this long has no limits.
-    pub open_after_ticks: u64,
+    pub limits_off_after_ticks: u64,
     /// A party that has waited this long comes first.
-    pub first_after_ticks: u64,
+    pub priority_after_ticks: u64,
     /// A proposed match that is not accepted for this long is off; 0 when nobody is asked.
-    pub accept_within_ticks: u64,
+    pub accept_timeout_ticks: u64,
     /// Players of a party that lets a proposed match fail may not queue for this long.
-    pub bar_after_decline_ticks: u64,
+    pub decline_penalty_ticks: u64,
     /// Players do not meet as opponents again for this long.
-    pub rematch_after_ticks: u64,
+    pub rematch_cooldown_ticks: u64,
     /// The largest party let in.
     pub party_size_max: u8,
     /// Players of each role that a group has at least.
-    pub roles: [u8; ROLES],
+    pub roles: [u8; ROLE_COUNT],
     /// The skill spread that a match may have.
     pub skill_window: Widening,
     /// The difference in level that a match may have.
@@ -263,7 +263,7 @@ impl GroupModeTickSettings {
     #[must_use]
     pub fn window_at(&self, waited_ticks: u64) -> u32 {
         if self.packing == Packing::Arrival {
-            OPEN
+            UNLIMITED
         } else {
             self.limit_at(self.skill_window, waited_ticks)
         }
@@ -283,8 +283,8 @@ impl GroupModeTickSettings {
     }
 
     fn limit_at(&self, widening: Widening, waited_ticks: u64) -> u32 {
-        if waited_ticks >= self.open_after_ticks {
-            return OPEN;
+        if waited_ticks >= self.limits_off_after_ticks {
+            return UNLIMITED;
         }
         widening.at(waited_ticks, self.tick_mhz)
     }
@@ -305,7 +305,7 @@ impl Widening {
     pub fn at(self, waited_ticks: u64, tick_mhz: u64) -> u32 {
         let millis = u128::from(waited_ticks) * 1000;
         let widened = u128::from(self.per_s) * millis / u128::from(tick_mhz.max(1));
-        u32::try_from(u128::from(self.start) + widened).unwrap_or(OPEN)
+        u32::try_from(u128::from(self.start) + widened).unwrap_or(UNLIMITED)
     }
 }
 
@@ -314,13 +314,13 @@ impl Widening {
 pub enum ModeError {
     /// A mode's name is empty.
     #[error("expected a name for each queue, found an empty one")]
-    NoName,
+    EmptyName,
     /// Two modes have one name.
     #[error("expected different names for the queues, found `{0}` twice")]
-    NameTwice(String),
+    DuplicateName(String),
     /// More modes than ids.
     #[error("expected at most 65536 queues, found {0}")]
-    TooMany(usize),
+    TooManyModes(usize),
     /// A value is outside its range.
     #[error("queue `{mode}`: expected `{field}` between {low} and {high}, found {found}")]
     Range {
@@ -349,12 +349,12 @@ mod tests {
             limits_off_after_s: 30.0,
             ..Default::default()
         };
-        let rules = settings.rules(20.0).unwrap();
+        let rules = settings.tick_settings(20.0).unwrap();
         assert_eq!(rules.window_at(0), 50);
         assert_eq!(rules.window_at(10), 60);
         assert_eq!(rules.window_at(599), 50 + 599);
-        assert_eq!(rules.window_at(600), OPEN);
-        assert_eq!(rules.power_gap_at(u64::MAX), OPEN);
+        assert_eq!(rules.window_at(600), UNLIMITED);
+        assert_eq!(rules.power_gap_at(u64::MAX), UNLIMITED);
     }
 
     #[test]
@@ -366,8 +366,11 @@ mod tests {
             ..Default::default()
         };
         assert_eq!(
-            settings.rules(1000.0).unwrap().window_at(999_999_999_999),
-            OPEN
+            settings
+                .tick_settings(1000.0)
+                .unwrap()
+                .window_at(999_999_999_999),
+            UNLIMITED
         );
     }
 
@@ -377,7 +380,7 @@ mod tests {
             group_size: 51,
             ..Default::default()
         }
-        .rules(20.0)
+        .tick_settings(20.0)
         .unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -388,7 +391,7 @@ mod tests {
                 expire_after_s: f64::NAN,
                 ..Default::default()
             }
-            .rules(20.0)
+            .tick_settings(20.0)
             .is_err()
         );
         assert!(
@@ -396,16 +399,16 @@ mod tests {
                 limits_off_after_s: -1.0,
                 ..Default::default()
             }
-            .rules(20.0)
+            .tick_settings(20.0)
             .is_err()
         );
-        assert!(GroupModeSettings::default().rules(0.0).is_err());
+        assert!(GroupModeSettings::default().tick_settings(0.0).is_err());
         assert!(
             GroupModeSettings {
                 candidates_per_heartbeat_max: 0,
                 ..Default::default()
             }
-            .rules(20.0)
+            .tick_settings(20.0)
             .is_err()
         );
     }

@@ -12,49 +12,49 @@ use throng_core::memory::MemoryUse;
 use super::ticket::TicketPlayer;
 
 /// Players barred at a time; the one whose bar ends first makes room.
-pub const BARRED_MAX: usize = 1 << 20;
+pub const PENALTIES_MAX: usize = 1 << 20;
 
 /// Who may not queue.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Penalties {
-    until: HashMap<TicketPlayer, u64, FixedState>,
+    by_player: HashMap<TicketPlayer, u64, FixedState>,
     by_end: BTreeSet<(u64, TicketPlayer)>,
 }
 
 impl Penalties {
     /// Bars a player until a tick, or for longer if that is so already.
-    pub fn bar(&mut self, player: TicketPlayer, until_tick: u64) {
-        let until = self.until.entry(player).or_insert(until_tick);
+    pub fn add(&mut self, player: TicketPlayer, until_tick: u64) {
+        let until = self.by_player.entry(player).or_insert(until_tick);
         self.by_end.remove(&(*until, player));
         *until = until_tick.max(*until);
         self.by_end.insert((*until, player));
-        if self.by_end.len() > BARRED_MAX
+        if self.by_end.len() > PENALTIES_MAX
             && let Some((_, first)) = self.by_end.pop_first()
         {
-            self.until.remove(&first);
+            self.by_player.remove(&first);
         }
     }
 
     /// Lifts the bars that are over at a tick. O(bars lifted · log n).
-    pub fn lift(&mut self, now_tick: u64) {
+    pub fn expire(&mut self, now_tick: u64) {
         while self.by_end.first().is_some_and(|bar| bar.0 <= now_tick) {
             if let Some((_, player)) = self.by_end.pop_first() {
-                self.until.remove(&player);
+                self.by_player.remove(&player);
             }
         }
     }
 
     /// Until when a player is barred.
     #[must_use]
-    pub fn until(&self, player: TicketPlayer) -> Option<u64> {
-        self.until.get(&player).copied()
+    pub fn until_tick(&self, player: TicketPlayer) -> Option<u64> {
+        self.by_player.get(&player).copied()
     }
 
     /// Feeds all bars to a hash, in order of their end. O(n).
-    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         for &(until_tick, player) in &self.by_end {
             feed(until_tick);
-            player.digest(feed);
+            player.hash_state(feed);
         }
     }
 }
@@ -67,20 +67,23 @@ mod tests {
     fn the_later_end_counts_and_bars_are_lifted() {
         let mut penalties = Penalties::default();
         for (player, until_tick) in [(1, 10), (2, 30), (1, 20), (2, 5)] {
-            penalties.bar(player.into(), until_tick);
+            penalties.add(player.into(), until_tick);
         }
-        penalties.lift(19);
+        penalties.expire(19);
         assert_eq!(
             [
-                penalties.until(1.into()),
-                penalties.until(2.into()),
-                penalties.until(3.into())
+                penalties.until_tick(1.into()),
+                penalties.until_tick(2.into()),
+                penalties.until_tick(3.into())
             ],
             [Some(20), Some(30), None]
         );
-        penalties.lift(20);
+        penalties.expire(20);
         assert_eq!(
-            [penalties.until(1.into()), penalties.until(2.into())],
+            [
+                penalties.until_tick(1.into()),
+                penalties.until_tick(2.into())
+            ],
             [None, Some(30)]
         );
     }

@@ -8,27 +8,27 @@ use std::collections::{BTreeMap, HashMap};
 use foldhash::fast::FixedState;
 use throng_core::memory::MemoryUse;
 
-use super::found::Match;
+use super::matches::Match;
 use super::ticket::TicketPlayer;
 
 /// A match whose players are asked.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct Proposal {
     /// The match that is on once all have accepted.
-    pub found: Match,
+    pub match_info: Match,
     /// It is off at this tick.
     pub until_tick: u64,
     /// Players who have not answered yet.
-    pub missing: Vec<TicketPlayer>,
+    pub unanswered: Vec<TicketPlayer>,
 }
 
 /// All matches whose players are asked, by match id.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Proposals {
     #[memory(each_value)]
-    open: BTreeMap<u64, Proposal>,
+    by_id: BTreeMap<u64, Proposal>,
     /// The proposal that a player watches; looked up, never walked.
-    watched: HashMap<TicketPlayer, u64, FixedState>,
+    spectated: HashMap<TicketPlayer, u64, FixedState>,
 }
 
 impl Proposals {
@@ -41,22 +41,22 @@ impl Proposals {
             .flat_map(|ticket| &ticket.members);
         let missing = members.copied().collect();
         let proposal = Proposal {
-            missing,
+            unanswered: missing,
             until_tick,
-            found,
+            match_info: found,
         };
-        let (id, spectators) = (proposal.found.id, &proposal.found.spectators);
-        self.watched
+        let (id, spectators) = (proposal.match_info.id, &proposal.match_info.spectators);
+        self.spectated
             .extend(spectators.iter().map(|&player| (player, id)));
-        self.open.insert(id, proposal);
+        self.by_id.insert(id, proposal);
     }
 
     /// A player's acceptance: the match, if it was the last one missing. To accept twice changes nothing.
     pub fn accept(&mut self, id: u64, player: TicketPlayer) -> Option<Match> {
-        let proposal = self.open.get_mut(&id)?;
-        proposal.missing.retain(|&missing| missing != player);
-        if proposal.missing.is_empty() {
-            self.take(id).map(|proposal| proposal.found)
+        let proposal = self.by_id.get_mut(&id)?;
+        proposal.unanswered.retain(|&missing| missing != player);
+        if proposal.unanswered.is_empty() {
+            self.remove(id).map(|proposal| proposal.match_info)
         } else {
             None
         }
@@ -65,24 +65,24 @@ impl Proposals {
     /// The proposal of a match.
     #[must_use]
     pub fn get(&self, id: u64) -> Option<&Proposal> {
-        self.open.get(&id)
+        self.by_id.get(&id)
     }
 
     /// Ends a proposal.
-    pub fn take(&mut self, id: u64) -> Option<Proposal> {
-        let proposal = self.open.remove(&id)?;
-        for player in &proposal.found.spectators {
-            self.watched.remove(player);
+    pub fn remove(&mut self, id: u64) -> Option<Proposal> {
+        let proposal = self.by_id.remove(&id)?;
+        for player in &proposal.match_info.spectators {
+            self.spectated.remove(player);
         }
         Some(proposal)
     }
 
     /// A player watches no proposed match any more; whether it did.
-    pub fn unwatch(&mut self, player: TicketPlayer) -> bool {
-        let proposal = self.watched.remove(&player);
-        let proposal = proposal.and_then(|id| self.open.get_mut(&id));
+    pub fn stop_spectating(&mut self, player: TicketPlayer) -> bool {
+        let proposal = self.spectated.remove(&player);
+        let proposal = proposal.and_then(|id| self.by_id.get_mut(&id));
         proposal.is_some_and(|proposal| {
-            let spectators = &mut proposal.found.spectators;
+            let spectators = &mut proposal.match_info.spectators;
             spectators.retain(|&seated| seated != player);
             true
         })
@@ -90,9 +90,9 @@ impl Proposals {
 
     /// The ids of those that are off at `now_tick`. O(proposals).
     #[must_use]
-    pub fn due(&self, now_tick: u64) -> Vec<u64> {
+    pub fn expired(&self, now_tick: u64) -> Vec<u64> {
         let due = self
-            .open
+            .by_id
             .iter()
             .filter(|(_, open)| open.until_tick <= now_tick);
         due.map(|(&id, _)| id).collect()
@@ -100,6 +100,6 @@ impl Proposals {
 
     /// All proposals, by match id.
     pub fn iter(&self) -> impl Iterator<Item = &Proposal> {
-        self.open.values()
+        self.by_id.values()
     }
 }

@@ -8,7 +8,7 @@ use super::ticket::Ticket;
 
 /// How good a match is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Quality {
+pub struct MatchQuality {
     /// The gap in power between the groups.
     pub power_gap: u64,
     /// The largest less the smallest skill of a party in the match; in rooms, weighted strength of a leader.
@@ -23,7 +23,7 @@ pub struct Quality {
     pub waited_ticks_max: u64,
 }
 
-impl Quality {
+impl MatchQuality {
     /// Measures a match that is made at `now_tick`. O(parties).
     #[must_use]
     pub fn of(groups: &[Vec<Ticket>; 2], now_tick: u64) -> Self {
@@ -94,7 +94,7 @@ mod tests {
             mode: ModeId(0),
             since_tick,
             members,
-            wishes: None,
+            preferences: None,
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
             vec![ticket(2, 50, 100, 10)],
             vec![ticket(1, 30, 80, 4), ticket(1, 15, 120, 7)],
         ];
-        let quality = Quality::of(&groups, 10);
+        let quality = MatchQuality::of(&groups, 10);
         assert_eq!(
             (
                 quality.power_gap,
@@ -130,6 +130,6 @@ mod tests {
 
     #[test]
     fn no_parties_at_all_are_measured_too() {
-        assert_eq!(Quality::of(&[vec![], vec![]], 5).waited_ticks_max, 0);
+        assert_eq!(MatchQuality::of(&[vec![], vec![]], 5).waited_ticks_max, 0);
     }
 }

@@ -12,7 +12,7 @@ use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
 use throng_core::memory::MemoryUse;
 
-use super::found::Match;
+use super::matches::Match;
 use super::ticket::{Ticket, TicketPlayer};
 
 /// Matches remembered of a player; the oldest makes room.
@@ -22,7 +22,7 @@ pub const MATCHES_MAX: usize = 8;
 pub const ENTRIES_MAX: usize = 1 << 22;
 
 #[derive(Clone, Copy, Debug)]
-struct Fought {
+struct PastMatch {
     tick: u64,
     id: u64,
     side: bool,
@@ -31,11 +31,11 @@ struct Fought {
 /// The matches of late.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Rematches {
-    players: HashMap<TicketPlayer, ArrayVec<Fought, MATCHES_MAX>, FixedState>,
+    players: HashMap<TicketPlayer, ArrayVec<PastMatch, MATCHES_MAX>, FixedState>,
     /// Every entry of `players`, oldest first, and those that have made room.
     order: VecDeque<(u64, TicketPlayer)>,
     /// Entries that made room before their time.
-    forgotten_early: u64,
+    evicted_early: u64,
 }
 
 impl Rematches {
@@ -46,31 +46,31 @@ impl Rematches {
     }
 
     /// Remembers that a player fights in match `id` from `tick` on, which never falls from call to call.
-    pub fn remember(&mut self, player: TicketPlayer, id: u64, side: bool, tick: u64) {
+    pub fn record(&mut self, player: TicketPlayer, id: u64, side: bool, tick: u64) {
         if self.order.len() >= ENTRIES_MAX {
             let oldest = self.order.front().map_or(tick, |oldest| oldest.0);
-            self.forget_before(oldest.saturating_add(1));
-            self.forgotten_early += (ENTRIES_MAX - self.order.len()) as u64;
+            self.prune_before(oldest.saturating_add(1));
+            self.evicted_early += (ENTRIES_MAX - self.order.len()) as u64;
         }
         let fought = self.players.entry(player).or_default();
         if fought.is_full() {
             fought.remove(0);
         }
-        fought.push(Fought { tick, id, side });
+        fought.push(PastMatch { tick, id, side });
         self.order.push_back((tick, player));
     }
 
     /// Remembers who fights whom in a match from `tick` on. O(players).
-    pub fn remember_match(&mut self, found: &Match, tick: u64) {
+    pub fn record_match(&mut self, found: &Match, tick: u64) {
         for (group, side) in found.groups.iter().zip([false, true]) {
             for &player in group.iter().flat_map(|ticket| &ticket.members) {
-                self.remember(player, found.id, side, tick);
+                self.record(player, found.id, side, tick);
             }
         }
     }
 
     /// Forgets the matches before `tick`. O(entries forgotten).
-    pub fn forget_before(&mut self, tick: u64) {
+    pub fn prune_before(&mut self, tick: u64) {
         while let Some(&(fought_at, player)) = self.order.front() {
             if fought_at >= tick {
                 break;
@@ -92,7 +92,7 @@ impl Rematches {
         let (Some(one), Some(other)) = (self.players.get(&one), self.players.get(&other)) else {
             return false;
         };
-        let met = |a: &Fought| other.iter().any(|b| a.id == b.id && a.side != b.side);
+        let met = |a: &PastMatch| other.iter().any(|b| a.id == b.id && a.side != b.side);
         one.iter().any(met)
     }
 
@@ -121,16 +121,16 @@ impl Rematches {
 
     /// Players in matches that were forgotten before their time, for want of room.
     #[must_use]
-    pub const fn forgotten_early(&self) -> u64 {
-        self.forgotten_early
+    pub const fn evicted_early(&self) -> u64 {
+        self.evicted_early
     }
 
     /// Feeds all that is remembered to a hash, oldest first. O(entries).
-    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(self.order.len() as u64);
         for &(tick, player) in &self.order {
             feed(tick);
-            player.digest(feed);
+            player.hash_state(feed);
             let found = self.players.get(&player).into_iter().flatten();
             for fought in found.filter(|fought| fought.tick == tick) {
                 feed(fought.id << 1 | u64::from(fought.side));
@@ -147,27 +147,27 @@ mod tests {
     fn opponents_are_known_until_they_are_forgotten_and_friends_never() {
         let mut met = Rematches::default();
         for (player, side) in [(1, false), (2, false), (3, true)] {
-            met.remember(player.into(), 9, side, 100);
+            met.record(player.into(), 9, side, 100);
         }
         assert!(met.were_opponents(1.into(), 3.into()) && met.were_opponents(3.into(), 2.into()));
         assert!(
             !met.were_opponents(1.into(), 2.into()) && !met.were_opponents(1.into(), 77.into())
         );
-        met.forget_before(100);
+        met.prune_before(100);
         assert!(met.were_opponents(1.into(), 3.into()));
-        met.forget_before(101);
+        met.prune_before(101);
         assert!(!met.were_opponents(1.into(), 3.into()) && met.is_empty());
     }
 
     #[test]
     fn a_players_oldest_match_makes_room() {
         let mut met = Rematches::default();
-        met.remember(2.into(), 0, true, 0);
+        met.record(2.into(), 0, true, 0);
         for id in 0..=MATCHES_MAX as u64 {
-            met.remember(1.into(), id, false, id);
+            met.record(1.into(), id, false, id);
         }
         assert!(!met.were_opponents(1.into(), 2.into()));
-        met.forget_before(u64::MAX);
+        met.prune_before(u64::MAX);
         assert!(met.is_empty() && met.order.is_empty());
     }
 }

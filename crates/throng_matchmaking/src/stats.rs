@@ -5,7 +5,7 @@
 
 use throng_core::memory::MemoryUse;
 
-use super::found::Match;
+use super::matches::Match;
 use super::ticket::Ticket;
 
 /// What a mode has done since it was opened.
@@ -36,9 +36,9 @@ pub struct ModeStats {
     /// Sets of parties that made no match because the power gap was above the limit; a party can count many times.
     pub gap_refusals: u64,
     /// Heartbeats in which looking for partners stopped at its limit.
-    pub looks_exhausted: u64,
+    pub candidates_exhausted: u64,
     /// Searches that used up their share of looks without a match; the party pauses then.
-    pub searches_cut: u64,
+    pub searches_capped: u64,
     /// Heartbeats that made as many matches as allowed.
     pub matches_exhausted: u64,
     /// Players who could not watch on, since two rooms became one or a proposed match was declined.

@@ -18,7 +18,7 @@ pub const PARTY_SIZE_MAX: u8 = 5;
 pub const AVOIDED_MAX: usize = 8;
 
 /// Roles that a mode can tell apart.
-pub const ROLES: usize = 4;
+pub const ROLE_COUNT: usize = 4;
 
 /// A mode's place in the list of modes.
 #[derive(
@@ -63,7 +63,7 @@ impl TicketPlayer {
     }
 
     /// Feeds it to a hash.
-    pub fn digest(self, feed: &mut impl FnMut(u64)) {
+    pub fn hash_state(self, feed: &mut impl FnMut(u64)) {
         let (kind, number) = match self {
             Self::Real(PlayerId(number)) => (0, number),
             Self::Synthetic(number) => (1, number),
@@ -92,7 +92,7 @@ impl TicketParty {
     }
 
     /// Feeds it to a hash.
-    pub fn digest(self, feed: &mut impl FnMut(u64)) {
+    pub fn hash_state(self, feed: &mut impl FnMut(u64)) {
         let (kind, number) = match self {
             Self::Real(PartyId(number)) => (0, number),
             Self::Synthetic(number) => (1, number),
@@ -140,7 +140,7 @@ pub struct TicketPreferences {
     /// Where it can play, a bit a region; 0 means anywhere.
     pub regions: u32,
     /// How many of its players play each role, together no more than there are.
-    pub roles: [u8; ROLES],
+    pub roles: [u8; ROLE_COUNT],
 }
 
 /// A party of 1–5 players that wants a battle. A party is queued and matched whole or not at all.
@@ -166,14 +166,14 @@ pub struct Ticket {
     #[memory(skip)]
     pub members: ArrayVec<TicketPlayer, { PARTY_SIZE_MAX as usize }>,
     /// What else it wishes, if anything.
-    pub wishes: Option<Box<TicketPreferences>>,
+    pub preferences: Option<Box<TicketPreferences>>,
 }
 
 /// A power given as a float, rounded to a whole number.
 ///
 /// # Errors
 /// [`TicketError::Power`] when it is no number, negative, or above [`u32::MAX`].
-pub fn whole_power(party: impl Into<TicketParty>, power: f64) -> Result<u32, TicketError> {
+pub fn rounded_power(party: impl Into<TicketParty>, power: f64) -> Result<u32, TicketError> {
     let rounded = power.round();
     if (0.0..=f64::from(u32::MAX)).contains(&rounded) && power >= 0.0 {
         Ok(rounded as u32)
@@ -217,7 +217,7 @@ impl Ticket {
             mode: ModeId(0),
             since_tick: u64::MAX,
             members,
-            wishes: None,
+            preferences: None,
         }
     }
 
@@ -257,15 +257,15 @@ impl Ticket {
     /// The same, waiting since this tick. Whoever queues without a request ([`MatchmakingCore::queue`](super::MatchmakingCore::queue)) has to
     /// say it: there, a ticket without it never waits long enough for limits to open.
     #[must_use]
-    pub fn since(self, since_tick: u64) -> Self {
+    pub fn waiting_since(self, since_tick: u64) -> Self {
         Self { since_tick, ..self }
     }
 
     /// The same with wishes beyond a fair battle.
     #[must_use]
-    pub fn wishing(self, wishes: TicketPreferences) -> Self {
+    pub fn preferences(self, wishes: TicketPreferences) -> Self {
         Self {
-            wishes: Some(Box::new(wishes)),
+            preferences: Some(Box::new(wishes)),
             ..self
         }
     }
@@ -300,16 +300,16 @@ impl Ticket {
         }
         for (at, &player) in self.members.iter().enumerate() {
             if self.members[..at].contains(&player) {
-                return Err(TicketError::MemberTwice {
+                return Err(TicketError::DuplicateMember {
                     party: self.party,
                     player,
                 });
             }
         }
         let plays = self
-            .wishes
+            .preferences
             .as_ref()
-            .map_or([0; ROLES], |wishes| wishes.roles);
+            .map_or([0; ROLE_COUNT], |wishes| wishes.roles);
         let roles = plays.iter().copied().map(u32::from).sum();
         if roles > u32::from(self.size) {
             return Err(TicketError::Roles {
@@ -322,15 +322,20 @@ impl Ticket {
     }
 
     /// Feeds all of it to a hash. O(size).
-    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
-        self.party.digest(feed);
+    pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
+        self.party.hash_state(feed);
         feed(u64::from(self.power));
         feed(u64::from(self.skill as u32) << 32 | u64::from(self.leader_strength));
         feed(u64::from(self.mode.0) << 32 | u64::from(self.level) << 8 | u64::from(self.size));
         feed(self.since_tick);
-        self.members.iter().for_each(|player| player.digest(feed));
-        if let Some(wishes) = &self.wishes {
-            wishes.avoid.iter().for_each(|player| player.digest(feed));
+        self.members
+            .iter()
+            .for_each(|player| player.hash_state(feed));
+        if let Some(wishes) = &self.preferences {
+            wishes
+                .avoid
+                .iter()
+                .for_each(|player| player.hash_state(feed));
             feed(u64::from(wishes.regions) << 32 | u64::from(u32::from_le_bytes(wishes.roles)));
         }
     }
@@ -343,22 +348,25 @@ impl Ticket {
 }
 
 /// Players of each role, with those of one more party.
-pub(super) fn add_roles(filled: [u32; ROLES], plays: &[u8; ROLES]) -> [u32; ROLES] {
+pub(super) fn add_roles(filled: [u32; ROLE_COUNT], plays: &[u8; ROLE_COUNT]) -> [u32; ROLE_COUNT] {
     std::array::from_fn(|role| filled[role].saturating_add(u32::from(plays[role])))
 }
 
 /// Where a party can play.
 pub(super) fn regions(ticket: &Ticket) -> u32 {
-    let wished = ticket.wishes.as_ref().map_or(0, |wishes| wishes.regions);
+    let wished = ticket
+        .preferences
+        .as_ref()
+        .map_or(0, |wishes| wishes.regions);
     if wished == 0 { u32::MAX } else { wished }
 }
 
 /// How many of a party's players play each role.
-pub(super) fn roles(ticket: &Ticket) -> [u8; ROLES] {
+pub(super) fn roles(ticket: &Ticket) -> [u8; ROLE_COUNT] {
     ticket
-        .wishes
+        .preferences
         .as_ref()
-        .map_or([0; ROLES], |wishes| wishes.roles)
+        .map_or([0; ROLE_COUNT], |wishes| wishes.roles)
 }
 
 /// Why the matchmaker refused a request. The queue is unchanged.
@@ -412,7 +420,7 @@ pub enum TicketError {
     },
     /// A player is listed twice in one party.
     #[error("party {party}: player {player} is listed twice")]
-    MemberTwice {
+    DuplicateMember {
         /// The party that was refused.
         party: TicketParty,
         /// The player who is listed twice.
@@ -430,7 +438,7 @@ pub enum TicketError {
     },
     /// A player waits already, in whatever mode.
     #[error("party {party}: player {player} is already queued in party {queued_in}")]
-    PlayerQueued {
+    PlayerAlreadyQueued {
         /// The party that was refused.
         party: TicketParty,
         /// The player who waits already.
@@ -440,13 +448,13 @@ pub enum TicketError {
     },
     /// The party waits already, in whatever mode.
     #[error("party {party} is already queued")]
-    PartyQueued {
+    PartyAlreadyQueued {
         /// The party that was refused.
         party: TicketParty,
     },
     /// A player let a proposed match fail not long ago.
     #[error("party {party}: player {player} has a decline penalty until tick {until_tick}")]
-    Barred {
+    DeclinePenalty {
         /// The party that was refused.
         party: TicketParty,
         /// Its member who may not queue yet.
@@ -470,13 +478,13 @@ pub enum TicketError {
     },
     /// A wish to watch where nobody can, or nobody else.
     #[error("party {party}: no room with a free spectator seat")]
-    NoSeat {
+    NoSpectatorSeat {
         /// The party whose room it is.
         party: TicketParty,
     },
     /// An answer by a player to whom no match is proposed.
     #[error("player {player}: no proposed match to accept or decline")]
-    NothingProposed {
+    NoProposedMatch {
         /// The player who answered.
         player: TicketPlayer,
     },
@@ -496,7 +504,7 @@ mod tests {
 
     fn ticket(size: u8, members: &[u64]) -> Ticket {
         let ticket = Ticket::new(PartyId(1), members.iter().copied().map(PlayerId));
-        let ticket = ticket.power(10).level(1).since(5);
+        let ticket = ticket.power(10).level(1).waiting_since(5);
         Ticket { size, ..ticket }
     }
 
@@ -561,7 +569,7 @@ mod tests {
         );
         assert_eq!(
             ticket(2, &[7, 7]).check(5),
-            Err(TicketError::MemberTwice {
+            Err(TicketError::DuplicateMember {
                 party: 1.into(),
                 player: 7.into()
             })
@@ -571,11 +579,11 @@ mod tests {
     #[test]
     fn powers_that_are_no_numbers_of_the_range_are_refused() {
         for power in [f64::NAN, -1.0, -0.001, f64::INFINITY, 5e9] {
-            assert!(whole_power(1, power).is_err(), "{power}");
+            assert!(rounded_power(1, power).is_err(), "{power}");
         }
-        assert_eq!(whole_power(1, 12.6), Ok(13));
+        assert_eq!(rounded_power(1, 12.6), Ok(13));
         assert_eq!(
-            whole_power(7, -2.0).unwrap_err().to_string(),
+            rounded_power(7, -2.0).unwrap_err().to_string(),
             "party 7: expected a power of 0 to 4294967295, found -2"
         );
     }

@@ -6,19 +6,19 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_core::ids::{PartyId, PlayerId};
 
-use super::found::HeartbeatOutcome;
-use super::matcher::MatchmakingCore;
-use super::mode::{GroupModeSettings, ModeError, OPEN, Packing};
-use super::queue_mode::MatchModeSettings;
+use super::match_mode_settings::MatchModeSettings;
+use super::matches::HeartbeatOutcome;
+use super::matchmaking_core::MatchmakingCore;
+use super::mode::{GroupModeSettings, ModeError, Packing, UNLIMITED};
 use super::ticket::{ModeId, Ticket, TicketError, TicketParty};
 
-pub use super::pack::arrival::Arrival;
+pub use super::pack::arrival::ArrivalPacker;
 pub use super::pack::exact::PARTIES_MAX;
 pub use super::pack::sweep::{SweepSeat, Sweeper};
-pub use super::queue::by_skill::SkillEntry;
+pub use super::queue::skill_index::SkillEntry;
 
 /// Shares of parties of one to five players, in percent.
-pub const SHARES: [u32; 5] = [60, 20, 8, 4, 8];
+pub const PARTY_SIZE_PERCENT: [u32; 5] = [60, 20, 8, 4, 8];
 
 /// Where the power of a party comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum PartyPowerSource {
     /// Each player's power is the party's skill.
     Skill,
     /// Each player's power is the same random number of 1,000 to 2,000, whatever the skill.
-    Apart,
+    Independent,
 }
 
 /// Parties that come one after the other.
@@ -53,16 +53,16 @@ impl PartySource {
     /// The next party, waiting since `since_tick`.
     pub fn ticket(&mut self, since_tick: u64) -> Ticket {
         let mut pick = self.random.random_range(0..100u32);
-        let fitting = SHARES.iter().position(|&share| {
+        let fitting = PARTY_SIZE_PERCENT.iter().position(|&share| {
             let fits = pick < share;
             pick = pick.wrapping_sub(share);
             fits
         });
         let size = fitting.map_or(1, |at| at as u8 + 1);
-        let skill = 1500 + bell(&mut self.random, 300.0);
+        let skill = 1500 + sample_normal(&mut self.random, 300.0);
         let strength = match self.power {
             PartyPowerSource::Skill => skill.max(0) as u32,
-            PartyPowerSource::Apart => self.random.random_range(1_000..2_000),
+            PartyPowerSource::Independent => self.random.random_range(1_000..2_000),
         };
         let (party, first) = (self.next_party, self.next_player);
         self.next_party += 1;
@@ -79,18 +79,18 @@ impl PartySource {
             members: (first..self.next_player)
                 .map(|player| PlayerId(player).into())
                 .collect(),
-            wishes: None,
+            preferences: None,
         }
     }
 
     /// Any number below `below`.
-    pub fn below(&mut self, below: usize) -> usize {
+    pub fn random_below(&mut self, below: usize) -> usize {
         self.random.random_range(0..below.max(1))
     }
 }
 
 /// The sum of twelve uniform numbers, which is as good as normal here and needs no logarithm.
-fn bell(random: &mut impl Rng, deviation: f64) -> i32 {
+fn sample_normal(random: &mut impl Rng, deviation: f64) -> i32 {
     let sum: f64 = (0..12).map(|_| random.random_range(-0.5..0.5f64)).sum();
     (sum * deviation) as i32
 }
@@ -101,7 +101,7 @@ pub fn tickets_of_levels(parties: u32) -> Vec<Ticket> {
     let mut source = PartySource::new(1, PartyPowerSource::Skill);
     let mut ticket = || {
         let mut ticket = source.ticket(0);
-        ticket.level = 1 + source.below(60) as u16;
+        ticket.level = 1 + source.random_below(60) as u16;
         ticket
     };
     (0..parties).map(|_| ticket()).collect()
@@ -119,14 +119,14 @@ pub fn tickets(parties: u32, power: PartyPowerSource) -> Vec<Ticket> {
 ///
 /// # Errors
 /// [`ModeError`] when `matches_max` is 0.
-pub fn queued(
+pub fn matcher_with_queue(
     packing: Packing,
     matches_max: u32,
     tickets: &[Ticket],
 ) -> Result<MatchmakingCore, ModeError> {
     let mode = GroupModeSettings {
         packing,
-        power_gap_start: OPEN,
+        power_gap_start: UNLIMITED,
         matches_per_heartbeat_max: matches_max,
         expire_after_s: 0.0,
         tickets_max: 1 << 24,
@@ -134,7 +134,7 @@ pub fn queued(
     };
     let mut matcher = MatchmakingCore::new(&[MatchModeSettings::Groups(mode)], 20.0)?;
     for ticket in tickets {
-        let queued = matcher.queue(ticket.clone());
+        let queued = matcher.enqueue(ticket.clone());
         debug_assert!(queued.is_ok(), "{queued:?}");
     }
     Ok(matcher)
@@ -238,7 +238,7 @@ impl Churn {
         let came = |nth: usize| nth as u64 * since_ticks / parties.max(1) as u64;
         let tickets: Vec<Ticket> = (0..parties).map(|nth| source.ticket(came(nth))).collect();
         Ok(Self {
-            matcher: queued(Packing::Windows, matches_max, &tickets)?,
+            matcher: matcher_with_queue(Packing::Windows, matches_max, &tickets)?,
             source,
             waiting: tickets.iter().map(|ticket| ticket.party).collect(),
             parties,
@@ -254,9 +254,9 @@ impl Churn {
             self.now_tick += u64::from(nth % arrivals.div_ceil(10).max(1) == 0);
             requests.arrivals.push(self.source.ticket(self.now_tick));
         }
-        let mut waiting = self.matcher.waiting() + arrivals;
+        let mut waiting = self.matcher.waiting_parties() + arrivals;
         while waiting > self.parties && !self.waiting.is_empty() {
-            let at = self.source.below(self.waiting.len());
+            let at = self.source.random_below(self.waiting.len());
             let party = self.waiting.swap_remove(at);
             // Some are no longer there, since they were matched meanwhile.
             if self.matcher.ticket(party).is_some() {
@@ -279,13 +279,13 @@ impl Churn {
         outcome: &mut HeartbeatOutcome,
     ) -> Result<usize, TicketError> {
         for ticket in requests.arrivals {
-            self.matcher.queue(ticket)?;
+            self.matcher.enqueue(ticket)?;
         }
         for party in requests.cancels {
             self.matcher.cancel(party)?;
         }
         let before = outcome.matches.len();
-        self.matcher.run(self.now_tick, outcome);
+        self.matcher.run_heartbeat(self.now_tick, outcome);
         Ok(outcome.matches.len() - before)
     }
 

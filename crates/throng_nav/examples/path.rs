@@ -6,7 +6,7 @@
 
 use glam::IVec2;
 use throng_nav::map::{CaveRecipe, MapRecipe, TileMap, generate};
-use throng_nav::{Algorithm, Diagonal, NavMap, PathQuery, Search, SearchOutcome};
+use throng_nav::{Algorithm, Diagonal, NavMap, PathQuery, PathSearch, SearchOutcome};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let recipe = CaveRecipe {
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         free_near(&tiles, IVec2::ZERO)?,
         free_near(&tiles, IVec2::new(71, 35))?,
     );
-    let (mut search, mut waypoints) = (Search::new(), Vec::new());
+    let (mut search, mut waypoints) = (PathSearch::new(), Vec::new());
     let outcome = search.find(&tiles, &prepared, algorithm, query, &mut waypoints);
     let SearchOutcome::Found(path) = outcome else {
         return Err(format!("no path: {outcome:?}").into());

@@ -30,11 +30,11 @@ const _: () = assert!(
 const COARSE_STRAIGHT: u32 = 169;
 const COARSE_DIAGONAL: u32 = 239;
 
-const _: () = assert!(Cost::of_coarse(COARSE_DIAGONAL).0 <= DIAGONAL);
+const _: () = assert!(PathCost::of_coarse(COARSE_DIAGONAL).0 <= DIAGONAL);
 
 /// The length of a path in exact integer units; compares as the true lengths do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Cost(u64);
+pub struct PathCost(u64);
 
 /// How many straight and diagonal steps a path takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,32 +45,32 @@ pub struct Steps {
     pub diagonal: u32,
 }
 
-impl Cost {
+impl PathCost {
     /// The cost of standing still.
-    pub const ZERO: Cost = Cost(0);
+    pub const ZERO: PathCost = PathCost(0);
     /// One step to a straight neighbour.
-    pub const STRAIGHT: Cost = Cost(STRAIGHT);
+    pub const STRAIGHT: PathCost = PathCost(STRAIGHT);
     /// One step to a diagonal neighbour.
-    pub const DIAGONAL: Cost = Cost(DIAGONAL);
+    pub const DIAGONAL: PathCost = PathCost(DIAGONAL);
     /// Above the cost of every path on every map.
-    pub const MAX: Cost = Cost(u64::MAX / 2);
+    pub const MAX: PathCost = PathCost(u64::MAX / 2);
 
     /// What a length in [coarse units](coarse_octile) costs at least.
     #[inline]
-    pub(super) const fn of_coarse(units: u32) -> Cost {
-        Cost(units as u64 * (STRAIGHT / COARSE_STRAIGHT as u64))
+    pub(super) const fn of_coarse(units: u32) -> PathCost {
+        PathCost(units as u64 * (STRAIGHT / COARSE_STRAIGHT as u64))
     }
 
     /// The cost of `count` straight steps.
     #[inline]
-    pub const fn straight(count: u32) -> Cost {
-        Cost(count as u64 * STRAIGHT)
+    pub const fn straight(count: u32) -> PathCost {
+        PathCost(count as u64 * STRAIGHT)
     }
 
     /// The cost of `count` diagonal steps.
     #[inline]
-    pub const fn diagonal(count: u32) -> Cost {
-        Cost(count as u64 * DIAGONAL)
+    pub const fn diagonal(count: u32) -> PathCost {
+        PathCost(count as u64 * DIAGONAL)
     }
 
     /// The counts this cost was made of; exact while there are fewer than 2²⁸ diagonal steps, as on every map.
@@ -86,19 +86,19 @@ impl Cost {
     }
 }
 
-impl Add for Cost {
-    type Output = Cost;
+impl Add for PathCost {
+    type Output = PathCost;
 
     #[inline]
-    fn add(self, other: Cost) -> Cost {
-        Cost(self.0 + other.0)
+    fn add(self, other: PathCost) -> PathCost {
+        PathCost(self.0 + other.0)
     }
 }
 
 impl Steps {
     /// The cost of these steps.
-    pub const fn cost(self) -> Cost {
-        Cost(self.straight as u64 * STRAIGHT + self.diagonal as u64 * DIAGONAL)
+    pub const fn cost(self) -> PathCost {
+        PathCost(self.straight as u64 * STRAIGHT + self.diagonal as u64 * DIAGONAL)
     }
 
     /// The length of these steps in tiles, rounded once: `straight + diagonal·√2`.
@@ -111,7 +111,7 @@ impl Steps {
 ///
 /// As an estimate it is exact on open ground, never too high, and consistent (it drops by no more than a step costs).
 #[inline]
-pub fn octile(a: IVec2, b: IVec2) -> Cost {
+pub fn octile(a: IVec2, b: IVec2) -> PathCost {
     let (dx, dy) = (a.x.abs_diff(b.x), a.y.abs_diff(b.y));
     Steps {
         straight: dx.abs_diff(dy),
@@ -129,7 +129,7 @@ pub(super) const fn coarse_octile(a: IVec2, b: IVec2) -> u32 {
 }
 
 /// The length of a cost in tiles; see [`Cost::steps`] and [`Steps::length_tiles`].
-pub fn to_tiles(cost: Cost) -> f64 {
+pub fn to_tiles(cost: PathCost) -> f64 {
     cost.steps().length_tiles()
 }
 
@@ -207,10 +207,11 @@ mod tests {
 
     #[test]
     fn the_longest_path_does_not_overflow() {
-        let longest = Cost::diagonal(1 << 28) + octile(IVec2::ZERO, IVec2::splat(65_535));
-        assert!(longest < Cost::MAX);
+        let longest = PathCost::diagonal(1 << 28) + octile(IVec2::ZERO, IVec2::splat(65_535));
+        assert!(longest < PathCost::MAX);
         assert!(
-            to_tiles(Cost::straight(3) + Cost::diagonal(2)) == 3.0 + 2.0 * std::f64::consts::SQRT_2
+            to_tiles(PathCost::straight(3) + PathCost::diagonal(2))
+                == 3.0 + 2.0 * std::f64::consts::SQRT_2
         );
     }
 }

@@ -8,14 +8,14 @@ use proptest::prelude::*;
 
 use super::prepared::SignPlanes;
 use super::{
-    Algorithm, Cost, Diagonal, Direction, MultiStartSearch, NavMap, PathQuery, Search,
+    Algorithm, Diagonal, Direction, MultiStartSearch, NavMap, PathCost, PathQuery, PathSearch,
     SearchOutcome, Steps,
 };
 use crate::map::{TileEdit, TileMap, TileRect};
 
+mod jump_scan;
 mod landmarks;
-mod parts;
-mod walks;
+mod sections;
 
 /// The movement rules, word for word.
 fn may_step(map: &TileMap, diagonal: Diagonal, tile: IVec2, step: IVec2) -> bool {
@@ -38,12 +38,12 @@ fn prepared(map: &TileMap, diagonal: Diagonal) -> NavMap {
 }
 
 /// The cost from one tile to all others; `None` where no walk leads.
-fn costs_from(map: &TileMap, diagonal: Diagonal, from: IVec2) -> Vec<Option<Cost>> {
+fn costs_from(map: &TileMap, diagonal: Diagonal, from: IVec2) -> Vec<Option<PathCost>> {
     lengths_from(
         map,
         diagonal,
         from,
-        [Cost::ZERO, Cost::STRAIGHT, Cost::DIAGONAL],
+        [PathCost::ZERO, PathCost::STRAIGHT, PathCost::DIAGONAL],
     )
 }
 
@@ -85,12 +85,12 @@ fn lengths_from<L: Copy + Ord + Add<Output = L>>(
 }
 
 /// Walks the waypoints step by step: the cost of the walk, or what is wrong with it.
-fn walk(
+fn check_path(
     map: &TileMap,
     diagonal: Diagonal,
     query: PathQuery,
     waypoints: &[IVec2],
-) -> Result<Cost, String> {
+) -> Result<PathCost, String> {
     if waypoints.first() != Some(&query.from) || waypoints.last() != Some(&query.to) {
         return Err(format!(
             "{waypoints:?} does not lead from {} to {}",
@@ -129,7 +129,7 @@ fn walk(
 }
 
 /// The map in text, as a failing case shows it.
-fn picture(map: &TileMap) -> String {
+fn to_ascii(map: &TileMap) -> String {
     let row = |y| {
         (0..map.width() as i32)
             .map(move |x| if map.is_blocked(x, y) { '@' } else { '.' })
@@ -141,7 +141,7 @@ fn picture(map: &TileMap) -> String {
 /// Compares the answers of all algorithms to queries from one tile with brute force, under both rules.
 fn check(
     map: &TileMap,
-    search: &mut Search,
+    search: &mut PathSearch,
     from: IVec2,
     goals: &[IVec2],
 ) -> Result<(), TestCaseError> {
@@ -154,7 +154,7 @@ fn check(
 fn check_prepared(
     map: &TileMap,
     nav_map: &NavMap,
-    search: &mut Search,
+    search: &mut PathSearch,
     from: IVec2,
     goals: &[IVec2],
 ) -> Result<(), TestCaseError> {
@@ -166,11 +166,11 @@ fn check_prepared(
         let expected = costs[(to.y * map.width() as i32 + to.x) as usize];
         for algorithm in Algorithm::ALL {
             let outcome = search.find(map, nav_map, algorithm, query, &mut waypoints);
-            let case = || format!("{algorithm} {diagonal:?} {from}→{to}\n{}", picture(map));
+            let case = || format!("{algorithm} {diagonal:?} {from}→{to}\n{}", to_ascii(map));
             match outcome {
                 SearchOutcome::Found(path) => {
                     prop_assert_eq!(Some(path.cost()), expected, "{}", case());
-                    let walked = walk(map, diagonal, query, &waypoints);
+                    let walked = check_path(map, diagonal, query, &waypoints);
                     prop_assert_eq!(walked, Ok(path.cost()), "{}", case());
                 }
                 SearchOutcome::Unreachable => prop_assert_eq!(None, expected, "{}", case()),
@@ -185,13 +185,13 @@ fn check_prepared(
 
 /// Compares the answers of a shared search with brute force and with single ones, under both rules, with nothing, sign
 /// planes or all prepared.
-fn check_shared(
+fn check_multi_start(
     map: &TileMap,
     shared: &mut MultiStartSearch,
     goal: IVec2,
     starts: &[IVec2],
 ) -> Result<(), TestCaseError> {
-    let (mut search, mut answers, mut waypoints) = (Search::new(), Vec::new(), Vec::new());
+    let (mut search, mut answers, mut waypoints) = (PathSearch::new(), Vec::new(), Vec::new());
     for diagonal in Diagonal::ALL {
         let costs = costs_from(map, diagonal, goal);
         let mut with_planes = NavMap::new(diagonal);
@@ -201,7 +201,12 @@ fn check_shared(
             prop_assert_eq!(answers.len(), starts.len());
             for (nth, (&from, &answer)) in starts.iter().zip(&answers).enumerate() {
                 let query = PathQuery::new(from, goal);
-                let case = || format!("{diagonal:?} {from}→{goal} of {starts:?}\n{}", picture(map));
+                let case = || {
+                    format!(
+                        "{diagonal:?} {from}→{goal} of {starts:?}\n{}",
+                        to_ascii(map)
+                    )
+                };
                 let algorithm = Algorithm::JpsBitPrune;
                 let single = search.find(map, &nav_map, algorithm, query, &mut waypoints);
                 prop_assert_eq!(answer, single, "{}", case());
@@ -209,7 +214,7 @@ fn check_shared(
                 if let SearchOutcome::Found(path) = answer {
                     let expected = costs[(from.y * map.width() as i32 + from.x) as usize];
                     prop_assert_eq!(Some(path.cost()), expected, "{}", case());
-                    let walked = walk(map, diagonal, query, &waypoints);
+                    let walked = check_path(map, diagonal, query, &waypoints);
                     prop_assert_eq!(walked, Ok(path.cost()), "{}", case());
                 } else {
                     prop_assert!(waypoints.is_empty());
@@ -240,14 +245,14 @@ proptest! {
 
     #[test]
     fn every_algorithm_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(12, 8)) {
-        check(&map, &mut Search::new(), tiles[0], &tiles)?;
+        check(&map, &mut PathSearch::new(), tiles[0], &tiles)?;
     }
 
     /// The goal is among the starts, and tiles come more than once.
     #[test]
     fn a_shared_search_finds_shortest_walks_on_small_maps((map, tiles) in map_and_tiles(14, 60), count in 1usize..=60) {
-        check_shared(&map, &mut MultiStartSearch::new(), tiles[0], &tiles[60 - count..])?;
-        check_shared(&map, &mut MultiStartSearch::new(), tiles[59], &tiles[60 - count..])?;
+        check_multi_start(&map, &mut MultiStartSearch::new(), tiles[0], &tiles[60 - count..])?;
+        check_multi_start(&map, &mut MultiStartSearch::new(), tiles[59], &tiles[60 - count..])?;
     }
 }
 
@@ -257,7 +262,7 @@ proptest! {
     /// Wide enough that straight scans cross from word to word in both planes.
     #[test]
     fn every_algorithm_finds_shortest_walks_across_words((map, tiles) in map_and_tiles(150, 6)) {
-        check(&map, &mut Search::new(), tiles[0], &tiles)?;
+        check(&map, &mut PathSearch::new(), tiles[0], &tiles)?;
     }
 
     #[test]
@@ -265,7 +270,7 @@ proptest! {
         (map, tiles) in map_and_tiles(90, 24),
         edits in prop::collection::vec((0usize..3, 1u32..9, 1u32..9), 16),
     ) {
-        let mut search = Search::new();
+        let mut search = PathSearch::new();
         for diagonal in Diagonal::ALL {
             let mut tile_map = map.clone();
             let mut nav_map = prepared(&map, diagonal);
@@ -282,15 +287,15 @@ proptest! {
                 if turn % 5 > 2 {
                     continue;
                 }
-                nav_map.follow_edit(&tile_map, &changed);
+                nav_map.apply_edit(&tile_map, &changed);
                 let planes = SignPlanes::build(&tile_map, diagonal);
-                prop_assert!(nav_map.planes() == Some(&planes), "{changed:?}\n{}", picture(&tile_map));
+                prop_assert!(nav_map.planes() == Some(&planes), "{changed:?}\n{}", to_ascii(&tile_map));
                 prop_assert!(nav_map.table().is_none() && nav_map.graph().is_none());
                 changed.clear();
             }
             // Without the last edits what is prepared is not used.
             check_prepared(&tile_map, &nav_map, &mut search, tiles[16], &tiles[17..])?;
-            nav_map.follow_edit(&tile_map, &changed);
+            nav_map.apply_edit(&tile_map, &changed);
             nav_map.prepare(&tile_map, Algorithm::JpsGraph);
             nav_map.prepare(&tile_map, Algorithm::JpsBitPrunePre);
             check_prepared(&tile_map, &nav_map, &mut search, tiles[16], &tiles[17..])?;
@@ -300,7 +305,7 @@ proptest! {
     /// Every limit below what the search needs, so that it also stops between a first way to the goal and the best.
     #[test]
     fn a_capped_search_never_gives_a_wrong_answer((map, tiles) in map_and_tiles(20, 2)) {
-        let mut search = Search::new();
+        let mut search = PathSearch::new();
         let mut waypoints = Vec::new();
         let query = PathQuery::new(tiles[0], tiles[1]);
         let nav_map = prepared(&map, Diagonal::NoCut);
@@ -311,7 +316,7 @@ proptest! {
                 let limited = search.find(&map, &nav_map, algorithm, query.with_node_limit(node_limit), &mut waypoints);
                 prop_assert!(search.generated() <= node_limit);
                 let may_give_up = node_limit < generated && limited == SearchOutcome::Capped;
-                prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", picture(&map));
+                prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", to_ascii(&map));
             }
         }
     }
@@ -319,8 +324,8 @@ proptest! {
     #[test]
     fn a_shared_search_finds_shortest_walks_across_words((map, tiles) in map_and_tiles(150, 40)) {
         let mut shared = MultiStartSearch::new();
-        check_shared(&map, &mut shared, tiles[0], &tiles)?;
-        check_shared(&map, &mut shared, tiles[1], &tiles[30..])?;
+        check_multi_start(&map, &mut shared, tiles[0], &tiles)?;
+        check_multi_start(&map, &mut shared, tiles[1], &tiles[30..])?;
     }
 
     /// Every limit below what the search needs: what is answered is right, and the walks written are as long.
@@ -338,10 +343,10 @@ proptest! {
                 prop_assert!(shared.generated() <= node_limit);
                 for (nth, (&limited, &unlimited)) in limited.iter().zip(&unlimited).enumerate() {
                     let may_give_up = node_limit < generated && limited == SearchOutcome::Capped;
-                    prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", picture(&map));
+                    prop_assert!(limited == unlimited || may_give_up, "{node_limit}: {limited:?}\n{}", to_ascii(&map));
                     shared.write_path(nth, &mut waypoints);
                     if let SearchOutcome::Found(path) = limited {
-                        let walked = walk(&map, diagonal, PathQuery::new(starts[nth], goal), &waypoints);
+                        let walked = check_path(&map, diagonal, PathQuery::new(starts[nth], goal), &waypoints);
                         prop_assert_eq!(walked, Ok(path.cost()));
                     } else {
                         prop_assert!(waypoints.is_empty());
@@ -353,14 +358,14 @@ proptest! {
 
     #[test]
     fn what_was_searched_before_changes_nothing((map, tiles) in map_and_tiles(30, 8)) {
-        let mut used = Search::new();
+        let mut used = PathSearch::new();
         let nav_map = prepared(&map, Diagonal::NoCut);
         let (mut waypoints, mut fresh_waypoints) = (Vec::new(), Vec::new());
         for pair in tiles.chunks_exact(2) {
             let query = PathQuery::new(pair[0], pair[1]);
             for algorithm in Algorithm::ALL {
                 let outcome = used.find(&map, &nav_map, algorithm, query, &mut waypoints);
-                let mut fresh = Search::new();
+                let mut fresh = PathSearch::new();
                 prop_assert_eq!(fresh.find(&map, &nav_map, algorithm, query, &mut fresh_waypoints), outcome);
                 prop_assert_eq!(&fresh_waypoints, &waypoints);
                 prop_assert_eq!((fresh.expanded(), fresh.generated()), (used.expanded(), used.generated()));
@@ -384,7 +389,7 @@ fn shapes_that_break_jump_points_are_answered_exactly() {
         "...@...\n.@.@.@.\n.@...@.\n.@@@@@.\n.......", // nested turns
         "..@..\n..@..\n.....\n@@.@@\n.....",           // doors
     ];
-    let mut search = Search::new();
+    let mut search = PathSearch::new();
     for shape in shapes {
         let map = TileMap::from_ascii(shape).expect("a valid shape");
         let (width, height) = (map.width() as i32, map.height() as i32);
@@ -401,7 +406,7 @@ fn shapes_that_break_jump_points_are_answered_exactly() {
 /// A wall that ends exactly where one word does, in all four directions and at every offset of the scan.
 #[test]
 fn no_jump_point_is_lost_between_two_words() {
-    let mut search = Search::new();
+    let mut search = PathSearch::new();
     for wall_end in 55..75 {
         let row = TileMap::from_fn(140, 3, |x, y| {
             y == 0 && x < wall_end || y == 2 && x > wall_end + 4
@@ -436,7 +441,7 @@ fn sixteen_threads_on_one_map_answer_as_one() {
     .expect("small");
     let nav_map = prepared(&map, Diagonal::NoCut);
     let ask = |first: u32| {
-        let (mut search, mut waypoints) = (Search::new(), Vec::new());
+        let (mut search, mut waypoints) = (PathSearch::new(), Vec::new());
         let mut answers = vec![None; 700];
         // Each thread in an order of its own, with the scratch of what it asked before.
         for place in 0..700 {

@@ -39,6 +39,7 @@ mod cost;
 mod direction;
 #[cfg(test)]
 mod exactness;
+mod jump_scan;
 mod key;
 pub mod map;
 mod prepared;
@@ -47,16 +48,15 @@ mod rule;
 mod scen;
 mod search;
 mod smooth;
-mod walks;
 #[cfg(any(test, feature = "bench"))]
 #[doc(hidden)]
 pub mod workload;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
-pub use cost::{Cost, Steps, octile, to_tiles};
+pub use cost::{PathCost, Steps, octile, to_tiles};
 pub use direction::Direction;
 pub use prepared::{MapSectionError, NavMap};
 pub use rule::Diagonal;
 pub use scen::{Scen, ScenCommand, ScenError, ScenPatch, ScenProblem, ScenQuery, parse_scen};
-pub use search::{FoundPath, MultiStartSearch, NODES_MAX, PathQuery, Search, SearchOutcome};
-pub use smooth::{farthest_in_sight, path_crosses, smooth};
+pub use search::{FoundPath, MultiStartSearch, NODES_MAX, PathQuery, PathSearch, SearchOutcome};
+pub use smooth::{farthest_visible, path_crosses, smooth_path};

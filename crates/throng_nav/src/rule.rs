@@ -70,7 +70,7 @@ pub(super) fn is_step_free<const CUT: bool>(
 /// Where a shortest walk that came to a free tile by its last step's direction may have to go on to: ahead, for a
 /// diagonal walk along both its straight parts, and where it may have to turn. From the start, everywhere.
 #[inline]
-pub(super) fn directions_on<const CUT: bool>(
+pub(super) fn next_directions<const CUT: bool>(
     rows: &BitPlane,
     tile: IVec2,
     last: Option<Direction>,
@@ -80,22 +80,26 @@ pub(super) fn directions_on<const CUT: bool>(
     };
     let row = |dy| (rows.word_at(tile.x - 1, tile.y + dy) & 0b111) as usize;
     let around = row(-1) | row(0) << 3 | row(1) << 6;
-    let directions = if CUT { &ON_UNDER_CUT } else { &ON_UNDER_NO_CUT };
+    let directions = if CUT {
+        &NEXT_DIRECTIONS_CUT
+    } else {
+        &NEXT_DIRECTIONS_NO_CUT
+    };
     directions[last as usize][around]
 }
 
 /// The answers of [`directions_on`] by last direction and the nine tiles around, 1 = blocked, row by row from the lowest
 /// bit: a look into a table for what takes a dozen tests of tiles.
-static ON_UNDER_NO_CUT: [[Directions; 512]; 8] = all_directions_on::<false>();
-static ON_UNDER_CUT: [[Directions; 512]; 8] = all_directions_on::<true>();
+static NEXT_DIRECTIONS_NO_CUT: [[Directions; 512]; 8] = all_next_directions::<false>();
+static NEXT_DIRECTIONS_CUT: [[Directions; 512]; 8] = all_next_directions::<true>();
 
-const fn all_directions_on<const CUT: bool>() -> [[Directions; 512]; 8] {
+const fn all_next_directions<const CUT: bool>() -> [[Directions; 512]; 8] {
     let mut all = [[Directions::ALL; 512]; 8];
     let mut last = 0;
     while last < all.len() {
         let mut around = 0;
         while around < all[last].len() {
-            all[last][around] = directions_on_around::<CUT>(around, Direction::ALL[last]);
+            all[last][around] = next_directions_around::<CUT>(around, Direction::ALL[last]);
             around += 1;
         }
         last += 1;
@@ -103,7 +107,7 @@ const fn all_directions_on<const CUT: bool>() -> [[Directions; 512]; 8] {
     all
 }
 
-const fn directions_on_around<const CUT: bool>(around: usize, last: Direction) -> Directions {
+const fn next_directions_around<const CUT: bool>(around: usize, last: Direction) -> Directions {
     const fn is_blocked(around: usize, dx: i32, dy: i32) -> bool {
         around >> ((dy + 1) * 3 + dx + 1) & 1 != 0
     }
@@ -198,7 +202,7 @@ mod tests {
                 let map = TileMap::from_fn(3, 3, |x, y| around >> (y * 3 + x) & 1 != 0).unwrap();
                 for last in Direction::ALL {
                     let IVec2 { x, y } = last.step();
-                    let on = directions_on::<CUT>(map.rows(), centre, Some(last));
+                    let on = next_directions::<CUT>(map.rows(), centre, Some(last));
                     let (ahead, turns) = if last.is_diagonal() {
                         let (aside, back) = diagonal_turns::<CUT>(map.rows(), 1, 1, (x, y));
                         (3, usize::from(aside) + usize::from(back))
@@ -215,7 +219,7 @@ mod tests {
         compare::<false>();
         compare::<true>();
         assert_eq!(
-            directions_on::<false>(TileMap::new(1, 1, false).unwrap().rows(), IVec2::ZERO, None),
+            next_directions::<false>(TileMap::new(1, 1, false).unwrap().rows(), IVec2::ZERO, None),
             Directions::ALL
         );
     }

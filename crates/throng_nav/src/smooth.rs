@@ -16,7 +16,7 @@ use crate::map::{TileMap, TileRect};
 /// `ahead` are the waypoints still to come; the first is taken to be in sight, as it is on a path that was just
 /// found. Waypoints after it are tried one by one until the first that is out of sight, at most `sight_tests_max` of them.
 /// `None` if there are no waypoints ahead. Cost: the tiles along the lines tried.
-pub fn farthest_in_sight(
+pub fn farthest_visible(
     map: &TileMap,
     from: IVec2,
     ahead: &[IVec2],
@@ -27,7 +27,7 @@ pub fn farthest_in_sight(
         later
             .iter()
             .take(sight_tests_max)
-            .take_while(|&&waypoint| map.line_is_free(from, waypoint))
+            .take_while(|&&waypoint| map.is_line_free(from, waypoint))
             .count(),
     )
 }
@@ -36,12 +36,12 @@ pub fn farthest_in_sight(
 ///
 /// Writes into `smoothed`, which is emptied first. The result is not the shortest walk in any direction, but it is
 /// never longer than the path, and every line of it is free.
-pub fn smooth(map: &TileMap, waypoints: &[IVec2], smoothed: &mut Vec<IVec2>) {
+pub fn smooth_path(map: &TileMap, waypoints: &[IVec2], smoothed: &mut Vec<IVec2>) {
     smoothed.clear();
     let mut at = 0;
     while let Some(&from) = waypoints.get(at) {
         smoothed.push(from);
-        match farthest_in_sight(map, from, &waypoints[at + 1..], usize::MAX) {
+        match farthest_visible(map, from, &waypoints[at + 1..], usize::MAX) {
             Some(skipped) => at += 1 + skipped,
             None => break,
         }
@@ -91,12 +91,12 @@ fn segment_touches(a: IVec2, b: IVec2, rect: TileRect) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Algorithm, NavMap, PathQuery, Search, SearchOutcome};
+    use crate::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome};
     use proptest::prelude::*;
 
     fn path(map: &TileMap, from: IVec2, to: IVec2) -> Vec<IVec2> {
         let mut waypoints = Vec::new();
-        let outcome = Search::new().find(
+        let outcome = PathSearch::new().find(
             map,
             &NavMap::default(),
             Algorithm::default(),
@@ -112,11 +112,11 @@ mod tests {
         let map = TileMap::from_ascii("........\n........\n...@....\n...@....\n").unwrap();
         let open = path(&map, IVec2::ZERO, IVec2::new(7, 1));
         assert_eq!(open.len(), 3);
-        assert_eq!(farthest_in_sight(&map, open[0], &open[1..], 8), Some(1));
-        assert_eq!(farthest_in_sight(&map, open[0], &open[1..], 0), Some(0));
+        assert_eq!(farthest_visible(&map, open[0], &open[1..], 8), Some(1));
+        assert_eq!(farthest_visible(&map, open[0], &open[1..], 0), Some(0));
         let round = path(&map, IVec2::new(2, 3), IVec2::new(4, 3));
-        assert_eq!(farthest_in_sight(&map, round[0], &round[1..], 8), Some(0));
-        assert_eq!(farthest_in_sight(&map, round[0], &[], 8), None);
+        assert_eq!(farthest_visible(&map, round[0], &round[1..], 8), Some(0));
+        assert_eq!(farthest_visible(&map, round[0], &[], 8), None);
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
             let walk: Vec<IVec2> = walk.into_iter().map(|(x, y)| IVec2::new(x, y)).collect();
             let rect = TileRect { x, y, width, height };
             let map = TileMap::from_fn(12, 12, |x, y| rect.contains(IVec2::new(x as i32, y as i32))).unwrap();
-            let is_broken = walk.windows(2).any(|ends| !map.line_is_free(ends[0], ends[1]));
+            let is_broken = walk.windows(2).any(|ends| !map.is_line_free(ends[0], ends[1]));
             prop_assert_eq!(path_crosses(&walk, rect), is_broken);
         }
 
@@ -167,12 +167,12 @@ mod tests {
         ) {
             let map = TileMap::from_fn(width, height, |x, y| blocked[(y * 16 + x) as usize]).unwrap();
             let tile = |n: u32| IVec2::new((n % width) as i32, (n / width % height) as i32);
-            prop_assume!(map.connected(tile(a), tile(b)));
+            prop_assume!(map.are_connected(tile(a), tile(b)));
             let waypoints = path(&map, tile(a), tile(b));
             let mut smoothed = Vec::new();
-            smooth(&map, &waypoints, &mut smoothed);
+            smooth_path(&map, &waypoints, &mut smoothed);
             prop_assert_eq!((smoothed.first(), smoothed.last()), (waypoints.first(), waypoints.last()));
-            prop_assert!(smoothed.windows(2).all(|ends| map.line_is_free(ends[0], ends[1])));
+            prop_assert!(smoothed.windows(2).all(|ends| map.is_line_free(ends[0], ends[1])));
             prop_assert!(length(&smoothed) <= length(&waypoints) + 1e-9);
         }
     }

@@ -51,14 +51,14 @@ pub fn starts_within(
         (0..TRIES_MAX).find_map(|_| {
             let mut axis = || random.random_range(-side..=side);
             let start = goal + IVec2::new(axis(), axis());
-            map.connected(start, goal).then_some(start)
+            map.are_connected(start, goal).then_some(start)
         })
     };
     (0..count).map_while(|_| start()).collect()
 }
 
 /// The same between tiles about so many tiles apart: 19/20 to 21/20 of it by octile distance.
-pub fn queries_apart(map: &TileMap, count: usize, tiles: u32, seed: u64) -> Vec<PathQuery> {
+pub fn queries_at_distance(map: &TileMap, count: usize, tiles: u32, seed: u64) -> Vec<PathQuery> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let Some((region, _)) = map.largest_region() else {
         return Vec::new();
@@ -94,15 +94,15 @@ mod tests {
     #[test]
     fn queries_are_as_far_apart_as_was_asked() {
         let map = town(256).unwrap();
-        let queries = queries_apart(&map, 50, 100, 7);
+        let queries = queries_at_distance(&map, 50, 100, 7);
         assert_eq!(queries.len(), 50);
         for PathQuery { from, to, .. } in queries {
             assert!((95.0..=105.0).contains(&to_tiles(octile(from, to))));
-            assert!(map.connected(from, to));
+            assert!(map.are_connected(from, to));
         }
         assert_eq!(super::queries(&TileMap::new(9, 9, true).unwrap(), 5, 1), []);
         assert_eq!(
-            queries_apart(&TileMap::new(9, 9, false).unwrap(), 5, 100, 1),
+            queries_at_distance(&TileMap::new(9, 9, false).unwrap(), 5, 100, 1),
             []
         );
     }

@@ -167,7 +167,7 @@ pub fn walk(
         let nth = object.id().0 as usize - 1;
         let at = walk.0.positions[nth];
         velocity.0 = (at - before[nth]) * TICK_HZ as f32;
-        *heading = Heading::of(velocity.0).unwrap_or(*heading);
+        *heading = Heading::from_direction(velocity.0).unwrap_or(*heading);
         position.0 = at;
     }
 }

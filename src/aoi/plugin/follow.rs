@@ -9,7 +9,7 @@ use super::components::{ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Vi
 use super::exceptions::ViewExceptions;
 use super::interest::SceneInterest;
 use super::settings::AoiStats;
-use crate::aoi::{Profile, RemovalReason, ViewTraits};
+use crate::aoi::{RemovalReason, ViewProfile, ViewTraits};
 use crate::world::{
     AffiliationChanged, GuildId, Object, ObjectCategory, ObjectChangedScene, ObjectDespawned,
     ObjectId, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, PartyId, Position,
@@ -110,7 +110,7 @@ pub(super) fn follow_leavers(
         } else {
             RemovalReason::Despawn
         };
-        let excepting = interest.views.excepting(object.id().0);
+        let excepting = interest.views.viewers_with_exception(object.id().0);
         bereft.extend(excepting.filter_map(|viewer| objects.entity(ObjectId(viewer))));
         interest.views.remove(object.id().0, removal);
     }
@@ -148,7 +148,7 @@ pub(super) fn follow_comers(
         let Some(kind) = profiles.kinds.get(object.kind()) else {
             continue;
         };
-        let profile = Profile {
+        let profile = ViewProfile {
             class: kind.class,
             visibility: kind.visibility,
             traits: traits_of(&profiled, &profiles.kinds, objects),

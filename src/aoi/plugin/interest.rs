@@ -10,7 +10,7 @@ use super::bearers::EntityByObjectId;
 use super::components::SceneAoiSettings;
 use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::{GridError, SceneViews, ViewCounters, ViewEvent, ViewLeaveReason};
-use crate::memory::{MemoryUse, clear_and_give_back};
+use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::sim::{Overload, Workers};
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneObjects, SceneOpened, SimScene};
 
@@ -202,7 +202,7 @@ fn interest(
         spec.margin_m,
         max_objects + 1,
     )?
-    .with_sight(spec.sight);
+    .with_view_link_mode(spec.sight);
     Ok(SceneInterest {
         scene,
         views,
@@ -224,9 +224,9 @@ pub(super) fn update_views(
     let sweeps_max = overload.deferred_u32(settings.full_scans_per_tick_max);
     let sight_tests_max = overload.deferred_u32(settings.scans_per_tick_max);
     workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
-        clear_and_give_back(events);
+        clear_and_shrink(events);
         views.set_rerank_ticks(settings.rerank_ticks);
-        views.set_sweeps_max(sweeps_max);
+        views.set_full_scans_max(sweeps_max);
         views.update_with(*workers, sight_tests_max, events);
     });
     (stats.links, stats.queued) = (0, 0);

@@ -78,5 +78,5 @@ pub(super) fn add_since(total: &mut ViewCounters, now: ViewCounters, before: Vie
     total.refills += now.refills - before.refills;
     total.full_list_attempts += now.full_list_attempts - before.full_list_attempts;
     total.scans += now.scans - before.scans;
-    total.max_list = total.max_list.max(now.max_list);
+    total.longest_list = total.longest_list.max(now.longest_list);
 }

@@ -7,7 +7,9 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::*;
-use crate::aoi::{OTHER, OWN, ViewCaps, ViewEvent, ViewException, ViewLeaveReason, ViewTraits};
+use crate::aoi::{
+    OWN_OR_TARGET, UNRELATED, ViewCaps, ViewEvent, ViewException, ViewLeaveReason, ViewTraits,
+};
 use crate::sim::{StateHash, state_hash};
 use crate::world::{
     GuildId, KindId, Object, ObjectRef, Position, SceneSpec, TeamId, change_scene, close_scene,
@@ -245,13 +247,13 @@ fn who_gets_the_id_of_a_dead_target_is_a_stranger() {
         .entity_mut(a)
         .insert(ViewRelations { target, owner });
     app.update();
-    assert_eq!(seen_by(&app, scene, 1), [(2, OWN)]);
+    assert_eq!(seen_by(&app, scene, 1), [(2, OWN_OR_TARGET)]);
     app.world_mut().despawn(b);
     app.update();
     let heir = player(&mut app, scene, 102.0);
     assert_eq!(reference(&app, heir).id.0, 2, "the id is used again");
     app.update();
-    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER)]);
+    assert_eq!(seen_by(&app, scene, 1), [(2, UNRELATED)]);
     assert_eq!(validate_views(app.world(), scene), Ok(()));
 }
 
@@ -269,7 +271,7 @@ fn a_tie_to_who_died_before_it_was_ever_seen_ends_as_well() {
     app.update();
     player(&mut app, scene, 102.0);
     app.update();
-    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER)]);
+    assert_eq!(seen_by(&app, scene, 1), [(2, UNRELATED)]);
 }
 
 /// The state hash of an object alone in its scene that has these, after a tick.
@@ -332,7 +334,7 @@ fn rules_of_a_scene_hide_and_rank_and_follow_a_tag_in_its_tick() {
     app.world_mut().entity_mut(scene).remove::<ViewRules>();
     app.world_mut().get_mut::<Viewer>(a).unwrap().caps = ViewCaps::all(9);
     app.update();
-    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER), (3, OTHER)]);
+    assert_eq!(seen_by(&app, scene, 1), [(2, UNRELATED), (3, UNRELATED)]);
     assert_eq!(validate_views(app.world(), scene), Ok(()));
 }
 
@@ -390,14 +392,14 @@ fn exceptions_end_with_their_objects_and_say_nothing_of_the_next_of_an_id() {
     assert!(app.world().get::<ViewExceptions>(a).unwrap().is_empty());
     let heir = player(&mut app, scene, 101.0);
     app.update();
-    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER)]);
+    assert_eq!(seen_by(&app, scene, 1), [(2, UNRELATED)]);
     hide_from(app.world_mut(), heir, a).unwrap();
     app.update();
     app.world_mut().despawn(a);
     app.update();
     player(&mut app, scene, 100.0);
     app.update();
-    assert_eq!(seen_by(&app, scene, 1), [(2, OTHER)]);
+    assert_eq!(seen_by(&app, scene, 1), [(2, UNRELATED)]);
     assert_eq!(validate_views(app.world(), scene), Ok(()));
 }
 

@@ -19,7 +19,7 @@ pub enum StoreReplyMode {
 
 /// How players are kept. Read when the store is opened, in the first tick that has one.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(rename = "DirectorySettings", deny_unknown_fields, default)]
 pub struct PlayerStoreSettings {
     /// The server's name, by which it holds leases. Two servers that run at the same time need two names: the second one refuses
     /// logins and waits until the first one stops, or crashed [`lease_ms`](LedgerSettings::lease_ms) ago. A server that stopped

@@ -255,7 +255,7 @@ impl Instances {
         for found in &self.pending {
             hasher.write_u64(found.id);
             let tickets = found.groups.iter().flatten();
-            tickets.for_each(|ticket| ticket.digest(&mut |word| hasher.write_u64(word)));
+            tickets.for_each(|ticket| ticket.hash_state(&mut |word| hasher.write_u64(word)));
         }
         for (id, instance) in &self.running {
             hasher.write_u64(id.0);

@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 
 use super::*;
-use crate::matchmaking::{GroupModeSettings, OPEN};
+use crate::matchmaking::{GroupModeSettings, UNLIMITED};
 use crate::session::{ConnectionLost, LoggedOut, LogoutReason, SessionResumed};
 use crate::sim::{self, clock, state_hash};
 use crate::wire::ClientId;
@@ -18,7 +18,7 @@ fn mode(group_size: u8) -> GroupModeSettings {
         expire_after_s: 0.0,
         priority_after_s: 0.0,
         skill_window_start: 20,
-        power_gap_start: OPEN,
+        power_gap_start: UNLIMITED,
         ..GroupModeSettings::default()
     }
 }
@@ -30,7 +30,7 @@ fn ticket(party: u32, size: u8, skill: i32, since_tick: u64) -> Ticket {
         .power(10 * u32::from(size))
         .skill(skill)
         .level(1)
-        .since(since_tick)
+        .waiting_since(since_tick)
 }
 
 /// An app at 20 Hz with a heartbeat every ten ticks, before its first tick.
@@ -102,7 +102,7 @@ fn requests_are_taken_at_once_and_matched_on_the_heartbeat() {
         formed[0].match_info.groups,
         [vec![ticket(1, 5, 0, 1)], vec![ticket(2, 5, 0, 10)]]
     );
-    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 0);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_party_entity_queues_with_its_ticket_and_gives_up_without_it() {
         app.world_mut().spawn(ticket).id()
     });
     tick(&mut app);
-    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 2);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 2);
     app.world_mut().despawn(leaves);
     tick(&mut app);
     assert_eq!(
@@ -122,7 +122,7 @@ fn a_party_entity_queues_with_its_ticket_and_gives_up_without_it() {
     );
     app.world_mut().entity_mut(stays).remove::<PartyTicket>();
     tick(&mut app);
-    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 0);
     assert_eq!(refused(&mut app), []);
 }
 
@@ -145,7 +145,7 @@ fn who_logs_out_waits_no_more_from_the_same_tick_on_without_a_plugin_of_sessions
     let cancelled = take::<TicketCancelled>(&mut app);
     let parties: Vec<u32> = cancelled.iter().map(|told| told.party.number()).collect();
     assert_eq!(parties, [1, 2]);
-    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 0);
     assert_eq!(refused(&mut app), []);
 }
 
@@ -179,7 +179,7 @@ fn queued(app: &App) -> (usize, Option<u64>) {
     let since = matchmaker
         .ticket(PartyId(1))
         .map(|ticket| ticket.since_tick);
-    (matchmaker.waiting(), since)
+    (matchmaker.waiting_parties(), since)
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_proposed_match_is_answered_by_messages() {
     let formed = take::<MatchFormed>(&mut app);
     assert_eq!(formed[0].match_info, proposed[0].match_info);
     assert_eq!(app.world().resource::<MatchmakingStats>().answer_refused, 1);
-    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 0);
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn refusals_are_told_and_counted() {
     assert_eq!(
         refused(&mut app),
         [
-            TicketError::PartyQueued {
+            TicketError::PartyAlreadyQueued {
                 party: PartyId(1).into()
             },
             TicketError::LargerThanGroup {
@@ -337,7 +337,7 @@ fn refusals_are_told_and_counted() {
             watch_refused: 0,
         }
     );
-    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 1);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 1);
 }
 
 #[test]
@@ -353,7 +353,7 @@ fn a_party_that_queues_and_leaves_in_one_tick_is_gone() {
             mode: ModeId(0)
         }]
     );
-    assert_eq!(app.world().resource::<Matchmaker>().waiting(), 0);
+    assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 0);
 }
 
 #[test]
@@ -463,8 +463,8 @@ fn seconds_become_as_many_ticks_as_the_rate_says() {
     ))
     .insert_resource(MatchmakingSettings { modes });
     clock::one_tick_an_update(&mut app);
-    let rules = app.world().resource::<Matchmaker>().modes()[0].rules();
-    assert_eq!(rules.open_after_ticks, 1800);
+    let rules = app.world().resource::<Matchmaker>().modes()[0].tick_settings();
+    assert_eq!(rules.limits_off_after_ticks, 1800);
 }
 
 #[test]

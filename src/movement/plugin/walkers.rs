@@ -236,7 +236,7 @@ fn heading_of(had: Heading, direction: Vec2) -> Option<Heading> {
     if along.perp_dot(direction).abs() < NEARLY_HALF * along.dot(direction) {
         return Some(had);
     }
-    Heading::of(direction)
+    Heading::from_direction(direction)
 }
 
 /// Tells who has arrived, and asks anew for those whose way is blocked.
@@ -277,7 +277,7 @@ mod tests {
             Vec2::new(angle.cos() as f32, angle.sin() as f32)
         });
         for direction in directions.chain([Vec2::ZERO]) {
-            let expected = Heading::of(direction);
+            let expected = Heading::from_direction(direction);
             let near = expected.unwrap_or_default().0;
             for had in [near.wrapping_sub(1), near, near.wrapping_add(1), near ^ 128] {
                 assert_eq!(heading_of(Heading(had), direction), expected, "{direction}");

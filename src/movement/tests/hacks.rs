@@ -125,7 +125,7 @@ fn a_million_inputs_gain_no_more_than_the_stated_allowance() {
                 tiles: &map,
                 tile_m: TILE_M,
             };
-            assert!(ground.is_free_at(at) && map.connected(hacker.from, ground.tile_at(at)));
+            assert!(ground.is_free_at(at) && map.are_connected(hacker.from, ground.tile_at(at)));
             hacker.ahead_m += f64::from(before.distance(at)) - a_tick_m;
             let gained_m = hacker.ahead_m - hacker.least_ahead_m;
             assert!(gained_m <= burst_m + 1e-3, "{gained_m} of {burst_m}");

@@ -219,7 +219,7 @@ fn rally(npcs: usize, workers: usize) -> (Vec<f64>, u64, u64) {
         let tiles = app.world().get::<SceneMap>(scene).unwrap().tiles();
         assert!(
             way.windows(2)
-                .all(|ends| tiles.line_is_free(ends[0], ends[1]))
+                .all(|ends| tiles.is_line_free(ends[0], ends[1]))
         );
         assert_eq!((way[0], way.last().copied()), (found.from, Some(found.to)));
         found.length_tiles
@@ -495,8 +495,8 @@ fn a_scene_whose_map_came_with_what_is_prepared_answers_as_one_whose_map_did_not
     let tiles = TileMap::from_fn(70, 40, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
     let mut nav_map = NavMap::new(Diagonal::default());
     nav_map.prepare(&tiles, Algorithm::JpsGraph);
-    let parts = nav_map.parts(&tiles);
+    let parts = nav_map.to_sections(&tiles);
     let (paths, hash, loaded) = answers_on(tiles.clone());
     assert!(loaded == 0 && paths.iter().any(|path| path.len() > 3));
-    assert_eq!(answers_on(tiles.with_parts(parts)), (paths, hash, 2));
+    assert_eq!(answers_on(tiles.with_sections(parts)), (paths, hash, 2));
 }

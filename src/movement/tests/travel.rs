@@ -8,7 +8,7 @@ use glam::{IVec2, Vec2};
 use super::requests::{FOUND, PathAnswer, answers, app, ask, npc, path, scene, stats};
 use crate::map::{SceneMap, TileEdit, TileRect, edit_map};
 use crate::nav::{Algorithm, NavMap, NavSettings, NavStats, PathFailure, PathFound, PathRequest};
-use crate::nav::{PathQuery, Search, SearchOutcome};
+use crate::nav::{PathQuery, PathSearch, SearchOutcome};
 use crate::sim::{Workers, state_hash};
 use crate::world::teleport;
 
@@ -46,7 +46,7 @@ fn length(app: &App, scene: Entity, from: IVec2, to: IVec2) -> Option<f64> {
     let tiles = app.world().get::<SceneMap>(scene).unwrap().tiles();
     let (nav_map, query) = (NavMap::default(), PathQuery::new(from, to));
     let mut waypoints = Vec::new();
-    match Search::new().find(tiles, &nav_map, Algorithm::AStar, query, &mut waypoints) {
+    match PathSearch::new().find(tiles, &nav_map, Algorithm::AStar, query, &mut waypoints) {
         SearchOutcome::Found(path) => Some(path.length_tiles()),
         _ => None,
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::map::{TileEdit, TileRect, edit_map};
-use crate::nav::{NavPath, NavStats, PathFailed, PathFailure, PathFound, smooth};
+use crate::nav::{NavPath, NavStats, PathFailed, PathFailure, PathFound, smooth_path};
 use crate::sim::{SimSystems, SimTick, Workers, state_hash};
 use crate::world::{Heading, ObjectTeleported, TeamId};
 
@@ -24,7 +24,7 @@ fn a_walker_goes_round_a_wall_and_arrives_when_its_way_is_used_up() {
         .to_vec();
     let map = app.world().get::<SceneMap>(scene).unwrap().clone();
     let mut smoothed = Vec::new();
-    smooth(map.tiles(), &waypoints, &mut smoothed);
+    smooth_path(map.tiles(), &waypoints, &mut smoothed);
     let length: f32 = smoothed
         .windows(2)
         .map(|ends| (ends[1] - ends[0]).as_vec2().length() * TILE_M)

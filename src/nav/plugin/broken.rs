@@ -58,7 +58,7 @@ pub(super) fn notice_edits(
             .filter(|(edited, _)| *edited == scene)
             .any(|(_, rect)| path_crosses(&way, rect.grown(u32::from(clearance))));
         let mut lines = way.windows(2);
-        let mut is_free = || lines.all(|ends| tiles.line_is_free(ends[0], ends[1]));
+        let mut is_free = || lines.all(|ends| tiles.is_line_free(ends[0], ends[1]));
         if is_crossed && tiles.is_free(way[0]) && !is_free() {
             broken.push((object.key(), entity, path.request()));
         }

@@ -156,14 +156,14 @@ impl ClearanceMaps {
 impl Erosion {
     fn is_settled(&self) -> bool {
         match &self.state {
-            State::Ready(tiles) => tiles.is_settled(),
+            State::Ready(tiles) => tiles.has_final_regions(),
             _ => true,
         }
     }
 
     fn settle(&mut self, runs_max: usize) {
         if let State::Ready(tiles) = &mut self.state {
-            Arc::make_mut(tiles).settle(runs_max);
+            Arc::make_mut(tiles).finish_splits(runs_max);
         }
     }
 
@@ -182,7 +182,7 @@ impl Erosion {
                 let eroded = Arc::make_mut(&mut tiles);
                 for rect in rects {
                     let before = eroded.fingerprint();
-                    if let Some(rect) = eroded.erode_again(base, rect, clearance) {
+                    if let Some(rect) = eroded.update_eroded(base, rect, clearance) {
                         edits.push(Edit {
                             map: self.map,
                             rect,
@@ -198,7 +198,7 @@ impl Erosion {
                 match work.finish(wait) {
                     Ok(mut eroded) => {
                         for rect in changed {
-                            eroded.erode_again(base, rect, clearance);
+                            eroded.update_eroded(base, rect, clearance);
                         }
                         State::Ready(Arc::new(eroded))
                     }

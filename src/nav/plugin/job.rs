@@ -8,7 +8,7 @@ use super::maps::NavMaps;
 use super::settings::NavSettings;
 use super::waiting::{Asking, Waiting};
 use crate::map::SceneMap;
-use crate::nav::{Search, SearchOutcome};
+use crate::nav::{PathSearch, SearchOutcome};
 use crate::sim::clock::Stopwatch;
 
 /// A search of this tick: a slot that its worker alone writes to.
@@ -63,7 +63,7 @@ impl SearchJob {
     /// Searches on for so many expansions.
     pub(super) fn run(
         &mut self,
-        search: &mut Search,
+        search: &mut PathSearch,
         ground: &MapGround,
         settings: &NavSettings,
         expansions: u32,

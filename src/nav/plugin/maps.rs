@@ -79,8 +79,8 @@ struct BuildPlan {
 
 impl BuildPlan {
     fn build(mut self) -> NavMap {
-        if !self.nav_map.is_of(&self.tiles) && !self.tiles.parts().is_empty() {
-            let (loaded, refused) = NavMap::from_parts(self.nav_map.diagonal(), &self.tiles);
+        if !self.nav_map.matches_tiles(&self.tiles) && !self.tiles.parts().is_empty() {
+            let (loaded, refused) = NavMap::from_sections(self.nav_map.diagonal(), &self.tiles);
             for error in refused {
                 let (width, height) = (self.tiles.width(), self.tiles.height());
                 warn!(width, height, %error, "prepared map section ignored: search data is rebuilt");
@@ -89,7 +89,7 @@ impl BuildPlan {
         }
         // Its planes serve until the rest is there, and again when an edit has undone the rest.
         self.nav_map.prepare(&self.tiles, FALLBACK);
-        self.nav_map.prepare_spread(
+        self.nav_map.prepare_with(
             &self.tiles,
             self.algorithm,
             self.graph_bytes_max,
@@ -238,7 +238,7 @@ impl NavMaps {
             fingerprint,
             &mut self.changed,
         ) {
-            prepared.nav_map.follow_edit(tiles, &self.changed);
+            prepared.nav_map.apply_edit(tiles, &self.changed);
             let building = self.builds.iter_mut();
             for build in building.filter(|build| build.fingerprint == prepared.fingerprint) {
                 build.fingerprint = fingerprint;
@@ -295,7 +295,7 @@ impl NavMaps {
                     continue;
                 }
                 if !build.changed.is_empty() {
-                    built.follow_edit(tiles, &build.changed);
+                    built.apply_edit(tiles, &build.changed);
                     build.changed.clear();
                 }
                 prepared.nav_map = built.clone();

@@ -11,7 +11,7 @@ use super::travels::LongSearches;
 use super::waiting::RequestQueue;
 use crate::map::{SceneMap, TileMap};
 use crate::memory::MemoryUse;
-use crate::nav::{Algorithm, Search};
+use crate::nav::{Algorithm, PathSearch};
 use crate::world::{ObjectChangedScene, ObjectTeleported};
 
 /// The requests that wait, what is prepared of the scenes' maps, and the scratch of the searches: one [`Search`] a worker.
@@ -23,7 +23,7 @@ pub struct Navigator {
     pub(super) maps: NavMaps,
     pub(super) jobs: Vec<SearchJob>,
     #[memory(each)]
-    pub(super) searches: Vec<Search>,
+    pub(super) searches: Vec<PathSearch>,
     pub(super) groups: GoalGroups,
     #[memory(each)]
     pub(super) group_searches: Vec<GroupScratch>,

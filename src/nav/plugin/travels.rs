@@ -13,7 +13,7 @@ use super::settings::NavSettings;
 use super::waiting::{Asking, RequestQueue, Waiting};
 use crate::map::SceneMap;
 use crate::memory::MemoryUse;
-use crate::nav::Search;
+use crate::nav::PathSearch;
 use crate::sim::StateHasher;
 
 /// What taking up a search counts for, so that one that needs no expansion counts too.
@@ -38,7 +38,7 @@ pub(super) struct LongSearches {
 pub(super) struct TravelSlot {
     #[memory(skip)]
     job: Option<SearchJob>,
-    search: Search,
+    search: PathSearch,
     is_begun: bool,
     map_version: u64,
     edits: u32,

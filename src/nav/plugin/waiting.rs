@@ -65,7 +65,7 @@ impl Waiting {
         if nearest_tiles > 0
             && self.to != IVec2::MIN
             && let Some(region) = tiles.region(self.from)
-            && !tiles.connected(self.from, self.to)
+            && !tiles.are_connected(self.from, self.to)
         {
             let nearest = tiles.nearest_in_region(self.to, nearest_tiles, region);
             self.to = nearest.unwrap_or(self.to);
@@ -76,7 +76,7 @@ impl Waiting {
     /// Expansions that the search is taken to need: a guess from the distance, as nothing else is known before. What is
     /// answered without a search needs few.
     pub(super) fn estimate(&self, tiles: &TileMap, settings: &NavSettings) -> u64 {
-        if !tiles.connected(self.from, self.to) {
+        if !tiles.are_connected(self.from, self.to) {
             return 8;
         }
         let distance = (self.to.as_i64vec2() - self.from.as_i64vec2())

@@ -9,7 +9,7 @@ use super::facts::{
 };
 use super::settings::SessionStats;
 use crate::inbox::Inbox;
-use crate::memory::clear_and_give_back;
+use crate::memory::clear_and_shrink;
 use crate::session::life::Session;
 use crate::session::reasons::LogoutReason;
 use crate::session::sessions::{SessionEffect, Sessions};
@@ -53,7 +53,7 @@ pub(super) fn tell(world: &mut World, effects: &mut Vec<SessionEffect>) {
     loop {
         world.resource_mut::<Sessions>().take_effects(effects);
         if effects.is_empty() {
-            clear_and_give_back(effects);
+            clear_and_shrink(effects);
             return;
         }
         for effect in effects.drain(..) {

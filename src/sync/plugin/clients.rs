@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bevy_ecs::prelude::*;
 
-use crate::memory::{MemoryUse, clear_and_give_back};
+use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::session::{Session, SessionResumed, SessionState, Sessions};
 use crate::sim::Workers;
 use crate::sync::client::ClientState;
@@ -118,7 +118,7 @@ fn renew_all<I: Iterator<Item = SessionView>>(
     for (range, pair) in ranges.iter_mut().zip(cuts.windows(2)).rev() {
         if !range.is_same {
             seats.splice(pair[0]..pair[1], range.others.iter().copied());
-            clear_and_give_back(&mut range.others);
+            clear_and_shrink(&mut range.others);
         }
     }
     is_same

@@ -11,7 +11,7 @@ use super::replicator::Replicator;
 use super::save_request::bearer;
 use super::sent_values::SentValues;
 use super::stats::SyncStats;
-use crate::memory::{MemoryUse, clear_and_give_back};
+use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::outbox::{MessageSpan, Outbox};
 use crate::sim::{HeartbeatPhase, Overload, SimTick, Workers};
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
@@ -86,7 +86,7 @@ pub(super) fn collect(world: &mut World) {
                 .iter_mut()
                 .for_each(|worker| worker.commit(world, &attributes));
         });
-        clear_and_give_back(due);
+        clear_and_shrink(due);
     });
 }
 
@@ -198,7 +198,7 @@ impl CollectWorker {
         stats.attributes_dirty += std::mem::take(&mut self.dirty);
         stats.attributes_clamped += std::mem::take(&mut self.clamped);
         self.values.clear();
-        clear_and_give_back(&mut self.changed);
+        clear_and_shrink(&mut self.changed);
     }
 }
 

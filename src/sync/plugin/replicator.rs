@@ -7,7 +7,7 @@ use fixedbitset::FixedBitSet;
 
 use super::announce::AnnouncementSent;
 use super::clients::{SeatRange, SessionView};
-use crate::memory::{MemoryUse, clear_and_give_back};
+use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::outbox::BatchPart;
 use crate::session::SessionClosed;
 use crate::sim::StateHasher;
@@ -103,7 +103,7 @@ pub(in crate::sync) struct ViewChanges {
 impl ViewChanges {
     /// Forgets all.
     pub fn clear(&mut self) {
-        clear_and_give_back(&mut self.changes);
+        clear_and_shrink(&mut self.changes);
         self.viewers.clear();
     }
 

@@ -13,7 +13,7 @@ use super::remotes;
 use super::replicator::{FillWorker, Replicator, ViewChange, ViewChanges, Wanted, words};
 use super::settings::SyncSettings;
 use crate::aoi::{SceneInterest, ViewEvent};
-use crate::memory::clear_and_give_back;
+use crate::memory::clear_and_shrink;
 use crate::session::{SessionResumed, Sessions};
 use crate::sim::{Overload, SimTick, Workers};
 use crate::sync::allowance::SendBudget;
@@ -167,7 +167,7 @@ pub(super) fn follow_views(
     wanted.clear();
     for worker in workers {
         wanted.extend_from_slice(&worker.wanted);
-        clear_and_give_back(&mut worker.wanted);
+        clear_and_shrink(&mut worker.wanted);
     }
     wanted.sort_unstable_by_key(Wanted::order);
     wanted.dedup();

@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use super::scene_views::SceneViews;
 use super::state::bits::ones;
-use super::state::object::{LISTS, NONE, TrackedObject, UNCAPPED};
-use super::state::rows::AROUND;
+use super::state::object::{LIST_COUNT, NONE, TrackedObject, UNCAPPED};
+use super::state::rows::NEIGHBOURHOOD_CELLS;
 
 /// What is wrong with the views of a scene.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -37,15 +37,15 @@ impl SceneViews {
     /// Says what does not hold, for whom.
     pub fn validate(&self) -> Result<(), ViewInvariantError> {
         let fault = |text| Err(ViewInvariantError(text));
-        if !self.changed.is_clear() || !self.parted.is_empty() {
+        if !self.changed.is_clear() || !self.pending_leaves.is_empty() {
             return fault("there are changes that no update has seen".into());
         }
         // First, since whoever sees a slot that nobody has cannot be asked for its list.
         self.validate_cells()?;
         let mut links = 0;
         for (id, object) in (0..).zip(&self.shared.objects) {
-            self.validate_place(id, object)?;
-            for list in 0..LISTS {
+            self.validate_location(id, object)?;
+            for list in 0..LIST_COUNT {
                 links += self.validate_list(id, list)?;
             }
         }
@@ -73,28 +73,28 @@ impl SceneViews {
             )
     }
 
-    fn validate_place(&self, id: u32, object: &TrackedObject) -> Result<(), ViewInvariantError> {
+    fn validate_location(&self, id: u32, object: &TrackedObject) -> Result<(), ViewInvariantError> {
         let fault = |text| Err(ViewInvariantError(text));
-        let (grid, place) = (&self.shared.grid, self.shared.place(id));
+        let (grid, place) = (&self.shared.grid, self.shared.location(id));
         if !object.alive {
             return Ok(());
         }
         let cell = grid.cell(id);
         let position = self.shared.position(id);
-        if grid.sticky_cell(cell, position) != cell || grid.home(id) != cell {
+        if grid.sticky_cell(cell, position) != cell || grid.committed_cell(id) != cell {
             return fault(format!("{id} is at {position} and reported in {cell:?}"));
         }
         let stands = self.shared.cells.get(place.cell as usize);
-        if stands.is_none_or(|stands| stands.at != cell) {
+        if stands.is_none_or(|stands| stands.grid_cell != cell) {
             return fault(format!("{id} does not stand in its cell {cell:?}"));
         }
         let has_slot = object.viewable && !object.uncapped;
-        let in_slot = stands.and_then(|stands| stands.ties.ids().get(place.slot as usize));
+        let in_slot = stands.and_then(|stands| stands.relations.ids().get(place.slot as usize));
         if has_slot != (place.slot != NONE) || has_slot && in_slot != Some(&id) {
             return fault(format!("{id} does not stand in its slot"));
         }
         let viewers = &self.viewers[place.cell as usize];
-        let in_row = viewers.ties.ids().get(place.row as usize);
+        let in_row = viewers.relations.ids().get(place.row as usize);
         if object.viewer != (place.row != NONE) || object.viewer && in_row != Some(&id) {
             return fault(format!("{id} does not stand in its row"));
         }
@@ -106,28 +106,31 @@ impl SceneViews {
         let fault = |text| Err(ViewInvariantError(text));
         let mut found = (0, 0);
         for (cell, viewers) in self.shared.cells.iter().zip(&self.viewers) {
-            for direction in 0..AROUND {
-                let at = cell.at.neighbour(direction, self.shared.grid.size());
+            for direction in 0..NEIGHBOURHOOD_CELLS {
+                let at = cell.grid_cell.neighbour(direction, self.shared.grid.size());
                 let index = at.and_then(|at| self.shared.index_of(at));
-                let near = cell.near[direction];
+                let near = cell.neighbours[direction];
                 let words = index.map_or(0, |near| self.shared.cells[near].words as u32);
-                let width = cell.first[direction + 1] - cell.first[direction];
+                let width = cell.layout[direction + 1] - cell.layout[direction];
                 if index.map_or(NONE, |near| near as u32) != near || width != words {
-                    return fault(format!("{:?} has a wrong neighbour", cell.at));
+                    return fault(format!("{:?} has a wrong neighbour", cell.grid_cell));
                 }
             }
-            let seen = cell.ties.ids().iter().filter(|&&id| id != NONE);
+            let seen = cell.relations.ids().iter().filter(|&&id| id != NONE);
             found = (found.0 + seen.count(), found.1 + viewers.used);
             let layout = (viewers.rows.len(), viewers.rows.words());
-            let is_sound = viewers.rows.are_sound() && cell.ties.is_sound();
-            if layout != (viewers.len(), cell.first[AROUND] as usize) || !is_sound {
-                return fault(format!("the rows of {:?} have another layout", cell.at));
+            let is_sound = viewers.rows.is_consistent() && cell.relations.is_consistent();
+            if layout != (viewers.len(), cell.layout[NEIGHBOURHOOD_CELLS] as usize) || !is_sound {
+                return fault(format!(
+                    "the rows of {:?} have another layout",
+                    cell.grid_cell
+                ));
             }
             for row in 0..viewers.len() {
                 if viewers.id(row) == NONE && viewers.rows.set_words(row).next().is_some() {
-                    return fault(format!("a free row of {:?} sees somebody", cell.at));
+                    return fault(format!("a free row of {:?} sees somebody", cell.grid_cell));
                 }
-                for (direction, near) in self.shared.around(viewers.cell as usize) {
+                for (direction, near) in self.shared.neighbours(viewers.cell as usize) {
                     let seen = viewers.rows.range(row, cell.words_in(direction));
                     if seen
                         .zip(near.slots.iter().map(|word| !word.taken))
@@ -136,7 +139,7 @@ impl SceneViews {
                         let viewer = viewers.id(row);
                         return fault(format!(
                             "{viewer} sees a slot of {:?} that nobody has",
-                            near.at
+                            near.grid_cell
                         ));
                     }
                 }
@@ -188,18 +191,19 @@ impl SceneViews {
             }
             let class = self.shared.ranking.class(object, other);
             let is_pair = self.shared.ranking.is_pair(object, other);
-            let here = self.end_fault(viewer, list, class, lowest);
+            let here = self.missing_member_error(viewer, list, class, lowest);
             let there = if is_pair && here.is_some() {
                 let lowest = self.lowest_class(target, object.list());
-                self.end_fault(target, object.list(), class, lowest)
+                self.missing_member_error(target, object.list(), class, lowest)
             } else {
                 here
             };
             if let (Some(what), Some(_)) = (here, there) {
                 return fault(format!("{viewer} {what} {target}, of class {class}"));
             }
-            let remembers =
-                |viewer, list| self.queue.contains(viewer) || self.knows_of(viewer, list, class);
+            let remembers = |viewer, list| {
+                self.queue.contains(viewer) || self.remembers_refusal(viewer, list, class)
+            };
             let there_remembers = || is_pair && there.is_none() && remembers(target, object.list());
             if !(here.is_none() && remembers(viewer, list) || there_remembers()) {
                 return fault(format!("{viewer} has forgotten that it refused {target}"));
@@ -216,7 +220,7 @@ impl SceneViews {
         members: &[u32],
     ) -> Result<(), ViewInvariantError> {
         let fault = |text| Err(ViewInvariantError(text));
-        let place = self.shared.place(viewer);
+        let place = self.shared.location(viewer);
         let viewers = &self.viewers[place.cell as usize];
         let state = &viewers.states[place.row as usize];
         if list == UNCAPPED {
@@ -241,8 +245,8 @@ impl SceneViews {
         }
         for &target in members {
             let class = self.shared.class(viewer, target);
-            if class < state.low[list] {
-                let low = state.low[list];
+            if class < state.lowest_class[list] {
+                let low = state.lowest_class[list];
                 return fault(format!(
                     "{viewer} ranks {target} as {class}, the lowest as {low}"
                 ));
@@ -252,13 +256,13 @@ impl SceneViews {
     }
 
     /// Whether a viewer remembers that somebody of this class may be outside a list.
-    fn knows_of(&self, viewer: u32, list: usize, class: u8) -> bool {
-        let place = self.shared.place(viewer);
+    fn remembers_refusal(&self, viewer: u32, list: usize, class: u8) -> bool {
+        let place = self.shared.location(viewer);
         let state = &self.viewers[place.cell as usize].states[place.row as usize];
         list == UNCAPPED
             || self.shared.is_ranked(list)
-            || !self.shared.goes_first(list, class)
-            || state.refused >> list & 1 != 0
+            || !self.shared.outranks_unrelated(list, class)
+            || state.refused_lists >> list & 1 != 0
     }
 
     fn lowest_class(&self, viewer: u32, list: usize) -> Option<u8> {
@@ -266,7 +270,7 @@ impl SceneViews {
     }
 
     /// What is wrong if somebody of this class, in range, is not in a list; nothing if it will be looked at.
-    fn end_fault(
+    fn missing_member_error(
         &self,
         viewer: u32,
         list: usize,
@@ -276,9 +280,9 @@ impl SceneViews {
         if self.queue.contains(viewer) {
             return None;
         }
-        let place = self.shared.place(viewer);
+        let place = self.shared.location(viewer);
         let state = &self.viewers[place.cell as usize].states[place.row as usize];
-        if list == UNCAPPED || state.has_place(list) {
+        if list == UNCAPPED || state.has_room(list) {
             Some("is not queued and has a place for")
         } else if lowest.is_some_and(|lowest| class > lowest) {
             Some("is not queued and has a lower member than")

@@ -86,14 +86,14 @@ pub struct ViewCounters {
     /// Looks of viewers that waited in the queue.
     pub scans: u64,
     /// The longest list that there ever was (one of the lists of one viewer).
-    pub max_list: usize,
+    pub longest_list: usize,
 }
 
 impl ViewCounters {
     /// What two counted together.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
-        let longer = self.max_list >= other.max_list;
+        let longer = self.longest_list >= other.longest_list;
         Self {
             enters: self.enters + other.enters,
             leaves: self.leaves + other.leaves,
@@ -101,10 +101,10 @@ impl ViewCounters {
             refills: self.refills + other.refills,
             full_list_attempts: self.full_list_attempts + other.full_list_attempts,
             scans: self.scans + other.scans,
-            max_list: if longer {
-                self.max_list
+            longest_list: if longer {
+                self.longest_list
             } else {
-                other.max_list
+                other.longest_list
             },
         }
     }

@@ -23,8 +23,8 @@ mod events;
 #[cfg(test)]
 mod model;
 mod pairs;
-mod part;
 mod query;
+mod removal;
 mod scene_views;
 mod state;
 mod update;
@@ -32,7 +32,7 @@ mod update;
 pub use check::ViewInvariantError;
 pub use events::{ViewCounters, ViewEvent, ViewLeaveReason};
 pub use scene_views::{
-    Profile, RERANK_TICKS, RemovalReason, SceneViews, ViewCaps, ViewInsertError,
+    RERANK_TICKS, RemovalReason, SceneViews, ViewCaps, ViewInsertError, ViewProfile,
 };
 pub use state::exceptions::ViewException;
-pub use state::object::{IDS_MAX, LISTS, UNCAPPED, ViewLinkMode};
+pub use state::object::{IDS_MAX, LIST_COUNT, UNCAPPED, ViewLinkMode};

@@ -9,9 +9,9 @@ use super::scene_views::{SceneViews, ViewCaps};
 use super::state::bits::ones;
 use super::state::cells::{TargetCell, ViewerCell};
 use super::state::exceptions::ViewException;
-use super::state::object::{NONE, Place, UNCAPPED};
-use super::state::rows::AROUND;
-use super::state::shared::Shared;
+use super::state::object::{CellLocation, NONE, UNCAPPED};
+use super::state::rows::NEIGHBOURHOOD_CELLS;
+use super::state::scene_state::SceneState;
 use crate::grid::{GridCell, SceneGrid};
 use crate::priority::ViewTraits;
 
@@ -47,7 +47,7 @@ impl SceneViews {
     }
 
     /// The viewers that have an exception for a target, ascending.
-    pub fn excepting(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
+    pub fn viewers_with_exception(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
         self.shared.exceptions.viewers_of(target)
     }
 
@@ -73,7 +73,7 @@ impl SceneViews {
 
     /// The cell of a viewer, its rows, and which of them is its own.
     fn row_of(&self, viewer: u32) -> Option<(&TargetCell, &ViewerCell, usize)> {
-        let &Place { cell, row, .. } = self.shared.places.get(viewer as usize)?;
+        let &CellLocation { cell, row, .. } = self.shared.locations.get(viewer as usize)?;
         let (target, viewers) = (
             self.shared.cells.get(cell as usize)?,
             self.viewers.get(cell as usize)?,
@@ -86,8 +86,8 @@ impl SceneViews {
         self.row_of(viewer)
             .into_iter()
             .flat_map(move |(cell, viewers, row)| {
-                (0..AROUND).flat_map(move |direction| {
-                    let near = self.shared.cells.get(cell.near[direction] as usize);
+                (0..NEIGHBOURHOOD_CELLS).flat_map(move |direction| {
+                    let near = self.shared.cells.get(cell.neighbours[direction] as usize);
                     near.into_iter().flat_map(move |near| {
                         let words = viewers.rows.range(row, cell.words_in(direction));
                         words.enumerate().flat_map(move |(nth, word)| {
@@ -130,13 +130,13 @@ impl SceneViews {
     }
 
     fn watchers_near(&self, target: u32) -> impl Iterator<Item = u32> + '_ {
-        let place = self.shared.places.get(target as usize).copied();
+        let place = self.shared.locations.get(target as usize).copied();
         let place = place.filter(|place| place.slot != NONE);
         place.into_iter().flat_map(move |place| {
-            let around = self.shared.around(place.cell as usize);
+            let around = self.shared.neighbours(place.cell as usize);
             around.flat_map(move |(direction, cell)| {
-                let word = cell.word(AROUND - 1 - direction, place.slot as usize);
-                let index = self.shared.cells[place.cell as usize].near[direction];
+                let word = cell.word(NEIGHBOURHOOD_CELLS - 1 - direction, place.slot as usize);
+                let index = self.shared.cells[place.cell as usize].neighbours[direction];
                 let viewers = &self.viewers[index as usize];
                 (0..viewers.len())
                     .filter(move |&row| viewers.rows.has(row, word, place.slot as usize))
@@ -151,8 +151,8 @@ impl SceneViews {
         let layer = object.map_or(0, |object| usize::from(object.layer));
         let grid = &self.shared.grid;
         let in_range = move |viewers: &&ViewerCell| {
-            let at = self.shared.cells[viewers.cell as usize].at;
-            grid.in_range(layer, at, grid.home(target))
+            let at = self.shared.cells[viewers.cell as usize].grid_cell;
+            grid.in_range(layer, at, grid.committed_cell(target))
         };
         cells.iter().filter(in_range).flat_map(move |viewers| {
             (0..viewers.len())
@@ -200,7 +200,7 @@ impl SceneViews {
     #[must_use]
     pub const fn link_count(&self) -> usize {
         // Those who parted since the last update are not counted as leaves yet.
-        (self.counters.enters - self.counters.leaves) as usize - self.parted.len()
+        (self.counters.enters - self.counters.leaves) as usize - self.pending_leaves.len()
     }
 
     /// All links in a fixed order: (viewer, target, class), by viewer.
@@ -243,18 +243,18 @@ impl SceneViews {
         if radius_m.is_nan() || radius_m < 0.0 || position.is_nan() {
             return;
         }
-        let Shared {
+        let SceneState {
             grid,
             cells,
             objects,
             far,
             ..
         } = &self.shared;
-        let (low, high) = grid.corners(position, radius_m);
+        let (low, high) = grid.bounding_cells(position, radius_m);
         let touched =
             (low.y..=high.y).flat_map(|y| (low.x..=high.x).map(move |x| GridCell { x, y }));
         let touched = touched.filter_map(|cell| Some(&cells[self.shared.index_of(cell)?]));
-        let near = touched.flat_map(|cell| cell.ties.ids().iter().copied());
+        let near = touched.flat_map(|cell| cell.relations.ids().iter().copied());
         out.extend(near.chain(far.iter()).filter(|&id| {
             let Some(object) = objects.get(id as usize) else {
                 return false;
@@ -281,7 +281,7 @@ impl SceneViews {
             return None;
         }
         let shared = &self.shared;
-        let (low, high) = shared.grid.corners(position, radius_m);
+        let (low, high) = shared.grid.bounding_cells(position, radius_m);
         let touched =
             (low.y..=high.y).flat_map(|y| (low.x..=high.x).map(move |x| GridCell { x, y }));
         let mut touched: SmallVec<[(f32, usize); 16]> = touched
@@ -308,7 +308,7 @@ impl SceneViews {
             if from_m * from_m > best.0 {
                 break;
             }
-            let ids = shared.cells[cell].ties.ids();
+            let ids = shared.cells[cell].relations.ids();
             ids.iter().for_each(|&id| visit(id, &mut best));
         }
         (best.1 != NONE).then_some(best.1)
@@ -316,11 +316,11 @@ impl SceneViews {
 
     /// Feeds all state that later updates depend on to a hash, in a fixed order: cells, slots and rows, caps, what was
     /// refused, links, the queue. Positions and traits belong to the world, which hashes them itself.
-    pub fn digest(&self, fold: &mut impl FnMut(u64)) {
+    pub fn hash_state(&self, fold: &mut impl FnMut(u64)) {
         let pack = |numbers: &[u16]| numbers.iter().fold(0, |bits, &n| bits << 16 | u64::from(n));
         let ids = 0..self.shared.objects.len() as u32;
         for id in ids.filter(|&id| self.contains(id)) {
-            let (cell, place) = (self.shared.grid.cell(id), self.shared.place(id));
+            let (cell, place) = (self.shared.grid.cell(id), self.shared.location(id));
             fold(u64::from(id) << 32 | u64::from(cell.x) << 16 | u64::from(cell.y));
             fold(u64::from(place.cell));
             fold(u64::from(place.slot) << 32 | u64::from(place.row));
@@ -328,9 +328,13 @@ impl SceneViews {
                 continue;
             };
             let state = viewers.states[row];
-            fold(pack(&state.caps) << 16 | u64::from(state.refused) << 8 | u64::from(state.tasks));
-            fold(pack(&state.count) << 16 | u64::from(state.hungry));
-            let classes = state.low.into_iter().chain(state.lowest);
+            fold(
+                pack(&state.caps) << 16
+                    | u64::from(state.refused_lists) << 8
+                    | u64::from(state.tasks),
+            );
+            fold(pack(&state.count) << 16 | u64::from(state.refill_lists));
+            let classes = state.lowest_class.into_iter().chain(state.lowest_rank);
             fold(classes.fold(0, |bits, class| bits << 8 | u64::from(class)));
             self.seen_near(id)
                 .for_each(|target| fold(u64::from(target)));
@@ -338,7 +342,11 @@ impl SceneViews {
             far.iter().for_each(|&target| fold(u64::from(target)));
         }
         for (cell, viewers) in self.shared.cells.iter().zip(&self.viewers) {
-            fold(u64::from(cell.at.x) << 48 | u64::from(cell.at.y) << 32 | cell.words as u64);
+            fold(
+                u64::from(cell.grid_cell.x) << 48
+                    | u64::from(cell.grid_cell.y) << 32
+                    | cell.words as u64,
+            );
             fold((viewers.len() as u64) << 32 | viewers.free_rows().len() as u64);
             let free = viewers.free_rows().iter();
             free.for_each(|&row| fold(u64::from(row)));
@@ -346,10 +354,12 @@ impl SceneViews {
         for list in 0..UNCAPPED {
             // What they were first counts only as long as all are alike.
             let is_ranked = self.shared.is_ranked(list);
-            let class = self.shared.strangers[list].class.filter(|_| !is_ranked);
+            let class = self.shared.unrelated_ranks[list]
+                .class
+                .filter(|_| !is_ranked);
             fold(u64::from(is_ranked) << 8 | class.map_or(0xff, u64::from));
         }
-        fold(u64::from(self.turn));
+        fold(u64::from(self.update_count));
         fold(self.queue.len() as u64);
         self.queue.iter().for_each(|id| fold(u64::from(id)));
     }

@@ -42,17 +42,17 @@ use super::state::cells::ViewerCell;
 use super::state::exceptions::{ExceptionIndex, ViewException};
 use super::state::far_index::FarIndex;
 use super::state::object::{
-    IDS_MAX, PendingChanges, Place, Ranking, TrackedObject, UNCAPPED, ViewLinkMode,
+    CellLocation, IDS_MAX, PendingChanges, Ranking, TrackedObject, UNCAPPED, ViewLinkMode,
 };
-use super::state::shared::{Shared, UnrelatedRank};
+use super::state::scene_state::{SceneState, UnrelatedRank};
 use super::state::slot_positions::SlotPositions;
-use super::update::pass::CellScratch;
+use super::update::cell_pass::CellScratch;
 use crate::grid::{GridError, SceneGrid};
 use crate::priority::{DistanceBands, SCENERY, ViewFilter, ViewPriority, ViewTraits};
 
 /// What an object is to those who may see it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Profile {
+pub struct ViewProfile {
     /// Which cap of its viewers it counts against.
     pub class: ObjectCategory,
     /// How far it is seen.
@@ -138,7 +138,7 @@ pub const RERANK_TICKS: u32 = 128;
 /// Who sees whom in one scene.
 #[derive(Clone, Debug, MemoryUse)]
 pub struct SceneViews {
-    pub(super) shared: Shared,
+    pub(super) shared: SceneState,
     /// The rows of each cell in use.
     #[memory(each)]
     pub(super) viewers: Vec<ViewerCell>,
@@ -146,28 +146,28 @@ pub struct SceneViews {
     /// Each viewer is re-ranked every so many updates; 0 for never.
     pub(super) rerank_ticks: u32,
     /// How many viewers that came or changed their cell look around in one update.
-    pub(super) sweeps_max: u32,
+    pub(super) full_scans_max: u32,
     /// Updates so far.
-    pub(super) turn: u32,
+    pub(super) update_count: u32,
     /// Ids with pending changes; who is gone is passed over by the update.
     pub(super) changed: FixedBitSet,
     /// The same while they are settled.
-    pub(super) settling: Vec<u32>,
+    pub(super) applying: Vec<u32>,
     /// Who is tied to whom, as owned or aiming: the one that a tie leads to, then the one that has it.
-    pub(super) ties: BTreeSet<(u32, u32)>,
+    pub(super) relations: BTreeSet<(u32, u32)>,
     /// The leaves of removed objects, told at the next update.
-    pub(super) parted: Vec<ViewEvent>,
+    pub(super) pending_leaves: Vec<ViewEvent>,
     pub(super) counters: ViewCounters,
     /// Links that both ends may want, where sight is mutual, and who asked fewer than it found, in which list.
     pub(super) proposals: Vec<MutualProposal>,
-    pub(super) unsated: Vec<(u32, u8)>,
+    pub(super) lists_with_more_candidates: Vec<(u32, u8)>,
     /// Who had a full list and has a place now, and is to be queued.
     pub(super) freed: Vec<u32>,
     /// The cells in which slots were taken or left in this update, and those with anything to do.
-    pub(super) touched: Vec<u32>,
-    pub(super) active: Vec<u32>,
+    pub(super) touched_cells: Vec<u32>,
+    pub(super) active_cells: Vec<u32>,
     /// Who was found to have no place for a stranger.
-    pub(super) full: Vec<u32>,
+    pub(super) full_objects: Vec<u32>,
     /// What each worker needs.
     #[memory(each)]
     pub(super) scratch: Vec<CellScratch>,
@@ -186,18 +186,18 @@ impl SceneViews {
             mutual: false,
         };
         Self {
-            shared: Shared {
+            shared: SceneState {
                 grid,
                 objects: Vec::new(),
                 positions: Vec::new(),
-                places: Vec::new(),
+                locations: Vec::new(),
                 ranking,
                 exceptions: ExceptionIndex::default(),
                 cells: Vec::new(),
-                in_use: Vec::new(),
+                cell_index: Vec::new(),
                 far: FarIndex::default(),
-                strangers: [UnrelatedRank::default(); UNCAPPED],
-                moved: Vec::new(),
+                unrelated_ranks: [UnrelatedRank::default(); UNCAPPED],
+                moved_rows: Vec::new(),
                 moved_words: Vec::new(),
                 moved_bits: Vec::new(),
                 far_changes: Vec::new(),
@@ -207,19 +207,19 @@ impl SceneViews {
             viewers: Vec::new(),
             queue: RefillQueue::default(),
             rerank_ticks: RERANK_TICKS,
-            sweeps_max: u32::MAX,
-            turn: 0,
+            full_scans_max: u32::MAX,
+            update_count: 0,
             changed: FixedBitSet::new(),
-            settling: Vec::new(),
-            ties: BTreeSet::new(),
-            parted: Vec::new(),
+            applying: Vec::new(),
+            relations: BTreeSet::new(),
+            pending_leaves: Vec::new(),
             counters: ViewCounters::default(),
             proposals: Vec::new(),
-            unsated: Vec::new(),
+            lists_with_more_candidates: Vec::new(),
             freed: Vec::new(),
-            full: Vec::new(),
-            touched: Vec::new(),
-            active: Vec::new(),
+            full_objects: Vec::new(),
+            touched_cells: Vec::new(),
+            active_cells: Vec::new(),
             scratch: vec![CellScratch::default()],
             objects_max: objects_max.min(IDS_MAX),
         }
@@ -243,7 +243,7 @@ impl SceneViews {
 
     /// The same with this sight, for a scene without objects.
     #[must_use]
-    pub fn with_sight(mut self, sight: ViewLinkMode) -> Self {
+    pub fn with_view_link_mode(mut self, sight: ViewLinkMode) -> Self {
         debug_assert!(
             self.shared.objects.is_empty(),
             "sight is chosen before anybody comes"
@@ -254,7 +254,7 @@ impl SceneViews {
 
     /// Whose lists a link must find a place in.
     #[must_use]
-    pub const fn sight(&self) -> ViewLinkMode {
+    pub const fn view_link_mode(&self) -> ViewLinkMode {
         if self.shared.ranking.mutual {
             ViewLinkMode::Mutual
         } else {
@@ -272,8 +272,8 @@ impl SceneViews {
     /// Of the viewers that came or changed their cell, so many look around in the same update, the lower ids
     /// first; all of them unless told otherwise. So it is with those whose traits or exceptions changed. The others leave
     /// whom they left at once, wait in the queue and see nobody new until their look.
-    pub const fn set_sweeps_max(&mut self, sweeps: u32) {
-        self.sweeps_max = sweeps;
+    pub const fn set_full_scans_max(&mut self, sweeps: u32) {
+        self.full_scans_max = sweeps;
     }
 
     /// Replaces the rules of the scene: who may see whom beyond layers and hiding, and the classes of pairs; `None` for
@@ -288,7 +288,7 @@ impl SceneViews {
         self.shared.ranking.priority = priority;
         for id in 0..self.shared.objects.len() as u32 {
             if self.shared.objects[id as usize].alive {
-                self.note_traits(id);
+                self.mark_traits_changed(id);
             }
         }
     }
@@ -301,7 +301,7 @@ impl SceneViews {
         &mut self,
         id: u32,
         position: Vec2,
-        profile: Profile,
+        profile: ViewProfile,
         viewer: Option<ViewCaps>,
     ) -> Result<(), ViewInsertError> {
         if id >= self.objects_max {
@@ -314,14 +314,14 @@ impl SceneViews {
         if self.shared.objects[id as usize].alive {
             return Err(ViewInsertError::IdInUse { id });
         }
-        self.shared.grid.place(id, position);
+        self.shared.grid.teleport(id, position);
         let layer = if profile.viewable {
-            self.shared.grid.layer_of(profile.visibility)
+            self.shared.grid.ensure_layer(profile.visibility)
         } else {
             0
         };
         self.shared.positions[id as usize] = position;
-        self.shared.places[id as usize] = Place::NOWHERE;
+        self.shared.locations[id as usize] = CellLocation::NONE;
         self.shared.objects[id as usize] = TrackedObject {
             traits: ViewTraits {
                 id,
@@ -340,12 +340,12 @@ impl SceneViews {
             ..TrackedObject::ABSENT
         };
         let traits = self.shared.objects[id as usize].traits;
-        self.tie(id, &ViewTraits::default(), &traits);
-        self.meet_stranger(id);
+        self.update_relations(id, &ViewTraits::default(), &traits);
+        self.update_unrelated_rank(id);
         if let Some(caps) = viewer {
-            self.become_viewer(id, caps);
+            self.add_viewer(id, caps);
         }
-        self.list_changed(id);
+        self.mark_changed(id);
         Ok(())
     }
 
@@ -361,15 +361,15 @@ impl SceneViews {
             RemovalReason::Despawn => ViewLeaveReason::Despawn,
             RemovalReason::Scene => ViewLeaveReason::Scene,
         };
-        self.cease_viewing(id, reason);
+        self.remove_viewer(id, reason);
         if object.viewable {
-            self.cease_showing(id, reason);
+            self.remove_target(id, reason);
         }
         self.shared.objects[id as usize] = TrackedObject::ABSENT;
-        self.shared.places[id as usize] = Place::NOWHERE;
-        self.tie(id, &object.traits, &ViewTraits::default());
-        self.end_ties_to(id);
-        self.end_exceptions_of(id);
+        self.shared.locations[id as usize] = CellLocation::NONE;
+        self.update_relations(id, &object.traits, &ViewTraits::default());
+        self.clear_relations_to(id);
+        self.clear_exceptions_of(id);
         true
     }
 
@@ -380,7 +380,7 @@ impl SceneViews {
         if let Some(known) = self.shared.positions.get_mut(id as usize) {
             *known = position;
             if self.shared.grid.locate(id, position) {
-                self.list_changed(id);
+                self.mark_changed(id);
             }
         }
     }
@@ -390,8 +390,8 @@ impl SceneViews {
     pub fn teleport(&mut self, id: u32, position: Vec2) {
         if self.contains(id) {
             self.shared.positions[id as usize] = position;
-            if self.shared.grid.place(id, position) {
-                self.list_changed(id);
+            if self.shared.grid.teleport(id, position) {
+                self.mark_changed(id);
             }
         }
     }
@@ -410,9 +410,9 @@ impl SceneViews {
         };
         if object.alive && before != traits {
             object.traits = traits;
-            self.tie(id, &before, &traits);
-            self.note_traits(id);
-            self.meet_stranger(id);
+            self.update_relations(id, &before, &traits);
+            self.mark_traits_changed(id);
+            self.update_unrelated_rank(id);
         }
     }
 
@@ -426,7 +426,7 @@ impl SceneViews {
         if self.shared.exceptions.set(viewer, target, exception) {
             let has_any = self.shared.exceptions.has_any(viewer);
             self.shared.objects[viewer as usize].has_exceptions = has_any;
-            self.note_traits(viewer);
+            self.mark_traits_changed(viewer);
         }
     }
 
@@ -444,15 +444,15 @@ impl SceneViews {
             return;
         };
         match caps {
-            None => self.cease_viewing(id, ViewLeaveReason::Despawn),
-            Some(caps) if !object.viewer => self.become_viewer(id, caps),
+            None => self.remove_viewer(id, ViewLeaveReason::Despawn),
+            Some(caps) if !object.viewer => self.add_viewer(id, caps),
             Some(caps) => {
                 let object = &mut self.shared.objects[id as usize];
                 object.caps = caps.by_class();
                 object.pending.caps = true;
             }
         }
-        self.list_changed(id);
+        self.mark_changed(id);
     }
 
     #[inline]
@@ -465,10 +465,10 @@ impl SceneViews {
 
     /// Notes how an object ranks to those without a tie to it. When a list has them of two classes, it is ranked like one
     /// with classes of its own from now on.
-    fn meet_stranger(&mut self, id: u32) {
+    fn update_unrelated_rank(&mut self, id: u32) {
         let object = &self.shared.objects[id as usize];
-        let class = Shared::class_to_strangers(object);
-        let Some(strangers) = self.shared.strangers.get_mut(object.list()) else {
+        let class = SceneState::class_to_unrelated(object);
+        let Some(strangers) = self.shared.unrelated_ranks.get_mut(object.list()) else {
             return;
         };
         let known = *strangers.class.get_or_insert(class);
@@ -480,37 +480,37 @@ impl SceneViews {
         strangers.are_mixed = true;
         for id in 0..self.shared.objects.len() as u32 {
             if self.shared.objects[id as usize].viewer {
-                self.note_traits(id);
+                self.mark_traits_changed(id);
             }
         }
     }
 
-    fn become_viewer(&mut self, id: u32, caps: ViewCaps) {
+    fn add_viewer(&mut self, id: u32, caps: ViewCaps) {
         let object = &mut self.shared.objects[id as usize];
         object.viewer = true;
         object.caps = caps.by_class();
         object.pending.viewer = true;
-        self.meet_stranger(id);
-        self.part_from_peers(id);
+        self.update_unrelated_rank(id);
+        self.unlink_one_way_viewers(id);
     }
 
     /// Keeps up who is tied to whom.
-    fn tie(&mut self, id: u32, before: &ViewTraits, after: &ViewTraits) {
+    fn update_relations(&mut self, id: u32, before: &ViewTraits, after: &ViewTraits) {
         let (before, after) = ([before.owner, before.target], [after.owner, after.target]);
         if before == after {
             return;
         }
         for to in before {
-            self.ties.remove(&(to, id));
+            self.relations.remove(&(to, id));
         }
         for to in after.into_iter().filter(|&to| to != 0) {
-            self.ties.insert((to, id));
+            self.relations.insert((to, id));
         }
     }
 
     /// Whoever was tied to an object that is gone is tied to nobody, also not to the next one of its id.
-    fn end_ties_to(&mut self, id: u32) {
-        let tied = self.ties.range((id, 0)..=(id, u32::MAX));
+    fn clear_relations_to(&mut self, id: u32) {
+        let tied = self.relations.range((id, 0)..=(id, u32::MAX));
         let tied: Vec<u32> = tied.map(|&(_, tied)| tied).collect();
         for other in tied {
             let Some(mut traits) = self.traits(other) else {
@@ -525,7 +525,7 @@ impl SceneViews {
         }
     }
 
-    fn end_exceptions_of(&mut self, id: u32) {
+    fn clear_exceptions_of(&mut self, id: u32) {
         let exceptions = &mut self.shared.exceptions;
         let targets: Vec<u32> = exceptions.of(id).map(|(target, _)| target).collect();
         let viewers: Vec<u32> = exceptions.viewers_of(id).collect();
@@ -539,12 +539,12 @@ impl SceneViews {
     }
 
     /// What the rules say of an object may have changed.
-    fn note_traits(&mut self, id: u32) {
+    fn mark_traits_changed(&mut self, id: u32) {
         self.shared.objects[id as usize].pending.traits = true;
-        self.list_changed(id);
+        self.mark_changed(id);
     }
 
-    fn list_changed(&mut self, id: u32) {
+    fn mark_changed(&mut self, id: u32) {
         self.changed.insert(id as usize);
     }
 
@@ -553,7 +553,7 @@ impl SceneViews {
             self.shared.grid.grow(ids);
             self.shared.objects.resize(ids, TrackedObject::ABSENT);
             self.shared.positions.resize(ids, Vec2::ZERO);
-            self.shared.places.resize(ids, Place::NOWHERE);
+            self.shared.locations.resize(ids, CellLocation::NONE);
             self.changed.grow(ids);
             self.queue.grow(ids);
         }

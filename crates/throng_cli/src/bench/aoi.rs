@@ -13,7 +13,7 @@ use foldhash::fast::FixedState;
 use super::CliError;
 use super::rows::BenchRow;
 use crate::is_interrupted;
-use throng::aoi::sets::SetViews;
+use throng::aoi::reference_sets::SetViews;
 use throng::aoi::{RERANK_TICKS, RemovalReason, SceneViews, ViewLinkMode};
 use throng::memory::MemoryUse;
 use throng::sim::Workers;

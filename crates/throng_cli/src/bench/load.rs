@@ -195,8 +195,8 @@ fn load_prepared(
         files.path(MapFormat::Tmap),
         files.folder.join("prepared.tmap"),
     );
-    let parts = built.parts(&map);
-    map::save(&path, &map.with_parts(parts.clone()))?;
+    let parts = built.to_sections(&map);
+    map::save(&path, &map.with_sections(parts.clone()))?;
     let bytes = fs::metadata(&path).map_err(unreadable)?.len();
     let [mut load, mut ready, mut all, mut build, mut copy] = [const { Vec::new() }; 5];
     let mut is_same = true;
@@ -204,9 +204,9 @@ fn load_prepared(
         let mut watch = Stopwatch::start();
         let loaded = map::load(&path)?;
         load.push(watch.lap_ns() as f64 / 1e6);
-        let (nav_map, refused) = NavMap::from_parts(Diagonal::default(), &loaded);
+        let (nav_map, refused) = NavMap::from_sections(Diagonal::default(), &loaded);
         ready.push(watch.lap_ns() as f64 / 1e6);
-        is_same &= refused.is_empty() && nav_map.parts(&loaded) == parts;
+        is_same &= refused.is_empty() && nav_map.to_sections(&loaded) == parts;
         drop((loaded, nav_map));
 
         let mut watch = Stopwatch::start();

@@ -6,8 +6,9 @@ use super::rows::{BenchRow, RepeatSpread};
 use throng::matchmaking::{HeartbeatOutcome, Packing, Ticket};
 use throng::sim::clock::Stopwatch;
 use throng_matchmaking::workload::{
-    Arrival, Churn, PARTIES_MAX, PartyPowerSource, PartySource, SkillEntry, SweepSeat, Sweeper,
-    best_by_brute_force, least_spreads, percentile, queued, tickets, tickets_of_levels,
+    ArrivalPacker, Churn, PARTIES_MAX, PartyPowerSource, PartySource, SkillEntry, SweepSeat,
+    Sweeper, best_by_brute_force, least_spreads, matcher_with_queue, percentile, tickets,
+    tickets_of_levels,
 };
 
 const SYSTEM: &str = "matchmaking";
@@ -61,7 +62,7 @@ fn from_scratch(parties: u32) -> Result<Vec<BenchRow>, CliError> {
     let is_whole = [&windows, &arrival].map(|run| run.last.matched + run.last.waiting == players);
     let (windows_done, arrival_done) = (&windows.last, &arrival.last);
     let least = percentile(least_spreads(&waiting, 5), 99);
-    let apart = tickets(parties, PartyPowerSource::Apart);
+    let apart = tickets(parties, PartyPowerSource::Independent);
     let [windows_apart, arrival_apart] = in_turn(&apart)?;
     let levels = beat(Packing::Windows, 10, &tickets_of_levels(parties))?;
     Ok(vec![
@@ -121,7 +122,7 @@ fn pack_alone(parties: u32) -> BenchRow {
         })
         .collect();
     seats.sort_unstable_by_key(|seat| (seat.entry.skill(), seat.entry.party()));
-    let (mut sweeper, mut arrival) = (Sweeper::default(), Arrival::default());
+    let (mut sweeper, mut arrival) = (Sweeper::default(), ArrivalPacker::default());
     let mut ns = [const { Vec::new() }; 2];
     let mut matches = [0; 2];
     let a_party = |watch: Stopwatch| watch.elapsed().as_secs_f64() * 1e9 / f64::from(parties);
@@ -144,7 +145,7 @@ fn pack_alone(parties: u32) -> BenchRow {
 
 /// Pools of a dozen parties or so, which are solved exactly.
 fn small_pools() -> Result<Vec<BenchRow>, CliError> {
-    let mut source = PartySource::new(3, PartyPowerSource::Apart);
+    let mut source = PartySource::new(3, PartyPowerSource::Independent);
     let (mut exact, mut arrival, mut more) = (0, 0, true);
     let (mut found, mut optimum, mut most) = (0, 0, true);
     for nth in 0..200 {
@@ -201,7 +202,7 @@ fn held(parties: usize) -> Result<BenchRow, CliError> {
     }
     let ms: Vec<f64> = us.iter().map(|&us| f64::from(us) / 1e3).collect();
     let queue = churn.matcher().modes().first().map(|mode| mode.queue());
-    let mut arrival = Arrival::default();
+    let mut arrival = ArrivalPacker::default();
     let watch = Stopwatch::start();
     let waiting = queue.into_iter().flat_map(|queue| queue.iter());
     let pairs = arrival.pack(waiting.map(|(_, ticket)| (ticket.size, ticket.power)), 5);
@@ -244,11 +245,11 @@ fn in_turn(tickets: &[Ticket]) -> Result<[Beats; 2], CliError> {
 
 /// A heartbeat from scratch.
 fn beat(packing: Packing, now_tick: u64, tickets: &[Ticket]) -> Result<Done, CliError> {
-    let queued = queued(packing, 1 << 20, tickets);
+    let queued = matcher_with_queue(packing, 1 << 20, tickets);
     let mut matcher = queued.map_err(|error| CliError::new(format!("no queue: {error}")))?;
     let mut beat = HeartbeatOutcome::default();
     let watch = Stopwatch::start();
-    matcher.run(now_tick, &mut beat);
+    matcher.run_heartbeat(now_tick, &mut beat);
     let ms = watch.elapsed().as_secs_f64() * 1e3;
     let groups = || {
         beat.matches

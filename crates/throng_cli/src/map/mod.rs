@@ -149,7 +149,7 @@ fn info(file: &Path, json: bool) -> Result<(), CliError> {
                 "rows_bytes": memory.rows_bytes,
                 "columns_bytes": memory.columns_bytes,
                 "regions_bytes": memory.regions_bytes,
-                "parts_bytes": memory.parts_bytes,
+                "parts_bytes": memory.sections_bytes,
             },
             "prepared": prepared,
             "refused": refused,
@@ -207,7 +207,7 @@ fn prepared_in(map: &TileMap) -> (BTreeMap<&'static str, usize>, Vec<String>) {
     let mut prepared = BTreeMap::new();
     let mut refused = BTreeSet::new();
     for rule in Diagonal::ALL {
-        let (nav_map, unusable) = NavMap::from_parts(rule, map);
+        let (nav_map, unusable) = NavMap::from_sections(rule, map);
         let prepared_bytes = nav_map.prepared_bytes(Algorithm::JpsGraph);
         if prepared_bytes > 0 {
             prepared.insert(rule.name(), prepared_bytes);

@@ -47,10 +47,10 @@ impl PrepareMap {
         for rule in Diagonal::ALL {
             if self.diagonal.contains(&rule) {
                 let mut nav_map = NavMap::new(rule);
-                nav_map.prepare_within(&map, Algorithm::JpsGraph, graph_bytes_max);
-                parts.extend(nav_map.parts(&map));
+                nav_map.prepare_with_limit(&map, Algorithm::JpsGraph, graph_bytes_max);
+                parts.extend(nav_map.to_sections(&map));
             }
         }
-        save(&self.output, &map.with_parts(parts))
+        save(&self.output, &map.with_sections(parts))
     }
 }

@@ -14,7 +14,7 @@ use indicatif::ProgressBar;
 use crate::{CliError, is_interrupted};
 use throng::map::{TileEdit, TileMap, TileRect};
 use throng::memory::MemoryUse;
-use throng::nav::{Algorithm, Diagonal, NavMap, PathQuery, ScenQuery, Search, SearchOutcome};
+use throng::nav::{Algorithm, Diagonal, NavMap, PathQuery, PathSearch, ScenQuery, SearchOutcome};
 use throng::sim::Workers;
 
 /// What to do with a map, in order.
@@ -95,7 +95,7 @@ impl TimedAnswer {
 /// A thread's scratch and the turning points of its last path.
 #[derive(Default)]
 pub(super) struct ThreadScratch {
-    pub search: Search,
+    pub search: PathSearch,
     pub waypoints: Vec<IVec2>,
     /// The answer, where a query was asked [again](MeasuredAnswers::again).
     pub outcome: Option<SearchOutcome>,
@@ -155,7 +155,7 @@ pub(super) fn measure(
             PlanStep::Edit { rect, patch } => {
                 let map = Arc::make_mut(&mut map);
                 if let Some(changed) = map.edit(*rect, &plan.patches[*patch])? {
-                    nav_map.follow_edit(map, &[changed]);
+                    nav_map.apply_edit(map, &[changed]);
                 }
             }
             PlanStep::Ask(range) => {

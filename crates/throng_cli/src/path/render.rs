@@ -45,7 +45,7 @@ pub(super) fn render(
 ) -> Result<(), CliError> {
     let map = &*one.map;
     let scratch = one.again(query);
-    let touched = scratch.search.touched(map, &one.nav_map, one.algorithm);
+    let touched = scratch.search.visited(map, &one.nav_map, one.algorithm);
     let mut picture = MapPicture::new(map);
     let marks = marks(touched);
     if marks.len() <= FEW {

@@ -43,7 +43,7 @@ pub trait CopiedField {
 
 impl<T: Copy> CopiedField for FieldMemory<'_, T> {}
 
-macro_rules! holds_nothing {
+macro_rules! impl_no_heap {
     ($($plain:ty),*) => {
         $(impl MemoryUse for $plain {
             #[inline]
@@ -53,7 +53,7 @@ macro_rules! holds_nothing {
         })*
     };
 }
-holds_nothing!(
+impl_no_heap!(
     u8,
     u16,
     u32,
@@ -115,13 +115,13 @@ pub fn heap_bytes_of<'a, T: MemoryUse + 'a>(items: impl IntoIterator<Item = &'a 
 }
 
 /// What some lists hold together, with their elements.
-pub fn each_in_each<T: MemoryUse>(lists: &[Vec<T>]) -> usize {
+pub fn heap_bytes_of_lists<T: MemoryUse>(lists: &[Vec<T>]) -> usize {
     heap_bytes_of(lists) + heap_bytes_of(lists.iter().flatten())
 }
 
 /// Empties a buffer that every tick fills anew, and gives its room back where the last tick needed less than an eighth of much: it
 /// was made by a burst, of logins or teleports.
-pub fn clear_and_give_back<T>(buffer: &mut Vec<T>) {
+pub fn clear_and_shrink<T>(buffer: &mut Vec<T>) {
     let room = buffer.capacity();
     let is_wide = room * size_of::<T>() > BURST_BYTES && buffer.len() < room / 8;
     buffer.clear();
@@ -298,7 +298,7 @@ mod tests {
         let room_after = |room: usize, used: usize| {
             let mut buffer: Vec<u8> = Vec::with_capacity(room);
             buffer.resize(used, 1);
-            clear_and_give_back(&mut buffer);
+            clear_and_shrink(&mut buffer);
             assert!(buffer.is_empty());
             buffer.capacity()
         };

@@ -30,7 +30,7 @@ impl<A> CountingAllocator<A> {
 }
 
 /// The layout of a block with its tag, and where in it the block itself begins; `None` when it is larger than there can be.
-fn with_tag(layout: Layout) -> Option<(Layout, usize)> {
+fn tagged_layout(layout: Layout) -> Option<(Layout, usize)> {
     let align = layout.align().max(TAG_BYTES);
     let whole = Layout::from_size_align(layout.size().checked_add(align)?, align).ok()?;
     Some((whole, align))
@@ -40,7 +40,7 @@ fn with_tag(layout: Layout) -> Option<(Layout, usize)> {
 ///
 /// # Safety
 /// `whole` is null or begins a block of `offset + bytes` bytes that is aligned to `offset`, a multiple of [`TAG_BYTES`].
-unsafe fn handed_out(whole: *mut u8, offset: usize, bytes: usize) -> *mut u8 {
+unsafe fn tag_block(whole: *mut u8, offset: usize, bytes: usize) -> *mut u8 {
     if whole.is_null() {
         return whole;
     }
@@ -60,7 +60,7 @@ unsafe fn handed_out(whole: *mut u8, offset: usize, bytes: usize) -> *mut u8 {
 ///
 /// # Safety
 /// `block` came from [`handed_out`] with so many bytes.
-unsafe fn taken_back(block: *mut u8, bytes: usize) {
+unsafe fn untag_block(block: *mut u8, bytes: usize) {
     // SAFETY: `handed_out` wrote the tag there.
     let tag = unsafe { block.sub(TAG_BYTES).cast::<u64>().read() };
     counts::subtract(tag as usize, bytes);
@@ -72,29 +72,29 @@ unsafe fn taken_back(block: *mut u8, bytes: usize) {
 // it goes back with the layout that it was taken with.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let Some((whole, offset)) = with_tag(layout) else {
+        let Some((whole, offset)) = tagged_layout(layout) else {
             return std::ptr::null_mut();
         };
         // SAFETY: `whole` is not empty, and is what `handed_out` is told.
-        unsafe { handed_out(self.0.alloc(whole), offset, layout.size()) }
+        unsafe { tag_block(self.0.alloc(whole), offset, layout.size()) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let Some((whole, offset)) = with_tag(layout) else {
+        let Some((whole, offset)) = tagged_layout(layout) else {
             return std::ptr::null_mut();
         };
         // SAFETY: as in `alloc`.
-        unsafe { handed_out(self.0.alloc_zeroed(whole), offset, layout.size()) }
+        unsafe { tag_block(self.0.alloc_zeroed(whole), offset, layout.size()) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         // A block with this layout was handed out, so there is one with a tag.
-        let Some((whole, offset)) = with_tag(layout) else {
+        let Some((whole, offset)) = tagged_layout(layout) else {
             return;
         };
         // SAFETY: `block` came from here with this layout.
         unsafe {
-            taken_back(block, layout.size());
+            untag_block(block, layout.size());
             self.0.dealloc(block.sub(offset), whole);
         }
     }
@@ -102,20 +102,20 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         let larger = Layout::from_size_align(bytes, layout.align()).ok();
         let (Some((whole, offset)), Some((larger, _))) =
-            (with_tag(layout), larger.and_then(with_tag))
+            (tagged_layout(layout), larger.and_then(tagged_layout))
         else {
             return std::ptr::null_mut();
         };
         // SAFETY: `block` came from here with this layout. It is taken back first: once the inner allocator has moved it, another
         // thread may be given its place. One that could not be moved stays, and is handed out again.
         unsafe {
-            taken_back(block, layout.size());
+            untag_block(block, layout.size());
             let before = block.sub(offset);
             let moved = self.0.realloc(before, whole, larger.size());
             if moved.is_null() {
-                handed_out(before, offset, layout.size());
+                tag_block(before, offset, layout.size());
             }
-            handed_out(moved, offset, bytes)
+            tag_block(moved, offset, bytes)
         }
     }
 }

@@ -44,7 +44,7 @@ thread_local! {
 }
 
 /// From now on, what threads without a tag of their own allocate is counted under this one. Changes nothing but counts.
-pub fn tag_tick(tag: AllocationTag) {
+pub fn set_tick_tag(tag: AllocationTag) {
     TICK_TAG.store(tag.0, Relaxed);
 }
 
@@ -70,7 +70,7 @@ pub fn with_local<V: Copy + 'static, T>(
 }
 
 /// Where a tag is counted.
-const fn place(tag: usize) -> usize {
+const fn tag_index(tag: usize) -> usize {
     if tag < TAGS_MAX { tag } else { 0 }
 }
 
@@ -78,7 +78,7 @@ const fn place(tag: usize) -> usize {
 #[must_use]
 pub fn allocated() -> Allocated {
     (0..TAGS_MAX as u8).fold(Allocated::default(), |sum, tag| {
-        let one = allocated_under(AllocationTag(tag));
+        let one = allocated_with_tag(AllocationTag(tag));
         Allocated {
             bytes: sum.bytes.wrapping_add(one.bytes),
             blocks: sum.blocks.wrapping_add(one.blocks),
@@ -88,8 +88,8 @@ pub fn allocated() -> Allocated {
 
 /// What is allocated now of what was allocated under a tag.
 #[must_use]
-pub fn allocated_under(tag: AllocationTag) -> Allocated {
-    let count = &COUNTS[place(usize::from(tag.0))];
+pub fn allocated_with_tag(tag: AllocationTag) -> Allocated {
+    let count = &COUNTS[tag_index(usize::from(tag.0))];
     Allocated {
         bytes: count.bytes.load(Relaxed),
         blocks: count.blocks.load(Relaxed),
@@ -98,7 +98,7 @@ pub fn allocated_under(tag: AllocationTag) -> Allocated {
 
 /// How often the process has allocated or grown a block since it began; 0 where nothing is counted.
 #[must_use]
-pub fn allocations() -> u64 {
+pub fn allocation_count() -> u64 {
     CALLS.load(Relaxed)
 }
 
@@ -111,7 +111,7 @@ pub(super) fn add(bytes: usize) -> usize {
     } else {
         own
     };
-    let tag = place(usize::from(tag));
+    let tag = tag_index(usize::from(tag));
     CALLS.fetch_add(1, Relaxed);
     COUNTS[tag].bytes.fetch_add(bytes, Relaxed);
     COUNTS[tag].blocks.fetch_add(1, Relaxed);
@@ -121,7 +121,7 @@ pub(super) fn add(bytes: usize) -> usize {
 /// Takes a block from the count of its tag.
 #[cfg(feature = "count-alloc")]
 pub(super) fn subtract(tag: usize, bytes: usize) {
-    let count = &COUNTS[place(tag)];
+    let count = &COUNTS[tag_index(tag)];
     count.bytes.fetch_sub(bytes, Relaxed);
     count.blocks.fetch_sub(1, Relaxed);
 }

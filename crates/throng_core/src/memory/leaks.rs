@@ -24,7 +24,7 @@ static THREADS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     /// Whether this thread is in the hook, or reports: neither what it allocates nor what it frees there is looked at.
-    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+    static IS_IN_HOOK: Cell<bool> = const { Cell::new(false) };
     /// Whether what this thread allocates is not kept.
     static IS_UNTRACKED: Cell<bool> = const { Cell::new(false) };
     /// Threads in the order of their first allocation that was kept; 0 before that.
@@ -46,11 +46,11 @@ pub struct AllocationSite {
 
 /// What lives of what was allocated since tracking began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LiveSites {
+pub struct AllocationSites {
     /// Largest first.
     pub sites: Vec<AllocationSite>,
     /// Blocks that were not kept, or gave way, because the table was full of larger ones; whether they still live is not known.
-    pub lost: u64,
+    pub dropped: u64,
 }
 
 /// Whether the program has line tables, which alone tell of functions that were inlined: without them what such a function keeps is
@@ -101,7 +101,7 @@ impl AllocationSite {
 
     /// Whether this crate or the game asked for it, and not what they stand on, which keeps a little for good.
     #[must_use]
-    pub fn is_ours(&self) -> bool {
+    pub fn is_own_code(&self) -> bool {
         let foreign = |name: &str| {
             let path = path_of(name);
             FOREIGN.into_iter().any(|home| path.starts_with(home))
@@ -138,10 +138,10 @@ fn is_of_primitive(path: &str) -> bool {
 ///
 /// Whoever calls this once start-up is over learns later what has been allocated since and still lives.
 pub fn track_leaks() {
-    inside(|| {
+    without_hook(|| {
         table().clear();
         // The first walk up a stack sets things up for all.
-        walk_up(&mut [0; FRAMES_MAX]);
+        capture_frames(&mut [0; FRAMES_MAX]);
     });
     IS_ON.store(true, Relaxed);
 }
@@ -153,8 +153,8 @@ pub fn stop_tracking_leaks() {
 
 /// What lives now of what was allocated since [`track_leaks`]. Names functions, which takes seconds in a large program.
 #[must_use]
-pub fn live_sites() -> LiveSites {
-    inside(|| {
+pub fn allocation_sites() -> AllocationSites {
+    without_hook(|| {
         let mut by_stack = BTreeMap::<(u32, [usize; FRAMES_MAX]), (usize, usize)>::new();
         let lost = {
             let blocks = table();
@@ -162,7 +162,7 @@ pub fn live_sites() -> LiveSites {
                 let of_stack = by_stack.entry((block.thread, block.frames)).or_default();
                 *of_stack = (of_stack.0 + block.bytes, of_stack.1 + 1);
             }
-            blocks.lost()
+            blocks.dropped()
         };
         let mut names = BTreeMap::new();
         let sites = by_stack
@@ -179,29 +179,32 @@ pub fn live_sites() -> LiveSites {
                 .cmp(&a.bytes)
                 .then_with(|| a.functions.cmp(&b.functions))
         });
-        LiveSites { sites, lost }
+        AllocationSites {
+            sites,
+            dropped: lost,
+        }
     })
 }
 
 pub(super) fn on_alloc(address: usize, bytes: usize) {
-    if !IS_ON.load(Relaxed) || IS_INSIDE.get() || IS_UNTRACKED.get() {
+    if !IS_ON.load(Relaxed) || IS_IN_HOOK.get() || IS_UNTRACKED.get() {
         return;
     }
-    inside(|| {
+    without_hook(|| {
         if THREAD.get() == 0 {
             THREAD.set(THREADS.fetch_add(1, Relaxed) + 1);
         }
         let mut frames = [0; FRAMES_MAX];
-        walk_up(&mut frames);
+        capture_frames(&mut frames);
         table().insert(address, bytes, THREAD.get(), |into| *into = frames);
     });
 }
 
 pub(super) fn on_free(address: usize) {
-    if !IS_ON.load(Relaxed) || IS_INSIDE.get() {
+    if !IS_ON.load(Relaxed) || IS_IN_HOOK.get() {
         return;
     }
-    inside(|| table().remove(address));
+    without_hook(|| table().remove(address));
 }
 
 /// Keeps nothing of what this thread allocates in `work`: for what is to outlive the search for leaks, such as its report.
@@ -210,8 +213,8 @@ pub fn without_leak_tracking<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// Calls of the allocator by this thread in `work` are nobody's business here.
-fn inside<T>(work: impl FnOnce() -> T) -> T {
-    with_local(&IS_INSIDE, true, work)
+fn without_hook<T>(work: impl FnOnce() -> T) -> T {
+    with_local(&IS_IN_HOOK, true, work)
 }
 
 fn table() -> MutexGuard<'static, LiveBlocks<ROWS>> {
@@ -219,7 +222,7 @@ fn table() -> MutexGuard<'static, LiveBlocks<ROWS>> {
 }
 
 /// The return addresses of the callers, from the innermost on, without those of this file and the allocator.
-fn walk_up(frames: &mut [usize; FRAMES_MAX]) {
+fn capture_frames(frames: &mut [usize; FRAMES_MAX]) {
     let mut place = 0;
     backtrace::trace(|frame| {
         let Some(slot) = frames.get_mut(place) else {
@@ -241,7 +244,7 @@ fn functions_of(
         let found = names.entry(address).or_insert_with(|| {
             let mut found = Vec::new();
             backtrace::resolve(std::ptr::without_provenance_mut(address), |symbol| {
-                let home = symbol.filename().and_then(home_of);
+                let home = symbol.filename().and_then(module_path_of);
                 let name = symbol.name().map(|name| format!("{name:#}"));
                 found.extend(name.map(|name| with_path(name, home)));
             });
@@ -269,7 +272,7 @@ fn with_path(name: String, home: Option<String>) -> String {
 }
 
 /// The crate of a file of the standard library or the registry; of any other the path of its module below `src` or `tests`.
-fn home_of(file: &Path) -> Option<String> {
+fn module_path_of(file: &Path) -> Option<String> {
     let parts: Vec<&str> = file.iter().filter_map(|part| part.to_str()).collect();
     let after = |folder: &str, steps: usize| {
         let at = parts.iter().position(|&part| part == folder)?;
@@ -296,7 +299,8 @@ mod tests {
 
     #[test]
     fn a_bare_name_gets_the_path_of_its_file() {
-        let named = |name: &str, file: &str| with_path(name.to_owned(), home_of(Path::new(file)));
+        let named =
+            |name: &str, file: &str| with_path(name.to_owned(), module_path_of(Path::new(file)));
         for (name, file, expected) in [
             ("plant", "tests/allocations.rs", "allocations::plant"),
             (

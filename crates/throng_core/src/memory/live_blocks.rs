@@ -33,7 +33,7 @@ impl LiveBlock {
 pub(super) struct LiveBlocks<const ROWS: usize> {
     rows: [[LiveBlock; ROW_BLOCKS]; ROWS],
     /// Blocks that gave way, or found no place, since the table was emptied.
-    lost: u64,
+    dropped: u64,
 }
 
 impl<const ROWS: usize> LiveBlocks<ROWS> {
@@ -42,7 +42,7 @@ impl<const ROWS: usize> LiveBlocks<ROWS> {
         assert!(ROWS.is_power_of_two());
         Self {
             rows: [[LiveBlock::NONE; ROW_BLOCKS]; ROWS],
-            lost: 0,
+            dropped: 0,
         }
     }
 
@@ -63,11 +63,11 @@ impl<const ROWS: usize> LiveBlocks<ROWS> {
         let place = match (free, smallest) {
             (Some(nth), _) => nth,
             (None, Some(nth)) if row[nth].bytes < bytes => {
-                self.lost += 1;
+                self.dropped += 1;
                 nth
             }
             _ => {
-                self.lost += 1;
+                self.dropped += 1;
                 return;
             }
         };
@@ -97,8 +97,8 @@ impl<const ROWS: usize> LiveBlocks<ROWS> {
     }
 
     /// Blocks that gave way, or found no place.
-    pub(super) const fn lost(&self) -> u64 {
-        self.lost
+    pub(super) const fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Forgets all.
@@ -109,7 +109,7 @@ impl<const ROWS: usize> LiveBlocks<ROWS> {
                 *place = LiveBlock::NONE;
             }
         }
-        self.lost = 0;
+        self.dropped = 0;
     }
 
     fn row(&mut self, address: usize) -> &mut [LiveBlock; ROW_BLOCKS] {
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    fn kept<const ROWS: usize>(blocks: &LiveBlocks<ROWS>) -> BTreeMap<usize, usize> {
+    fn block_sizes<const ROWS: usize>(blocks: &LiveBlocks<ROWS>) -> BTreeMap<usize, usize> {
         let pairs = blocks.iter().map(|block| (block.address, block.bytes));
         pairs.collect()
     }
@@ -142,10 +142,10 @@ mod tests {
             for (nth, bytes, is_new) in steps {
                 let address = nth * 16;
                 if is_new && !model.contains_key(&address) {
-                    let before = kept(&blocks);
+                    let before = block_sizes(&blocks);
                     blocks.insert(address, bytes, 1, |frames| frames[0] = nth);
                     model.insert(address, bytes);
-                    let after = kept(&blocks);
+                    let after = block_sizes(&blocks);
                     if after.len() == before.len() {
                         // One of a full row, or the new one itself, gave way: the smallest of them.
                         lost += 1;
@@ -156,14 +156,14 @@ mod tests {
                     blocks.remove(address);
                     model.remove(&address);
                 }
-                let kept = kept(&blocks);
+                let kept = block_sizes(&blocks);
                 prop_assert!(kept.iter().all(|(address, bytes)| model.get(address) == Some(bytes)));
-                prop_assert!(kept.len() + blocks.lost() as usize >= model.len());
-                prop_assert_eq!(blocks.lost(), lost);
+                prop_assert!(kept.len() + blocks.dropped() as usize >= model.len());
+                prop_assert_eq!(blocks.dropped(), lost);
                 prop_assert!(blocks.iter().all(|block| block.frames[0] * 16 == block.address));
             }
             blocks.clear();
-            prop_assert_eq!((blocks.iter().count(), blocks.lost()), (0, 0));
+            prop_assert_eq!((blocks.iter().count(), blocks.dropped()), (0, 0));
         }
     }
 
@@ -173,8 +173,8 @@ mod tests {
         for bytes in 1..=100 {
             blocks.insert(bytes * 64, bytes, 1, |_| {});
         }
-        let bytes: Vec<usize> = kept(&blocks).into_values().collect();
+        let bytes: Vec<usize> = block_sizes(&blocks).into_values().collect();
         assert_eq!(bytes, Vec::from_iter(93..=100));
-        assert_eq!(blocks.lost(), 92);
+        assert_eq!(blocks.dropped(), 92);
     }
 }

@@ -23,18 +23,18 @@ mod os;
 
 #[doc(hidden)]
 pub use account::{CopiedField, FieldMemory};
-pub use account::{MemoryUse, clear_and_give_back, each_in_each, heap_bytes_of};
+pub use account::{MemoryUse, clear_and_shrink, heap_bytes_of, heap_bytes_of_lists};
 #[cfg(feature = "count-alloc")]
 pub use allocator::CountingAllocator;
 #[doc(hidden)]
 pub use counts::with_local;
 pub use counts::{
-    Allocated, AllocationTag, TAGS_MAX, allocated, allocated_under, allocations, tag_tick,
-    with_thread_tag,
+    Allocated, AllocationTag, TAGS_MAX, allocated, allocated_with_tag, allocation_count,
+    set_tick_tag, with_thread_tag,
 };
 #[cfg(feature = "leak-track")]
 pub use leaks::{
-    AllocationSite, LiveSites, has_line_tables, live_sites, stop_tracking_leaks, track_leaks,
-    without_leak_tracking,
+    AllocationSite, AllocationSites, allocation_sites, has_line_tables, stop_tracking_leaks,
+    track_leaks, without_leak_tracking,
 };
 pub use os::{ProcessMemory, process_memory};

@@ -17,10 +17,10 @@ pub struct ProcessMemory {
 #[must_use]
 pub fn process_memory() -> Option<ProcessMemory> {
     // Not statm, which counts in pages, whose size only a C library tells.
-    parsed(&fs::read_to_string("/proc/self/status").ok()?)
+    parse_status(&fs::read_to_string("/proc/self/status").ok()?)
 }
 
-fn parsed(status: &str) -> Option<ProcessMemory> {
+fn parse_status(status: &str) -> Option<ProcessMemory> {
     let bytes = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         let kibibytes = line.strip_prefix(':')?.trim().strip_suffix("kB")?;
@@ -40,14 +40,14 @@ mod tests {
     #[test]
     fn the_figures_of_the_system_are_read_in_bytes() {
         let status = "Name:\tthrong\nVmHWM:\t    2288 kB\nVmRSS:\t    2048 kB\nRssAnon:\t     168 kB\nRssFile:\t    2120 kB\n";
-        let found = parsed(status).unwrap();
+        let found = parse_status(status).unwrap();
         assert_eq!(found.resident_bytes, 2048 * 1024);
         assert_eq!(
             (found.peak_bytes, found.anonymous_bytes),
             (2288 * 1024, 168 * 1024)
         );
         for broken in ["", "VmRSS: 5 kB", "VmHWM: 1 kB\nVmRSS: x kB\nRssAnon: 1 kB"] {
-            assert_eq!(parsed(broken), None, "{broken}");
+            assert_eq!(parse_status(broken), None, "{broken}");
         }
     }
 

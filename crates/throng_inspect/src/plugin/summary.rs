@@ -211,6 +211,6 @@ fn modes(world: &World) -> Vec<Value> {
     let modes = matchmaker.names().iter().zip(matchmaker.modes());
     let modes = modes.take(LISTED_MAX);
     modes
-        .map(|(name, mode)| json!([name, mode.waiting(), mode.stats().matches]))
+        .map(|(name, mode)| json!([name, mode.waiting_parties(), mode.stats().matches]))
         .collect()
 }

@@ -23,7 +23,7 @@ struct ArrivalBucket {
 
 /// The buckets of a pass; keeps its buffers.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub struct Arrival {
+pub struct ArrivalPacker {
     buckets: Vec<ArrivalBucket>,
     chain: Vec<u32>,
     #[memory(each)]
@@ -31,7 +31,7 @@ pub struct Arrival {
     full: Vec<ArrivalBucket>,
 }
 
-impl Arrival {
+impl ArrivalPacker {
     /// Packs parties of (size, power), each no larger than `group_size`, and returns how many pairs of groups
     /// there are. O(n + g log g) with g groups.
     pub fn pack(&mut self, parties: impl Iterator<Item = (u8, u32)>, group_size: u8) -> usize {
@@ -74,7 +74,7 @@ impl Arrival {
     }
 
     /// The parties of a pair of groups, as places in the order in which they came.
-    pub fn pair(&self, pair: usize) -> impl Iterator<Item = u32> {
+    pub fn pair_parties(&self, pair: usize) -> impl Iterator<Item = u32> {
         let before = |&id: &u32| {
             let before = self.chain.get(id as usize).copied();
             before.filter(|&id| id != NONE)
@@ -93,10 +93,10 @@ mod tests {
     fn parties_fill_the_bucket_with_the_least_room_and_close_powers_meet() {
         let sizes = [3, 4, 2, 1, 5, 1, 5];
         let powers = [30, 10, 10, 10, 21, 10, 90];
-        let mut arrival = Arrival::default();
+        let mut arrival = ArrivalPacker::default();
         assert_eq!(arrival.pack(sizes.into_iter().zip(powers), 5), 2);
         // 4 + 1 of power 20 meets 5 of 21; 3 + 2 of 40 meets 5 of 90; a single player is left over.
-        let pairs = [0, 1].map(|pair| arrival.pair(pair).collect::<Vec<_>>());
+        let pairs = [0, 1].map(|pair| arrival.pair_parties(pair).collect::<Vec<_>>());
         assert_eq!(pairs, [vec![3, 1, 4], vec![2, 0, 6]]);
     }
 }

@@ -14,12 +14,12 @@
 //! Cost: O([`LOOKS_MAX`]) parties and [`STEPS_MAX`] steps of the search at most.
 
 use super::terms::Terms;
-use crate::queue::by_skill::SkillEntry;
-use crate::queue::compositions::{CompositionTable, only};
-use crate::ticket::{ROLES, Ticket, TicketPlayer, add_roles, regions, roles};
+use crate::queue::compositions::{CompositionTable, single_party};
+use crate::queue::skill_index::SkillEntry;
+use crate::ticket::{ROLE_COUNT, Ticket, TicketPlayer, add_roles, regions, roles};
 
 /// Parties looked at for one match.
-pub const LOOKS_MAX: usize = 256;
+pub const CANDIDATES_MAX: usize = 256;
 
 /// Steps of the search for a set of parties.
 pub const STEPS_MAX: u32 = 8_192;
@@ -28,7 +28,7 @@ pub const STEPS_MAX: u32 = 8_192;
 pub const SETS_MAX: u32 = 64;
 
 /// Parties first in line whose partners are left to them.
-pub const FIRST_MAX: usize = 64;
+pub const PRIORITY_MAX: usize = 64;
 
 /// A running match in which players are missing on one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,13 +48,13 @@ pub struct Backfill {
     /// Players whom those in the match would avoid.
     pub avoid: Vec<TicketPlayer>,
     /// Players of each role that the side lacks at least.
-    pub roles: [u8; ROLES],
+    pub roles: [u8; ROLE_COUNT],
     /// The power that the side lacks; `None` when it is no matter.
     pub power: Option<u64>,
 }
 
 /// The parties that join; `None` when none make up exactly what is missing.
-pub(crate) fn join(
+pub(crate) fn find_parties(
     terms: &Terms,
     table: &mut CompositionTable,
     wanted: &Backfill,
@@ -69,38 +69,38 @@ pub(crate) fn join(
     }
     let mut search = BackfillSearch {
         terms,
-        wanted,
+        backfill: wanted,
         candidates: &candidates,
-        reach: &reach,
+        reachable: &reach,
         chosen: Vec::new(),
         best: None,
         sets: 0,
         steps: 0,
     };
-    let place = everywhere(wanted.regions);
-    search.from(0, wanted.missing, place);
+    let place = region_mask(wanted.regions);
+    search.search_from(0, wanted.missing, place);
     search.best.map(|(_, set)| set)
 }
 
 /// No regions mean all of them.
-fn everywhere(regions: u32) -> u32 {
+fn region_mask(regions: u32) -> u32 {
     if regions == 0 { u32::MAX } else { regions }
 }
 
 /// The parties that may be in the match, nearest in skill first.
 fn candidates(terms: &Terms, table: &mut CompositionTable, wanted: &Backfill) -> Vec<SkillEntry> {
-    let order = terms.pool.by_skill();
+    let order = terms.pool.skill_index();
     let queue = terms.pool.queue().iter();
-    let first_after_ticks = terms.rules.first_after_ticks;
+    let first_after_ticks = terms.rules.priority_after_ticks;
     let is_first = |ticket: &Ticket| ticket.waited_ticks(terms.now_tick) >= first_after_ticks;
     let first: Vec<&Ticket> = queue
         .map(|(_, ticket)| ticket)
-        .take(FIRST_MAX)
+        .take(PRIORITY_MAX)
         .take_while(|ticket| is_first(ticket))
         .collect();
     let (mut low, mut high) = order.around(wanted.skill);
     let mut found = Vec::new();
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..CANDIDATES_MAX {
         let distance = |place| order.at(place).skill().abs_diff(wanted.skill);
         let (place, below) = match (low, high) {
             (Some(below), Some(above)) if distance(below) < distance(above) => (below, true),
@@ -118,7 +118,7 @@ fn candidates(terms: &Terms, table: &mut CompositionTable, wanted: &Backfill) ->
             continue;
         };
         let mut is_needed = |other: &&Ticket| {
-            let mut both = only(ticket.size);
+            let mut both = single_party(ticket.size);
             both[usize::from(other.size) - 1] += 1;
             regions(ticket) & regions(other) != 0 && table.fits(&both, &[u32::MAX; 5])
         };
@@ -143,7 +143,7 @@ fn may_join(terms: &Terms, wanted: &Backfill, entry: &SkillEntry, ticket: &Ticke
     entry.size <= wanted.missing
         && entry.skill().abs_diff(wanted.skill) <= limits.window
         && u32::from(entry.level.abs_diff(wanted.level)) <= limits.level_band
-        && regions(ticket) & everywhere(wanted.regions) != 0
+        && regions(ticket) & region_mask(wanted.regions) != 0
         && !terms.avoids_any(ticket, &wanted.players)
         && !ticket
             .members
@@ -155,10 +155,10 @@ fn may_join(terms: &Terms, wanted: &Backfill, entry: &SkillEntry, ticket: &Ticke
 /// The search for a set that makes up what is missing, depth first, nearest parties first.
 struct BackfillSearch<'a> {
     terms: &'a Terms<'a>,
-    wanted: &'a Backfill,
+    backfill: &'a Backfill,
     candidates: &'a [SkillEntry],
     /// Bit s of entry i: some of the candidates from i on make up s players.
-    reach: &'a [u64],
+    reachable: &'a [u64],
     chosen: Vec<SkillEntry>,
     /// How far the power is from what is wanted, and the set.
     best: Option<(u64, Vec<SkillEntry>)>,
@@ -167,14 +167,14 @@ struct BackfillSearch<'a> {
 }
 
 impl BackfillSearch<'_> {
-    fn from(&mut self, at: usize, missing: u8, place: u32) {
+    fn search_from(&mut self, at: usize, missing: u8, place: u32) {
         self.steps += 1;
         let done = self.steps > STEPS_MAX || self.sets >= SETS_MAX;
-        if done || self.reach[at] >> missing & 1 == 0 {
+        if done || self.reachable[at] >> missing & 1 == 0 {
             return;
         }
         if missing == 0 {
-            self.offer();
+            self.consider_set();
             return;
         }
         let Some(&entry) = self.candidates.get(at) else {
@@ -184,32 +184,35 @@ impl BackfillSearch<'_> {
             return;
         };
         let here = place & regions(ticket);
-        let gets_on = |other: &SkillEntry| self.terms.together(other, &entry, u32::MAX);
+        let gets_on = |other: &SkillEntry| self.terms.are_compatible(other, &entry, u32::MAX);
         if entry.size <= missing && here != 0 && self.chosen.iter().all(gets_on) {
             self.chosen.push(entry);
-            self.from(at + 1, missing - entry.size, here);
+            self.search_from(at + 1, missing - entry.size, here);
             self.chosen.pop();
         }
-        self.from(at + 1, missing, place);
+        self.search_from(at + 1, missing, place);
     }
 
     /// A set of exactly what is missing.
-    fn offer(&mut self) {
+    fn consider_set(&mut self) {
         let tickets = || {
             self.chosen
                 .iter()
                 .filter_map(|entry| self.terms.ticket(entry.slot))
         };
-        let plays = tickets().fold([0; ROLES], |filled, ticket| {
+        let plays = tickets().fold([0; ROLE_COUNT], |filled, ticket| {
             add_roles(filled, &roles(ticket))
         });
-        let mut lacks = plays.iter().zip(self.wanted.roles);
+        let mut lacks = plays.iter().zip(self.backfill.roles);
         if lacks.any(|(&has, needs)| has < u32::from(needs)) {
             return;
         }
         self.sets += 1;
         let power: u64 = tickets().map(|ticket| u64::from(ticket.power)).sum();
-        let off = self.wanted.power.map_or(0, |wanted| power.abs_diff(wanted));
+        let off = self
+            .backfill
+            .power
+            .map_or(0, |wanted| power.abs_diff(wanted));
         if self.best.as_ref().is_none_or(|best| off < best.0) {
             self.best = Some((off, self.chosen.clone()));
         }

@@ -81,7 +81,7 @@ pub fn balance_where(
     if let Some(masks) = table.splits(&counts) {
         return best_of(parties, masks, allowed, looks);
     }
-    let found = improve(parties, start(parties, table.group_size())?);
+    let found = improve(parties, initial_split(parties, table.group_size())?);
     if allowed(found.first) {
         return Some(found);
     }
@@ -121,7 +121,7 @@ fn best_of(
 }
 
 /// A first split for the search: strongest party first, each to the weaker group if K stays reachable.
-fn start(parties: &[Weight], group_size: u8) -> Option<GroupSplit> {
+fn initial_split(parties: &[Weight], group_size: u8) -> Option<GroupSplit> {
     let mut order: Vec<usize> = (0..parties.len()).collect();
     order.sort_by_key(|&at| std::cmp::Reverse(parties[at].1));
     // Bit s of entry i: some of the parties from place i of the order on have s players together.
@@ -288,7 +288,7 @@ mod tests {
             let composition = [total - 2 * twos, twos, 0, 0, 0];
             prop_assume!(CompositionTable::new(group_size).fits(&composition, &[0; 5]));
             let parties = parties(&composition, &powers);
-            let start = start(&parties, group_size).unwrap();
+            let start = initial_split(&parties, group_size).unwrap();
             let split = improve(&parties, start);
             prop_assert_eq!(players_in_first(&parties, &start), u32::from(group_size));
             prop_assert_eq!(players_in_first(&parties, &split), u32::from(group_size));
@@ -299,7 +299,7 @@ mod tests {
         #[test]
         fn the_bounded_search_comes_near_the_smallest_gap(powers in prop::collection::vec(0u32..10_000, 14)) {
             let parties: Vec<Weight> = powers.iter().map(|&power| (1, power)).collect();
-            let found = improve(&parties, start(&parties, 7).unwrap()).gap();
+            let found = improve(&parties, initial_split(&parties, 7).unwrap()).gap();
             let smallest = smallest_gap_by_brute_force(&parties, 7).unwrap();
             prop_assert!(found <= smallest + 1_000, "{found} against {smallest}");
         }

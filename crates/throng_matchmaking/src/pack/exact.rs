@@ -10,9 +10,9 @@
 use std::cmp::Reverse;
 
 use super::terms::Terms;
-use crate::mode::OPEN;
-use crate::queue::by_skill::SkillEntry;
+use crate::mode::UNLIMITED;
 use crate::queue::compositions::CompositionTable;
+use crate::queue::skill_index::SkillEntry;
 
 /// Parties of a pool that is solved exactly.
 pub const PARTIES_MAX: usize = 14;
@@ -25,7 +25,7 @@ type SplitValue = (u32, Reverse<SplitCost>);
 
 /// The parties of each match of the best set of matches. Returns nothing for more than [`PARTIES_MAX`].
 #[must_use]
-pub fn best(
+pub fn best_matches(
     terms: &Terms,
     table: &mut CompositionTable,
     parties: &[SkillEntry],
@@ -35,7 +35,7 @@ pub fn best(
     }
     let mut parties = parties.to_vec();
     parties.sort_unstable_by_key(|entry| (entry.size, terms.pool.age(entry.slot)));
-    let allowed = allowed(terms, table, &parties);
+    let allowed = allowed_matches(terms, table, &parties);
     if allowed.iter().all(Vec::is_empty) {
         return Vec::new();
     }
@@ -52,7 +52,7 @@ pub fn best(
         let first = left.trailing_zeros() as usize;
         let without = left & (left - 1);
         let chosen = allowed[first].iter().find(|&&(set, cost)| {
-            set & left == set && after(set, cost, left, &allowed, &mut values) == value
+            set & left == set && value_with_match(set, cost, left, &allowed, &mut values) == value
         });
         left = match chosen {
             Some(&(set, _)) => {
@@ -66,7 +66,7 @@ pub fn best(
 }
 
 /// The allowed matches by their first party: the parties as bits, and the cost.
-fn allowed(
+fn allowed_matches(
     terms: &Terms,
     table: &mut CompositionTable,
     parties: &[SkillEntry],
@@ -98,14 +98,14 @@ fn allowed(
         }
         chosen.clear();
         chosen.extend(members().map(|at| parties[at]));
-        if !terms.all_together(&chosen, widest(|limits| limits.level_band)) {
+        if !terms.all_compatible(&chosen, widest(|limits| limits.level_band)) {
             continue;
         }
         let Some(split) = terms.split(table, &chosen, &mut 0) else {
             continue;
         };
         let limit = widest(|limits| limits.power_gap);
-        if limit == OPEN || split.gap() <= u64::from(limit) {
+        if limit == UNLIMITED || split.gap() <= u64::from(limit) {
             let beyond = u64::from(spread.saturating_sub(terms.rules.skill_window.start));
             allowed[first].push((set, (beyond, split.gap())));
         }
@@ -114,7 +114,7 @@ fn allowed(
 }
 
 /// The value of what is left once a match is taken out of `left`, the match included.
-fn after(
+fn value_with_match(
     set: usize,
     cost: SplitCost,
     left: usize,
@@ -141,7 +141,7 @@ fn value(
     let mut best = value(left & (left - 1), allowed, values);
     for &(set, cost) in &allowed[first] {
         if set & left == set {
-            best = best.max(after(set, cost, left, allowed, values));
+            best = best.max(value_with_match(set, cost, left, allowed, values));
         }
     }
     values[left] = Some(best);

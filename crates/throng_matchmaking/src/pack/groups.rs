@@ -24,22 +24,22 @@
 
 use throng_core::memory::MemoryUse;
 
-use super::arrival::Arrival;
+use super::arrival::ArrivalPacker;
 use super::backfill::{self, Backfill};
 use super::balance::GroupSplit;
 use super::exact;
 use super::packer::Packer;
-use super::seek::PartnerSearch;
+use super::partner_search::PartnerSearch;
 use super::terms::Terms;
 use super::wait_reason::WaitReason;
-use crate::found::{Match, MatchWriter};
-use crate::mode::{GroupModeTickSettings, OPEN, Packing};
-use crate::quality::Quality;
-use crate::queue::by_skill::SkillEntry;
-use crate::queue::compositions::{CompositionTable, Counts, only};
-use crate::queue::pool::{Measure, Pool};
+use crate::matches::{Match, MatchWriter};
+use crate::mode::{GroupModeTickSettings, Packing, UNLIMITED};
+use crate::quality::MatchQuality;
+use crate::queue::compositions::{CompositionTable, Counts, single_party};
+use crate::queue::pool::{Pool, SkillMeasure};
 use crate::queue::search_backoff::SearchBackoff;
-use crate::queue::ticket_queue::{Age, TicketQueue};
+use crate::queue::skill_index::SkillEntry;
+use crate::queue::ticket_queue::{TicketAge, TicketQueue};
 use crate::rematch::Rematches;
 use crate::stats::ModeStats;
 use crate::ticket::{ModeId, Ticket};
@@ -75,8 +75,8 @@ pub struct GroupMode {
     rematches: Rematches,
     table: CompositionTable,
     packer: Packer,
-    arrival: Arrival,
-    seeker: PartnerSearch,
+    arrival: ArrivalPacker,
+    partner_search: PartnerSearch,
     search_backoff: SearchBackoff,
     chosen: Vec<SkillEntry>,
 }
@@ -89,15 +89,15 @@ impl GroupMode {
             id,
             rules,
             pool: Pool::new(match rules.packing {
-                Packing::Windows => Measure::Skill,
-                Packing::Arrival => Measure::None,
+                Packing::Windows => SkillMeasure::Skill,
+                Packing::Arrival => SkillMeasure::None,
             }),
             stats: ModeStats::default(),
             rematches: Rematches::default(),
             table: CompositionTable::new(rules.group_size),
             packer: Packer::default(),
-            arrival: Arrival::default(),
-            seeker: PartnerSearch::default(),
+            arrival: ArrivalPacker::default(),
+            partner_search: PartnerSearch::default(),
             search_backoff: SearchBackoff::default(),
             chosen: Vec::new(),
         }
@@ -105,7 +105,7 @@ impl GroupMode {
 
     /// The mode's rules.
     #[must_use]
-    pub const fn rules(&self) -> &GroupModeTickSettings {
+    pub const fn tick_settings(&self) -> &GroupModeTickSettings {
         &self.rules
     }
 
@@ -129,8 +129,8 @@ impl GroupMode {
 
     /// Looks of the latest heartbeat's last step.
     #[cfg(test)]
-    pub(crate) const fn looks(&self) -> u64 {
-        self.seeker.looks()
+    pub(crate) const fn examined(&self) -> u64 {
+        self.partner_search.examined()
     }
 
     /// Lets a party wait and returns its slot.
@@ -144,17 +144,17 @@ impl GroupMode {
     }
 
     /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
-    pub(crate) fn formed(&mut self, found: &Match, now_tick: u64) {
+    pub(crate) fn record_match(&mut self, found: &Match, now_tick: u64) {
         self.stats.record_match(found, now_tick);
-        if self.rules.rematch_after_ticks > 0 {
-            self.rematches.remember_match(found, now_tick);
+        if self.rules.rematch_cooldown_ticks > 0 {
+            self.rematches.record_match(found, now_tick);
         }
     }
 
     /// Takes out the parties that join a running match.
     pub(crate) fn backfill(&mut self, wanted: &Backfill, now_tick: u64) -> Vec<Ticket> {
         let terms = Terms::new(&self.pool, &self.rules, &self.rematches, now_tick);
-        let joined = backfill::join(&terms, &mut self.table, wanted).unwrap_or_default();
+        let joined = backfill::find_parties(&terms, &mut self.table, wanted).unwrap_or_default();
         let taken = joined
             .iter()
             .filter_map(|entry| self.pool.remove(entry.slot));
@@ -168,7 +168,7 @@ impl GroupMode {
 
     /// One heartbeat: appends the matches made and the tickets that expired. Match ids count on from
     /// `next_match`. Cost as the module says.
-    pub fn run(
+    pub fn run_heartbeat(
         &mut self,
         now_tick: u64,
         next_match: &mut u64,
@@ -176,8 +176,8 @@ impl GroupMode {
         expired: &mut Vec<Ticket>,
     ) {
         self.expire(now_tick, expired);
-        if let Some(tick) = now_tick.checked_sub(self.rules.rematch_after_ticks) {
-            self.rematches.forget_before(tick.saturating_add(1));
+        if let Some(tick) = now_tick.checked_sub(self.rules.rematch_cooldown_ticks) {
+            self.rematches.prune_before(tick.saturating_add(1));
         }
         let mut heartbeat = MatchWriter {
             now_tick,
@@ -185,12 +185,12 @@ impl GroupMode {
             matches_max: matches.len().saturating_add(self.rules.matches_max),
             matches,
         };
-        let uneven = self.seeker.uneven();
-        self.search_backoff.next_beat(self.pool.queue());
+        let uneven = self.partner_search.gap_refusals();
+        self.search_backoff.next_heartbeat(self.pool.queue());
         self.match_oldest(&mut heartbeat, true);
         self.match_packed(&mut heartbeat);
         self.match_oldest(&mut heartbeat, false);
-        self.stats.gap_refusals += self.seeker.uneven() - uneven;
+        self.stats.gap_refusals += self.partner_search.gap_refusals() - uneven;
         self.stats.matches_exhausted += u64::from(heartbeat.is_full());
         self.stats.left_over_players = self.queue().players();
     }
@@ -213,79 +213,83 @@ impl GroupMode {
     /// Steps 1 and 3: parties, in step 1 only those that are `first` in line, oldest first, each with whomever its
     /// limits allow.
     fn match_oldest(&mut self, heartbeat: &mut MatchWriter, first: bool) {
-        self.seeker.reset_looks();
+        self.partner_search.reset_examined();
         let sight_tests_max = self.rules.sight_tests_max;
         let waits_ticks = if first {
-            self.rules.first_after_ticks
+            self.rules.priority_after_ticks
         } else {
             0
         };
         let mut again_looks = 0;
-        let (mut walk, mut sizes) = (self.queue().walk(), self.sizes_that_fit());
+        let (mut walk, mut sizes) = (self.queue().cursor(), self.fitting_sizes());
         while let Some(anchor) = walk.next(self.pool.queue(), sizes) {
             let terms = Terms::new(&self.pool, &self.rules, &self.rematches, heartbeat.now_tick);
             if heartbeat.is_full() || terms.waited_ticks(anchor) < waits_ticks {
                 break;
             }
             let age = self.pool.age(anchor);
-            if self.seeker.looks() >= sight_tests_max {
-                self.stats.looks_exhausted += 1;
-                self.search_backoff.stop(first, Some(age));
+            if self.partner_search.examined() >= sight_tests_max {
+                self.stats.candidates_exhausted += 1;
+                self.search_backoff.mark_exhausted(first, Some(age));
                 return;
             }
-            let share = self.search_backoff.share(age, sight_tests_max);
-            let again = self.search_backoff.is_tried(first, age);
+            let share = self.search_backoff.candidate_share(age, sight_tests_max);
+            let again = self.search_backoff.was_tried(first, age);
             if self.search_backoff.is_paused(age)
                 || again && again_looks + share > sight_tests_max / 2
             {
-                self.seeker.look();
+                self.partner_search.count_candidate();
                 continue;
             }
             let limits = terms.limits(anchor);
-            let begun = self.seeker.looks();
+            let begun = self.partner_search.examined();
             let table = &mut self.table;
-            let mut found = self.seeker.seek(&terms, table, anchor, limits, share);
-            let mut used_up = self.seeker.looks() - begun >= share;
-            if found.is_none() && first && self.pool.has_lists() {
-                let terms = terms.without_lists();
-                let before = self.seeker.looks();
-                found = self.seeker.seek(&terms, table, anchor, limits, share);
-                used_up |= self.seeker.looks() - before >= share;
+            let mut found = self
+                .partner_search
+                .find_match(&terms, table, anchor, limits, share);
+            let mut used_up = self.partner_search.examined() - begun >= share;
+            if found.is_none() && first && self.pool.has_avoid_lists() {
+                let terms = terms.without_avoid_lists();
+                let before = self.partner_search.examined();
+                found = self
+                    .partner_search
+                    .find_match(&terms, table, anchor, limits, share);
+                used_up |= self.partner_search.examined() - before >= share;
             }
             again_looks += if again {
-                self.seeker.looks() - begun
+                self.partner_search.examined() - begun
             } else {
                 0
             };
             let Some(split) = found else {
                 if used_up {
-                    self.stats.searches_cut += 1;
+                    self.stats.searches_capped += 1;
                     self.search_backoff.pause(age, anchor);
                 }
                 continue;
             };
             self.chosen.clear();
-            self.chosen.extend_from_slice(self.seeker.chosen());
-            walk.pass(self.pool.queue(), |slot| {
+            self.chosen.extend_from_slice(self.partner_search.chosen());
+            walk.skip_leaving(self.pool.queue(), |slot| {
                 self.chosen.iter().any(|entry| entry.slot == slot)
             });
-            self.make(heartbeat, &split);
-            sizes = self.sizes_that_fit();
+            self.make_match(heartbeat, &split);
+            sizes = self.fitting_sizes();
         }
         if !heartbeat.is_full() {
-            self.search_backoff.stop(first, None);
+            self.search_backoff.mark_exhausted(first, None);
         }
     }
 
     /// Step 2: all that wait at once, if they are not too many; the matches of the longest-waiting first.
     fn match_packed(&mut self, heartbeat: &mut MatchWriter) {
         let most = PACKED_PER_MATCH.saturating_mul(self.rules.matches_max);
-        let nothing = !self.table.fits(&[0; 5], &self.pool.by_skill().counts());
+        let nothing = !self.table.fits(&[0; 5], &self.pool.skill_index().counts());
         if heartbeat.is_full() || nothing || self.queue().len() > most.max(PACKED_MIN) {
             return;
         }
         let terms = Terms::new(&self.pool, &self.rules, &self.rematches, heartbeat.now_tick);
-        let mut sets: Vec<(Age, Vec<SkillEntry>)> = Vec::new();
+        let mut sets: Vec<(TicketAge, Vec<SkillEntry>)> = Vec::new();
         let mut keep = |mut parties: Vec<SkillEntry>| {
             parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
             let oldest = parties.iter().map(|entry| self.pool.age(entry.slot)).min();
@@ -297,10 +301,11 @@ impl GroupMode {
             let slots: Vec<u32> = queue.iter().map(|(slot, _)| slot).collect();
             let entry = |id: u32| self.pool.entry(*slots.get(id as usize)?);
             let pairs = self.arrival.pack(parties, self.rules.group_size);
-            (0..pairs).for_each(|pair| keep(self.arrival.pair(pair).filter_map(entry).collect()));
+            (0..pairs)
+                .for_each(|pair| keep(self.arrival.pair_parties(pair).filter_map(entry).collect()));
         } else if self.queue().len() <= exact::PARTIES_MAX {
-            let parties: Vec<SkillEntry> = self.pool.by_skill().iter().collect();
-            let best = exact::best(&terms, &mut self.table, &parties);
+            let parties: Vec<SkillEntry> = self.pool.skill_index().iter().collect();
+            let best = exact::best_matches(&terms, &mut self.table, &parties);
             best.into_iter().for_each(keep);
         } else {
             let sets = self.packer.pack(&terms, &mut self.table);
@@ -315,28 +320,28 @@ impl GroupMode {
             let bands = parties
                 .iter()
                 .map(|entry| terms.limits(entry.slot).level_band);
-            if !terms.all_together(&parties, bands.max().unwrap_or(0)) {
+            if !terms.all_compatible(&parties, bands.max().unwrap_or(0)) {
                 continue;
             }
             if let Some(split) = terms.split(&mut self.table, &parties, &mut 0) {
                 self.chosen = parties;
-                self.make(heartbeat, &split);
+                self.make_match(heartbeat, &split);
             }
         }
     }
 
     /// The sizes of parties that have a match among the sizes of all that wait.
-    fn sizes_that_fit(&mut self) -> [bool; 5] {
-        let all = self.pool.by_skill().counts();
+    fn fitting_sizes(&mut self) -> [bool; 5] {
+        let all = self.pool.skill_index().counts();
         std::array::from_fn(|at| {
-            let me = only(at as u8 + 1);
+            let me = single_party(at as u8 + 1);
             let others: Counts = std::array::from_fn(|size| all[size].saturating_sub(me[size]));
             all[at] > 0 && self.table.fits(&me, &others)
         })
     }
 
     /// Makes the match of the chosen parties, unless its gap is above the limit; whether it did.
-    fn make(&mut self, heartbeat: &mut MatchWriter, split: &GroupSplit) -> bool {
+    fn make_match(&mut self, heartbeat: &mut MatchWriter, split: &GroupSplit) -> bool {
         let ages = self.chosen.iter().map(|entry| self.pool.age(entry.slot));
         let Some((_, oldest_at)) = ages.zip(0..).min() else {
             return false;
@@ -345,14 +350,14 @@ impl GroupMode {
         let limit = Terms::new(&self.pool, &self.rules, &self.rematches, heartbeat.now_tick)
             .limits(oldest.slot)
             .power_gap;
-        if limit != OPEN && split.gap() > u64::from(limit) {
+        if limit != UNLIMITED && split.gap() > u64::from(limit) {
             self.stats.gap_refusals += 1;
             return false;
         }
         // The first group is the one of the longest-waiting party, and each is listed by age.
         let mirrored = split.first >> oldest_at & 1 == 0;
         let side = |at: usize| usize::from((split.first >> at & 1 == 0) != mirrored);
-        let mut sides: Vec<(Age, u32, usize)> = self
+        let mut sides: Vec<(TicketAge, u32, usize)> = self
             .chosen
             .iter()
             .enumerate()
@@ -363,15 +368,15 @@ impl GroupMode {
         for (_, slot, side) in sides {
             groups[side].extend(self.pool.remove(slot));
         }
-        let quality = Quality::of(&groups, heartbeat.now_tick);
-        heartbeat.make(self.id, groups, quality, Vec::new());
+        let quality = MatchQuality::of(&groups, heartbeat.now_tick);
+        heartbeat.add_match(self.id, groups, quality, Vec::new());
         true
     }
 
     /// Feeds what is remembered beside the tickets to a hash. O(entries).
-    pub(crate) fn digest(&self, feed: &mut impl FnMut(u64)) {
-        self.rematches.digest(feed);
-        self.search_backoff.digest(feed);
+    pub(crate) fn hash_state(&self, feed: &mut impl FnMut(u64)) {
+        self.rematches.hash_state(feed);
+        self.search_backoff.hash_state(feed);
     }
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. A question by a person now and

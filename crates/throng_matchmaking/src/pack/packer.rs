@@ -13,12 +13,12 @@
 
 use throng_core::memory::MemoryUse;
 
-use super::plan::{self, Planned};
+use super::plan::{self, PlannedGroups};
 use super::sweep::{Sets, SweepSeat, Sweeper};
 use super::terms::Terms;
-use super::tighten::{aim, even_out, tighten};
-use crate::queue::by_skill::SkillEntry;
+use super::tighten::{balance_power, target_spread, tighten};
 use crate::queue::compositions::{CompositionTable, Counts};
+use crate::queue::skill_index::SkillEntry;
 use crate::ticket::regions;
 
 /// Packs pools; keeps its buffers.
@@ -34,7 +34,7 @@ impl Packer {
     pub fn pack(&mut self, terms: &Terms, table: &mut CompositionTable) -> usize {
         self.seats.clear();
         let (mut widest, mut narrowest) = (0, u32::MAX);
-        for entry in terms.pool.by_skill().iter() {
+        for entry in terms.pool.skill_index().iter() {
             let limits = terms.limits(entry.slot);
             widest = widest.max(limits.window);
             narrowest = narrowest.min(limits.window);
@@ -48,9 +48,9 @@ impl Packer {
         }
         let (seats, k) = (&self.seats, table.group_size());
         let sets = self.sweeper.sweep(seats, k, Some(terms));
-        let aim = aim(seats, k).min(widest);
+        let aim = target_spread(seats, k).min(widest);
         tighten(seats, sets, table, aim);
-        even_out(seats, sets, table, aim);
+        balance_power(seats, sets, table, aim);
         let skill = |seat: Option<&SweepSeat>| seat.map_or(0, |seat| seat.entry.skill());
         if skill(seats.last()).abs_diff(skill(seats.first())) <= narrowest {
             repair(seats, sets, k);
@@ -110,7 +110,7 @@ fn make_as_planned(
     seats: &[SweepSeat],
     sets: &mut Sets,
     free: &[u32],
-    mut planned: Vec<Planned>,
+    mut planned: Vec<PlannedGroups>,
     matches: usize,
 ) {
     // The seats of each size, lowest last.
@@ -122,7 +122,7 @@ fn make_as_planned(
         let mut set = Vec::new();
         for _ in 0..2 {
             // Of the makes that are left, the one whose highest party is lowest.
-            let highest = |make: &Planned| {
+            let highest = |make: &PlannedGroups| {
                 let reach = |(size, &count): (usize, &u32)| {
                     let at = of_size[size].len().checked_sub(count as usize)?;
                     of_size[size].get(at).copied()
@@ -149,7 +149,7 @@ fn make_as_planned(
 #[cfg(test)]
 mod tests {
     use super::super::plan::tests::most_groups;
-    use super::super::trade::split_of;
+    use super::super::swap::split_of;
     use super::*;
     use proptest::prelude::*;
 
@@ -184,12 +184,12 @@ mod tests {
         let mut sweeper = Sweeper::default();
         let sets = sweeper.sweep(seats, group_size, None);
         let mut table = CompositionTable::new(group_size);
-        let aim = aim(seats, group_size);
+        let aim = target_spread(seats, group_size);
         let swept = widest_and_gaps(seats, sets, &mut table);
         tighten(seats, sets, &mut table, aim);
         let tight = widest_and_gaps(seats, sets, &mut table);
         assert!(tight.0 <= 2 * swept.0.max(aim), "{tight:?} after {swept:?}");
-        even_out(seats, sets, &mut table, aim);
+        balance_power(seats, sets, &mut table, aim);
         let even = widest_and_gaps(seats, sets, &mut table);
         assert!(
             even.0 <= tight.0.max(aim) && even.1 <= tight.1,

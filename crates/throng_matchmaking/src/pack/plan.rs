@@ -9,14 +9,14 @@
 //! Exact unless the search takes more than [`STEPS_MAX`] steps, for which it needs hundreds of large parties and
 //! hardly any small ones; then the best plan found counts. Cost: a dive of O(cores) steps where ones are plenty.
 
-use crate::queue::compositions::{Counts, players};
+use crate::queue::compositions::{Counts, player_count};
 
 /// Steps of the search for a plan.
 pub const STEPS_MAX: u32 = 50_000;
 
 /// Groups of one make: how many parties of each size are in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedGroups {
     /// The sizes of a group's parties.
     pub sizes: Counts,
     /// How many groups are like this.
@@ -25,7 +25,7 @@ pub struct Planned {
 
 /// The parties of three and more of a group.
 #[derive(Clone, Copy, Debug)]
-struct Core {
+struct GroupCore {
     fives: u32,
     fours: u32,
     threes: u32,
@@ -51,22 +51,22 @@ impl Remainder {
     }
 
     /// How many groups of a core can be made.
-    fn most(&self, core: &Core) -> u32 {
+    fn max_groups(&self, core: &GroupCore) -> u32 {
         let by = |has: u32, needs: u32| has.checked_div(needs).unwrap_or(u32::MAX);
-        self.most_cores(core)
+        self.max_cores(core)
             .min(by(self.small, core.room))
             .min(by(self.ones, core.room % 2))
     }
 
     /// How many cores can be made, whether or not their rooms can be filled.
-    fn most_cores(&self, core: &Core) -> u32 {
+    fn max_cores(&self, core: &GroupCore) -> u32 {
         let by = |has: u32, needs: u32| has.checked_div(needs).unwrap_or(u32::MAX);
         by(self.fives, core.fives)
             .min(by(self.fours, core.fours))
             .min(by(self.threes, core.threes))
     }
 
-    fn without(&self, core: &Core, groups: u32) -> Self {
+    fn without(&self, core: &GroupCore, groups: u32) -> Self {
         Self {
             fives: self.fives - groups * core.fives,
             fours: self.fours - groups * core.fours,
@@ -78,13 +78,13 @@ impl Remainder {
 }
 
 /// The cores of groups of `group_size`, fullest first, and among these the rarest sizes first.
-fn cores(group_size: u32) -> Vec<Core> {
+fn cores(group_size: u32) -> Vec<GroupCore> {
     let mut cores = Vec::new();
     for fives in 0..=group_size / 5 {
         for fours in 0..=(group_size - 5 * fives) / 4 {
             for threes in 0..=(group_size - 5 * fives - 4 * fours) / 3 {
                 let room = group_size - 5 * fives - 4 * fours - 3 * threes;
-                cores.push(Core {
+                cores.push(GroupCore {
                     fives,
                     fours,
                     threes,
@@ -98,7 +98,7 @@ fn cores(group_size: u32) -> Vec<Core> {
 }
 
 struct PlanSearch<'a> {
-    cores: &'a [Core],
+    cores: &'a [GroupCore],
     group_size: u32,
     made: Vec<u32>,
     best: (u32, Vec<u32>),
@@ -120,7 +120,7 @@ impl PlanSearch<'_> {
         if bound <= self.best.0 {
             return;
         }
-        for count in (0..=left.most(core)).rev() {
+        for count in (0..=left.max_groups(core)).rev() {
             if self.best.0 >= self.most.min(bound) || self.steps > STEPS_MAX {
                 break;
             }
@@ -136,9 +136,9 @@ impl PlanSearch<'_> {
         let (mut groups, mut small) = (0u32, left.small);
         for core in &self.cores[at..] {
             let by_room = small.checked_div(core.room).unwrap_or(u32::MAX);
-            let most = left.most_cores(core).min(by_room);
+            let most = left.max_cores(core).min(by_room);
             groups = groups.saturating_add(most);
-            if most < left.most_cores(core) {
+            if most < left.max_cores(core) {
                 // What is left of the small parties fills at most a part of one more.
                 groups = groups.saturating_add(1);
                 break;
@@ -151,7 +151,7 @@ impl PlanSearch<'_> {
 
 /// As many groups of `group_size` as parties of these counts make, as makes of groups. Cost as the module says.
 #[must_use]
-pub fn plan(counts: &Counts, group_size: u8) -> Vec<Planned> {
+pub fn plan(counts: &Counts, group_size: u8) -> Vec<PlannedGroups> {
     let group_size = u32::from(group_size);
     let fits = |size: u32, count: u32| if size <= group_size { count } else { 0 };
     let [ones, twos, threes, fours, fives]: [u32; 5] =
@@ -164,7 +164,7 @@ pub fn plan(counts: &Counts, group_size: u8) -> Vec<Planned> {
         small: ones.saturating_add(twos.saturating_mul(2)),
     };
     let cores = cores(group_size);
-    let most = players(&[ones, twos, threes, fours, fives]) / u64::from(group_size.max(1));
+    let most = player_count(&[ones, twos, threes, fours, fives]) / u64::from(group_size.max(1));
     let mut search = PlanSearch {
         cores: &cores,
         group_size,
@@ -178,8 +178,8 @@ pub fn plan(counts: &Counts, group_size: u8) -> Vec<Planned> {
 }
 
 /// Fills the rooms of the cores with twos while there are any, else with ones.
-fn fill(cores: &[Core], made: &[u32], mut ones: u32, mut twos: u32) -> Vec<Planned> {
-    let mut planned: Vec<Planned> = Vec::new();
+fn fill(cores: &[GroupCore], made: &[u32], mut ones: u32, mut twos: u32) -> Vec<PlannedGroups> {
+    let mut planned: Vec<PlannedGroups> = Vec::new();
     for (core, &groups) in cores.iter().zip(made) {
         let mut left = groups;
         while left > 0 {
@@ -190,7 +190,7 @@ fn fill(cores: &[Core], made: &[u32], mut ones: u32, mut twos: u32) -> Vec<Plann
             debug_assert!(ones >= singles * alike, "a plan fills its rooms");
             ones = ones.saturating_sub(singles * alike);
             twos -= pairs * alike;
-            planned.push(Planned {
+            planned.push(PlannedGroups {
                 sizes: [singles, pairs, core.threes, core.fours, core.fives],
                 groups: alike,
             });
@@ -202,7 +202,7 @@ fn fill(cores: &[Core], made: &[u32], mut ones: u32, mut twos: u32) -> Vec<Plann
 
 /// How many groups a plan has.
 #[must_use]
-pub fn groups(planned: &[Planned]) -> u32 {
+pub fn groups(planned: &[PlannedGroups]) -> u32 {
     planned.iter().map(|planned| planned.groups).sum()
 }
 
@@ -256,7 +256,7 @@ pub(crate) mod tests {
         let planned = plan(counts, group_size);
         let mut used = [0; 5];
         for make in &planned {
-            prop_assert_eq!(players(&make.sizes), u64::from(group_size));
+            prop_assert_eq!(player_count(&make.sizes), u64::from(group_size));
             used = std::array::from_fn(|at| used[at] + make.groups * make.sizes[at]);
         }
         prop_assert!(

@@ -19,10 +19,10 @@
 use throng_core::memory::MemoryUse;
 
 use super::terms::Terms;
-use crate::queue::by_skill::SkillEntry;
+use crate::queue::skill_index::SkillEntry;
 
 /// Parties that an anchor passes before it is left over, in groups of K.
-pub const PASSED_GROUPS: usize = 16;
+pub const SKIPPED_GROUPS_MAX: usize = 16;
 
 /// A party that is packed.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ impl Sweeper {
         self.previous.extend([n].into_iter().chain(0..n));
         let mut anchor = self.next[n as usize];
         while anchor < n {
-            if self.set_of(seats, anchor, group_size, terms) {
+            if self.build_set(seats, anchor, group_size, terms) {
                 self.choose(seats, anchor, group_size);
                 // What this anchor passed over comes next.
                 let before = self.previous[anchor as usize];
@@ -146,7 +146,7 @@ impl Sweeper {
     }
 
     /// Adds seats above the anchor until two groups fit; whether they do.
-    fn set_of(
+    fn build_set(
         &mut self,
         seats: &[SweepSeat],
         anchor: u32,
@@ -167,7 +167,7 @@ impl Sweeper {
         let mut passed = 0;
         let (mut lowest, mut highest) = (me.entry.level, me.entry.level);
         let mut regions = me.regions;
-        while place < n && passed < PASSED_GROUPS * k {
+        while place < n && passed < SKIPPED_GROUPS_MAX * k {
             let seat = &seats[place as usize];
             if seat.entry.skill().abs_diff(me.entry.skill()) > me.window {
                 break;
@@ -179,7 +179,9 @@ impl Sweeper {
             let joins = room[size - 1] > 0
                 && u32::from(high - low) <= me.level_band
                 && regions & seat.regions != 0
-                && terms.is_none_or(|terms| terms.together(&me.entry, &seat.entry, me.level_band));
+                && terms.is_none_or(|terms| {
+                    terms.are_compatible(&me.entry, &seat.entry, me.level_band)
+                });
             if joins {
                 room[size - 1] -= 1;
                 (lowest, highest) = (low, high);

@@ -13,11 +13,11 @@
 
 use super::balance::{GroupSplit, Weight, balance_where};
 use crate::mode::GroupModeTickSettings;
-use crate::queue::by_skill::SkillEntry;
 use crate::queue::compositions::CompositionTable;
 use crate::queue::pool::Pool;
+use crate::queue::skill_index::SkillEntry;
 use crate::rematch::Rematches;
-use crate::ticket::{ROLES, Ticket, TicketPlayer, add_roles, regions, roles};
+use crate::ticket::{ROLE_COUNT, Ticket, TicketPlayer, add_roles, regions, roles};
 
 /// The limits of a party at a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct Terms<'a> {
     /// The tick of this heartbeat, against which waiting is counted.
     pub now_tick: u64,
     /// Whether it matters whom a party would avoid.
-    pub lists: bool,
+    pub has_avoid_lists: bool,
 }
 
 impl<'a> Terms<'a> {
@@ -59,15 +59,15 @@ impl<'a> Terms<'a> {
             rules,
             rematches,
             now_tick,
-            lists: true,
+            has_avoid_lists: true,
         }
     }
 
     /// The same terms, but that nobody is avoided.
     #[must_use]
-    pub const fn without_lists(self) -> Self {
+    pub const fn without_avoid_lists(self) -> Self {
         Self {
-            lists: false,
+            has_avoid_lists: false,
             ..self
         }
     }
@@ -92,11 +92,11 @@ impl<'a> Terms<'a> {
 
     /// Whether two parties may be in one match, skills and split aside. O(1).
     #[must_use]
-    pub fn together(&self, one: &SkillEntry, other: &SkillEntry, level_band: u32) -> bool {
+    pub fn are_compatible(&self, one: &SkillEntry, other: &SkillEntry, level_band: u32) -> bool {
         if u32::from(one.level.abs_diff(other.level)) > level_band {
             return false;
         }
-        if !one.wishes && !other.wishes {
+        if !one.has_preferences && !other.has_preferences {
             return true;
         }
         let (Some(one), Some(other)) = (self.ticket(one.slot), self.ticket(other.slot)) else {
@@ -107,13 +107,13 @@ impl<'a> Terms<'a> {
 
     /// Whether these parties may be in one match, skills and split aside. O(parties²).
     #[must_use]
-    pub fn all_together(&self, entries: &[SkillEntry], level_band: u32) -> bool {
+    pub fn all_compatible(&self, entries: &[SkillEntry], level_band: u32) -> bool {
         let levels = || entries.iter().map(|entry| entry.level);
         let low = levels().min().unwrap_or(0);
         if levels().any(|level| u32::from(level - low) > level_band) {
             return false;
         }
-        if entries.iter().all(|entry| !entry.wishes) {
+        if entries.iter().all(|entry| !entry.has_preferences) {
             return true;
         }
         let tickets = || entries.iter().filter_map(|entry| self.ticket(entry.slot));
@@ -122,7 +122,7 @@ impl<'a> Terms<'a> {
             && (0..entries.len()).all(|at| {
                 let rest = &entries[at + 1..];
                 rest.iter()
-                    .all(|other| self.together(&entries[at], other, level_band))
+                    .all(|other| self.are_compatible(&entries[at], other, level_band))
             })
     }
 
@@ -150,13 +150,13 @@ impl<'a> Terms<'a> {
     ) -> Option<GroupSplit> {
         let weights = entries.iter().map(|entry| (entry.size, power(entry)));
         let weights: Vec<Weight> = weights.collect();
-        if self.rematches.is_empty() && self.rules.roles == [0; ROLES] {
+        if self.rematches.is_empty() && self.rules.roles == [0; ROLE_COUNT] {
             return balance_where(table, &weights, |_| true, looks);
         }
         let tickets = entries.iter().filter_map(|entry| self.ticket(entry.slot));
         let tickets: Vec<&Ticket> = tickets.collect();
-        let plays: Vec<[u8; ROLES]> = tickets.iter().map(|ticket| roles(ticket)).collect();
-        if !self.roles_suffice(&plays.iter().fold([0; ROLES], add_roles)) {
+        let plays: Vec<[u8; ROLE_COUNT]> = tickets.iter().map(|ticket| roles(ticket)).collect();
+        if !self.can_fill_roles(&plays.iter().fold([0; ROLE_COUNT], add_roles)) {
             return None;
         }
         let opponents = self.rematches.opponents(&tickets);
@@ -182,7 +182,7 @@ impl<'a> Terms<'a> {
 
     /// Whether so many players of each role can fill both groups. O(1).
     #[must_use]
-    pub fn roles_suffice(&self, filled: &[u32; ROLES]) -> bool {
+    pub fn can_fill_roles(&self, filled: &[u32; ROLE_COUNT]) -> bool {
         let needed = self.rules.roles.iter().map(|&role| 2 * u32::from(role));
         filled.iter().zip(needed).all(|(&has, needs)| has >= needs)
     }
@@ -195,30 +195,31 @@ impl<'a> Terms<'a> {
 
     /// Whether one wishes not to meet a player of the other, which counts until the limits of either are open.
     fn avoids(&self, one: &Ticket, other: &Ticket) -> bool {
-        other.waited_ticks(self.now_tick) < self.rules.open_after_ticks
+        other.waited_ticks(self.now_tick) < self.rules.limits_off_after_ticks
             && self.avoids_any(one, &other.members)
     }
 
     /// Whether a party wishes not to meet one of these players, which counts until its limits are open.
     #[must_use]
     pub fn avoids_any(&self, ticket: &Ticket, players: &[TicketPlayer]) -> bool {
-        let Some(wishes) = &ticket.wishes else {
+        let Some(wishes) = &ticket.preferences else {
             return false;
         };
         let avoided = |player: &TicketPlayer| wishes.avoid.contains(player);
-        self.lists
-            && ticket.waited_ticks(self.now_tick) < self.rules.open_after_ticks
+        self.has_avoid_lists
+            && ticket.waited_ticks(self.now_tick) < self.rules.limits_off_after_ticks
             && players.iter().any(avoided)
     }
 
-    fn roles_filled(&self, plays: &[[u8; ROLES]], first: u128) -> bool {
-        let mut filled = [[0u32; ROLES]; 2];
+    fn roles_filled(&self, plays: &[[u8; ROLE_COUNT]], first: u128) -> bool {
+        let mut filled = [[0u32; ROLE_COUNT]; 2];
         for (at, plays) in plays.iter().enumerate() {
             let side = &mut filled[usize::from(first >> at & 1 == 0)];
             *side = add_roles(*side, plays);
         }
         let needed = self.rules.roles.map(u32::from);
-        let enough = |has: &[u32; ROLES]| has.iter().zip(needed).all(|(&has, needs)| has >= needs);
+        let enough =
+            |has: &[u32; ROLE_COUNT]| has.iter().zip(needed).all(|(&has, needs)| has >= needs);
         filled.iter().all(enough)
     }
 }

@@ -12,9 +12,9 @@
 //!
 //! Cost: at most [`REPARTITIONS_MAX`] exchanges of [`STEPS_MAX`] steps, and O(sets · log sets) for the bands.
 
+use super::swap::{PartySwapper, split_of};
 use super::sweep::{Sets, SweepSeat, spread, within_limits};
-use super::trade::{Trader, split_of};
-use crate::queue::compositions::{CompositionTable, Counts, players};
+use crate::queue::compositions::{CompositionTable, Counts, player_count};
 
 /// Neighbours on each side that a set shares its parties out with.
 const NEIGHBOURS: usize = 4;
@@ -37,7 +37,7 @@ const EVEN_SHIFT: u32 = 8;
 /// The spread of skill below which all sets count as tight: the 99th percentile over sets of 2K players in
 /// a row. O(n log n) in the sets.
 #[must_use]
-pub fn aim(seats: &[SweepSeat], group_size: u8) -> u32 {
+pub fn target_spread(seats: &[SweepSeat], group_size: u8) -> u32 {
     let total = 2 * u32::from(group_size);
     let mut spreads = Vec::new();
     let (mut held, mut lowest) = (0, None);
@@ -109,7 +109,7 @@ fn repartition(
     let mut division = Division {
         seats,
         table,
-        aim,
+        target_spread: aim,
         union: &union,
         best: pair.iter().map(|&set| excess(sets.get(set))).sum(),
         found: None,
@@ -142,7 +142,7 @@ fn repartition(
 struct Division<'a> {
     seats: &'a [SweepSeat],
     table: &'a mut CompositionTable,
-    aim: u32,
+    target_spread: u32,
     union: &'a [u32],
     best: u64,
     found: Option<u32>,
@@ -159,7 +159,11 @@ impl Division<'_> {
         }
         let skill = |at: usize| self.seats[self.union[at] as usize].entry.skill();
         let beyond = |low: usize, high: usize| {
-            u64::from(skill(high).abs_diff(skill(low)).saturating_sub(self.aim))
+            u64::from(
+                skill(high)
+                    .abs_diff(skill(low))
+                    .saturating_sub(self.target_spread),
+            )
         };
         let last = self.union.len() - 1;
         if missing == 0 {
@@ -193,7 +197,7 @@ impl Division<'_> {
                 .collect();
             let counts = counts(self.seats, &set);
             within_limits(self.seats, &set)
-                && players(&counts) == 2 * u64::from(self.table.group_size())
+                && player_count(&counts) == 2 * u64::from(self.table.group_size())
                 && self.table.fits(&counts, &[0; 5])
         })
     }
@@ -201,9 +205,9 @@ impl Division<'_> {
 
 /// Pairs groups anew by power, and lets sets trade parties, within bands of sets whose joint spread is within
 /// `aim`, where that makes gaps smaller. The sets are about in order of skill.
-pub fn even_out(seats: &[SweepSeat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
+pub fn balance_power(seats: &[SweepSeat], sets: &mut Sets, table: &mut CompositionTable, aim: u32) {
     let mut start = 0;
-    let (mut band, mut trader) = (Band::default(), Trader::default());
+    let (mut band, mut trader) = (Band::default(), PartySwapper::default());
     let skill = |at: Option<&u32>| at.map_or(0, |&at| seats[at as usize].entry.skill());
     while start < sets.len() {
         // Sets that shared out their parties anew can be a little out of order.
@@ -215,8 +219,8 @@ pub fn even_out(seats: &[SweepSeat], sets: &mut Sets, table: &mut CompositionTab
         });
         let end = start + within.count();
         if end > start + 1 {
-            band.pair_anew(seats, sets, table, start..end);
-            trader.trade(seats, sets, table, start..end);
+            band.rebuild_pairs(seats, sets, table, start..end);
+            trader.swap_parties(seats, sets, table, start..end);
         }
         start = end.max(start + 1);
     }
@@ -229,7 +233,7 @@ struct Band {
 }
 
 impl Band {
-    fn pair_anew(
+    fn rebuild_pairs(
         &mut self,
         seats: &[SweepSeat],
         sets: &mut Sets,

@@ -1,13 +1,13 @@
 //! Why a party is not matched yet.
 
-use super::seek::PartnerSearch;
+use super::partner_search::PartnerSearch;
 use super::terms::{Limits, Terms};
-use crate::mode::OPEN;
-use crate::queue::compositions::{CompositionTable, Counts, only};
+use crate::mode::UNLIMITED;
+use crate::queue::compositions::{CompositionTable, Counts, single_party};
 use crate::ticket::regions;
 
 /// Looks that an answer may take, twice; when they are used up, no match is known.
-const LOOKS_MAX: u64 = 50_000;
+const CANDIDATES_MAX: u64 = 50_000;
 
 /// Why a party has no match yet, as far as its own limits go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +87,9 @@ impl WaitReason {
         }
         let opens_in_ticks = terms
             .rules
-            .open_after_ticks
+            .limits_off_after_ticks
             .saturating_sub(terms.waited_ticks(slot));
-        let me = only(entry.size);
+        let me = single_party(entry.size);
         // The counts of the others, with one limit after the other.
         let (mut all, mut region, mut level, mut window): (Counts, Counts, Counts, Counts) =
             Default::default();
@@ -125,7 +125,7 @@ impl WaitReason {
         if !table.fits(&me, &window) {
             return Some(outside);
         }
-        Some(Self::within(
+        Some(Self::inside_limits(
             terms,
             &mut table,
             slot,
@@ -136,7 +136,7 @@ impl WaitReason {
 
     /// Why a party has no match though enough others are within its limits: `outside`, unless wishes or the gap are
     /// in the way.
-    fn within(
+    fn inside_limits(
         terms: &Terms,
         table: &mut CompositionTable,
         slot: u32,
@@ -144,26 +144,30 @@ impl WaitReason {
         opens_in_ticks: u64,
     ) -> Self {
         let limits = terms.limits(slot);
-        let plain = terms.pool.by_skill().iter().all(|other| !other.wishes);
+        let plain = terms
+            .pool
+            .skill_index()
+            .iter()
+            .all(|other| !other.has_preferences);
         let mut seeker = PartnerSearch::default();
-        let terms = if terms.waited_ticks(slot) < terms.rules.first_after_ticks {
+        let terms = if terms.waited_ticks(slot) < terms.rules.priority_after_ticks {
             *terms
         } else {
-            terms.without_lists()
+            terms.without_avoid_lists()
         };
-        let mut found = |limits| seeker.seek(&terms, table, slot, limits, LOOKS_MAX);
+        let mut found = |limits| seeker.find_match(&terms, table, slot, limits, CANDIDATES_MAX);
         if found(limits).is_some() {
             return Self::NextHeartbeat;
         }
         let limit = limits.power_gap;
-        let power_gap = OPEN;
+        let power_gap = UNLIMITED;
         let split = found(Limits {
             power_gap,
             ..limits
         });
         let free = plain && terms.rematches.is_empty() && terms.rules.roles == [0; _];
         match split {
-            Some(split) if limit != OPEN => {
+            Some(split) if limit != UNLIMITED => {
                 let gap = split.gap();
                 Self::PowerGap {
                     gap,

@@ -27,12 +27,12 @@ pub type Counts = [u32; 5];
 pub const SPLITS_MAX: usize = 4_096;
 
 /// Answers remembered about counts, and splits remembered over all compositions, before the memory is cleared.
-const ANSWERS_MAX: usize = 1 << 16;
-const KEPT_SPLITS_MAX: usize = 1 << 20;
+const CACHED_ANSWERS_MAX: usize = 1 << 16;
+const CACHED_SPLITS_MAX: usize = 1 << 20;
 
 /// Players in parties of these counts. O(1).
 #[must_use]
-pub fn players(counts: &Counts) -> u64 {
+pub fn player_count(counts: &Counts) -> u64 {
     (1..)
         .zip(counts)
         .map(|(size, &count)| size * u64::from(count))
@@ -41,7 +41,7 @@ pub fn players(counts: &Counts) -> u64 {
 
 /// The counts of one party of 1 to 5 players. O(1).
 #[must_use]
-pub fn only(size: u8) -> Counts {
+pub fn single_party(size: u8) -> Counts {
     let mut counts = [0; 5];
     counts[usize::from(size) - 1] = 1;
     counts
@@ -87,14 +87,14 @@ fn splits_evenly(counts: &Counts, group_size: u8) -> bool {
             sums |= sums << (at + 1);
         }
     }
-    players(counts) == 2 * u64::from(group_size) && sums >> group_size & 1 == 1
+    player_count(counts) == 2 * u64::from(group_size) && sums >> group_size & 1 == 1
 }
 
 /// Whether some composition holds all the parties of `must` and otherwise only parties of `may`.
 ///
 /// Bit b of row a says that the parties looked at so far can be placed with a players in the first group and b
 /// in the second; a party of `must` has to be placed, one of `may` can be left out.
-fn search(must: &Counts, may: &Counts, group_size: u8) -> bool {
+fn can_compose(must: &Counts, may: &Counts, group_size: u8) -> bool {
     let k = usize::from(group_size);
     let mask = (1u64 << (k + 1)) - 1;
     let mut rows = [0u64; crate::mode::GROUP_SIZE_MAX as usize + 1];
@@ -132,7 +132,7 @@ pub struct CompositionTable {
     answers: HashMap<u64, bool, FixedState>,
     #[memory(each_value)]
     splits: HashMap<u32, Option<Box<[u32]>>, FixedState>,
-    kept_splits: usize,
+    cached_splits: usize,
 }
 
 impl CompositionTable {
@@ -144,7 +144,7 @@ impl CompositionTable {
             group_size,
             answers: HashMap::default(),
             splits: HashMap::default(),
-            kept_splits: 0,
+            cached_splits: 0,
         }
     }
 
@@ -158,8 +158,8 @@ impl CompositionTable {
     /// remembered, else as the module says.
     pub fn fits(&mut self, must: &Counts, may: &Counts) -> bool {
         let total = 2 * u64::from(self.group_size);
-        let wanted = players(must);
-        if wanted > total || wanted + players(may) < total {
+        let wanted = player_count(must);
+        if wanted > total || wanted + player_count(may) < total {
             return false;
         }
         let key =
@@ -167,10 +167,10 @@ impl CompositionTable {
         if let Some(&known) = self.answers.get(&key) {
             return known;
         }
-        if self.answers.len() >= ANSWERS_MAX {
+        if self.answers.len() >= CACHED_ANSWERS_MAX {
             self.answers.clear();
         }
-        let fits = search(must, may, self.group_size);
+        let fits = can_compose(must, may, self.group_size);
         self.answers.insert(key, fits);
         fits
     }
@@ -181,13 +181,13 @@ impl CompositionTable {
     /// remembered, else O(5·[`SPLITS_MAX`]) steps.
     pub fn splits(&mut self, composition: &Counts) -> Option<&[u32]> {
         let key = key(composition, self.group_size);
-        if self.kept_splits >= KEPT_SPLITS_MAX {
+        if self.cached_splits >= CACHED_SPLITS_MAX {
             self.splits.clear();
-            self.kept_splits = 0;
+            self.cached_splits = 0;
         }
         let list = self.splits.entry(key).or_insert_with(|| {
             let list = list_splits(composition, self.group_size);
-            self.kept_splits += 1 + list.as_ref().map_or(0, |list| list.len());
+            self.cached_splits += 1 + list.as_ref().map_or(0, |list| list.len());
             list
         });
         list.as_deref()
@@ -295,7 +295,7 @@ mod tests {
                         for fours in 0..=n / 4 {
                             for fives in 0..=n / 5 {
                                 let counts = [ones, twos, threes, fours, fives];
-                                if players(&counts) == u64::from(n)
+                                if player_count(&counts) == u64::from(n)
                                     && !splits_by_brute_force(&counts, k).is_empty()
                                 {
                                     assert!(listed.contains(&counts), "{counts:?}");

@@ -8,8 +8,8 @@
 //! | `pool` | both orders together, kept in step |
 //! | `search_backoff` | parties that are not searched for at every heartbeat |
 
-pub mod by_skill;
 pub mod compositions;
 pub mod pool;
 pub mod search_backoff;
+pub mod skill_index;
 pub mod ticket_queue;

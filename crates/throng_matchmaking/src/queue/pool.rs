@@ -9,14 +9,14 @@
 
 use throng_core::memory::MemoryUse;
 
-use super::by_skill::{BySkill, SkillEntry};
-use super::compositions::{CompositionTable, Counts, only};
-use super::ticket_queue::{Age, TicketQueue};
-use crate::ticket::{ROLES, Ticket, regions, roles};
+use super::compositions::{CompositionTable, Counts, single_party};
+use super::skill_index::{SkillEntry, SkillIndex};
+use super::ticket_queue::{TicketAge, TicketQueue};
+use crate::ticket::{ROLE_COUNT, Ticket, regions, roles};
 
 /// What the order of skill goes by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measure {
+pub enum SkillMeasure {
     /// The skill of the party.
     Skill,
     /// Nothing: all count as equal.
@@ -32,15 +32,15 @@ pub enum Measure {
 #[derive(Clone, Debug, MemoryUse)]
 pub struct Pool {
     queue: TicketQueue,
-    by_skill: BySkill,
-    measure: Measure,
+    skill_index: SkillIndex,
+    measure: SkillMeasure,
     /// Parties that can play anywhere, and those that can play in each region.
-    anywhere: Counts,
+    unrestricted: Counts,
     of_region: [Counts; 32],
     /// Parties that can play in some regions only.
-    bound: u32,
+    region_restricted: u32,
     /// Players of each role.
-    roles: [u64; ROLES],
+    roles: [u64; ROLE_COUNT],
     /// Parties that would avoid somebody.
     avoiders: u32,
 }
@@ -48,15 +48,15 @@ pub struct Pool {
 impl Pool {
     /// An empty pool.
     #[must_use]
-    pub fn new(measure: Measure) -> Self {
+    pub fn new(measure: SkillMeasure) -> Self {
         Self {
             queue: TicketQueue::default(),
-            by_skill: BySkill::default(),
+            skill_index: SkillIndex::default(),
             measure,
-            anywhere: [0; 5],
+            unrestricted: [0; 5],
             of_region: [[0; 5]; 32],
-            bound: 0,
-            roles: [0; ROLES],
+            region_restricted: 0,
+            roles: [0; ROLE_COUNT],
             avoiders: 0,
         }
     }
@@ -69,25 +69,25 @@ impl Pool {
 
     /// The parties by skill.
     #[must_use]
-    pub const fn by_skill(&self) -> &BySkill {
-        &self.by_skill
+    pub const fn skill_index(&self) -> &SkillIndex {
+        &self.skill_index
     }
 
     /// Lets a party wait and returns its slot.
     pub fn insert(&mut self, ticket: Ticket) -> u32 {
         let mut entry = self.entry_of(&ticket, 0);
-        self.count(&ticket, 1);
+        self.update_counts(&ticket, 1);
         entry.slot = self.queue.insert(ticket);
-        self.by_skill.insert(entry);
+        self.skill_index.insert(entry);
         entry.slot
     }
 
     /// Takes the party in `slot` out, if one is there.
     pub fn remove(&mut self, slot: u32) -> Option<Ticket> {
         let ticket = self.queue.remove(slot)?;
-        let known = self.by_skill.remove(&self.entry_of(&ticket, slot));
+        let known = self.skill_index.remove(&self.entry_of(&ticket, slot));
         debug_assert!(known, "who waits has a place by skill");
-        self.count(&ticket, -1);
+        self.update_counts(&ticket, -1);
         Some(ticket)
     }
 
@@ -100,13 +100,13 @@ impl Pool {
 
     /// How long the party in `slot` has waited, to be compared.
     #[must_use]
-    pub fn age(&self, slot: u32) -> Age {
+    pub fn age(&self, slot: u32) -> TicketAge {
         self.queue.age(slot)
     }
 
     /// Whether somebody would avoid others. O(1).
     #[must_use]
-    pub const fn has_lists(&self) -> bool {
+    pub const fn has_avoid_lists(&self) -> bool {
         self.avoiders > 0
     }
 
@@ -115,16 +115,16 @@ impl Pool {
     pub fn could_match(
         &self,
         ticket: &Ticket,
-        needed: [u8; ROLES],
+        needed: [u8; ROLE_COUNT],
         table: &mut CompositionTable,
     ) -> bool {
         let lacks = |(&has, needs): (&u64, u8)| has < 2 * u64::from(needs);
         if self.roles.iter().zip(needed).any(lacks) {
             return false;
         }
-        let me = only(ticket.size);
+        let me = single_party(ticket.size);
         let mut fits = |here: &Counts| {
-            let with = |at: usize| self.anywhere[at].saturating_add(here[at]);
+            let with = |at: usize| self.unrestricted[at].saturating_add(here[at]);
             table.fits(
                 &me,
                 &std::array::from_fn(|at| with(at).saturating_sub(me[at])),
@@ -132,19 +132,19 @@ impl Pool {
         };
         let place = regions(ticket);
         let mut open = (0..32).filter(|region| place >> region & 1 == 1);
-        if self.bound == 0 {
+        if self.region_restricted == 0 {
             return fits(&[0; 5]);
         }
         open.any(|region| fits(&self.of_region[region]))
     }
 
-    fn count(&mut self, ticket: &Ticket, by: i32) {
+    fn update_counts(&mut self, ticket: &Ticket, by: i32) {
         let size = usize::from(ticket.size.clamp(1, 5)) - 1;
         let add = |count: &mut u32| *count = count.wrapping_add_signed(by);
         match regions(ticket) {
-            u32::MAX => add(&mut self.anywhere[size]),
+            u32::MAX => add(&mut self.unrestricted[size]),
             place => {
-                add(&mut self.bound);
+                add(&mut self.region_restricted);
                 let open = (0..32).filter(|region| place >> region & 1 == 1);
                 open.for_each(|region| add(&mut self.of_region[region][size]));
             }
@@ -152,7 +152,7 @@ impl Pool {
         for (count, plays) in self.roles.iter_mut().zip(roles(ticket)) {
             *count = count.wrapping_add_signed(i64::from(by) * i64::from(plays));
         }
-        let lists = ticket.wishes.as_ref();
+        let lists = ticket.preferences.as_ref();
         if lists.is_some_and(|wishes| !wishes.avoid.is_empty()) {
             add(&mut self.avoiders);
         }
@@ -160,9 +160,9 @@ impl Pool {
 
     fn entry_of(&self, ticket: &Ticket, slot: u32) -> SkillEntry {
         let skill = match self.measure {
-            Measure::Skill => ticket.skill,
-            Measure::None => 0,
-            Measure::Leader {
+            SkillMeasure::Skill => ticket.skill,
+            SkillMeasure::None => 0,
+            SkillMeasure::Leader {
                 rank_weight_percent,
             } => {
                 let percent = 100 + u64::from(ticket.level) * u64::from(rank_weight_percent);
@@ -171,7 +171,7 @@ impl Pool {
             }
         };
         let mut entry = SkillEntry::new(skill, ticket.party.number(), slot, ticket.size);
-        (entry.wishes, entry.level) = (ticket.wishes.is_some(), ticket.level);
+        (entry.has_preferences, entry.level) = (ticket.preferences.is_some(), ticket.level);
         entry
     }
 }

@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 
 use throng_core::memory::MemoryUse;
 
-use super::ticket_queue::{Age, TicketQueue};
+use super::ticket_queue::{TicketAge, TicketQueue};
 
 /// Parties that are remembered.
 pub const PAUSED_MAX: usize = 4_096;
 
 /// The smallest share of looks.
-pub const SHARE_MIN: u64 = 256;
+pub const CANDIDATE_SHARE_MIN: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]
 struct Pause {
@@ -35,15 +35,15 @@ struct Pause {
 /// Parties that pause, by age.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct SearchBackoff {
-    paused: BTreeMap<Age, Pause>,
+    paused: BTreeMap<TicketAge, Pause>,
     /// Up to which party all were tried when the looks were used up; of those left over, of those first in line.
-    stopped_at: [Option<Age>; 2],
+    stopped_at: [Option<TicketAge>; 2],
     heartbeat: u64,
 }
 
 impl SearchBackoff {
     /// The next heartbeat; who waits no more is forgotten.
-    pub fn next_beat(&mut self, queue: &TicketQueue) {
+    pub fn next_heartbeat(&mut self, queue: &TicketQueue) {
         self.heartbeat += 1;
         self.paused
             .retain(|&age, pause| queue.age(pause.slot) == age);
@@ -51,35 +51,35 @@ impl SearchBackoff {
 
     /// Whether a party is not to be tried at this heartbeat.
     #[must_use]
-    pub fn is_paused(&self, age: Age) -> bool {
+    pub fn is_paused(&self, age: TicketAge) -> bool {
         let pause = self.paused.get(&age);
         pause.is_some_and(|pause| self.heartbeat < pause.until_heartbeat)
     }
 
     /// Whether a party has failed before, or had its turn when the looks were used up.
     #[must_use]
-    pub fn is_tried(&self, first: bool, age: Age) -> bool {
+    pub fn was_tried(&self, first: bool, age: TicketAge) -> bool {
         let stopped_at = self.stopped_at[usize::from(first)];
         stopped_at.is_some_and(|stopped_at| age < stopped_at) || self.paused.contains_key(&age)
     }
 
     /// The looks are used up at the turn of this party, or all had their turn.
-    pub const fn stop(&mut self, first: bool, at: Option<Age>) {
+    pub const fn mark_exhausted(&mut self, first: bool, at: Option<TicketAge>) {
         self.stopped_at[first as usize] = at;
     }
 
     /// The looks that a party may use of `sight_tests_max`.
     #[must_use]
-    pub fn share(&self, age: Age, sight_tests_max: u64) -> u64 {
+    pub fn candidate_share(&self, age: TicketAge, sight_tests_max: u64) -> u64 {
         let failed = self.paused.get(&age).map_or(0, |pause| pause.failed);
         (sight_tests_max >> (5 - failed.min(4)))
-            .max(SHARE_MIN)
+            .max(CANDIDATE_SHARE_MIN)
             .min(sight_tests_max / 2)
             .max(1)
     }
 
     /// A party has used up its share without a match.
-    pub fn pause(&mut self, age: Age, slot: u32) {
+    pub fn pause(&mut self, age: TicketAge, slot: u32) {
         let failed = self.paused.get(&age).map_or(0, |pause| pause.failed);
         if failed == 0 && self.paused.len() >= PAUSED_MAX {
             return;
@@ -97,7 +97,7 @@ impl SearchBackoff {
     }
 
     /// Feeds who pauses to a hash. O(parties that pause).
-    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(self.heartbeat);
         for stopped_at in self.stopped_at {
             feed(stopped_at.map_or(u64::MAX, |age| age.since_tick()));
@@ -120,22 +120,22 @@ mod tests {
         let slot = queue.insert(ticket(1, 1, 0, 0));
         let age = queue.age(slot);
         for (share, heartbeats) in [(1 << 15, 1), (1 << 16, 4), (1 << 17, 16), (1 << 18, 64)] {
-            assert_eq!(backoff.share(age, 1 << 20), share);
+            assert_eq!(backoff.candidate_share(age, 1 << 20), share);
             backoff.pause(age, slot);
             let paused = (0..heartbeats).all(|_| {
-                backoff.next_beat(&queue);
+                backoff.next_heartbeat(&queue);
                 backoff.is_paused(age)
             });
-            backoff.next_beat(&queue);
+            backoff.next_heartbeat(&queue);
             assert!(paused && !backoff.is_paused(age));
         }
         for _ in 0..10 {
             backoff.pause(age, slot);
         }
-        assert_eq!(backoff.share(age, 1 << 20), 1 << 19);
+        assert_eq!(backoff.candidate_share(age, 1 << 20), 1 << 19);
         queue.remove(slot);
-        backoff.next_beat(&queue);
-        assert!(!backoff.is_tried(false, age));
-        assert_eq!(backoff.share(age, 1), 1);
+        backoff.next_heartbeat(&queue);
+        assert!(!backoff.was_tried(false, age));
+        assert_eq!(backoff.candidate_share(age, 1), 1);
     }
 }

@@ -17,12 +17,12 @@ use crate::ticket::{PARTY_SIZE_MAX, Ticket};
 /// What tickets are ordered by: the tick since which they wait, then the order of insertion. The lower, the
 /// longer it has waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Age {
+pub struct TicketAge {
     since_tick: u64,
     nth: u64,
 }
 
-impl Age {
+impl TicketAge {
     /// The tick since which it waits.
     #[must_use]
     pub const fn since_tick(self) -> u64 {
@@ -108,18 +108,18 @@ impl TicketQueue {
     /// The slot of the longest-waiting ticket. O(1).
     #[must_use]
     pub fn first(&self) -> Option<u32> {
-        self.walk().next(self, [true; SIZES])
+        self.cursor().next(self, [true; SIZES])
     }
 
     /// A walk from the longest-waiting ticket on.
     #[must_use]
-    pub const fn walk(&self) -> QueueWalk {
-        QueueWalk { at: self.heads }
+    pub const fn cursor(&self) -> QueueCursor {
+        QueueCursor { at: self.heads }
     }
 
     /// All tickets with their slots, longest-waiting first.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Ticket)> {
-        let mut walk = self.walk();
+        let mut walk = self.cursor();
         std::iter::from_fn(move || {
             let slot = walk.next(self, [true; SIZES])?;
             self.ticket(slot).map(|ticket| (slot, ticket))
@@ -128,14 +128,14 @@ impl TicketQueue {
 
     /// How long the ticket in `slot` has waited, to be compared; the youngest of all when nobody is there. O(1).
     #[must_use]
-    pub fn age(&self, slot: u32) -> Age {
+    pub fn age(&self, slot: u32) -> TicketAge {
         let found = self.slots.get(slot as usize);
         let age = found.and_then(|found| {
             let since_tick = found.ticket.as_ref()?.since_tick;
             let nth = found.nth;
-            Some(Age { since_tick, nth })
+            Some(TicketAge { since_tick, nth })
         });
-        age.unwrap_or(Age {
+        age.unwrap_or(TicketAge {
             since_tick: u64::MAX,
             nth: u64::MAX,
         })
@@ -214,11 +214,11 @@ impl TicketQueue {
 ///
 /// Tickets may leave meanwhile, if the walk is [told](Self::pass) before.
 #[derive(Clone, Copy, Debug)]
-pub struct QueueWalk {
+pub struct QueueCursor {
     at: [u32; SIZES],
 }
 
-impl QueueWalk {
+impl QueueCursor {
     /// The slot of the next ticket of a size that is `wanted`; `None` behind the last. O(1).
     pub fn next(&mut self, queue: &TicketQueue, wanted: [bool; SIZES]) -> Option<u32> {
         let nexts = self.at.iter().enumerate();
@@ -229,7 +229,7 @@ impl QueueWalk {
     }
 
     /// Passes over tickets that are about to leave. O(tickets²) for those that come next, else O(1).
-    pub fn pass(&mut self, queue: &TicketQueue, leaving: impl Fn(u32) -> bool) {
+    pub fn skip_leaving(&mut self, queue: &TicketQueue, leaving: impl Fn(u32) -> bool) {
         for at in &mut self.at {
             while *at != NONE && leaving(*at) {
                 *at = queue.slots[*at as usize].next;
@@ -255,7 +255,7 @@ mod tests {
             mode: ModeId(0),
             since_tick,
             members: [u64::from(party).into()].into_iter().collect(),
-            wishes: None,
+            preferences: None,
         }
     }
 
@@ -304,12 +304,12 @@ mod tests {
                 }
                 let walked: Vec<_> = queue.iter().map(|(slot, ticket)| (ticket.since_tick, ticket.party.number(), slot)).collect();
                 prop_assert_eq!(&walked, &model);
-                let ages: Vec<Age> = walked.iter().map(|&(_, _, slot)| queue.age(slot)).collect();
+                let ages: Vec<TicketAge> = walked.iter().map(|&(_, _, slot)| queue.age(slot)).collect();
                 prop_assert!(ages.is_sorted_by(|a, b| a < b));
                 prop_assert_eq!(queue.len(), model.len());
                 let sizes = queue.iter().map(|(_, ticket)| u64::from(ticket.size));
                 prop_assert_eq!(queue.players(), sizes.sum::<u64>());
-                let mut walk = queue.walk();
+                let mut walk = queue.cursor();
                 let odd = std::iter::from_fn(|| walk.next(&queue, [true, false, true, false, true]));
                 let all = model.iter().map(|entry| entry.2);
                 let is_odd = |&slot: &u32| queue.ticket(slot).is_some_and(|ticket| ticket.size % 2 == 1);

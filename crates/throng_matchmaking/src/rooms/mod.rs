@@ -5,5 +5,5 @@
 //! | `settings` | what a mode of rooms asks, in seconds and in ticks |
 //! | `gather` | a mode of rooms at work: who sits where, which rooms merge, which are full |
 
-pub mod gather;
+pub mod mode;
 pub mod settings;

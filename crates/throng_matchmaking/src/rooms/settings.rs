@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::mode::{GroupModeSettings, GroupModeTickSettings, ModeError, OPEN};
+use crate::mode::{GroupModeSettings, GroupModeTickSettings, ModeError, UNLIMITED};
 
 /// The largest side of a room: players, and so the largest party.
 pub const SIDE_SIZE_MAX: u8 = 3;
@@ -13,7 +13,7 @@ pub const SIDE_SIZE_MAX: u8 = 3;
 /// gap is that of the leaders' strengths, summed on each side: only leaders count in rooms. Roles do not apply, and a
 /// running match of rooms is not filled up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename = "RoomSettings", default, deny_unknown_fields)]
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct RoomModeSettings {
     /// The mode's name, by which scenarios and statistics know it; unique.
@@ -76,9 +76,9 @@ impl Default for RoomModeSettings {
             equal_size: false,
             strength_start: 200,
             strength_widen_per_s: 20,
-            level_band_start: OPEN,
+            level_band_start: UNLIMITED,
             level_band_widen_per_s: groups.level_band_widen_per_s,
-            strength_gap_start: OPEN,
+            strength_gap_start: UNLIMITED,
             strength_gap_widen_per_s: groups.power_gap_widen_per_s,
             rank_weight_percent: 10,
             expire_after_s: groups.expire_after_s,
@@ -97,7 +97,7 @@ impl Default for RoomModeSettings {
 
 /// Settings of rooms in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RoomRules {
+pub struct RoomModeTickSettings {
     /// The rules that are those of groups of a side's size: the window is on the leaders' strength.
     pub mode: GroupModeTickSettings,
     /// Whether a party meets just one other of its own size.
@@ -111,7 +111,7 @@ impl RoomModeSettings {
     ///
     /// # Errors
     /// [`ModeError`] when a value is out of its range.
-    pub fn rules(&self, tick_hz: f64) -> Result<RoomRules, ModeError> {
+    pub fn tick_settings(&self, tick_hz: f64) -> Result<RoomModeTickSettings, ModeError> {
         if !(1..=SIDE_SIZE_MAX).contains(&self.side_size) {
             return Err(ModeError::Range {
                 mode: self.name.clone(),
@@ -142,8 +142,8 @@ impl RoomModeSettings {
             tickets_max: self.tickets_max,
             ..GroupModeSettings::default()
         };
-        Ok(RoomRules {
-            mode: groups.rules(tick_hz)?,
+        Ok(RoomModeTickSettings {
+            mode: groups.tick_settings(tick_hz)?,
             equal_size: self.equal_size,
             rank_weight_percent: self.rank_weight_percent,
         })

@@ -1,16 +1,22 @@
 //! What a heartbeat may cost, and that a few parties that fit nobody keep nobody else waiting.
 
 use super::*;
-use crate::ticket::{ROLES, TicketPreferences};
+use crate::ticket::{ROLE_COUNT, TicketPreferences};
 
-fn wishing(party: u32, size: u8, skill: i32, since_tick: u64, wishes: TicketPreferences) -> Ticket {
+fn ticket_with_preferences(
+    party: u32,
+    size: u8,
+    skill: i32,
+    since_tick: u64,
+    wishes: TicketPreferences,
+) -> Ticket {
     Ticket {
-        wishes: Some(Box::new(wishes)),
+        preferences: Some(Box::new(wishes)),
         ..ticket(party, size, skill, since_tick)
     }
 }
 
-fn avoiding(players: &[u64]) -> TicketPreferences {
+fn avoid_list(players: &[u64]) -> TicketPreferences {
     TicketPreferences {
         avoid: players.iter().copied().map(Into::into).collect(),
         ..TicketPreferences::default()
@@ -34,7 +40,13 @@ fn the_oldest_in_a_region_of_their_own_keep_nobody_waiting() {
         };
         let skill = (party % 1000) as i32;
         matcher
-            .queue(wishing(party, 1, skill, u64::from(party), wishes))
+            .enqueue(ticket_with_preferences(
+                party,
+                1,
+                skill,
+                u64::from(party),
+                wishes,
+            ))
             .unwrap();
     }
     assert_eq!(run(&mut matcher, 30_000).0.len(), 10);
@@ -63,7 +75,13 @@ fn a_hundred_who_find_nobody_leave_half_of_the_looks_to_others() {
             (party as i32 % 100, 0)
         };
         matcher
-            .queue(wishing(party, 1, skill, u64::from(party), plays(role)))
+            .enqueue(ticket_with_preferences(
+                party,
+                1,
+                skill,
+                u64::from(party),
+                plays(role),
+            ))
             .unwrap();
     }
     let mut made = 0;
@@ -71,46 +89,50 @@ fn a_hundred_who_find_nobody_leave_half_of_the_looks_to_others() {
         made += run(&mut matcher, now_tick).0.len();
     }
     assert!(made >= 100, "{made}");
-    assert!(matcher.stats(ModeId(0)).unwrap().looks_exhausted > 0);
+    assert!(matcher.stats(ModeId(0)).unwrap().candidates_exhausted > 0);
 }
 
 #[test]
 fn a_role_that_nobody_plays_costs_no_search() {
     let mut matcher = matcher(GroupModeSettings {
         roles: [1, 0, 0, 0],
-        skill_window_start: OPEN,
+        skill_window_start: UNLIMITED,
         ..mode(10)
     });
     for party in 0..5_000u32 {
         let size = 1 + (party % 3) as u8;
         matcher
-            .queue(ticket(party, size, 0, u64::from(party)))
+            .enqueue(ticket(party, size, 0, u64::from(party)))
             .unwrap();
     }
     assert!(run(&mut matcher, 6_000).0.is_empty());
-    assert_eq!(matcher.stats(ModeId(0)).unwrap().searches_cut, 0);
-    assert_eq!(matcher.stats(ModeId(0)).unwrap().looks_exhausted, 0);
+    assert_eq!(matcher.stats(ModeId(0)).unwrap().searches_capped, 0);
+    assert_eq!(matcher.stats(ModeId(0)).unwrap().candidates_exhausted, 0);
 }
 
 #[test]
 fn everybody_has_met_everybody_and_a_heartbeat_stays_within_its_looks() {
     let mut matcher = matcher(GroupModeSettings {
         rematch_cooldown_s: 1e6,
-        skill_window_start: OPEN,
+        skill_window_start: UNLIMITED,
         candidates_per_heartbeat_max: 50_000,
         ..mode(10)
     });
     // Twenty single players who all fight, and come back in company of their like.
     for now_tick in (0..400).step_by(10) {
         for party in 0..60 {
-            let _ = matcher.queue(ticket(party, 1, party as i32, now_tick));
+            let _ = matcher.enqueue(ticket(party, 1, party as i32, now_tick));
         }
         run(&mut matcher, now_tick);
         let MatchMode::Groups(groups) = &matcher.modes()[0] else {
             panic!("a mode of groups")
         };
         // A search overshoots by one set at most.
-        assert!(groups.looks() <= 50_000 + 10_000, "{}", groups.looks());
+        assert!(
+            groups.examined() <= 50_000 + 10_000,
+            "{}",
+            groups.examined()
+        );
     }
 }
 
@@ -120,12 +142,18 @@ fn whom_all_others_avoid_is_matched_at_the_wait_bound() {
         priority_after_s: 75.0,
         ..mode(1)
     });
-    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
+    matcher.enqueue(ticket(1, 1, 0, 0)).unwrap();
     let mut matched_at = None;
     for now_tick in (0..=1500).step_by(10) {
         let party = 2 + now_tick as u32;
         matcher
-            .queue(wishing(party, 1, 0, now_tick, avoiding(&[10])))
+            .enqueue(ticket_with_preferences(
+                party,
+                1,
+                0,
+                now_tick,
+                avoid_list(&[10]),
+            ))
             .unwrap();
         let (matches, _) = run(&mut matcher, now_tick);
         let of_one = |made: &&Match| made.groups[0][0].party == 1;
@@ -141,14 +169,20 @@ fn whom_all_others_avoid_is_matched_at_the_wait_bound() {
 #[test]
 fn first_in_line_are_matched_even_if_their_partners_avoid_each_other() {
     let mut matcher = matcher(mode(2));
-    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
+    matcher.enqueue(ticket(1, 1, 0, 0)).unwrap();
     for party in 2..5u32 {
         let others: Vec<u64> = (2..5)
             .filter(|&other| other != party)
             .map(|other| 10 * u64::from(other))
             .collect();
         matcher
-            .queue(wishing(party, 1, 0, 1000, avoiding(&others)))
+            .enqueue(ticket_with_preferences(
+                party,
+                1,
+                0,
+                1000,
+                avoid_list(&others),
+            ))
             .unwrap();
     }
     assert!(run(&mut matcher, 1190).0.is_empty());
@@ -160,20 +194,20 @@ fn an_uneven_match_is_no_reason_not_to_seek_another() {
     let mut matcher = matcher(GroupModeSettings {
         power_gap_start: 500,
         power_gap_widen_per_s: 0,
-        skill_window_start: OPEN,
+        skill_window_start: UNLIMITED,
         ..mode(1)
     });
     let of_power = |party: u32, skill: i32, power: u32| Ticket {
         power,
         ..ticket(party, 1, skill, 0)
     };
-    matcher.queue(of_power(1, 0, 1000)).unwrap();
-    matcher.queue(of_power(2, 1, 3000)).unwrap();
-    matcher.queue(of_power(3, 2, 1000)).unwrap();
+    matcher.enqueue(of_power(1, 0, 1000)).unwrap();
+    matcher.enqueue(of_power(2, 1, 3000)).unwrap();
+    matcher.enqueue(of_power(3, 2, 1000)).unwrap();
     // Parties that nobody can meet make the pool too large to be solved exactly.
     for stray in 0..12 {
         matcher
-            .queue(of_power(10 + stray, 50, 10_000 * (stray + 1)))
+            .enqueue(of_power(10 + stray, 50, 10_000 * (stray + 1)))
             .unwrap();
     }
     let (matches, _) = run(&mut matcher, 0);
@@ -203,10 +237,10 @@ proptest! {
             ..mode(group_size)
         });
         for (party, &(size, power)) in (0..).zip(&parties) {
-            let _ = matcher.queue(Ticket { power, ..ticket(party, size, 0, 0) });
+            let _ = matcher.enqueue(Ticket { power, ..ticket(party, size, 0, 0) });
         }
         for stray in 0..15 {
-            matcher.queue(ticket(1000 + stray, 1, 100_000 * (stray as i32 + 1), 0)).unwrap();
+            matcher.enqueue(ticket(1000 + stray, 1, 100_000 * (stray as i32 + 1), 0)).unwrap();
         }
         for made in run(&mut matcher, 0).0 {
             prop_assert!(made.quality.power_gap <= u64::from(limit));
@@ -239,16 +273,16 @@ proptest! {
         for (party, &(size, skill, since_tick, regions, avoid)) in (0u32..).zip(&parties) {
             let wishes = TicketPreferences {
                 regions: u32::from(regions),
-                ..avoiding(&avoid.map(|party| 10 * u64::from(party)).into_iter().collect::<Vec<_>>())
+                ..avoid_list(&avoid.map(|party| 10 * u64::from(party)).into_iter().collect::<Vec<_>>())
             };
             let level = (party * 7 % 60) as u16;
-            let _ = matcher.queue(Ticket { level, ..wishing(party, size, skill, since_tick, wishes) });
+            let _ = matcher.enqueue(Ticket { level, ..ticket_with_preferences(party, size, skill, since_tick, wishes) });
         }
         for now_tick in (2000..4000).step_by(100) {
             let before = waiting(&matcher);
             let (matches, _) = run(&mut matcher, now_tick);
             let mut table = CompositionTable::new(group_size);
-            let region = |ticket: &Ticket| match ticket.wishes.as_ref().map_or(0, |wishes| wishes.regions) {
+            let region = |ticket: &Ticket| match ticket.preferences.as_ref().map_or(0, |wishes| wishes.regions) {
                 0 => u32::MAX,
                 regions => regions,
             };
@@ -286,7 +320,7 @@ fn two_longer_waiting_parties_are_served_before_a_third() {
         (8, 1),
         (9, 1),
     ] {
-        matcher.queue(ticket(party, size, 0, 0)).unwrap();
+        matcher.enqueue(ticket(party, size, 0, 0)).unwrap();
     }
     let first = run(&mut matcher, 2000).0;
     assert_eq!(first.len(), 1);
@@ -294,7 +328,7 @@ fn two_longer_waiting_parties_are_served_before_a_third() {
     assert_eq!(matcher.party_of(30), Some(3.into()));
     // Nobody waits longer now, and with four more there are enough for it.
     for party in 10..14 {
-        matcher.queue(ticket(party, 1, 9000, 2000)).unwrap();
+        matcher.enqueue(ticket(party, 1, 9000, 2000)).unwrap();
     }
     assert_eq!(run(&mut matcher, 2010).0[0].groups[0][0].party, 3);
 }
@@ -307,7 +341,7 @@ fn a_small_pool_gives_up_no_skill_for_an_even_match() {
     });
     for (party, skill, power) in [(1, 0, 100), (2, 1, 101), (3, 10_000, 100), (4, 10_001, 101)] {
         matcher
-            .queue(Ticket {
+            .enqueue(Ticket {
                 power,
                 ..ticket(party, 1, skill, 0)
             })
@@ -322,15 +356,15 @@ fn a_small_pool_gives_up_no_skill_for_an_even_match() {
 #[test]
 fn roles_are_no_more_than_players() {
     let mut matcher = matcher(mode(5));
-    let mut liar = wishing(1, 1, 0, 0, TicketPreferences::default());
-    liar.wishes.as_mut().unwrap().roles = [255; ROLES];
+    let mut liar = ticket_with_preferences(1, 1, 0, 0, TicketPreferences::default());
+    liar.preferences.as_mut().unwrap().roles = [255; ROLE_COUNT];
     assert_eq!(
-        matcher.queue(liar),
+        matcher.enqueue(liar),
         Err(TicketError::Roles {
             party: 1.into(),
             size: 1,
             roles: 1020
         })
     );
-    assert_eq!(matcher.waiting(), 0);
+    assert_eq!(matcher.waiting_parties(), 0);
 }

@@ -4,7 +4,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::*;
-use crate::workload::SHARES;
+use crate::workload::PARTY_SIZE_PERCENT;
 use crate::{Backfill, TicketPreferences};
 
 /// Half a second at 20 ticks a second.
@@ -31,7 +31,7 @@ fn poisson(random: &mut impl Rng, mean: f64) -> u32 {
 
 fn size(random: &mut impl Rng) -> u8 {
     let mut pick = random.random_range(0..100u32);
-    let fitting = SHARES.iter().position(|&share| {
+    let fitting = PARTY_SIZE_PERCENT.iter().position(|&share| {
         let fits = pick < share;
         pick = pick.wrapping_sub(share);
         fits
@@ -41,8 +41,8 @@ fn size(random: &mut impl Rng) -> u8 {
 
 /// Checks after a heartbeat that nobody is beyond the longest wait while a match with them is possible.
 fn check_bound(matcher: &MatchmakingCore, now_tick: u64, table: &mut CompositionTable) {
-    assert!(matcher.modes()[0].conserved());
-    let first_after_ticks = matcher.modes()[0].rules().first_after_ticks;
+    assert!(matcher.modes()[0].tickets_conserved());
+    let first_after_ticks = matcher.modes()[0].tick_settings().priority_after_ticks;
     let left = waiting(matcher);
     let overdue = |ticket: &&Ticket| ticket.waited_ticks(now_tick) >= first_after_ticks;
     for party in left.iter().filter(overdue) {
@@ -80,7 +80,7 @@ fn over_a_day_with_an_evening_peak_nobody_waits_beyond_the_bound() {
             let power = u32::from(size) * random.random_range(1000..2000);
             let since_tick = now_tick;
             matcher
-                .queue(Ticket {
+                .enqueue(Ticket {
                     power,
                     ..ticket(party, size, skill, since_tick)
                 })
@@ -117,7 +117,9 @@ fn fours_and_threes_are_served_as_soon_as_somebody_fits_them() {
         let mut party = 0;
         let mut queue = |matcher: &mut MatchmakingCore, size, skill, now_tick| {
             party += 1;
-            matcher.queue(ticket(party, size, skill, now_tick)).unwrap();
+            matcher
+                .enqueue(ticket(party, size, skill, now_tick))
+                .unwrap();
         };
         for now_tick in (0..3000).step_by(10) {
             for &size in &sizes {
@@ -145,11 +147,11 @@ fn fours_and_threes_are_served_as_soon_as_somebody_fits_them() {
 #[test]
 fn a_party_of_five_at_night_is_served_with_the_first_five_others() {
     let mut matcher = arena();
-    matcher.queue(ticket(1, 5, 3000, 0)).unwrap();
+    matcher.enqueue(ticket(1, 5, 3000, 0)).unwrap();
     for now_tick in (0..6000).step_by(10) {
         if now_tick % 1200 == 0 {
             matcher
-                .queue(ticket(2 + now_tick as u32, 1, 1500, now_tick))
+                .enqueue(ticket(2 + now_tick as u32, 1, 1500, now_tick))
                 .unwrap();
         }
         let (matches, _) = run(&mut matcher, now_tick);
@@ -162,7 +164,7 @@ fn a_party_of_five_at_night_is_served_with_the_first_five_others() {
 }
 
 /// A party of any size, skill, power and level, that would avoid somebody and plays in some regions.
-fn with_wishes(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> Ticket {
+fn ticket_with_preferences(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> Ticket {
     let avoid = random.random_range(0..10 * u64::from(party));
     let wishes = Some(Box::new(TicketPreferences {
         regions: random.random_range(0..4),
@@ -176,7 +178,7 @@ fn with_wishes(random: &mut Pcg64Mcg, party: u32, now_tick: u64) -> Ticket {
     Ticket {
         power,
         level,
-        wishes,
+        preferences: wishes,
         ..ticket(party, size, skill, now_tick)
     }
 }
@@ -194,8 +196,8 @@ fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
         let mean = if now_tick % 8000 < 6000 { 0.04 } else { 0.6 };
         for _ in 0..poisson(&mut random, mean) {
             party += 1;
-            let ticket = with_wishes(&mut random, party, now_tick);
-            matcher.queue(ticket).unwrap();
+            let ticket = ticket_with_preferences(&mut random, party, now_tick);
+            matcher.enqueue(ticket).unwrap();
         }
         let _ = matcher.cancel(party.saturating_sub(random.random_range(0..200)));
         for player in asked.drain(..) {
@@ -216,14 +218,14 @@ fn the_bound_holds_with_cancels_declines_regions_levels_lists_and_backfill() {
         }
         let before = waiting(&matcher);
         let mut outcome = HeartbeatOutcome::default();
-        matcher.run(now_tick, &mut outcome);
-        assert!(matcher.modes()[0].conserved());
+        matcher.run_heartbeat(now_tick, &mut outcome);
+        assert!(matcher.modes()[0].tickets_conserved());
         let tickets = || {
             let groups = outcome.proposed.iter().flat_map(|made| &made.groups);
             groups.flatten()
         };
         asked.extend(tickets().flat_map(|ticket| ticket.members.clone()));
-        let region = |ticket: &Ticket| match ticket.wishes.as_ref().map_or(0, |w| w.regions) {
+        let region = |ticket: &Ticket| match ticket.preferences.as_ref().map_or(0, |w| w.regions) {
             0 => u32::MAX,
             regions => regions,
         };

@@ -17,50 +17,50 @@ fn duel() -> MatchmakingCore {
     .unwrap()
 }
 
-fn digest(matcher: &MatchmakingCore) -> Vec<u64> {
+fn hash_words(matcher: &MatchmakingCore) -> Vec<u64> {
     let mut fed = Vec::new();
-    matcher.digest(&mut |word| fed.push(word));
+    matcher.hash_state(&mut |word| fed.push(word));
     fed
 }
 
 #[test]
 fn refused_requests_name_their_reason_and_change_nothing() {
     let mut matcher = duel();
-    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
-    let before = digest(&matcher);
+    matcher.enqueue(ticket(1, 1, 0, 0)).unwrap();
+    let before = hash_words(&matcher);
     let mut with_queued_player = ticket(2, 1, 0, 0);
     with_queued_player.members[0] = 10.into();
-    let refused = TicketError::PlayerQueued {
+    let refused = TicketError::PlayerAlreadyQueued {
         party: 2.into(),
         player: 10.into(),
         queued_in: 1.into(),
     };
     assert_eq!(
-        matcher.queue(with_queued_player.clone()),
+        matcher.enqueue(with_queued_player.clone()),
         Err(refused.clone())
     );
     with_queued_player.mode = ModeId(1);
     assert_eq!(
-        matcher.queue(with_queued_player),
+        matcher.enqueue(with_queued_player),
         Err(refused),
         "also in another mode"
     );
     assert_eq!(
-        matcher.queue(ticket(1, 1, 0, 0)),
-        Err(TicketError::PartyQueued { party: 1.into() })
+        matcher.enqueue(ticket(1, 1, 0, 0)),
+        Err(TicketError::PartyAlreadyQueued { party: 1.into() })
     );
     let too_large = TicketError::LargerThanGroup {
         party: 3.into(),
         size: 2,
         group_size: 1,
     };
-    assert_eq!(matcher.queue(ticket(3, 2, 0, 0)), Err(too_large));
+    assert_eq!(matcher.enqueue(ticket(3, 2, 0, 0)), Err(too_large));
     let stray = Ticket {
         mode: ModeId(2),
         ..ticket(3, 1, 0, 0)
     };
     assert_eq!(
-        matcher.queue(stray),
+        matcher.enqueue(stray),
         Err(TicketError::UnknownMode {
             party: 3.into(),
             mode: ModeId(2),
@@ -72,15 +72,18 @@ fn refused_requests_name_their_reason_and_change_nothing() {
         Err(TicketError::NotQueued { party: 9.into() })
     );
     assert_eq!(
-        matcher.cancel_by(1, 77),
+        matcher.cancel_by_member(1, 77),
         Err(TicketError::NotAMember {
             party: 1.into(),
             player: 77.into()
         })
     );
     assert_eq!(matcher.remove_player(77), None);
-    assert_eq!(digest(&matcher), before);
-    assert_eq!((matcher.waiting(), matcher.waiting_players()), (1, 1));
+    assert_eq!(hash_words(&matcher), before);
+    assert_eq!(
+        (matcher.waiting_parties(), matcher.waiting_players()),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -90,9 +93,9 @@ fn a_full_queue_refuses_and_counts() {
         ..mode(5)
     };
     let mut matcher = MatchmakingCore::new(&[MatchModeSettings::Groups(settings)], 20.0).unwrap();
-    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
+    matcher.enqueue(ticket(1, 1, 0, 0)).unwrap();
     assert_eq!(
-        matcher.queue(ticket(2, 1, 0, 0)),
+        matcher.enqueue(ticket(2, 1, 0, 0)),
         Err(TicketError::QueueFull {
             party: 2.into(),
             tickets_max: 1
@@ -100,7 +103,7 @@ fn a_full_queue_refuses_and_counts() {
     );
     assert_eq!(matcher.stats(ModeId(0)).unwrap().refused, 1);
     matcher.cancel(1).unwrap();
-    assert_eq!(matcher.queue(ticket(2, 1, 0, 0)), Ok(()));
+    assert_eq!(matcher.enqueue(ticket(2, 1, 0, 0)), Ok(()));
 }
 
 #[test]
@@ -110,13 +113,16 @@ fn a_member_who_leaves_voids_the_whole_ticket() {
         mode: ModeId(1),
         ..ticket(4, 3, 0, 0)
     };
-    matcher.queue(party.clone()).unwrap();
+    matcher.enqueue(party.clone()).unwrap();
     assert_eq!(matcher.party_of(42), Some(4.into()));
     assert_eq!(matcher.remove_player(42), Some(party));
-    assert_eq!((matcher.waiting(), matcher.waiting_players()), (0, 0));
+    assert_eq!(
+        (matcher.waiting_parties(), matcher.waiting_players()),
+        (0, 0)
+    );
     assert_eq!(matcher.stats(ModeId(1)).unwrap().cancelled, 1);
     assert_eq!(
-        matcher.queue(ticket(5, 1, 0, 0)),
+        matcher.enqueue(ticket(5, 1, 0, 0)),
         Ok(()),
         "the others may queue anew"
     );
@@ -136,8 +142,8 @@ fn modes_must_have_different_names() {
         error.to_string(),
         "expected different names for the queues, found `arena` twice"
     );
-    assert_eq!(duel().mode_named("other"), Some(ModeId(1)));
-    assert_eq!(duel().mode_named("nothing"), None);
+    assert_eq!(duel().mode_by_name("other"), Some(ModeId(1)));
+    assert_eq!(duel().mode_by_name("nothing"), None);
 }
 
 #[test]
@@ -151,7 +157,7 @@ fn a_waiting_party_can_be_asked_why() {
     };
     let mut matcher = MatchmakingCore::new(&[MatchModeSettings::Groups(settings)], 20.0).unwrap();
     assert_eq!(matcher.wait_reason(1), None);
-    matcher.queue(ticket(1, 5, 0, 0)).unwrap();
+    matcher.enqueue(ticket(1, 5, 0, 0)).unwrap();
     assert_eq!(
         matcher.wait_reason(1),
         Some(WaitReason::TooFewPlayers {
@@ -159,11 +165,11 @@ fn a_waiting_party_can_be_asked_why() {
             needed: 10
         })
     );
-    matcher.queue(ticket(2, 3, 0, 0)).unwrap();
-    matcher.queue(ticket(3, 3, 0, 0)).unwrap();
+    matcher.enqueue(ticket(2, 3, 0, 0)).unwrap();
+    matcher.enqueue(ticket(3, 3, 0, 0)).unwrap();
     assert_eq!(matcher.wait_reason(1), Some(WaitReason::SizesDoNotFit));
     matcher
-        .queue(Ticket {
+        .enqueue(Ticket {
             power: 90,
             ..ticket(4, 5, 900, 0)
         })
@@ -174,7 +180,7 @@ fn a_waiting_party_can_be_asked_why() {
     };
     assert_eq!(matcher.wait_reason(1), Some(outside));
     matcher
-        .queue(Ticket {
+        .enqueue(Ticket {
             power: 90,
             ..ticket(5, 5, 1, 0)
         })
@@ -186,16 +192,16 @@ fn a_waiting_party_can_be_asked_why() {
         opens_in_ticks: 1190,
     };
     let mut outcome = HeartbeatOutcome::default();
-    matcher.run(10, &mut outcome);
+    matcher.run_heartbeat(10, &mut outcome);
     assert_eq!(matcher.wait_reason(1), Some(uneven));
     for party in [6, 7] {
-        matcher.queue(ticket(party, 5, 500, 10)).unwrap();
+        matcher.enqueue(ticket(party, 5, 500, 10)).unwrap();
     }
     assert_eq!(matcher.wait_reason(6), Some(WaitReason::NextHeartbeat));
     for party in [6, 7] {
         matcher.cancel(party).unwrap();
     }
-    matcher.run(1500, &mut outcome);
+    matcher.run_heartbeat(1500, &mut outcome);
     assert_eq!(matcher.wait_reason(1), None);
     assert_eq!(outcome.matches[0].groups[0][0].party, 1);
 }
@@ -209,7 +215,7 @@ fn regions_levels_and_wishes_are_named_as_reasons() {
     });
     let wishing = |party: u32, level: u16, wishes: TicketPreferences| Ticket {
         level,
-        wishes: Some(Box::new(wishes)),
+        preferences: Some(Box::new(wishes)),
         ..ticket(party, 1, 0, 0)
     };
     let avoid = TicketPreferences {
@@ -220,9 +226,9 @@ fn regions_levels_and_wishes_are_named_as_reasons() {
         regions,
         ..TicketPreferences::default()
     };
-    matcher.queue(wishing(1, 1, avoid)).unwrap();
+    matcher.enqueue(wishing(1, 1, avoid)).unwrap();
     matcher
-        .queue(wishing(2, 1, TicketPreferences::default()))
+        .enqueue(wishing(2, 1, TicketPreferences::default()))
         .unwrap();
     let disagree = WaitReason::PreferencesConflict {
         opens_in_ticks: 1200,
@@ -230,7 +236,7 @@ fn regions_levels_and_wishes_are_named_as_reasons() {
     assert_eq!(matcher.wait_reason(1), Some(disagree));
     matcher.cancel(2).unwrap();
     matcher
-        .queue(wishing(3, 90, TicketPreferences::default()))
+        .enqueue(wishing(3, 90, TicketPreferences::default()))
         .unwrap();
     let levels = WaitReason::OutsideLevels {
         band: 5,
@@ -239,7 +245,7 @@ fn regions_levels_and_wishes_are_named_as_reasons() {
     assert_eq!(matcher.wait_reason(1), Some(levels));
     matcher.cancel(1).unwrap();
     matcher.cancel(3).unwrap();
-    matcher.queue(wishing(4, 1, region(0b01))).unwrap();
-    matcher.queue(wishing(5, 1, region(0b10))).unwrap();
+    matcher.enqueue(wishing(4, 1, region(0b01))).unwrap();
+    matcher.enqueue(wishing(5, 1, region(0b10))).unwrap();
     assert_eq!(matcher.wait_reason(4), Some(WaitReason::OutsideRegions));
 }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use throng_core::ids::{PartyId, PlayerId};
 
 use super::*;
-use crate::mode::{GROUP_SIZE_MAX, GroupModeTickSettings, OPEN};
+use crate::mode::{GROUP_SIZE_MAX, GroupModeTickSettings, UNLIMITED};
 use crate::queue::compositions::{CompositionTable, Counts};
 
 // In these tests a bare number is a real party or player.
@@ -46,7 +46,7 @@ pub(super) fn mode(group_size: u8) -> GroupModeSettings {
         expire_after_s: 0.0,
         priority_after_s: 0.0,
         skill_window_start: 20,
-        power_gap_start: OPEN,
+        power_gap_start: UNLIMITED,
         ..GroupModeSettings::default()
     }
 }
@@ -65,7 +65,7 @@ pub(super) fn ticket(party: u32, size: u8, skill: i32, since_tick: u64) -> Ticke
         members: (0..u64::from(size))
             .map(|at| (10 * u64::from(party) + at).into())
             .collect(),
-        wishes: None,
+        preferences: None,
     }
 }
 
@@ -75,12 +75,12 @@ fn matcher(settings: GroupModeSettings) -> MatchmakingCore {
 
 fn run(matcher: &mut MatchmakingCore, now_tick: u64) -> (Vec<Match>, Vec<Ticket>) {
     let mut beat = HeartbeatOutcome::default();
-    matcher.run(now_tick, &mut beat);
+    matcher.run_heartbeat(now_tick, &mut beat);
     (beat.matches, beat.expired)
 }
 
 fn rules_of(matcher: &MatchmakingCore) -> GroupModeTickSettings {
-    *matcher.modes()[0].rules()
+    *matcher.modes()[0].tick_settings()
 }
 
 fn waiting(matcher: &MatchmakingCore) -> Vec<Ticket> {
@@ -120,8 +120,8 @@ fn has_match(tickets: &[Ticket], group_size: u8, window_at: impl Fn(&Ticket) -> 
 #[test]
 fn two_full_parties_meet_and_the_longer_waiting_is_first() {
     let mut matcher = matcher(mode(5));
-    matcher.queue(ticket(2, 5, 3, 4)).unwrap();
-    matcher.queue(ticket(1, 5, 0, 6)).unwrap();
+    matcher.enqueue(ticket(2, 5, 3, 4)).unwrap();
+    matcher.enqueue(ticket(1, 5, 0, 6)).unwrap();
     let (matches, _) = run(&mut matcher, 10);
     assert_eq!(matches.len(), 1);
     assert_eq!(
@@ -136,15 +136,15 @@ fn two_full_parties_meet_and_the_longer_waiting_is_first() {
         ),
         (3, 6)
     );
-    assert_eq!(matcher.waiting(), 0);
+    assert_eq!(matcher.waiting_parties(), 0);
 }
 
 #[test]
 fn arrival_packing_takes_no_notice_of_skill() {
     for (packing, made) in [(Packing::Arrival, 1), (Packing::Windows, 0)] {
         let mut matcher = matcher(GroupModeSettings { packing, ..mode(1) });
-        matcher.queue(ticket(1, 1, -5000, 0)).unwrap();
-        matcher.queue(ticket(2, 1, 5000, 0)).unwrap();
+        matcher.enqueue(ticket(1, 1, -5000, 0)).unwrap();
+        matcher.enqueue(ticket(2, 1, 5000, 0)).unwrap();
         assert_eq!(run(&mut matcher, 0).0.len(), made);
     }
 }
@@ -158,13 +158,13 @@ fn a_gap_above_the_limit_waits_until_the_limit_has_widened() {
     };
     let mut matcher = matcher(settings);
     matcher
-        .queue(Ticket {
+        .enqueue(Ticket {
             power: 100,
             ..ticket(1, 1, 0, 0)
         })
         .unwrap();
     matcher
-        .queue(Ticket {
+        .enqueue(Ticket {
             power: 130,
             ..ticket(2, 1, 0, 0)
         })
@@ -182,7 +182,7 @@ fn matches_a_heartbeat_are_limited_and_the_longest_waiting_come_first() {
     });
     for party in 0..8 {
         matcher
-            .queue(ticket(
+            .enqueue(ticket(
                 party,
                 1,
                 100 * (party as i32 / 2),
@@ -210,13 +210,15 @@ fn every_party_size_is_matched_at_the_wait_bound_however_many_others_come() {
                 limits_off_after_s: 30.0,
                 ..mode(group_size)
             });
-            matcher.queue(ticket(0, size, 1_000_000, 0)).unwrap();
+            matcher.enqueue(ticket(0, size, 1_000_000, 0)).unwrap();
             let (mut party, mut matched_at) = (0, None);
             for now_tick in (0..=610).step_by(10) {
                 for size in [1, 2, 3, 4, 5, 1, 1, 1, 2] {
                     party += 1;
                     let skill = (party * 37 % 100) as i32;
-                    matcher.queue(ticket(party, size, skill, now_tick)).unwrap();
+                    matcher
+                        .enqueue(ticket(party, size, skill, now_tick))
+                        .unwrap();
                 }
                 let (matches, _) = run(&mut matcher, now_tick);
                 if matches
@@ -242,8 +244,8 @@ fn parties_expire_in_order_of_age_at_the_tick_stated() {
         expire_after_s: 10.0,
         ..mode(5)
     });
-    matcher.queue(ticket(1, 5, 0, 5)).unwrap();
-    matcher.queue(ticket(2, 1, 0, 0)).unwrap();
+    matcher.enqueue(ticket(1, 5, 0, 5)).unwrap();
+    matcher.enqueue(ticket(2, 1, 0, 0)).unwrap();
     assert!(run(&mut matcher, 199).1.is_empty());
     assert_eq!(run(&mut matcher, 200).1, [ticket(2, 1, 0, 0)]);
     assert_eq!(run(&mut matcher, 205).1, [ticket(1, 5, 0, 5)]);
@@ -257,7 +259,7 @@ fn the_largest_numbers_of_all_kinds_do_no_harm() {
         let skill = if party % 2 == 0 { i32::MIN } else { i32::MAX };
         let since = if party % 3 == 0 { u64::MAX } else { 0 };
         matcher
-            .queue(Ticket {
+            .enqueue(Ticket {
                 power: u32::MAX,
                 ..ticket(party, 1, skill, since)
             })
@@ -293,7 +295,7 @@ fn one_evening_at_scale_loses_nobody_and_serves_most_at_once() {
         let skill = (0..4).map(|_| draw(1000) as i32).sum::<i32>() / 2;
         let power = 1000 * u32::from(size) + draw(500) as u32;
         matcher
-            .queue(Ticket {
+            .enqueue(Ticket {
                 power,
                 ..ticket(party, size, skill, 0)
             })
@@ -320,12 +322,12 @@ fn packed_sets_keep_to_levels_and_regions_so_that_most_are_matched_at_once() {
     let mut players = 0;
     for (nth, mut ticket) in (0..).zip(workload::tickets_of_levels(4_000)) {
         let regions = [0, 0b01, 0b10, 0b11][nth % 4];
-        ticket.wishes = Some(Box::new(ticket::TicketPreferences {
+        ticket.preferences = Some(Box::new(ticket::TicketPreferences {
             regions,
             ..Default::default()
         }));
         players += usize::from(ticket.size);
-        matcher.queue(ticket).unwrap();
+        matcher.enqueue(ticket).unwrap();
     }
     // With a look or none, only what is packed is matched.
     let (matches, _) = run(&mut matcher, 0);
@@ -383,7 +385,7 @@ fn script_mode() -> impl Strategy<Value = GroupModeSettings> {
         1u8..=10,
         packing,
         1u32..4,
-        prop::sample::select(vec![0u32, 100, OPEN]),
+        prop::sample::select(vec![0u32, 100, UNLIMITED]),
         2u64..8,
     )
         .prop_map(
@@ -401,7 +403,7 @@ fn script_mode() -> impl Strategy<Value = GroupModeSettings> {
 }
 
 /// Plays a script, checks every match and the books after every heartbeat, and returns all matches.
-fn play(settings: &GroupModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCaseError> {
+fn run_script(settings: &GroupModeSettings, script: &[Step]) -> Result<Vec<Match>, TestCaseError> {
     let mut matcher = matcher(settings.clone());
     let (mut now_tick, mut party) = (0u64, 0);
     let mut all = Vec::new();
@@ -419,7 +421,7 @@ fn play(settings: &GroupModeSettings, script: &[Step]) -> Result<Vec<Match>, Tes
                 let members = (0..u64::from(size.min(5)))
                     .map(|at| (10 * u64::from(party) + at).into())
                     .collect();
-                let _ = matcher.queue(Ticket {
+                let _ = matcher.enqueue(Ticket {
                     size,
                     power,
                     members,
@@ -438,8 +440,8 @@ fn play(settings: &GroupModeSettings, script: &[Step]) -> Result<Vec<Match>, Tes
                 all.extend(matches);
                 let stats = matcher.stats(ModeId(0)).unwrap();
                 let gone = stats.matched_parties + stats.cancelled + stats.expired;
-                prop_assert_eq!(stats.queued, gone + matcher.waiting() as u64);
-                prop_assert_eq!(matcher.waiting(), waiting(&matcher).len());
+                prop_assert_eq!(stats.queued, gone + matcher.waiting_parties() as u64);
+                prop_assert_eq!(matcher.waiting_parties(), waiting(&matcher).len());
                 let players: usize = waiting(&matcher)
                     .iter()
                     .map(|ticket| usize::from(ticket.size))
@@ -499,7 +501,7 @@ fn check_match(
     prop_assert_eq!(made.groups[0][0].waited_ticks(now_tick), waited);
     prop_assert!(made.quality.spread <= rules.window_at(waited));
     let limit = rules.power_gap_at(waited);
-    prop_assert!(limit == OPEN || made.quality.power_gap <= u64::from(limit));
+    prop_assert!(limit == UNLIMITED || made.quality.power_gap <= u64::from(limit));
     Ok(())
 }
 
@@ -508,8 +510,8 @@ proptest! {
 
     #[test]
     fn scripts_keep_the_books_and_give_the_same_matches_again(settings in script_mode(), script in steps()) {
-        let first = play(&settings, &script)?;
-        prop_assert_eq!(first, play(&settings, &script)?);
+        let first = run_script(&settings, &script)?;
+        prop_assert_eq!(first, run_script(&settings, &script)?);
     }
 
     #[test]
@@ -521,7 +523,7 @@ proptest! {
         let settings = GroupModeSettings { packing, skill_window_widen_per_s: 1, ..mode(group_size) };
         let mut matcher = matcher(settings);
         for (party, &(size, skill, since_tick)) in (0u32..).zip(&parties) {
-            let _ = matcher.queue(ticket(party, size, skill, since_tick));
+            let _ = matcher.enqueue(ticket(party, size, skill, since_tick));
         }
         run(&mut matcher, 2000);
         let left = waiting(&matcher);
@@ -538,10 +540,10 @@ proptest! {
         skew in 0i32..1000,
     ) {
         let group_size = if ten { 10 } else { 5 };
-        let mut matcher = matcher(GroupModeSettings { skill_window_start: OPEN, ..mode(group_size) });
+        let mut matcher = matcher(GroupModeSettings { skill_window_start: UNLIMITED, ..mode(group_size) });
         for (party, &size) in (0u32..).zip(&sizes) {
             let skill = (party as i32 * skew) % 3000;
-            matcher.queue(ticket(party, size, skill, u64::from(party))).unwrap();
+            matcher.enqueue(ticket(party, size, skill, u64::from(party))).unwrap();
         }
         let most = super::pack::plan::tests::most_groups(&counts(&waiting(&matcher)), group_size) / 2;
         prop_assert_eq!(run(&mut matcher, 100).0.len(), most as usize);
@@ -555,7 +557,7 @@ proptest! {
     ) {
         let mut matcher = matcher(GroupModeSettings { matches_per_heartbeat_max, ..mode(group_size) });
         for (party, &(size, skill, since_tick)) in (0u32..).zip(&parties) {
-            let _ = matcher.queue(ticket(party, size, skill, since_tick));
+            let _ = matcher.enqueue(ticket(party, size, skill, since_tick));
         }
         let rank: Vec<u32> = waiting(&matcher).iter().map(|ticket| ticket.party.number()).collect();
         let rank = |party: u32| rank.iter().position(|&at| at == party);

@@ -3,36 +3,36 @@
 use super::*;
 use crate::Backfill;
 
-fn asking() -> MatchmakingCore {
+fn matcher_with_accept() -> MatchmakingCore {
     matcher(GroupModeSettings {
         accept_timeout_s: 10.0,
         ..mode(1)
     })
 }
 
-fn beat(matcher: &mut MatchmakingCore, now_tick: u64) -> HeartbeatOutcome {
+fn heartbeat(matcher: &mut MatchmakingCore, now_tick: u64) -> HeartbeatOutcome {
     let mut beat = HeartbeatOutcome::default();
-    matcher.run(now_tick, &mut beat);
-    assert!(matcher.modes()[0].conserved());
+    matcher.run_heartbeat(now_tick, &mut beat);
+    assert!(matcher.modes()[0].tickets_conserved());
     beat
 }
 
 #[test]
 fn a_match_is_on_when_the_last_player_has_accepted() {
-    let mut matcher = asking();
+    let mut matcher = matcher_with_accept();
     for party in [1, 2] {
-        matcher.queue(ticket(party, 1, 0, 0)).unwrap();
+        matcher.enqueue(ticket(party, 1, 0, 0)).unwrap();
     }
-    let found = beat(&mut matcher, 10);
+    let found = heartbeat(&mut matcher, 10);
     assert!(found.matches.is_empty() && found.proposed.len() == 1);
-    assert_eq!(matcher.waiting(), 2);
+    assert_eq!(matcher.waiting_parties(), 2);
     assert_eq!(
         matcher.wait_reason(1),
         Some(WaitReason::Proposed { id: 0, missing: 2 })
     );
     assert_eq!(
-        matcher.queue(ticket(1, 1, 0, 0)),
-        Err(TicketError::PartyQueued { party: 1.into() })
+        matcher.enqueue(ticket(1, 1, 0, 0)),
+        Err(TicketError::PartyAlreadyQueued { party: 1.into() })
     );
     assert_eq!(matcher.accept(10, 20), Ok(None));
     assert_eq!(
@@ -42,11 +42,14 @@ fn a_match_is_on_when_the_last_player_has_accepted() {
     );
     assert_eq!(
         matcher.accept(99, 20),
-        Err(TicketError::NothingProposed { player: 99.into() })
+        Err(TicketError::NoProposedMatch { player: 99.into() })
     );
     let on = matcher.accept(20, 30).unwrap();
     assert_eq!(on, Some(found.proposed[0].clone()));
-    assert_eq!((matcher.waiting(), matcher.waiting_players()), (0, 0));
+    assert_eq!(
+        (matcher.waiting_parties(), matcher.waiting_players()),
+        (0, 0)
+    );
     let stats = matcher.stats(ModeId(0)).unwrap();
     assert_eq!(
         (stats.matches, stats.matched_parties, stats.proposed),
@@ -62,14 +65,14 @@ fn a_match_is_on_when_the_last_player_has_accepted() {
 #[test]
 fn who_declines_is_out_and_the_others_wait_on_in_their_old_place() {
     for leaves in [false, true] {
-        let mut matcher = asking();
+        let mut matcher = matcher_with_accept();
         for party in [1, 2] {
             matcher
-                .queue(ticket(party, 1, 0, u64::from(party)))
+                .enqueue(ticket(party, 1, 0, u64::from(party)))
                 .unwrap();
         }
-        beat(&mut matcher, 10);
-        matcher.queue(ticket(3, 1, 0, 15)).unwrap();
+        heartbeat(&mut matcher, 10);
+        matcher.enqueue(ticket(3, 1, 0, 15)).unwrap();
         let out = if leaves {
             matcher.remove_player(20)
         } else {
@@ -82,37 +85,37 @@ fn who_declines_is_out_and_the_others_wait_on_in_their_old_place() {
             (stats.cancelled, stats.dissolved, stats.proposed),
             (1, 1, 0)
         );
-        let next = beat(&mut matcher, 20);
+        let next = heartbeat(&mut matcher, 20);
         assert_eq!(next.proposed[0].groups[0], [ticket(1, 1, 0, 1)]);
         assert_eq!(
             matcher.decline(77),
-            Err(TicketError::NothingProposed { player: 77.into() })
+            Err(TicketError::NoProposedMatch { player: 77.into() })
         );
     }
 }
 
 #[test]
 fn who_lets_a_match_fail_is_not_paired_with_its_players_again_and_again() {
-    let mut matcher = asking();
+    let mut matcher = matcher_with_accept();
     let mut proposals = 0;
-    matcher.queue(ticket(1, 1, 0, 0)).unwrap();
+    matcher.enqueue(ticket(1, 1, 0, 0)).unwrap();
     for nth in 0..60u32 {
         let now_tick = 10 * u64::from(nth);
         // The same player comes back at once with another party, and declines each time.
         let members = [20u64.into()].into_iter().collect();
-        let come = matcher.queue(Ticket {
+        let come = matcher.enqueue(Ticket {
             members,
             ..ticket(2 + nth, 1, 0, now_tick)
         });
         let barred = nth > 0;
         assert_eq!(come.is_err(), barred, "at {now_tick}");
-        proposals += beat(&mut matcher, now_tick).proposed.len();
+        proposals += heartbeat(&mut matcher, now_tick).proposed.len();
         let _ = matcher.decline(20);
     }
     assert_eq!(proposals, 1);
-    beat(&mut matcher, 600);
+    heartbeat(&mut matcher, 600);
     let members = [20u64.into()].into_iter().collect();
-    let come = matcher.queue(Ticket {
+    let come = matcher.enqueue(Ticket {
         members,
         ..ticket(90, 1, 0, 600)
     });
@@ -121,14 +124,14 @@ fn who_lets_a_match_fail_is_not_paired_with_its_players_again_and_again() {
 
 #[test]
 fn who_keeps_silent_is_out_when_the_time_is_over() {
-    let mut matcher = asking();
+    let mut matcher = matcher_with_accept();
     for party in [1, 2] {
-        matcher.queue(ticket(party, 1, 0, 0)).unwrap();
+        matcher.enqueue(ticket(party, 1, 0, 0)).unwrap();
     }
-    beat(&mut matcher, 10);
+    heartbeat(&mut matcher, 10);
     matcher.accept(20, 11).unwrap();
-    assert!(beat(&mut matcher, 209).expired.is_empty());
-    assert_eq!(beat(&mut matcher, 210).expired, [ticket(1, 1, 0, 0)]);
+    assert!(heartbeat(&mut matcher, 209).expired.is_empty());
+    assert_eq!(heartbeat(&mut matcher, 210).expired, [ticket(1, 1, 0, 0)]);
     assert_eq!(waiting(&matcher), [ticket(2, 1, 0, 0)]);
     assert_eq!(matcher.stats(ModeId(0)).unwrap().expired, 1);
 }
@@ -140,7 +143,7 @@ fn exactly_the_missing_players_join_a_running_match() {
         ..mode(5)
     });
     for (party, size, skill) in [(1, 2, 90), (2, 2, 40), (3, 1, -60), (4, 1, 150), (5, 4, 0)] {
-        matcher.queue(ticket(party, size, skill, 0)).unwrap();
+        matcher.enqueue(ticket(party, size, skill, 0)).unwrap();
     }
     let mut wanted = Backfill {
         missing: 3,
@@ -156,8 +159,8 @@ fn exactly_the_missing_players_join_a_running_match() {
         matcher.backfill(ModeId(0), &wanted, 0).is_empty(),
         "party 4 is too far"
     );
-    assert_eq!(matcher.waiting(), 3);
-    assert!(matcher.modes()[0].conserved());
+    assert_eq!(matcher.waiting_parties(), 3);
+    assert!(matcher.modes()[0].tickets_conserved());
     for missing in [0, 6, u8::MAX] {
         wanted.missing = missing;
         assert!(matcher.backfill(ModeId(0), &wanted, 0).is_empty());
@@ -168,7 +171,7 @@ fn exactly_the_missing_players_join_a_running_match() {
 fn a_party_that_gets_on_with_nobody_does_not_keep_others_from_joining() {
     let mut matcher = matcher(mode(5));
     let wishing = |party: u32, skill: i32, avoid: &[u64], regions: u32| Ticket {
-        wishes: Some(Box::new(crate::TicketPreferences {
+        preferences: Some(Box::new(crate::TicketPreferences {
             avoid: avoid.iter().copied().map(Into::into).collect(),
             regions,
             ..Default::default()
@@ -176,10 +179,10 @@ fn a_party_that_gets_on_with_nobody_does_not_keep_others_from_joining() {
         ..ticket(party, 1, skill, 0)
     };
     // The nearest avoids the two others; of the rest, two pairs share a region each, but no three.
-    matcher.queue(wishing(1, 0, &[20, 30], 0)).unwrap();
-    matcher.queue(wishing(2, 1, &[], 0b011)).unwrap();
-    matcher.queue(wishing(3, 2, &[], 0b110)).unwrap();
-    matcher.queue(wishing(4, 3, &[], 0b101)).unwrap();
+    matcher.enqueue(wishing(1, 0, &[20, 30], 0)).unwrap();
+    matcher.enqueue(wishing(2, 1, &[], 0b011)).unwrap();
+    matcher.enqueue(wishing(3, 2, &[], 0b110)).unwrap();
+    matcher.enqueue(wishing(4, 3, &[], 0b101)).unwrap();
     let mut wanted = Backfill {
         missing: 3,
         level: 1,
@@ -199,10 +202,10 @@ fn a_party_that_gets_on_with_nobody_does_not_keep_others_from_joining() {
 #[test]
 fn the_partners_of_who_is_first_in_line_do_not_join_running_matches() {
     let mut matcher = matcher(mode(5));
-    matcher.queue(ticket(1, 5, 9000, 0)).unwrap();
+    matcher.enqueue(ticket(1, 5, 9000, 0)).unwrap();
     for party in 2..7u32 {
         let now_tick = 1200 + 10 * u64::from(party);
-        matcher.queue(ticket(party, 1, 0, now_tick)).unwrap();
+        matcher.enqueue(ticket(party, 1, 0, now_tick)).unwrap();
         let wanted = Backfill {
             missing: 1,
             level: 1,
@@ -210,7 +213,7 @@ fn the_partners_of_who_is_first_in_line_do_not_join_running_matches() {
         };
         assert!(matcher.backfill(ModeId(0), &wanted, now_tick).is_empty());
     }
-    assert_eq!(beat(&mut matcher, 1300).matches.len(), 1);
+    assert_eq!(heartbeat(&mut matcher, 1300).matches.len(), 1);
 }
 
 #[test]
@@ -221,9 +224,9 @@ fn of_those_who_could_join_the_nearest_in_power_and_role_do() {
         wishes.roles[role] = 1;
         let wishes = Some(Box::new(wishes));
         matcher
-            .queue(Ticket {
+            .enqueue(Ticket {
                 power,
-                wishes,
+                preferences: wishes,
                 ..ticket(party, 1, party as i32, 0)
             })
             .unwrap();
@@ -245,20 +248,20 @@ proptest! {
 
     #[test]
     fn answers_in_any_order_keep_the_books(answers in prop::collection::vec((0u64..120, 0u8..8), 0..200)) {
-        let mut matcher = asking();
+        let mut matcher = matcher_with_accept();
         let mut matched = 0;
         for (nth, &(player, what)) in answers.iter().enumerate() {
             let now_tick = 3 * nth as u64;
             match what {
-                0..3 => drop(matcher.queue(ticket(player as u32 / 10, 1, 0, now_tick))),
+                0..3 => drop(matcher.enqueue(ticket(player as u32 / 10, 1, 0, now_tick))),
                 3..5 => matched += u64::from(matcher.accept(player / 10 * 10, now_tick).is_ok_and(|on| on.is_some())),
                 5 => drop(matcher.decline(player / 10 * 10)),
                 6 => drop(matcher.remove_player(player)),
-                _ => drop(beat(&mut matcher, now_tick)),
+                _ => drop(heartbeat(&mut matcher, now_tick)),
             }
-            prop_assert!(matcher.modes()[0].conserved());
-            prop_assert_eq!(matcher.waiting() as u64, matcher.modes()[0].waiting());
-            prop_assert_eq!(matcher.waiting_players(), matcher.waiting());
+            prop_assert!(matcher.modes()[0].tickets_conserved());
+            prop_assert_eq!(matcher.waiting_parties() as u64, matcher.modes()[0].waiting_parties());
+            prop_assert_eq!(matcher.waiting_players(), matcher.waiting_parties());
         }
         prop_assert_eq!(matcher.stats(ModeId(0)).unwrap().matches, matched);
     }
@@ -272,9 +275,9 @@ fn a_party_with_any_barred_member_is_refused() {
         ..mode(2)
     });
     for party in [1, 2] {
-        matcher.queue(ticket(party, 2, 0, 0)).unwrap();
+        matcher.enqueue(ticket(party, 2, 0, 0)).unwrap();
     }
-    beat(&mut matcher, 10);
+    heartbeat(&mut matcher, 10);
     matcher.decline(20).unwrap();
     let until_tick = 10 + 30 * 20;
     for barred in [20_u64, 21] {
@@ -284,14 +287,14 @@ fn a_party_with_any_barred_member_is_refused() {
                 members: members.into_iter().map(TicketPlayer::from).collect(),
                 ..ticket(3, 2, 0, 20)
             };
-            let refused = TicketError::Barred {
+            let refused = TicketError::DeclinePenalty {
                 party: 3.into(),
                 player: barred.into(),
                 until_tick,
             };
-            assert_eq!(matcher.queue(party), Err(refused));
+            assert_eq!(matcher.enqueue(party), Err(refused));
         }
     }
-    beat(&mut matcher, until_tick);
-    assert_eq!(matcher.queue(ticket(2, 2, 0, until_tick)), Ok(()));
+    heartbeat(&mut matcher, until_tick);
+    assert_eq!(matcher.enqueue(ticket(2, 2, 0, until_tick)), Ok(()));
 }

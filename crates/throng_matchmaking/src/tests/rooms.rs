@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::RoomModeSettings;
-use crate::rooms::gather::SPECTATORS_MAX;
+use crate::rooms::mode::SPECTATORS_MAX;
 
 fn rooms(settings: RoomModeSettings) -> MatchmakingCore {
     MatchmakingCore::new(&[MatchModeSettings::Rooms(settings)], 20.0).expect("valid settings")
@@ -48,7 +48,9 @@ fn room_mates(matcher: &MatchmakingCore, of: u32) -> Vec<u32> {
 fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
     let mut matcher = rooms(settings(3));
     for (id, size) in [(1, 1), (2, 1), (3, 2)] {
-        matcher.queue(party(id, size, 500, u64::from(id))).unwrap();
+        matcher
+            .enqueue(party(id, size, 500, u64::from(id)))
+            .unwrap();
     }
     assert!(run(&mut matcher, 10).0.is_empty());
     assert_eq!(room_mates(&matcher, 1), [1, 2, 3]);
@@ -60,8 +62,8 @@ fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
         })
     );
     // A party of three would fit no side, a party of two fills the room.
-    matcher.queue(party(4, 3, 500, 11)).unwrap();
-    matcher.queue(party(5, 2, 500, 12)).unwrap();
+    matcher.enqueue(party(4, 3, 500, 11)).unwrap();
+    matcher.enqueue(party(5, 2, 500, 12)).unwrap();
     let made = run(&mut matcher, 20).0.remove(0);
     let mut met: Vec<u32> = made
         .groups
@@ -71,14 +73,14 @@ fn incomplete_rooms_merge_and_who_is_exactly_missing_fills_them() {
         .collect();
     met.sort_unstable();
     assert_eq!(met, [1, 2, 3, 5]);
-    assert_eq!(matcher.waiting(), 1);
+    assert_eq!(matcher.waiting_parties(), 1);
 }
 
 #[test]
 fn leaders_too_far_apart_wait_until_strength_is_no_matter() {
     let mut matcher = rooms(settings(1));
-    matcher.queue(party(1, 1, 100, 0)).unwrap();
-    matcher.queue(party(2, 1, 900, 0)).unwrap();
+    matcher.enqueue(party(1, 1, 100, 0)).unwrap();
+    matcher.enqueue(party(2, 1, 900, 0)).unwrap();
     assert!(run(&mut matcher, 1199).0.is_empty());
     assert_eq!(run(&mut matcher, 1200).0.len(), 1);
 }
@@ -90,20 +92,20 @@ fn a_rank_makes_a_leader_count_stronger() {
         ..settings(1)
     });
     matcher
-        .queue(Ticket {
+        .enqueue(Ticket {
             level: 10,
             ..party(1, 1, 500, 0)
         })
         .unwrap();
     matcher
-        .queue(Ticket {
+        .enqueue(Ticket {
             level: 0,
             ..party(2, 1, 500, 0)
         })
         .unwrap();
     assert!(run(&mut matcher, 0).0.is_empty());
     matcher
-        .queue(Ticket {
+        .enqueue(Ticket {
             level: 0,
             ..party(3, 1, 950, 0)
         })
@@ -125,7 +127,7 @@ fn parties_of_equal_size_meet_the_nearest_leader() {
         (5, 3, 500),
     ] {
         matcher
-            .queue(party(id, size, strength, u64::from(id)))
+            .enqueue(party(id, size, strength, u64::from(id)))
             .unwrap();
     }
     let (matches, _) = run(&mut matcher, 10);
@@ -141,42 +143,46 @@ fn parties_of_equal_size_meet_the_nearest_leader() {
 fn a_party_that_leaves_leaves_its_room() {
     let mut matcher = rooms(settings(2));
     for id in 1..=3 {
-        matcher.queue(party(id, 1, 500, 0)).unwrap();
+        matcher.enqueue(party(id, 1, 500, 0)).unwrap();
     }
     run(&mut matcher, 10);
     matcher.cancel(2).unwrap();
     assert_eq!(room_mates(&matcher, 1), [1, 3]);
-    matcher.queue(party(4, 2, 500, 10)).unwrap();
+    matcher.enqueue(party(4, 2, 500, 10)).unwrap();
     assert_eq!(run(&mut matcher, 20).0.len(), 1);
-    assert_eq!(matcher.waiting(), 0);
+    assert_eq!(matcher.waiting_parties(), 0);
 }
 
 #[test]
 fn four_watch_a_room_and_are_told_of_its_match() {
     let mut matcher = rooms(settings(1));
-    matcher.queue(party(1, 1, 500, 0)).unwrap();
+    matcher.enqueue(party(1, 1, 500, 0)).unwrap();
     assert_eq!(
-        matcher.watch(1, 77),
-        Err(TicketError::NoSeat { party: 1.into() })
+        matcher.spectate(1, 77),
+        Err(TicketError::NoSpectatorSeat { party: 1.into() })
     );
     run(&mut matcher, 10);
     for player in 70..70 + SPECTATORS_MAX as u64 {
-        assert_eq!(matcher.watch(1, player), Ok(()));
+        assert_eq!(matcher.spectate(1, player), Ok(()));
     }
-    assert_eq!(matcher.watch(1, 70), Ok(()), "to watch twice is to watch");
     assert_eq!(
-        matcher.watch(1, 99),
-        Err(TicketError::NoSeat { party: 1.into() })
+        matcher.spectate(1, 70),
+        Ok(()),
+        "to watch twice is to watch"
     );
     assert_eq!(
-        matcher.watch(5, 99),
+        matcher.spectate(1, 99),
+        Err(TicketError::NoSpectatorSeat { party: 1.into() })
+    );
+    assert_eq!(
+        matcher.spectate(5, 99),
         Err(TicketError::NotQueued { party: 5.into() })
     );
     assert!(matches!(
-        matcher.watch(1, 10),
-        Err(TicketError::PlayerQueued { .. })
+        matcher.spectate(1, 10),
+        Err(TicketError::PlayerAlreadyQueued { .. })
     ));
-    matcher.queue(party(2, 1, 500, 10)).unwrap();
+    matcher.enqueue(party(2, 1, 500, 10)).unwrap();
     assert_eq!(run(&mut matcher, 20).0[0].spectators, [70, 71, 72, 73]);
 }
 
@@ -184,19 +190,19 @@ fn four_watch_a_room_and_are_told_of_its_match() {
 fn a_spectator_who_queues_or_leaves_or_watches_elsewhere_frees_the_seat() {
     let mut matcher = rooms(settings(1));
     for (id, strength) in [(1, 500), (2, 5000)] {
-        matcher.queue(party(id, 1, strength, 0)).unwrap();
+        matcher.enqueue(party(id, 1, strength, 0)).unwrap();
     }
     run(&mut matcher, 10);
     for player in [30, 71, 72, 73] {
-        matcher.watch(1, player).unwrap();
+        matcher.spectate(1, player).unwrap();
     }
     // One queues, one goes elsewhere, one logs out, one has seen enough.
-    matcher.queue(party(3, 1, 9000, 10)).unwrap();
-    matcher.watch(2, 71).unwrap();
+    matcher.enqueue(party(3, 1, 9000, 10)).unwrap();
+    matcher.spectate(2, 71).unwrap();
     assert_eq!(matcher.remove_player(72), None);
-    assert!(matcher.unwatch(73) && !matcher.unwatch(73));
-    matcher.watch(1, 74).unwrap();
-    matcher.queue(party(4, 1, 500, 10)).unwrap();
+    assert!(matcher.stop_spectating(73) && !matcher.stop_spectating(73));
+    matcher.spectate(1, 74).unwrap();
+    matcher.enqueue(party(4, 1, 500, 10)).unwrap();
     assert_eq!(run(&mut matcher, 20).0[0].spectators, [74]);
 }
 
@@ -206,17 +212,17 @@ fn spectators_of_a_match_that_is_declined_are_counted() {
         accept_timeout_s: 10.0,
         ..settings(1)
     });
-    matcher.queue(party(1, 1, 500, 0)).unwrap();
+    matcher.enqueue(party(1, 1, 500, 0)).unwrap();
     run(&mut matcher, 10);
     for player in [70, 71] {
-        matcher.watch(1, player).unwrap();
+        matcher.spectate(1, player).unwrap();
     }
-    matcher.queue(party(2, 1, 500, 10)).unwrap();
+    matcher.enqueue(party(2, 1, 500, 10)).unwrap();
     run(&mut matcher, 20);
-    assert!(matcher.unwatch(70));
+    assert!(matcher.stop_spectating(70));
     matcher.decline(20).unwrap();
     assert_eq!(matcher.stats(ModeId(0)).unwrap().spectators_dropped, 1);
-    assert!(!matcher.unwatch(71));
+    assert!(!matcher.stop_spectating(71));
 }
 
 #[test]
@@ -230,7 +236,7 @@ fn opponents_of_late_do_not_meet_in_a_room() {
         let mut made = Vec::new();
         for now_tick in (0..=1300).step_by(10) {
             for id in [1, 2] {
-                let _ = matcher.queue(party(id, 1, 500, now_tick));
+                let _ = matcher.enqueue(party(id, 1, 500, now_tick));
             }
             made.extend(run(&mut matcher, now_tick).0.iter().map(|_| now_tick));
         }
@@ -247,19 +253,19 @@ fn of_equal_size_the_longest_waiting_looks_at_all_and_without_a_delay_too() {
         ..settings(1)
     });
     let region = |ticket: Ticket, regions: u32| Ticket {
-        wishes: Some(Box::new(crate::TicketPreferences {
+        preferences: Some(Box::new(crate::TicketPreferences {
             regions,
             ..Default::default()
         })),
         ..ticket
     };
     // The first two can only meet each other, and dozens stand between them.
-    matcher.queue(region(party(1, 1, 100, 0), 0b10)).unwrap();
+    matcher.enqueue(region(party(1, 1, 100, 0), 0b10)).unwrap();
     for id in 10..90 {
         let elsewhere = region(party(id, 1, 200 + id, 1), 1 << (id % 29 + 2));
-        matcher.queue(elsewhere).unwrap();
+        matcher.enqueue(elsewhere).unwrap();
     }
-    matcher.queue(region(party(2, 1, 900, 2), 0b10)).unwrap();
+    matcher.enqueue(region(party(2, 1, 900, 2), 0b10)).unwrap();
     let (matches, _) = run(&mut matcher, 10);
     let met = |made: &Match| {
         let tickets = made.groups.iter().flatten();
@@ -273,10 +279,10 @@ fn of_equal_size_the_longest_waiting_looks_at_all_and_without_a_delay_too() {
 #[test]
 fn sides_are_one_to_three() {
     for side_size in [0, 4] {
-        assert!(settings(side_size).rules(20.0).is_err());
+        assert!(settings(side_size).tick_settings(20.0).is_err());
     }
     let mut matcher = rooms(settings(3));
-    assert!(matcher.queue(party(1, 4, 0, 0)).is_err());
+    assert!(matcher.enqueue(party(1, 4, 0, 0)).is_err());
 }
 
 #[test]
@@ -303,9 +309,9 @@ proptest! {
             for (nth, &(id, size, strength, what)) in script.iter().enumerate() {
                 let now_tick = 40 * nth as u64;
                 match what {
-                    0..6 => drop(matcher.queue(party(id, size, strength, now_tick))),
+                    0..6 => drop(matcher.enqueue(party(id, size, strength, now_tick))),
                     6 => drop(matcher.cancel(id)),
-                    7 => drop(matcher.watch(id, 10_000 + u64::from(strength))),
+                    7 => drop(matcher.spectate(id, 10_000 + u64::from(strength))),
                     _ => {
                         let (matches, _) = run(&mut matcher, now_tick);
                         for made in &matches {
@@ -331,7 +337,7 @@ proptest! {
                         }
                     }
                 }
-                prop_assert!(matcher.modes()[0].conserved());
+                prop_assert!(matcher.modes()[0].tickets_conserved());
             }
             Ok(all)
         };
@@ -350,7 +356,7 @@ fn levels_keep_parties_out_of_a_room_until_the_band_has_widened() {
         });
         for (id, level) in [(1, 10), (2, 18)] {
             let ticket = party(id, 1, 500, 0);
-            matcher.queue(Ticket { level, ..ticket }).unwrap();
+            matcher.enqueue(Ticket { level, ..ticket }).unwrap();
         }
         // Three levels more take three seconds of twenty ticks.
         assert!(run(&mut matcher, 59).0.is_empty(), "{equal_size}");
@@ -367,10 +373,10 @@ fn a_room_whose_sides_are_too_uneven_waits_for_others() {
             strength_gap_widen_per_s: 0,
             ..settings(1)
         });
-        matcher.queue(party(1, 1, 500, 0)).unwrap();
-        matcher.queue(party(2, 1, 511, 1)).unwrap();
+        matcher.enqueue(party(1, 1, 500, 0)).unwrap();
+        matcher.enqueue(party(2, 1, 511, 1)).unwrap();
         assert!(run(&mut matcher, 10).0.is_empty(), "{equal_size}");
-        matcher.queue(party(3, 1, 510, 11)).unwrap();
+        matcher.enqueue(party(3, 1, 510, 11)).unwrap();
         let (found, _) = run(&mut matcher, 20);
         let parties: Vec<u32> = found[0]
             .groups
@@ -380,7 +386,7 @@ fn a_room_whose_sides_are_too_uneven_waits_for_others() {
             .collect();
         assert_eq!(parties, [1, 3], "{equal_size}");
         // Nobody keeps the other one waiting for ever.
-        matcher.queue(party(4, 1, 600, 21)).unwrap();
+        matcher.enqueue(party(4, 1, 600, 21)).unwrap();
         assert!(run(&mut matcher, 30).0.is_empty());
         assert_eq!(run(&mut matcher, 20 * 75).0.len(), 1, "{equal_size}");
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::pack::exact::PARTIES_MAX;
 use crate::rematch::Rematches;
-use crate::ticket::{ROLES, TicketPreferences};
+use crate::ticket::{ROLE_COUNT, TicketPreferences};
 
 /// The first of the parties that nobody can meet.
 const STRAY: u32 = 1000;
@@ -27,7 +27,7 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
         1u16..20,
         prop::option::weighted(0.3, 0u8..14),
         prop::sample::select(vec![0u32, 0, 1, 2, 3]),
-        0..ROLES,
+        0..ROLE_COUNT,
         0u64..1100,
     );
     let party = party.prop_map(
@@ -45,11 +45,11 @@ fn drawn() -> impl Strategy<Value = Vec<Drawn>> {
 }
 
 fn ticket_of(party: u32, drawn: &Drawn) -> Ticket {
-    let mut roles = [0; ROLES];
+    let mut roles = [0; ROLE_COUNT];
     roles[drawn.role] = drawn.size;
     Ticket {
         level: drawn.level,
-        wishes: Some(Box::new(TicketPreferences {
+        preferences: Some(Box::new(TicketPreferences {
             avoid: drawn
                 .avoid
                 .map(|party| (10 * u64::from(party)).into())
@@ -77,15 +77,15 @@ fn is_allowed(
     let skills = || parties.iter().map(|ticket| ticket.skill);
     let spread = skills().max().unwrap().abs_diff(skills().min().unwrap());
     let band = levels().max().unwrap() - levels().min().unwrap();
-    let wishes = |ticket: &Ticket| ticket.wishes.clone().unwrap_or_default();
+    let wishes = |ticket: &Ticket| ticket.preferences.clone().unwrap_or_default();
     let regions = |ticket: &Ticket| match wishes(ticket).regions {
         0 => u32::MAX,
         regions => regions,
     };
     let avoids = |one: &Ticket, other: &Ticket| {
         one.party != other.party
-            && waited(one) < rules.open_after_ticks
-            && waited(other) < rules.open_after_ticks
+            && waited(one) < rules.limits_off_after_ticks
+            && waited(other) < rules.limits_off_after_ticks
             && other
                 .members
                 .iter()
@@ -95,7 +95,7 @@ fn is_allowed(
         .iter()
         .any(|one| parties.iter().any(|other| avoids(one, other)));
     // Whoever is first in line is matched all the same.
-    if quarrel && waited(oldest) < rules.first_after_ticks
+    if quarrel && waited(oldest) < rules.priority_after_ticks
         || spread > rules.window_at(waited(oldest))
         || band > rules.level_band_at(waited(oldest))
         || parties
@@ -113,7 +113,7 @@ fn is_allowed(
         let sides = [side(0), side(1)];
         let full = |side: &Vec<&Ticket>| {
             side.iter().map(|ticket| ticket.size).sum::<u8>() == rules.group_size
-                && (0..ROLES).all(|role| {
+                && (0..ROLE_COUNT).all(|role| {
                     let filled = side
                         .iter()
                         .map(|ticket| wishes(ticket).roles[role])
@@ -143,7 +143,7 @@ fn whoever_fought_does_not_meet_again_until_the_time_is_over() {
     });
     for now_tick in [0, 10, 1190, 1200] {
         for party in [1, 2] {
-            let _ = matcher.queue(ticket(party, 1, 0, now_tick));
+            let _ = matcher.enqueue(ticket(party, 1, 0, now_tick));
         }
         let made = run(&mut matcher, now_tick).0.len();
         assert_eq!(
@@ -164,7 +164,7 @@ fn opponents_of_late_can_be_on_one_side() {
         for party in 4 * round..4 * round + 4 {
             // The same four players under new party ids.
             let members = [u64::from(party % 4).into()].into_iter().collect();
-            let _ = matcher.queue(Ticket {
+            let _ = matcher.enqueue(Ticket {
                 members,
                 ..ticket(party, 1, 0, u64::from(round))
             });
@@ -180,7 +180,7 @@ fn opponents_of_late_can_be_on_one_side() {
     for party in 4..8 {
         let members = [u64::from(party % 4).into()].into_iter().collect();
         matcher
-            .queue(Ticket {
+            .enqueue(Ticket {
                 members,
                 ..ticket(party, 1, 0, 10)
             })
@@ -189,7 +189,7 @@ fn opponents_of_late_can_be_on_one_side() {
     // Any split of four players has opponents of the first one on two sides.
     assert!(run(&mut matcher, 10).0.is_empty());
     for party in [20, 21] {
-        matcher.queue(ticket(party, 1, 0, 10)).unwrap();
+        matcher.enqueue(ticket(party, 1, 0, 10)).unwrap();
     }
     let again = run(&mut matcher, 10).0.remove(0);
     for a in 0..4 {
@@ -225,18 +225,18 @@ proptest! {
             candidates_per_heartbeat_max: 1 << 30,
             level_band_widen_per_s: 1,
             rematch_cooldown_s: if rematch { 1e6 } else { 0.0 },
-            roles: if roles && group_size > 1 { [1, 0, 0, 0] } else { [0; ROLES] },
+            roles: if roles && group_size > 1 { [1, 0, 0, 0] } else { [0; ROLE_COUNT] },
             ..mode(group_size)
         };
         let mut matcher = matcher(settings);
         let mut met = Rematches::default();
         for (party, drawn) in (0..).zip(&parties) {
-            let _ = matcher.queue(ticket_of(party, drawn));
+            let _ = matcher.enqueue(ticket_of(party, drawn));
         }
         // Parties that nobody can meet make the pool too large to be solved exactly.
         for stray in 0..if large { PARTIES_MAX as u32 + 1 } else { 0 } {
             let skill = 100_000 * (stray as i32 + 1);
-            matcher.queue(ticket(STRAY + stray, 1, skill, 1100)).unwrap();
+            matcher.enqueue(ticket(STRAY + stray, 1, skill, 1100)).unwrap();
         }
         let rules = rules_of(&matcher);
         // The same people come back after each heartbeat, so that rematches matter.
@@ -248,8 +248,8 @@ proptest! {
                 prop_assert!(is_allowed(&all, &rules, &met, now_tick));
                 for (group, side) in made.groups.iter().zip([false, true]) {
                     for &player in group.iter().flat_map(|ticket| &ticket.members) {
-                        if rules.rematch_after_ticks > 0 {
-                            met.remember(player, made.id, side, now_tick);
+                        if rules.rematch_cooldown_ticks > 0 {
+                            met.record(player, made.id, side, now_tick);
                         }
                     }
                 }
@@ -268,7 +268,7 @@ proptest! {
             }
             for ticket in matches.iter().flat_map(|made| made.groups.iter().flatten()) {
                 let since_tick = now_tick;
-                let _ = matcher.queue(Ticket { since_tick, ..ticket.clone() });
+                let _ = matcher.enqueue(Ticket { since_tick, ..ticket.clone() });
             }
         }
     }
@@ -278,9 +278,9 @@ proptest! {
         group_size in 1u8..=5,
         parties in prop::collection::vec((1u8..=5, 0u32..1000), 0..=PARTIES_MAX),
     ) {
-        let mut matcher = matcher(GroupModeSettings { skill_window_start: OPEN, ..mode(group_size) });
+        let mut matcher = matcher(GroupModeSettings { skill_window_start: UNLIMITED, ..mode(group_size) });
         for (party, &(size, power)) in (0..).zip(&parties) {
-            let _ = matcher.queue(Ticket { power, ..ticket(party, size, 0, 0) });
+            let _ = matcher.enqueue(Ticket { power, ..ticket(party, size, 0, 0) });
         }
         let tickets = waiting(&matcher);
         let (matches, _) = run(&mut matcher, 0);

@@ -3,10 +3,10 @@
 use glam::{IVec2, Vec2Swizzles as _};
 use proptest::prelude::*;
 
-use super::{check_prepared, lengths_from, map_and_tiles, picture, prepared};
+use super::{check_prepared, lengths_from, map_and_tiles, prepared, to_ascii};
 use crate::map::TileMap;
-use crate::prepared::{JumpGraph, SignPlanes, SignWalks};
-use crate::{Diagonal, Search};
+use crate::prepared::{JumpGraph, SignPlanes, SignScanner};
+use crate::{Diagonal, PathSearch};
 use throng_core::parallel::InlineExecutor;
 
 /// Compares the distances of all jump points, and those of all tiles.
@@ -31,13 +31,13 @@ fn compare<const CUT: bool>(map: &TileMap) -> Result<(), TestCaseError> {
         let lengths = lengths_from(map, diagonal, landmark, [0, 169, 239]);
         for (tile, length) in tiles.clone().zip(lengths) {
             let expected = length.unwrap_or(u32::MAX);
-            let case = || format!("{diagonal:?} {landmark}→{tile}\n{}", picture(map));
+            let case = || format!("{diagonal:?} {landmark}→{tile}\n{}", to_ascii(map));
             if let Some(number) = points.number(tile) {
                 let distances = landmarks.distances[number as usize];
                 prop_assert_eq!(distances[nth], expected, "{}", case());
             }
             if map.is_free(tile) {
-                let walks = SignWalks { tiles: map, planes };
+                let walks = SignScanner { tiles: map, planes };
                 let distances = landmarks.of_tile::<CUT>(&walks, points, tile);
                 prop_assert_eq!(
                     distances.map_or(u32::MAX, |of| of[nth]),
@@ -93,7 +93,7 @@ proptest! {
     #[test]
     fn searches_that_ask_landmarks_find_shortest_walks((map, from, goals) in strip()) {
         for diagonal in Diagonal::ALL {
-            check_prepared(&map, &prepared(&map, diagonal), &mut Search::new(), from, &goals)?;
+            check_prepared(&map, &prepared(&map, diagonal), &mut PathSearch::new(), from, &goals)?;
         }
     }
 }

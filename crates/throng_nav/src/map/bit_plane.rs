@@ -160,7 +160,7 @@ impl BitPlane {
     /// Into how many pieces the free straight neighbours of a tile of the map fall, when only straight steps within the
     /// 3 × 3 around it, and not through it, may join them.
     #[inline]
-    pub(super) fn pieces_around(&self, x: u32, y: u32) -> u32 {
+    pub(super) fn fragments_around(&self, x: u32, y: u32) -> u32 {
         let (x, y) = (x as i32, y as i32);
         // Three tiles of a row, 1 = free, the left one lowest.
         let [above, own, below] = [y - 1, y, y + 1].map(|y| !self.word_at(x - 1, y) as u32 & 7);
@@ -198,7 +198,7 @@ impl BitPlane {
     }
 
     /// The first free tile of a row at `x` or after it.
-    pub(super) fn free_from(&self, x: u32, y: u32) -> Option<u32> {
+    pub(super) fn next_free(&self, x: u32, y: u32) -> Option<u32> {
         let row = self.row(y);
         let mut index = x as usize >> 6;
         let mut free = !*row.get(index)? & u64::MAX << (x & 63);
@@ -210,7 +210,7 @@ impl BitPlane {
     }
 
     /// The last free tile of a row at `x` or before it.
-    pub(super) fn free_until(&self, x: u32, y: u32) -> Option<u32> {
+    pub(super) fn last_free(&self, x: u32, y: u32) -> Option<u32> {
         let row = self.row(y);
         let mut index = x as usize >> 6;
         let mut free = !row[index] & u64::MAX >> (63 - (x & 63));
@@ -261,7 +261,7 @@ impl BitPlane {
     pub(super) fn runs(&self, y: u32) -> impl Iterator<Item = TileRun> + '_ {
         let mut x = 0;
         std::iter::from_fn(move || {
-            let start = self.free_from(x, y)?;
+            let start = self.next_free(x, y)?;
             let end = self.run_end(start, y);
             x = end + 1;
             Some(TileRun { y, start, end })
@@ -414,8 +414,8 @@ mod tests {
                 for x in 0..width {
                     let after = (x..width).find(|x| !row[*x]).map(|x| x as u32);
                     let before = (0..=x).rev().find(|x| !row[*x]).map(|x| x as u32);
-                    prop_assert_eq!(plane.free_from(x as u32, y as u32), after);
-                    prop_assert_eq!(plane.free_until(x as u32, y as u32), before);
+                    prop_assert_eq!(plane.next_free(x as u32, y as u32), after);
+                    prop_assert_eq!(plane.last_free(x as u32, y as u32), before);
                 }
             }
         }
@@ -432,7 +432,7 @@ mod tests {
                     let straight = [0, 2, 4, 6].iter().filter(|i| ring[**i]).count();
                     let ends = [0, 2, 4, 6].iter().filter(|i| ring[**i] && !goes_on(**i)).count();
                     let expected = if straight > 0 { ends.max(1) } else { 0 };
-                    prop_assert_eq!(plane.pieces_around(x as u32, y as u32), expected as u32);
+                    prop_assert_eq!(plane.fragments_around(x as u32, y as u32), expected as u32);
                 }
             }
         }

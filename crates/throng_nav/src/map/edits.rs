@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TileMap;
 use super::bit_plane::{BitPlane, TileRun};
-use super::error::{MapError, SourcePlace};
+use super::error::{MapError, SourceLocation};
 use super::rect::TileRect;
 use super::tiles::{check_size, parse_ascii, row_fingerprint};
 
@@ -58,7 +58,11 @@ impl TilePattern {
         height: u32,
         is_blocked: impl FnMut(u32, u32) -> bool,
     ) -> Result<Self, MapError> {
-        check_size(u64::from(width), u64::from(height), &SourcePlace::default())?;
+        check_size(
+            u64::from(width),
+            u64::from(height),
+            &SourceLocation::default(),
+        )?;
         Ok(Self {
             plane: BitPlane::from_fn(width, height, is_blocked),
         })
@@ -156,13 +160,13 @@ impl TileMap {
             return Ok(None);
         };
         self.fingerprint ^= fingerprint(&self.rows, bounds);
-        if !self.parts.is_empty() {
-            self.parts = Arc::default();
+        if !self.sections.is_empty() {
+            self.sections = Arc::default();
         }
         self.regions.block(&mut self.rows, &blocked);
         self.regions.free(&mut self.rows, &freed);
         self.fingerprint ^= fingerprint(&self.rows, bounds);
-        if bounds.tile_count() <= TILES_ONE_BY_ONE {
+        if bounds.tile_count() <= SINGLE_TILE_UPDATES_MAX {
             for (runs, is_blocked) in [(&blocked, true), (&freed, false)] {
                 for run in runs {
                     (run.start..=run.end).for_each(|x| self.columns.set_tile(run.y, x, is_blocked));
@@ -188,8 +192,8 @@ impl TileMap {
             return false;
         }
         self.fingerprint ^= fingerprint(&self.rows, rect);
-        if !self.parts.is_empty() {
-            self.parts = Arc::default();
+        if !self.sections.is_empty() {
+            self.sections = Arc::default();
         }
         if is_blocked {
             self.regions.block_tile(&mut self.rows, x, y);
@@ -204,7 +208,7 @@ impl TileMap {
 
 /// Up to as many tiles the transposed plane follows tile by tile; above, by blocks of 64 × 64. One by one they take a
 /// nanosecond or two each, a block some 150.
-const TILES_ONE_BY_ONE: u64 = 128;
+const SINGLE_TILE_UPDATES_MAX: u64 = 128;
 
 /// The stretches that an edit blocks and those that it frees, each sorted.
 fn changes(rows: &BitPlane, rect: TileRect, edit: &TileEdit) -> (Vec<TileRun>, Vec<TileRun>) {

@@ -8,7 +8,7 @@ use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
 ///
 /// It is shown as `file:line:column`, as far as each is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SourcePlace {
+pub struct SourceLocation {
     /// The file's name, empty when there is none.
     pub file: String,
     /// The line from 1 and the column from 1, for text.
@@ -17,7 +17,7 @@ pub struct SourcePlace {
     pub byte: Option<u64>,
 }
 
-impl SourcePlace {
+impl SourceLocation {
     pub(super) fn file(file: &str) -> Self {
         Self {
             file: file.into(),
@@ -42,7 +42,7 @@ impl SourcePlace {
     }
 }
 
-impl fmt::Display for SourcePlace {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.file.is_empty() {
             "map"
@@ -67,7 +67,7 @@ pub enum MapError {
     #[error("{place}: could not {action}: {source}")]
     Io {
         /// The file that was to be read or written, by its path.
-        place: SourcePlace,
+        place: SourceLocation,
         /// What was tried.
         action: &'static str,
         /// What the system says.
@@ -77,7 +77,7 @@ pub enum MapError {
     #[error("{place}: unknown map format {found}, expected one of .map, .raw, .tmap, .png")]
     UnknownFormat {
         /// The file, by its path as it was given.
-        place: SourcePlace,
+        place: SourceLocation,
         /// The extension found, in backquotes, or that there is none.
         found: String,
     },
@@ -85,7 +85,7 @@ pub enum MapError {
     #[error("{place}: file has {found_bytes} bytes, expected at most {bytes_max}")]
     FileTooLarge {
         /// The file that was to be read or written, by its path.
-        place: SourcePlace,
+        place: SourceLocation,
         /// How many bytes the file has, would have, or how many had been read when it grew too large.
         found_bytes: u64,
         /// The largest size that is read.
@@ -97,7 +97,7 @@ pub enum MapError {
     )]
     Size {
         /// Where the size is given.
-        place: SourcePlace,
+        place: SourceLocation,
         /// The width found, in tiles.
         width: u64,
         /// The height found, in tiles.
@@ -107,7 +107,7 @@ pub enum MapError {
     #[error("{place}: found {found} in the header, expected {expected}")]
     Header {
         /// The line and column.
-        place: SourcePlace,
+        place: SourceLocation,
         /// What stands there, shortened.
         found: String,
         /// What would be right.
@@ -115,9 +115,9 @@ pub enum MapError {
     },
     /// A letter that stands for no kind of tile.
     #[error("{place}: found letter {found:?}, expected {expected}")]
-    Letter {
+    UnknownLetter {
         /// The line and column.
-        place: SourcePlace,
+        place: SourceLocation,
         /// The letter at that place.
         found: char,
         /// The letters that are known.
@@ -127,7 +127,7 @@ pub enum MapError {
     #[error("{place}: the row has {found} tiles, expected {expected}")]
     RowLength {
         /// The line, and the column where the row ends or should end.
-        place: SourcePlace,
+        place: SourceLocation,
         /// The row's length in tiles.
         found: u64,
         /// The map's width in tiles.
@@ -137,7 +137,7 @@ pub enum MapError {
     #[error("{place}: the map has {found} rows, expected {expected}")]
     RowCount {
         /// The line after the last row, or the first row too many.
-        place: SourcePlace,
+        place: SourceLocation,
         /// The number of rows.
         found: u64,
         /// The map's height in tiles.
@@ -147,7 +147,7 @@ pub enum MapError {
     #[error("{place}: found {found}, expected {expected}")]
     Magic {
         /// The file and byte.
-        place: SourcePlace,
+        place: SourceLocation,
         /// The bytes found.
         found: String,
         /// The bytes that the format begins with.
@@ -157,7 +157,7 @@ pub enum MapError {
     #[error("{place}: format version {found}, expected {expected}")]
     Version {
         /// The file and byte.
-        place: SourcePlace,
+        place: SourceLocation,
         /// The version found.
         found: u16,
         /// The version that is read.
@@ -167,7 +167,7 @@ pub enum MapError {
     #[error("{place}: {field} is {found}, expected {expected}")]
     Field {
         /// The file and byte.
-        place: SourcePlace,
+        place: SourceLocation,
         /// What the field is.
         field: &'static str,
         /// The value that the file has there.
@@ -179,7 +179,7 @@ pub enum MapError {
     #[error("{place}: {found}, expected {expected}")]
     RawSize {
         /// The file, by the name that should tell the sides.
-        place: SourcePlace,
+        place: SourceLocation,
         /// What stands there, shortened.
         found: String,
         /// What would be right.
@@ -189,7 +189,7 @@ pub enum MapError {
     #[error("{place}: file has {found} bytes, expected {expected}")]
     Length {
         /// The file, and the byte where it ends or should end.
-        place: SourcePlace,
+        place: SourceLocation,
         /// The length found.
         found: u64,
         /// What would be right.
@@ -201,7 +201,7 @@ pub enum MapError {
     )]
     Checksum {
         /// The file and the byte of the checksum.
-        place: SourcePlace,
+        place: SourceLocation,
         /// The checksum in the file.
         found: u64,
         /// The checksum of what was read.
@@ -211,15 +211,15 @@ pub enum MapError {
     #[error("{place}: {found}, expected a valid PNG image")]
     Png {
         /// The image that was read, by its name; empty when one was to be written.
-        place: SourcePlace,
+        place: SourceLocation,
         /// What it said.
         found: String,
     },
     /// What was asked for was left out when this was built.
     #[error("{place}: {what} need the feature `{feature}`, which is not in this build of throng")]
-    Feature {
+    MissingFeature {
         /// The file that was to be read, by its name; empty when one was to be written.
-        place: SourcePlace,
+        place: SourceLocation,
         /// What is left out.
         what: &'static str,
         /// The feature of the crate that brings it.
@@ -259,14 +259,14 @@ pub enum MapError {
 
 impl MapError {
     /// Where the error was found; `None` for errors that have no source, such as those of edits and recipes.
-    pub fn place(&self) -> Option<&SourcePlace> {
+    pub fn source_location(&self) -> Option<&SourceLocation> {
         match self {
             Self::Io { place, .. }
             | Self::UnknownFormat { place, .. }
             | Self::FileTooLarge { place, .. }
             | Self::Size { place, .. }
             | Self::Header { place, .. }
-            | Self::Letter { place, .. }
+            | Self::UnknownLetter { place, .. }
             | Self::RowLength { place, .. }
             | Self::RowCount { place, .. }
             | Self::Magic { place, .. }
@@ -276,19 +276,19 @@ impl MapError {
             | Self::Length { place, .. }
             | Self::Checksum { place, .. }
             | Self::Png { place, .. }
-            | Self::Feature { place, .. } => Some(place),
+            | Self::MissingFeature { place, .. } => Some(place),
             Self::Rect { .. } | Self::Pattern { .. } | Self::Recipe { .. } => None,
         }
     }
 
     /// The line and the column, both from 1, for errors in text.
-    pub fn location(&self) -> Option<(u32, u32)> {
-        self.place()?.line_column
+    pub fn line_column(&self) -> Option<(u32, u32)> {
+        self.source_location()?.line_column
     }
 
     /// The name of the file in which the error was found.
     pub fn file(&self) -> Option<&str> {
-        self.place()
+        self.source_location()
             .map(|place| place.file.as_str())
             .filter(|file| !file.is_empty())
     }
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_message_says_where_what_and_what_would_be_right() {
         let error = MapError::RowLength {
-            place: SourcePlace::text("town.map", 7, 12),
+            place: SourceLocation::text("town.map", 7, 12),
             found: 11,
             expected: 20,
         };
@@ -310,7 +310,7 @@ mod tests {
             "town.map:7:12: the row has 11 tiles, expected 20"
         );
         assert_eq!(
-            (error.file(), error.location()),
+            (error.file(), error.line_column()),
             (Some("town.map"), Some((7, 12)))
         );
         let error = MapError::Rect {
@@ -319,6 +319,6 @@ mod tests {
             height: 2,
         };
         assert!(error.to_string().contains("(1, 2, 3, 4)") && error.to_string().contains("2 × 2"));
-        assert_eq!((error.file(), error.location()), (None, None));
+        assert_eq!((error.file(), error.line_column()), (None, None));
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use super::edits::TilePattern;
-use super::error::{MapError, SourcePlace};
+use super::error::{MapError, SourceLocation};
 use super::formats::{MapFormat, check_name, decode_owned, decode_patches, encode};
 use super::tiles::TileMap;
 
@@ -39,7 +39,7 @@ pub fn load_patches(path: impl AsRef<Path>) -> Result<Vec<TilePattern>, MapError
 
 fn read(path: &Path, name: &str) -> Result<Vec<u8>, MapError> {
     let fail = |source| MapError::Io {
-        place: SourcePlace::file(name),
+        place: SourceLocation::file(name),
         action: "read the file",
         source,
     };
@@ -67,7 +67,7 @@ fn check_length(found_bytes: u64, name: &str) -> Result<(), MapError> {
         return Ok(());
     }
     Err(MapError::FileTooLarge {
-        place: SourcePlace::file(name),
+        place: SourceLocation::file(name),
         found_bytes,
         bytes_max: FILE_BYTES_MAX,
     })
@@ -98,7 +98,7 @@ pub fn save(path: impl AsRef<Path>, map: &TileMap) -> Result<(), MapError> {
         // Nothing more can be done about what is left when this fails as well.
         let _ = fs::remove_file(&part);
         MapError::Io {
-            place: SourcePlace::file(&name),
+            place: SourceLocation::file(&name),
             action: "write the file",
             source,
         }

@@ -33,29 +33,29 @@
 
 mod bit_plane;
 mod edits;
-mod erode;
+mod erosion;
 mod error;
 mod formats;
 mod generate;
 mod io;
-mod line;
+mod line_of_sight;
 mod nearest;
-mod parts;
 mod rect;
 mod regions;
+mod sections;
 mod tiles;
 
 pub use bit_plane::BitPlane;
 pub(crate) use bit_plane::transpose_block;
 pub use edits::{TileEdit, TilePattern};
-pub use error::{MapError, SourcePlace};
+pub use error::{MapError, SourceLocation};
 pub use formats::{MapFormat, decode, decode_patches, encode};
 pub use generate::{
     CaveRecipe, MapRecipe, MazeRecipe, RandomRecipe, RoomsRecipe, TownRecipe, generate,
     measure_recipe,
 };
 pub use io::{FILE_BYTES_MAX, load, load_patches, save};
-pub use parts::MapSection;
 pub use rect::{SIDE_MAX, TILES_MAX, TileRect};
 pub use regions::RegionId;
+pub use sections::MapSection;
 pub use tiles::{MapMemory, TileMap};

@@ -59,14 +59,14 @@ impl TileMap {
     /// The nearest tile of a row to x that may be chosen, at most `reach` away; the left one of two.
     fn nearest_in_row(&self, x: i64, y: u32, reach: i64, region: Option<RegionId>) -> Option<i64> {
         let is_chosen =
-            |x: u32| region.is_none_or(|region| self.regions.holds(&self.rows, region, x, y));
+            |x: u32| region.is_none_or(|region| self.regions.contains(&self.rows, region, x, y));
         let right_most = i64::from(self.width()) - 1;
         let left = (x <= right_most + reach && x >= 0).then(|| {
             let mut at = x.min(right_most) as u32;
             loop {
                 let found = self
                     .rows
-                    .free_until(at, y)
+                    .last_free(at, y)
                     .filter(|found| x - i64::from(*found) <= reach)?;
                 if is_chosen(found) {
                     return Some(i64::from(found));
@@ -81,7 +81,7 @@ impl TileMap {
             loop {
                 let found = self
                     .rows
-                    .free_from(at, y)
+                    .next_free(at, y)
                     .filter(|found| i64::from(*found) - x <= reach)?;
                 if is_chosen(found) {
                     return Some(i64::from(found));

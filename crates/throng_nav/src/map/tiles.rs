@@ -11,10 +11,10 @@ use std::sync::Arc;
 use glam::IVec2;
 
 use super::bit_plane::{BitPlane, TileRun};
-use super::error::{MapError, SourcePlace};
-use super::parts::MapSection;
+use super::error::{MapError, SourceLocation};
 use super::rect::{SIDE_MAX, TILES_MAX, TileRect};
 use super::regions::{RegionId, Regions};
+use super::sections::MapSection;
 
 /// An obstacle map: which tiles are blocked, and which free tiles are connected.
 ///
@@ -29,7 +29,7 @@ pub struct TileMap {
     pub(super) columns: BitPlane,
     pub(super) regions: Regions,
     pub(super) fingerprint: u64,
-    pub(super) parts: Arc<[MapSection]>,
+    pub(super) sections: Arc<[MapSection]>,
 }
 
 impl PartialEq for TileMap {
@@ -46,7 +46,11 @@ impl TileMap {
     /// Errors: [`MapError::Size`] when a side is 0 or above [`SIDE_MAX`], or there are more than [`TILES_MAX`] tiles;
     /// nothing is allocated then.
     pub fn new(width: u32, height: u32, blocked: bool) -> Result<Self, MapError> {
-        check_size(u64::from(width), u64::from(height), &SourcePlace::default())?;
+        check_size(
+            u64::from(width),
+            u64::from(height),
+            &SourceLocation::default(),
+        )?;
         let mut rows = BitPlane::blocked(width, height);
         if !blocked {
             for y in 0..height {
@@ -71,7 +75,11 @@ impl TileMap {
         height: u32,
         is_blocked: impl FnMut(u32, u32) -> bool,
     ) -> Result<Self, MapError> {
-        check_size(u64::from(width), u64::from(height), &SourcePlace::default())?;
+        check_size(
+            u64::from(width),
+            u64::from(height),
+            &SourceLocation::default(),
+        )?;
         Ok(Self::from_rows(BitPlane::from_fn(
             width, height, is_blocked,
         )))
@@ -106,21 +114,24 @@ impl TileMap {
             columns,
             regions,
             fingerprint,
-            parts: Arc::default(),
+            sections: Arc::default(),
         }
     }
 
     /// The same map with what was prepared of it, instead of what it had.
     #[must_use]
-    pub fn with_parts(self, parts: Vec<MapSection>) -> Self {
+    pub fn with_sections(self, parts: Vec<MapSection>) -> Self {
         let parts = parts.into();
-        Self { parts, ..self }
+        Self {
+            sections: parts,
+            ..self
+        }
     }
 
     /// What was prepared of the tiles by others and came with the map out of a `.tmap` file. An edit that changes a tile
     /// drops all of it; until then the bytes of the file stay, for whoever opens another scene with the map.
     pub fn parts(&self) -> &[MapSection] {
-        &self.parts
+        &self.sections
     }
 
     /// The number of tiles from left to right.
@@ -176,7 +187,7 @@ impl TileMap {
     #[inline]
     pub fn is_in_region(&self, tile: IVec2, region: RegionId) -> bool {
         self.inside(tile)
-            .is_some_and(|(x, y)| self.regions.holds(&self.rows, region, x, y))
+            .is_some_and(|(x, y)| self.regions.contains(&self.rows, region, x, y))
     }
 
     /// Whether two tiles are free and a walk over straight neighbours joins them. O(1), or a flood of fewer than 64
@@ -188,17 +199,17 @@ impl TileMap {
     /// A diagonal step needs both straight neighbours free, or at least one of them, so this answers for 8-connected
     /// movement as well.
     #[inline]
-    pub fn connected(&self, a: IVec2, b: IVec2) -> bool {
+    pub fn are_connected(&self, a: IVec2, b: IVec2) -> bool {
         self.inside(a)
             .zip(self.inside(b))
-            .is_some_and(|(a, b)| self.regions.connected(&self.rows, a, b))
+            .is_some_and(|(a, b)| self.regions.are_connected(&self.rows, a, b))
     }
 
     /// Whether [`TileMap::settle`] has nothing left to do. Until then regions, and what says whether tiles are connected,
     /// may be too large, never too small: tiles said to be apart are. O(1).
     #[inline]
-    pub fn is_settled(&self) -> bool {
-        self.regions.is_settled()
+    pub fn has_final_regions(&self) -> bool {
+        self.regions.has_final_regions()
     }
 
     /// Goes on with what edits left over, and returns whether the regions are settled now.
@@ -206,8 +217,8 @@ impl TileMap {
     /// Cost: O(`runs_max`), in stretches of free tiles looked at, some 10 to 20 ns each; twice as much for every time that
     /// an edit of a region has thrown back the flood that was under way in it, so that a region which is edited again and
     /// again is settled all the same. The state after it follows from the edits and the calls alone.
-    pub fn settle(&mut self, runs_max: usize) -> bool {
-        self.regions.settle(&self.rows, runs_max)
+    pub fn finish_splits(&mut self, runs_max: usize) -> bool {
+        self.regions.finish_splits(&self.rows, runs_max)
     }
 
     /// The coordinates of a tile that lies in the map.
@@ -252,7 +263,7 @@ impl TileMap {
             rows_bytes: std::mem::size_of_val(self.rows.words()),
             columns_bytes: std::mem::size_of_val(self.columns.words()),
             regions_bytes: self.regions.bytes(),
-            parts_bytes: self.parts.iter().map(|part| part.bytes().len()).sum(),
+            sections_bytes: self.sections.iter().map(|part| part.bytes().len()).sum(),
         }
     }
 }
@@ -267,13 +278,13 @@ pub struct MapMemory {
     /// The region of each tile and the size of each region.
     pub regions_bytes: usize,
     /// What others prepared of the tiles, as it came out of a file. Maps that came of each other by cloning share it.
-    pub parts_bytes: usize,
+    pub sections_bytes: usize,
 }
 
 impl MapMemory {
     /// All parts together.
     pub fn total_bytes(&self) -> usize {
-        self.rows_bytes + self.columns_bytes + self.regions_bytes + self.parts_bytes
+        self.rows_bytes + self.columns_bytes + self.regions_bytes + self.sections_bytes
     }
 }
 
@@ -288,13 +299,13 @@ pub(super) fn parse_ascii(text: &str) -> Result<BitPlane, MapError> {
         .count();
     for (number, line) in (1..).zip(text.trim_end().lines()).skip(blank_lines) {
         let row = line.trim();
-        let place = |column: usize| SourcePlace::text("text", number, column as u32 + 1);
+        let place = |column: usize| SourceLocation::text("text", number, column as u32 + 1);
         for (column, letter) in row.chars().enumerate() {
             match letter {
                 '.' => tiles.push(false),
                 '@' | '#' => tiles.push(true),
                 _ => {
-                    return Err(MapError::Letter {
+                    return Err(MapError::UnknownLetter {
                         place: place(column),
                         found: letter,
                         expected: "`.` (free), `@` or `#` (blocked)",
@@ -317,7 +328,7 @@ pub(super) fn parse_ascii(text: &str) -> Result<BitPlane, MapError> {
     check_size(
         width as u64,
         height as u64,
-        &SourcePlace::text("text", 1, 1),
+        &SourceLocation::text("text", 1, 1),
     )?;
     Ok(BitPlane::from_fn(width as u32, height as u32, |x, y| {
         tiles[y as usize * width + x as usize]
@@ -325,7 +336,7 @@ pub(super) fn parse_ascii(text: &str) -> Result<BitPlane, MapError> {
 }
 
 /// Fails when a map of this size is not allowed.
-pub(super) fn check_size(width: u64, height: u64, place: &SourcePlace) -> Result<(), MapError> {
+pub(super) fn check_size(width: u64, height: u64, place: &SourceLocation) -> Result<(), MapError> {
     let side_ok = |side| (1..=u64::from(SIDE_MAX)).contains(&side);
     if side_ok(width) && side_ok(height) && width * height <= TILES_MAX {
         Ok(())
@@ -374,7 +385,7 @@ mod tests {
 
     #[test]
     fn bad_text_is_refused_with_its_place() {
-        let location = |text| TileMap::from_ascii(text).unwrap_err().location();
+        let location = |text| TileMap::from_ascii(text).unwrap_err().line_column();
         assert_eq!(location("...\n.x."), Some((2, 2)));
         assert_eq!(location("...\n...\n.."), Some((3, 3)));
         assert_eq!(location("...\n...."), Some((2, 5)));
@@ -410,7 +421,7 @@ mod tests {
             assert!(map.is_blocked(tile.0, tile.1) && !map.is_free(tile.into()));
             assert_eq!(map.region(tile.into()), None);
         }
-        assert!(!map.connected(IVec2::new(-1, 0), IVec2::new(-1, 0)));
+        assert!(!map.are_connected(IVec2::new(-1, 0), IVec2::new(-1, 0)));
     }
 
     #[test]

@@ -22,12 +22,12 @@ use prefetch_index::prefetch_index;
 
 use super::jump_points::JumpPoints;
 use super::landmarks::{Landmarks, Legs};
-use super::planes::{SignPlanes, SignWalks};
+use super::planes::{SignPlanes, SignScanner};
 use crate::direction::{Direction, Directions};
+use crate::jump_scan::for_each_successor;
+use crate::jump_scan::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 use crate::map::{BitPlane, TileMap};
-use crate::rule::{Diagonal, diagonal_turns, directions_on, is_step_free, is_straight_turn};
-use crate::walks::for_each_successor;
-use crate::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
+use crate::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn, next_directions};
 use throng_core::parallel::ParallelExecutor;
 
 /// The graph of jump points of a map under one movement rule.
@@ -36,7 +36,7 @@ pub(crate) struct JumpGraph {
     pub(crate) points: JumpPoints,
     pub(crate) landmarks: Landmarks,
     /// Directions in which a jump point may be reached: 4, or 8 under `Cut`.
-    pub(super) ways: u32,
+    pub(super) direction_count: u32,
     /// Where the successors of a jump point reached in a direction begin; they end where the next ones begin.
     pub(super) first: Vec<u32>,
     /// The directions in which a jump point reached in a direction goes on.
@@ -104,7 +104,7 @@ impl JumpGraph {
         Self {
             points,
             landmarks: Landmarks::default(),
-            ways: match diagonal {
+            direction_count: match diagonal {
                 Diagonal::NoCut => 4,
                 Diagonal::Cut => 8,
             },
@@ -124,19 +124,19 @@ impl JumpGraph {
         let diagonal = if CUT { Diagonal::Cut } else { Diagonal::NoCut };
         let points = JumpPoints::number_all(map, |x, y| jump_points_in_word::<CUT>(rows, x, y));
         let mut graph = Self::without_successors(points, diagonal);
-        let walks = SignWalks { tiles: map, planes };
+        let walks = SignScanner { tiles: map, planes };
         // Places in the lists of successors and legs are numbers of 32 bits; legs take 4 times the limit at most, and go.
         let bytes_max = bytes_max.min(u32::MAX as usize);
         let room = bytes_max.checked_sub(graph.memory_bytes())?;
-        let mut stretches: Vec<Stretch> = (0..graph.points.len())
-            .step_by(STRETCH as usize)
-            .map(|first| Stretch::of(first..graph.points.len().min(first + STRETCH)))
+        let mut stretches: Vec<JumpPointChunk> = (0..graph.points.len())
+            .step_by(CHUNK_POINTS as usize)
+            .map(|first| JumpPointChunk::of(first..graph.points.len().min(first + CHUNK_POINTS)))
             .collect();
         let (mut graph_bytes, mut leg_count) = (0, 0);
         // Some at a time, as there may be more hands for the next ones, and too much for these.
-        for stretches in stretches.chunks_mut(STRETCHES_AT_ONCE) {
-            spread.for_each_in_turn(stretches, |stretch| {
-                stretch.walk::<CUT>(&walks, &graph.points, graph.ways);
+        for stretches in stretches.chunks_mut(CHUNKS_AT_ONCE) {
+            spread.for_each_item(stretches, |stretch| {
+                stretch.scan_points::<CUT>(&walks, &graph.points, graph.direction_count);
             });
             for stretch in stretches {
                 graph_bytes += stretch.graph_bytes();
@@ -146,14 +146,14 @@ impl JumpGraph {
                 return None;
             }
         }
-        let legs = graph.join(stretches);
+        let legs = graph.append_chunks(stretches);
         graph.landmarks = Landmarks::build::<CUT>(&walks, &graph.points, legs, spread);
         (graph.memory_bytes() <= bytes_max).then_some(graph)
     }
 
     /// Takes over what follows from all jump points, and gives the legs out of them.
-    fn join(&mut self, stretches: Vec<Stretch>) -> Vec<Legs> {
-        let sum = |len: fn(&Stretch) -> usize| stretches.iter().map(len).sum::<usize>();
+    fn append_chunks(&mut self, stretches: Vec<JumpPointChunk>) -> Vec<Legs> {
+        let sum = |len: fn(&JumpPointChunk) -> usize| stretches.iter().map(len).sum::<usize>();
         self.first.reserve_exact(sum(|it| it.counts.len()) + 1);
         self.onward.reserve_exact(sum(|it| it.onward.len()));
         let successors = sum(|it| it.successors.len());
@@ -192,7 +192,7 @@ impl JumpGraph {
     /// Asks for the memory that going on from a jump point reads, of which there is more in all than caches hold.
     #[inline(always)]
     pub(crate) fn prefetch_onward(&self, number: u32, direction: Direction) {
-        let way = (number * self.ways + direction as u32) as usize;
+        let way = (number * self.direction_count + direction as u32) as usize;
         prefetch_index(&self.onward, way);
         prefetch_index(&self.successors, self.first[way] as usize);
     }
@@ -200,20 +200,20 @@ impl JumpGraph {
     /// The directions in which a jump point reached in a direction goes on, and what it meets there.
     #[inline(always)]
     pub(crate) fn onward(&self, number: u32, direction: Direction) -> (Directions, &[Successor]) {
-        let way = (number * self.ways + direction as u32) as usize;
+        let way = (number * self.direction_count + direction as u32) as usize;
         let successors = self.first[way] as usize..self.first[way + 1] as usize;
         (self.onward[way], &self.successors[successors])
     }
 }
 
 /// Jump points that are walked from in one piece of work: half a millisecond. Few in tests, whose maps are small.
-const STRETCH: u32 = if cfg!(test) { 16 } else { 512 };
+const CHUNK_POINTS: u32 = if cfg!(test) { 16 } else { 512 };
 
 /// Stretches that are walked side by side.
-const STRETCHES_AT_ONCE: usize = 16;
+const CHUNKS_AT_ONCE: usize = 16;
 
 /// What follows from jump points whose numbers follow each other.
-struct Stretch {
+struct JumpPointChunk {
     numbers: Range<u32>,
     /// How many successors a jump point reached in a direction has.
     counts: Vec<u32>,
@@ -222,7 +222,7 @@ struct Stretch {
     legs: Legs,
 }
 
-impl Stretch {
+impl JumpPointChunk {
     fn of(numbers: Range<u32>) -> Self {
         Self {
             legs: Legs::out_of(numbers.start),
@@ -233,7 +233,12 @@ impl Stretch {
         }
     }
 
-    fn walk<const CUT: bool>(&mut self, walks: &SignWalks, points: &JumpPoints, ways: u32) {
+    fn scan_points<const CUT: bool>(
+        &mut self,
+        walks: &SignScanner,
+        points: &JumpPoints,
+        ways: u32,
+    ) {
         let rows = walks.tiles.rows();
         let mut by_direction: [Vec<Successor>; 8] = Default::default();
         for tile in self.numbers.clone().map(|number| points.tile(number)) {
@@ -252,7 +257,7 @@ impl Stretch {
             }
             self.legs.counts.push((ends.len() - legs_before) as u32);
             for direction in Direction::ALL.into_iter().take(ways as usize) {
-                let directions = directions_on::<CUT>(rows, tile, Some(direction));
+                let directions = next_directions::<CUT>(rows, tile, Some(direction));
                 let successors_before = self.successors.len();
                 if is_turn::<CUT>(rows, tile, direction) {
                     let onward = directions.iter();

@@ -26,11 +26,11 @@ use glam::{IVec2, UVec2};
 use prefetch_index::prefetch_index;
 
 use super::jump_points::JumpPoints;
-use super::planes::SignWalks;
-use crate::cost::{Cost, coarse_octile};
+use super::planes::SignScanner;
+use crate::cost::{PathCost, coarse_octile};
 use crate::direction::Directions;
+use crate::jump_scan::{JumpScanner, for_each_successor};
 use crate::key::Key;
-use crate::walks::{JumpScanner, for_each_successor};
 use throng_core::parallel::ParallelExecutor;
 
 /// Where the landmarks stand: as far in these directions as there are jump points.
@@ -47,7 +47,7 @@ pub(super) const LANDMARKS: usize = 4;
 pub(crate) type LandmarkDistances = [u32; LANDMARKS];
 
 /// Farther than anything, and what no way leads to.
-const FARTHEST: u32 = u32::MAX;
+const UNREACHABLE: u32 = u32::MAX;
 
 /// The distances of all jump points from the landmarks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(crate) struct Landmarks {
 impl Landmarks {
     /// Chooses landmarks, and searches from each over the legs out of all jump points in all directions.
     pub(super) fn build<const CUT: bool>(
-        walks: &SignWalks,
+        walks: &SignScanner,
         points: &JumpPoints,
         legs: Vec<Legs>,
         spread: impl ParallelExecutor,
@@ -71,15 +71,15 @@ impl Landmarks {
         let choose = || numbers = corners(points, &legs);
         let sort = || by_end = LegsByEnd::of(points.len(), &legs);
         let mut parts: [Box<dyn FnMut() + Send>; 2] = [Box::new(sort), Box::new(choose)];
-        spread.for_each_in_turn(&mut parts, |part| part());
+        spread.for_each_item(&mut parts, |part| part());
         drop(parts);
         drop(legs);
         let mut searches: Vec<(u32, Vec<u32>)> =
             numbers.iter().map(|&number| (number, Vec::new())).collect();
-        spread.for_each_in_turn(&mut searches, |(landmark, distances)| {
+        spread.for_each_item(&mut searches, |(landmark, distances)| {
             *distances = search::<CUT>(walks, points, &by_end, points.tile(*landmark));
         });
-        let mut distances = vec![[FARTHEST; LANDMARKS]; points.len() as usize];
+        let mut distances = vec![[UNREACHABLE; LANDMARKS]; points.len() as usize];
         for (nth, (_, of_landmark)) in searches.into_iter().enumerate() {
             for (distances, distance) in distances.iter_mut().zip(of_landmark) {
                 distances[nth] = distance;
@@ -91,11 +91,11 @@ impl Landmarks {
     /// The distances of a tile that may be any; `None` where no way leads to a landmark. O(jump points around it).
     pub(crate) fn of_tile<const CUT: bool>(
         &self,
-        walks: &SignWalks,
+        walks: &SignScanner,
         points: &JumpPoints,
         tile: IVec2,
     ) -> Option<LandmarkDistances> {
-        let mut least = [FARTHEST; LANDMARKS];
+        let mut least = [UNREACHABLE; LANDMARKS];
         for_each_successor::<_, CUT, true>(walks, tile, Directions::ALL, |to, _| {
             if let Some(number) = points.number(to) {
                 let leg = coarse_octile(tile, to);
@@ -111,16 +111,16 @@ impl Landmarks {
                 *least = leg;
             }
         }
-        let is_known = least.iter().any(|distance| *distance < FARTHEST);
+        let is_known = least.iter().any(|distance| *distance < UNREACHABLE);
         is_known.then_some(least)
     }
 
     /// What a way from a jump point to a tile costs at least, by the distances of that tile.
     #[inline(always)]
-    pub(crate) fn least_cost(&self, number: u32, to: &LandmarkDistances) -> Cost {
+    pub(crate) fn lower_bound(&self, number: u32, to: &LandmarkDistances) -> PathCost {
         let distances = self.distances[number as usize].iter().zip(to);
         let differences = distances.map(|(from, to)| from.abs_diff(*to));
-        Cost::of_coarse(differences.max().unwrap_or(0))
+        PathCost::of_coarse(differences.max().unwrap_or(0))
     }
 
     /// Asks for the memory that [`Landmarks::least_cost`] reads.
@@ -245,7 +245,7 @@ struct Reached {
 
 /// Finds the distances of all jump points from a landmark: a search by Dijkstra, against the direction of the legs.
 fn search<const CUT: bool>(
-    walks: &SignWalks,
+    walks: &SignScanner,
     points: &JumpPoints,
     legs: &LegsByEnd,
     landmark: IVec2,
@@ -255,7 +255,7 @@ fn search<const CUT: bool>(
     let mut open = Buckets::new(coarse_octile(IVec2::ZERO, corner));
     let first_look = (0..points.len()).map(|number| {
         let tile = points.tile(number);
-        let mut distance = FARTHEST;
+        let mut distance = UNREACHABLE;
         if JumpScanner::<CUT>::is_clear(walks, tile, landmark) {
             distance = coarse_octile(tile, landmark);
             open.push(distance, number);
@@ -266,7 +266,7 @@ fn search<const CUT: bool>(
     let mut reached: Vec<Reached> = first_look.collect();
     while let Some(number) = open.pop() {
         let Reached { tile, distance } = reached[number as usize];
-        if !open.is_at_hand(distance) {
+        if !open.is_current(distance) {
             continue;
         }
         let tile = tile.tile();
@@ -291,7 +291,7 @@ struct Buckets {
     /// Numbers, each with the place of the next in its bucket.
     entries: Vec<(u32, u32)>,
     waiting: usize,
-    at_hand: u32,
+    current: u32,
 }
 
 /// The shortest leg, a straight step, leads out of a bucket.
@@ -307,12 +307,12 @@ impl Buckets {
             first: vec![NO_ENTRY; ring as usize],
             entries: Vec::new(),
             waiting: 0,
-            at_hand: 0,
+            current: 0,
         }
     }
 
     fn push(&mut self, distance: u32, number: u32) {
-        let place = self.place(distance / BUCKET_UNITS);
+        let place = self.ring_index(distance / BUCKET_UNITS);
         let first = std::mem::replace(&mut self.first[place], self.entries.len() as u32);
         self.entries.push((number, first));
         self.waiting += 1;
@@ -322,22 +322,22 @@ impl Buckets {
     fn pop(&mut self) -> Option<u32> {
         self.waiting = self.waiting.checked_sub(1)?;
         loop {
-            let place = self.place(self.at_hand);
+            let place = self.ring_index(self.current);
             let first = self.first[place];
             if let Some(&(number, next)) = self.entries.get(first as usize) {
                 self.first[place] = next;
                 return Some(number);
             }
-            self.at_hand += 1;
+            self.current += 1;
         }
     }
 
     /// Whether that is the distance with which the last one waited, and not one at which it came out before.
-    fn is_at_hand(&self, distance: u32) -> bool {
-        distance / BUCKET_UNITS == self.at_hand
+    fn is_current(&self, distance: u32) -> bool {
+        distance / BUCKET_UNITS == self.current
     }
 
-    fn place(&self, bucket: u32) -> usize {
+    fn ring_index(&self, bucket: u32) -> usize {
         bucket as usize & (self.first.len() - 1)
     }
 }
@@ -373,7 +373,7 @@ mod tests {
                     let place = model.iter().position(|(_, number)| *number == popped).unwrap();
                     let (distance, _) = model.swap_remove(place);
                     prop_assert_eq!(Some(distance / BUCKET_UNITS), nearest);
-                    prop_assert!(open.is_at_hand(distance));
+                    prop_assert!(open.is_current(distance));
                     reached = distance;
                 }
             }

@@ -13,11 +13,11 @@ mod graph;
 mod jump_points;
 mod landmarks;
 mod nav_map;
-mod part;
 mod planes;
+mod section;
 
 pub(super) use graph::JumpGraph;
 pub(super) use landmarks::LandmarkDistances;
 pub use nav_map::NavMap;
-pub use part::MapSectionError;
-pub(super) use planes::{SignPlanes, SignWalks};
+pub(super) use planes::{SignPlanes, SignScanner};
+pub use section::MapSectionError;

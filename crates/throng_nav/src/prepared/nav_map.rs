@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::graph::JumpGraph;
-use super::part::{MapSectionError, PreparedPart, graph_part, planes_part, read_part};
 use super::planes::SignPlanes;
+use super::section::{
+    MapSectionError, PreparedSection, graph_section, planes_section, read_section,
+};
 use crate::algorithm::Algorithm;
 use crate::map::{MapSection, TileMap, TileRect};
 use crate::reference::StepTable;
@@ -25,7 +27,7 @@ pub struct NavMap {
     table: Option<Arc<StepTable>>,
     graph: Option<Arc<JumpGraph>>,
     /// Whether the graph would take more memory than it may.
-    is_graph_refused: bool,
+    is_graph_too_large: bool,
     /// Whether anything came out of a file, where it may be wrong in what was not checked.
     is_loaded: bool,
 }
@@ -45,12 +47,12 @@ impl NavMap {
 
     /// What a map's file keeps of the sign planes and the graph, as far as they are prepared of these tiles: to be given
     /// to [`TileMap::with_parts`], and read by [`NavMap::from_parts`]. O(bytes).
-    pub fn parts(&self, tiles: &TileMap) -> Vec<MapSection> {
-        let is_of = self.is_of(tiles);
+    pub fn to_sections(&self, tiles: &TileMap) -> Vec<MapSection> {
+        let is_of = self.matches_tiles(tiles);
         let planes = self.planes().filter(|_| is_of);
         let graph = self.graph().filter(|_| is_of);
-        let planes = planes.map(|planes| planes_part(tiles, self.diagonal, planes));
-        let graph = graph.map(|graph| graph_part(tiles, self.diagonal, graph));
+        let planes = planes.map(|planes| planes_section(tiles, self.diagonal, planes));
+        let graph = graph.map(|graph| graph_section(tiles, self.diagonal, graph));
         planes.into_iter().chain(graph).collect()
     }
 
@@ -61,14 +63,14 @@ impl NavMap {
     /// the tiles in a file are: forged ones make wrong paths.
     ///
     /// Cost: reads and writes every byte once or twice, milliseconds where building takes a second.
-    pub fn from_parts(diagonal: Diagonal, tiles: &TileMap) -> (Self, Vec<MapSectionError>) {
+    pub fn from_sections(diagonal: Diagonal, tiles: &TileMap) -> (Self, Vec<MapSectionError>) {
         let mut nav_map = Self::new(diagonal);
         let mut refused = Vec::new();
         let parts = tiles.parts().iter();
-        for part in parts.filter_map(|part| read_part(tiles, diagonal, part)) {
+        for part in parts.filter_map(|part| read_section(tiles, diagonal, part)) {
             match part {
-                Ok(PreparedPart::Planes(planes)) => nav_map.planes = Some(Arc::new(planes)),
-                Ok(PreparedPart::Graph(graph)) => nav_map.graph = Some(Arc::new(graph)),
+                Ok(PreparedSection::Planes(planes)) => nav_map.planes = Some(Arc::new(planes)),
+                Ok(PreparedSection::Graph(graph)) => nav_map.graph = Some(Arc::new(graph)),
                 Err(found) => refused.push(found),
             }
         }
@@ -103,34 +105,34 @@ impl NavMap {
     }
 
     /// Whether what is prepared was prepared of these tiles.
-    pub fn is_of(&self, tiles: &TileMap) -> bool {
+    pub fn matches_tiles(&self, tiles: &TileMap) -> bool {
         self.fingerprint == tiles.fingerprint() && self.size == (tiles.width(), tiles.height())
     }
 
     /// Builds what an algorithm reads, as far as it is missing. O(tiles); see `planes`, `table` and `graph`.
     pub fn prepare(&mut self, tiles: &TileMap, algorithm: Algorithm) {
-        self.prepare_within(tiles, algorithm, usize::MAX);
+        self.prepare_with_limit(tiles, algorithm, usize::MAX);
     }
 
     /// The same without the graph, if that takes more than so many bytes.
-    pub fn prepare_within(
+    pub fn prepare_with_limit(
         &mut self,
         tiles: &TileMap,
         algorithm: Algorithm,
         graph_bytes_max: usize,
     ) {
-        self.prepare_spread(tiles, algorithm, graph_bytes_max, InlineExecutor);
+        self.prepare_with(tiles, algorithm, graph_bytes_max, InlineExecutor);
     }
 
     /// The same by several hands.
-    pub fn prepare_spread(
+    pub fn prepare_with(
         &mut self,
         tiles: &TileMap,
         algorithm: Algorithm,
         graph_bytes_max: usize,
         spread: impl ParallelExecutor,
     ) {
-        if !self.is_of(tiles) {
+        if !self.matches_tiles(tiles) {
             *self = Self::new(self.diagonal);
             self.fingerprint = tiles.fingerprint();
             self.size = (tiles.width(), tiles.height());
@@ -147,12 +149,12 @@ impl NavMap {
         // One out of a file may be too large; building it anew would make it no smaller.
         let is_too_large = |graph: &mut Arc<JumpGraph>| graph.memory_bytes() > graph_bytes_max;
         if self.graph.take_if(is_too_large).is_some() {
-            self.is_graph_refused = true;
+            self.is_graph_too_large = true;
         } else if self.graph.is_none()
             && let Some(planes) = &self.planes
         {
             let graph = JumpGraph::build(tiles, self.diagonal, planes, graph_bytes_max, spread);
-            self.is_graph_refused = graph.is_none();
+            self.is_graph_too_large = graph.is_none();
             self.graph = graph.map(Arc::new);
         }
     }
@@ -162,10 +164,10 @@ impl NavMap {
     pub fn is_ready(&self, tiles: &TileMap, algorithm: Algorithm) -> bool {
         match algorithm {
             Algorithm::JpsBitPre | Algorithm::JpsBitPrunePre => {
-                self.is_of(tiles) && self.table.is_some()
+                self.matches_tiles(tiles) && self.table.is_some()
             }
             Algorithm::JpsGraph => {
-                self.is_of(tiles) && self.graph.is_some() && self.planes.is_some()
+                self.matches_tiles(tiles) && self.graph.is_some() && self.planes.is_some()
             }
             _ => true,
         }
@@ -173,8 +175,9 @@ impl NavMap {
 
     /// Whether everything that an algorithm can make use of, and may take the memory for, is there for these tiles.
     pub fn is_prepared(&self, tiles: &TileMap, algorithm: Algorithm) -> bool {
-        let has_planes = !uses_planes(algorithm) || (self.is_of(tiles) && self.planes.is_some());
-        let is_refused = algorithm == Algorithm::JpsGraph && self.is_graph_refused;
+        let has_planes =
+            !uses_planes(algorithm) || (self.matches_tiles(tiles) && self.planes.is_some());
+        let is_refused = algorithm == Algorithm::JpsGraph && self.is_graph_too_large;
         (self.is_ready(tiles, algorithm) || is_refused) && has_planes
     }
 
@@ -205,13 +208,13 @@ impl NavMap {
     ///
     /// Sign planes are repaired, or dropped when the rectangles hold more than 16,384 tiles. Graph and table are dropped:
     /// [`NavMap::prepare`] builds them anew. Tiles of another size drop everything.
-    pub fn follow_edit(&mut self, tiles: &TileMap, changed: &[TileRect]) {
+    pub fn apply_edit(&mut self, tiles: &TileMap, changed: &[TileRect]) {
         if self.size != (tiles.width(), tiles.height()) {
             *self = Self::new(self.diagonal);
             return;
         }
         self.fingerprint = tiles.fingerprint();
-        (self.table, self.graph, self.is_graph_refused) = (None, None, false);
+        (self.table, self.graph, self.is_graph_too_large) = (None, None, false);
         let changed = changed.iter().map(|rect| rect.intersection(&tiles.rect()));
         let tile_count: u64 = changed.clone().map(|rect| rect.tile_count()).sum();
         if tile_count > REPAIR_TILES_MAX {

@@ -22,10 +22,10 @@
 
 use glam::IVec2;
 
+use crate::jump_scan::{BitScanner, diagonal_turns_in_word, turns_in_word};
+use crate::jump_scan::{JumpScanner, Reach, Stop};
 use crate::map::{BitPlane, TileMap, TileRect, transpose_block};
 use crate::rule::{Diagonal, diagonal_turns, is_step_free, is_straight_turn};
-use crate::walks::{JumpScanner, Reach, Stop};
-use crate::walks::{TileBits, diagonal_turns_in_word, turns_in_word};
 
 /// Which word of a line.
 pub(super) const STEP: usize = 0;
@@ -35,20 +35,20 @@ const ACROSS_LEFT: usize = 3;
 const ALONG_LEFT: usize = 4;
 
 /// Lines a block has more than the map has rows.
-const LINES_MORE: usize = 65;
+const EXTRA_LINES: usize = 65;
 
 /// The sign planes of a map under one movement rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SignPlanes {
     /// Diagonals from the top left to the bottom right.
-    pub(super) falling: Skewed,
+    pub(super) falling: SkewedPlane,
     /// Diagonals from the bottom left to the top right.
-    pub(super) rising: Skewed,
+    pub(super) rising: SkewedPlane,
 }
 
 /// One family of diagonals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Skewed {
+pub(super) struct SkewedPlane {
     pub(super) lines: usize,
     pub(super) words: Vec<[u64; 5]>,
     /// Where walks to the right and to the left may have to turn; empty under `NoCut`.
@@ -91,7 +91,7 @@ impl SignPlanes {
         };
         let dy = (right.y - left.y).signum();
         let family = if dy >= 0 { &self.falling } else { &self.rising };
-        let (mut line, bit) = family.place(left.x, left.y, dy | 1);
+        let (mut line, bit) = family.locate_tile(left.x, left.y, dy | 1);
         let mut steps = (right.x - left.x) as u32;
         let mut ahead = (u64::MAX << bit) << 1;
         let mut in_word = 63 - bit;
@@ -119,8 +119,8 @@ impl SignPlanes {
         let columns = map.columns();
         let [south, north] = [signs::<CUT, 1>(columns), signs::<CUT, -1>(columns)];
         let mut planes = Self {
-            falling: Skewed::new::<CUT>(map),
-            rising: Skewed::new::<CUT>(map),
+            falling: SkewedPlane::new::<CUT>(map),
+            rising: SkewedPlane::new::<CUT>(map),
         };
         let (row_words, column_words) = (words_per_line(rows), words_per_line(columns));
         let mut block = vec![0; height];
@@ -197,7 +197,7 @@ impl SignPlanes {
                     let may_step = !is_blocked
                         && !rows.is_blocked(x - 1, y - dy)
                         && is_step_free::<CUT>(rows, x, y, -1, -dy);
-                    let (line, bit) = family.place(x, y, dy);
+                    let (line, bit) = family.locate_tile(x, y, dy);
                     set_bit(&mut family.words[line][STEP], bit, !may_step);
                     if CUT {
                         for (side, dx) in [(0, 1), (1, -1)] {
@@ -276,7 +276,7 @@ impl SignPlanes {
 
     #[inline]
     fn sign<const IS_ROW: bool, const FORWARD: i32>(&self, (x, y): (i32, i32)) -> bool {
-        let (line, bit) = self.falling.place(x, y, 1);
+        let (line, bit) = self.falling.locate_tile(x, y, 1);
         let (word, _) = Self::words_of::<IS_ROW, FORWARD>();
         self.falling.words[line][word] >> bit & 1 != 0
     }
@@ -289,19 +289,19 @@ impl SignPlanes {
         sign: bool,
     ) -> bool {
         let words = Self::words_of::<IS_ROW, FORWARD>();
-        let (line, bit) = self.falling.place(x, y, 1);
+        let (line, bit) = self.falling.locate_tile(x, y, 1);
         let word = &mut self.falling.words[line][words.0];
         if (*word >> bit & 1 != 0) == sign {
             return false;
         }
         *word ^= 1 << bit;
-        let (line, bit) = self.rising.place(x, y, -1);
+        let (line, bit) = self.rising.locate_tile(x, y, -1);
         self.rising.words[line][words.1] ^= 1 << bit;
         true
     }
 }
 
-impl Skewed {
+impl SkewedPlane {
     /// All steps blocked, no signs.
     fn new<const CUT: bool>(map: &TileMap) -> Self {
         let (lines, blocks) = Self::shape(map);
@@ -320,12 +320,12 @@ impl Skewed {
     pub(super) fn shape(map: &TileMap) -> (usize, usize) {
         // A walk to the right reads the column beyond the last.
         let blocks = map.width() as usize / 64 + 1;
-        (map.height() as usize + LINES_MORE, blocks)
+        (map.height() as usize + EXTRA_LINES, blocks)
     }
 
     /// The line of a tile, in `words`, and its bit there. `dy` is 1 for falling diagonals and −1 for rising ones.
     #[inline(always)]
-    pub(super) fn place(&self, x: i32, y: i32, dy: i32) -> (usize, u32) {
+    pub(super) fn locate_tile(&self, x: i32, y: i32, dy: i32) -> (usize, u32) {
         let (block, bit) = (x as usize >> 6, x as u32 & 63);
         let line = if dy > 0 {
             y as usize + 64 - bit as usize
@@ -368,20 +368,20 @@ impl Skewed {
 
 /// Tells where walks end from bitmaps and sign planes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SignWalks<'m> {
+pub(crate) struct SignScanner<'m> {
     pub(crate) tiles: &'m TileMap,
     pub(crate) planes: &'m SignPlanes,
 }
 
-impl<const CUT: bool> JumpScanner<CUT> for SignWalks<'_> {
+impl<const CUT: bool> JumpScanner<CUT> for SignScanner<'_> {
     #[inline(always)]
     fn rows(&self) -> &BitPlane {
         self.tiles.rows()
     }
 
     #[inline]
-    fn straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
-        JumpScanner::<CUT>::straight::<DX, DY>(&TileBits(self.tiles), x, y)
+    fn scan_straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
+        JumpScanner::<CUT>::scan_straight::<DX, DY>(&BitScanner(self.tiles), x, y)
     }
 
     #[inline]
@@ -401,13 +401,13 @@ impl<const CUT: bool> JumpScanner<CUT> for SignWalks<'_> {
     }
 
     #[inline]
-    fn diagonal<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Stop {
+    fn scan_diagonal<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Stop {
         let family = if DX == DY {
             &self.planes.falling
         } else {
             &self.planes.rising
         };
-        let (mut line, from) = family.place(x, y, DX * DY);
+        let (mut line, from) = family.locate_tile(x, y, DX * DY);
         // The bits of the word that lie ahead of the walk.
         let mut ahead = if DX > 0 {
             (u64::MAX << from) << 1
@@ -444,12 +444,12 @@ impl<const CUT: bool> JumpScanner<CUT> for SignWalks<'_> {
                 return Stop {
                     steps,
                     across: if look(words[across]) {
-                        JumpScanner::<CUT>::straight::<DX, 0>(self, at.0, at.1).steps
+                        JumpScanner::<CUT>::scan_straight::<DX, 0>(self, at.0, at.1).steps
                     } else {
                         0
                     },
                     along: if look(words[along]) {
-                        JumpScanner::<CUT>::straight::<0, DY>(self, at.0, at.1).steps
+                        JumpScanner::<CUT>::scan_straight::<0, DY>(self, at.0, at.1).steps
                     } else {
                         0
                     },

@@ -9,4 +9,4 @@ mod table;
 mod tiles;
 
 pub(super) use table::StepTable;
-pub(super) use tiles::Tiles;
+pub(super) use tiles::TileScanner;

@@ -16,10 +16,10 @@
 //! sign planes take. Memory: 8 bytes a tile, and 3 more while building.
 
 use crate::direction::Direction;
+use crate::jump_scan::{JumpScanner, Reach, Stop};
+use crate::jump_scan::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 use crate::map::{BitPlane, TileMap};
 use crate::rule::{Diagonal, diagonal_turns};
-use crate::walks::{JumpScanner, Reach, Stop};
-use crate::walks::{diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 
 /// What fits into an entry; one more means further.
 const HOP: i32 = 126;
@@ -48,8 +48,8 @@ impl StepTable {
     }
 
     /// Tells where walks end.
-    pub(crate) fn walks<'m>(&'m self, rows: &'m BitPlane) -> TableWalks<'m> {
-        TableWalks { rows, table: self }
+    pub(crate) fn scanner<'m>(&'m self, rows: &'m BitPlane) -> TableScanner<'m> {
+        TableScanner { rows, table: self }
     }
 
     #[inline(always)]
@@ -89,19 +89,19 @@ const fn direction_of(dx: i32, dy: i32) -> Direction {
 
 /// Tells where walks end from a step table.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TableWalks<'m> {
+pub(crate) struct TableScanner<'m> {
     rows: &'m BitPlane,
     table: &'m StepTable,
 }
 
-impl<const CUT: bool> JumpScanner<CUT> for TableWalks<'_> {
+impl<const CUT: bool> JumpScanner<CUT> for TableScanner<'_> {
     #[inline(always)]
     fn rows(&self) -> &BitPlane {
         self.rows
     }
 
     #[inline]
-    fn straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
+    fn scan_straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
         let steps = self.table.steps::<DX, DY>(x, y);
         Reach {
             steps: steps.unsigned_abs(),
@@ -110,7 +110,7 @@ impl<const CUT: bool> JumpScanner<CUT> for TableWalks<'_> {
     }
 
     #[inline]
-    fn diagonal<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Stop {
+    fn scan_diagonal<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Stop {
         let steps = self.table.steps::<DX, DY>(x, y);
         if steps <= 0 {
             return Stop::before_wall(steps.unsigned_abs());

@@ -1,19 +1,19 @@
 //! Walks by looking at one tile after the other: Jump Point Search as its authors wrote it down.
 
+use crate::jump_scan::{JumpScanner, Reach};
 use crate::map::BitPlane;
 use crate::rule::is_straight_turn;
-use crate::walks::{JumpScanner, Reach};
 
 /// Tells where walks end from the tiles alone. Cost: a look at up to seven tiles a step of a straight walk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tiles<'m>(pub(crate) &'m BitPlane);
+pub(crate) struct TileScanner<'m>(pub(crate) &'m BitPlane);
 
-impl<const CUT: bool> JumpScanner<CUT> for Tiles<'_> {
+impl<const CUT: bool> JumpScanner<CUT> for TileScanner<'_> {
     fn rows(&self) -> &BitPlane {
         self.0
     }
 
-    fn straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
+    fn scan_straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
         let (mut x, mut y) = (x, y);
         let mut steps = 0;
         while !self.0.is_blocked(x + DX, y + DY) {

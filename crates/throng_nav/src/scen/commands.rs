@@ -34,7 +34,7 @@ impl Scen {
                 file: file.into(),
                 line: self.size_line,
                 column: 1,
-                problem: ScenProblem::OtherMap { expected, found },
+                problem: ScenProblem::MapSizeMismatch { expected, found },
             }),
             _ => Ok(()),
         }
@@ -57,7 +57,7 @@ impl Scen {
                     if rect.right() <= size.x && rect.bottom() <= size.y {
                         continue;
                     }
-                    ScenProblem::BeyondMap { rect, size }
+                    ScenProblem::OutsideMap { rect, size }
                 }
             };
             return Err(ScenError {

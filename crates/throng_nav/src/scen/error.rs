@@ -76,7 +76,7 @@ pub enum ScenProblem {
     },
     /// A map of another size than the file says.
     #[error("this line names a map of {} × {} tiles, found a map of {} × {}", expected.x, expected.y, found.x, found.y)]
-    OtherMap {
+    MapSizeMismatch {
         /// Width and height in the file.
         expected: UVec2,
         /// Those of the map.
@@ -92,7 +92,7 @@ pub enum ScenProblem {
     },
     /// An edit that reaches beyond the map.
     #[error("patch {rect} outside the map of {} × {} tiles", size.x, size.y)]
-    BeyondMap {
+    OutsideMap {
         /// The rectangle that the patch would cover.
         rect: TileRect,
         /// Width and height of the map.

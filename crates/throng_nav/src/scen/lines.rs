@@ -7,7 +7,7 @@ use crate::map::{SIDE_MAX, TILES_MAX};
 
 /// A [`ScenError`] without the file's name.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct LineError {
     pub(super) line: u32,
     pub(super) column: u32,
     pub(super) problem: ScenProblem,
@@ -39,8 +39,8 @@ impl<'a> ScenLines<'a> {
     }
 
     /// That the text ends where something should follow.
-    pub(super) fn ended(&self, expected: &'static str) -> Fault {
-        Fault {
+    pub(super) fn unexpected_end(&self, expected: &'static str) -> LineError {
+        LineError {
             line: self.count + 1,
             column: 1,
             problem: ScenProblem::Line {
@@ -59,8 +59,8 @@ pub(super) struct ScenLine<'a> {
 }
 
 impl<'a> ScenLine<'a> {
-    pub(super) fn fault(&self, column: u32, problem: ScenProblem) -> Fault {
-        Fault {
+    pub(super) fn error(&self, column: u32, problem: ScenProblem) -> LineError {
+        LineError {
             line: self.number,
             column,
             problem,
@@ -68,18 +68,18 @@ impl<'a> ScenLine<'a> {
     }
 
     /// Fails where the size that this line gives is no map's.
-    pub(super) fn check_size(&self, size: UVec2) -> Result<(), Fault> {
+    pub(super) fn check_size(&self, size: UVec2) -> Result<(), LineError> {
         let is_side = |side| (1..=SIDE_MAX).contains(&side);
         if is_side(size.x) && is_side(size.y) && u64::from(size.x) * u64::from(size.y) <= TILES_MAX
         {
             return Ok(());
         }
-        Err(self.fault(1, ScenProblem::Size { found: size }))
+        Err(self.error(1, ScenProblem::Size { found: size }))
     }
 
-    pub(super) fn unexpected(&self, expected: &'static str) -> Fault {
+    pub(super) fn unexpected_line(&self, expected: &'static str) -> LineError {
         let found = format!("`{}`", excerpt(self.text.trim()));
-        self.fault(1, ScenProblem::Line { expected, found })
+        self.error(1, ScenProblem::Line { expected, found })
     }
 
     /// Parts the line into the fields that `names` names. Fields are parted by tabs where there are any, so that a name
@@ -87,7 +87,7 @@ impl<'a> ScenLine<'a> {
     pub(super) fn fields<const N: usize>(
         self,
         names: &'static [&'static str; N],
-    ) -> Result<Fields<'a, N>, Fault> {
+    ) -> Result<Fields<'a, N>, LineError> {
         let separator = if self.text.contains('\t') { '\t' } else { ' ' };
         let mut fields = Fields {
             line: self,
@@ -108,7 +108,7 @@ impl<'a> ScenLine<'a> {
             column += text.chars().count() as u32 + 1;
         }
         if count != N {
-            return Err(self.fault(
+            return Err(self.error(
                 1,
                 ScenProblem::FieldCount {
                     expected: N,
@@ -130,33 +130,33 @@ pub(super) struct Fields<'a, const N: usize> {
 }
 
 impl<const N: usize> Fields<'_, N> {
-    pub(super) fn wrong(&self, index: usize, expected: impl Into<String>) -> Fault {
+    pub(super) fn field_error(&self, index: usize, expected: impl Into<String>) -> LineError {
         let problem = ScenProblem::Number {
             field: self.names[index],
             expected: expected.into(),
             found: excerpt(self.texts[index]),
         };
-        self.line.fault(self.columns[index], problem)
+        self.line.error(self.columns[index], problem)
     }
 
-    pub(super) fn whole(&self, index: usize) -> Result<u32, Fault> {
+    pub(super) fn integer(&self, index: usize) -> Result<u32, LineError> {
         self.texts[index]
             .parse()
-            .map_err(|_| self.wrong(index, "a whole number from 0"))
+            .map_err(|_| self.field_error(index, "a whole number from 0"))
     }
 
     /// A coordinate or a side of a map.
-    pub(super) fn tiles(&self, index: usize) -> Result<u32, Fault> {
+    pub(super) fn tiles(&self, index: usize) -> Result<u32, LineError> {
         // As large as a side may be, so that no sum of a coordinate and a size overflows.
         self.texts[index]
             .parse::<u32>()
             .ok()
             .filter(|tiles| *tiles <= SIDE_MAX)
-            .ok_or_else(|| self.wrong(index, "a whole number from 0 to 65536"))
+            .ok_or_else(|| self.field_error(index, "a whole number from 0 to 65536"))
     }
 
     /// The tile whose x is the field at `index`, and y the next.
-    pub(super) fn tile(&self, index: usize) -> Result<UVec2, Fault> {
+    pub(super) fn tile(&self, index: usize) -> Result<UVec2, LineError> {
         Ok(UVec2::new(self.tiles(index)?, self.tiles(index + 1)?))
     }
 

@@ -29,7 +29,7 @@ mod version2;
 pub use commands::{Scen, ScenCommand, ScenPatch, ScenQuery};
 pub use error::{ScenError, ScenProblem};
 
-use lines::{Fault, ScenLines, excerpt};
+use lines::{LineError, ScenLines, excerpt};
 /// Reads a `.scen` file's text, version 1 or 2. `file` is the name that errors show. LF and CRLF are both accepted, and a
 /// byte order mark at the beginning.
 ///
@@ -57,7 +57,7 @@ pub fn parse_scen(file: &str, text: &str) -> Result<Scen, ScenError> {
             lines.next();
             version2::parse(&mut lines)
         }
-        Some(found) => Err(Fault {
+        Some(found) => Err(LineError {
             line: 1,
             column: 1,
             problem: ScenProblem::Version {

@@ -15,33 +15,33 @@
 use glam::UVec2;
 
 use super::commands::{Scen, ScenCommand, ScenPatch, ScenQuery};
-use super::lines::{Fault, ScenLine, ScenLines};
+use super::lines::{LineError, ScenLine, ScenLines};
 
 const QUERY: [&str; 7] = [
     "Q", "bucket", "start x", "start y", "goal x", "goal y", "length",
 ];
 const PATCH: [&str; 5] = ["P", "bucket", "patch", "x", "y"];
 
-pub(super) fn parse(lines: &mut ScenLines) -> Result<Scen, Fault> {
+pub(super) fn parse(lines: &mut ScenLines) -> Result<Scen, LineError> {
     let mut scen = header(lines)?;
     while let Some(line) = lines.next() {
         scen.commands
             .push(match line.text.split_whitespace().next() {
                 Some("Q") => ScenCommand::Query(query(line)?),
                 Some("P") if scen.patch_file.is_none() => {
-                    return Err(line.unexpected(
+                    return Err(line.unexpected_line(
                         "`patch` and a file's name in the header before a command `P`",
                     ));
                 }
                 Some("P") => ScenCommand::Patch(patch(line)?),
-                _ => return Err(line.unexpected("a command, `Q` or `P`")),
+                _ => return Err(line.unexpected_line("a command, `Q` or `P`")),
             });
     }
     Ok(scen)
 }
 
 /// Reads the lines up to `commands`.
-fn header(lines: &mut ScenLines) -> Result<Scen, Fault> {
+fn header(lines: &mut ScenLines) -> Result<Scen, LineError> {
     let (mut width, mut height, mut patch_file) = (None, None, None);
     let mut has_cost = false;
     // The later of the two lines that give the size.
@@ -65,17 +65,17 @@ fn header(lines: &mut ScenLines) -> Result<Scen, Fault> {
             Some("cost") if line.text.split_whitespace().skip(1).eq(["1", "octile"]) => {
                 !std::mem::replace(&mut has_cost, true)
             }
-            Some("cost") => return Err(line.unexpected("`cost 1 octile`")),
+            Some("cost") => return Err(line.unexpected_line("`cost 1 octile`")),
             Some("patch") => patch_file.replace(file_name(line)?).is_none(),
             Some("commands") => {
                 return match (width, height, has_cost) {
                     (None, ..) => {
-                        Err(line.unexpected("`width` and a whole number before `commands`"))
+                        Err(line.unexpected_line("`width` and a whole number before `commands`"))
                     }
                     (_, None, _) => {
-                        Err(line.unexpected("`height` and a whole number before `commands`"))
+                        Err(line.unexpected_line("`height` and a whole number before `commands`"))
                     }
-                    (.., false) => Err(line.unexpected("`cost 1 octile` before `commands`")),
+                    (.., false) => Err(line.unexpected_line("`cost 1 octile` before `commands`")),
                     (Some(width), Some(height), true) => {
                         let (size, size_line) =
                             (UVec2::new(width, height), size_line.unwrap_or(line));
@@ -90,46 +90,48 @@ fn header(lines: &mut ScenLines) -> Result<Scen, Fault> {
                 };
             }
             _ => {
-                return Err(line.unexpected("`height`, `width`, `cost`, `patch` or `commands`"));
+                return Err(
+                    line.unexpected_line("`height`, `width`, `cost`, `patch` or `commands`")
+                );
             }
         };
         if !is_new {
-            return Err(line.unexpected("each line of the header once"));
+            return Err(line.unexpected_line("each line of the header once"));
         }
     }
-    Err(lines.ended("a line `commands`"))
+    Err(lines.unexpected_end("a line `commands`"))
 }
 
 /// The name after `patch`, without the folder, which is that of another machine.
-fn file_name(line: ScenLine) -> Result<String, Fault> {
+fn file_name(line: ScenLine) -> Result<String, LineError> {
     let path = line.text.trim().strip_prefix("patch").unwrap_or_default();
     let name = path.rsplit(['/', '\\']).next().map(str::trim);
     match name {
         Some(name) if !name.is_empty() && !matches!(name, "." | "..") => Ok(name.to_owned()),
-        _ => Err(line.unexpected("`patch` and a file's name")),
+        _ => Err(line.unexpected_line("`patch` and a file's name")),
     }
 }
 
-fn query(line: ScenLine) -> Result<ScenQuery, Fault> {
+fn query(line: ScenLine) -> Result<ScenQuery, LineError> {
     let fields = line.fields(&QUERY)?;
     let length_tiles = match fields.number(6) {
         Some(-1.0) => None,
         Some(length) if length >= 0.0 => Some(length),
-        _ => return Err(fields.wrong(6, "a finite number from 0, or -1 for no path")),
+        _ => return Err(fields.field_error(6, "a finite number from 0, or -1 for no path")),
     };
     Ok(ScenQuery {
-        bucket: fields.whole(1)?,
+        bucket: fields.integer(1)?,
         from: fields.tile(2)?.as_ivec2(),
         to: fields.tile(4)?.as_ivec2(),
         length_tiles,
     })
 }
 
-fn patch(line: ScenLine) -> Result<ScenPatch, Fault> {
+fn patch(line: ScenLine) -> Result<ScenPatch, LineError> {
     let fields = line.fields(&PATCH)?;
     Ok(ScenPatch {
-        bucket: fields.whole(1)?,
-        patch: fields.whole(2)?,
+        bucket: fields.integer(1)?,
+        patch: fields.integer(2)?,
         at: fields.tile(3)?,
         line: line.number,
     })

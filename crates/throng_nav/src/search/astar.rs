@@ -4,7 +4,7 @@
 //! words, so that what it loses by is the number of nodes it opens and nothing else.
 
 use super::run::SearchRun;
-use crate::cost::Cost;
+use crate::cost::PathCost;
 use crate::direction::Direction;
 
 /// Expands nodes until the goal is settled, the limit is hit or nothing is left.
@@ -33,14 +33,14 @@ pub(super) fn expand_all<const CUT: bool>(run: &mut SearchRun) {
             let tile = from + step;
             let g = current.g
                 + if direction.is_diagonal() {
-                    Cost::DIAGONAL
+                    PathCost::DIAGONAL
                 } else {
-                    Cost::STRAIGHT
+                    PathCost::STRAIGHT
                 };
             if tile == run.goal {
-                run.reach_goal(current.node, g);
+                run.relax_goal(current.node, g);
             } else {
-                run.reach(current.node, tile, g, Some(direction));
+                run.relax(current.node, tile, g, Some(direction));
             }
         }
     }

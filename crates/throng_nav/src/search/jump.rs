@@ -9,8 +9,8 @@
 
 use super::run::SearchRun;
 use crate::cost::octile;
-use crate::rule::directions_on;
-use crate::walks::{JumpScanner, for_each_successor};
+use crate::jump_scan::{JumpScanner, for_each_successor};
+use crate::rule::next_directions;
 
 /// Expands nodes until the goal is settled, the limit is hit or nothing is left.
 pub(super) fn expand_all<W, const CUT: bool, const PRUNE: bool>(run: &mut SearchRun, walks: &W)
@@ -19,14 +19,14 @@ where
 {
     while let Some(current) = run.next() {
         let (tile, goal) = (current.key.tile(), run.goal);
-        let directions = directions_on::<CUT>(walks.rows(), tile, current.direction);
+        let directions = next_directions::<CUT>(walks.rows(), tile, current.direction);
         if directions.lead_to(tile, goal) && walks.is_clear(tile, goal) {
-            run.reach_goal(current.node, current.g + octile(tile, goal));
+            run.relax_goal(current.node, current.g + octile(tile, goal));
             return;
         }
         for_each_successor::<W, CUT, PRUNE>(walks, tile, directions, |successor, direction| {
             let g = current.g + octile(tile, successor);
-            run.reach(current.node, successor, g, Some(direction));
+            run.relax(current.node, successor, g, Some(direction));
         });
     }
 }

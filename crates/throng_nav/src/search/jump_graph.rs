@@ -15,15 +15,15 @@ use glam::IVec2;
 
 use super::nodes::{NONE, NodeId};
 use super::run::SearchRun;
-use crate::cost::{Cost, octile};
+use crate::cost::{PathCost, octile};
 use crate::direction::{Direction, Directions};
+use crate::jump_scan::{JumpScanner, for_each_successor};
 use crate::key::Key;
-use crate::prepared::{JumpGraph, SignPlanes, SignWalks};
-use crate::walks::{JumpScanner, for_each_successor};
+use crate::prepared::{JumpGraph, SignPlanes, SignScanner};
 
 /// Goals nearer than that are mostly found before what the goal walks has paid: ways of up to 80 tiles took 8 % more.
 /// Tests of small maps ask landmarks, too.
-const LANDMARKS_FROM: Cost = Cost::straight(if cfg!(test) { 6 } else { 96 });
+const LANDMARK_DISTANCE_MIN: PathCost = PathCost::straight(if cfg!(test) { 6 } else { 96 });
 
 /// Opens the jump points to which the start leads, or finds the goal from there.
 pub(super) fn open_start<const CUT: bool>(
@@ -32,16 +32,16 @@ pub(super) fn open_start<const CUT: bool>(
     planes: &SignPlanes,
     from: IVec2,
 ) {
-    let walks = SignWalks {
+    let walks = SignScanner {
         tiles: run.map,
         planes,
     };
     let goal = run.goal;
     if JumpScanner::<CUT>::is_clear(&walks, from, goal) {
-        run.reach_goal(NONE, octile(from, goal));
+        run.relax_goal(NONE, octile(from, goal));
         return;
     }
-    if octile(from, goal) >= LANDMARKS_FROM {
+    if octile(from, goal) >= LANDMARK_DISTANCE_MIN {
         let landmarks = &graph.landmarks;
         run.progress.goal_distances = landmarks.of_tile::<CUT>(&walks, &graph.points, goal);
     }
@@ -49,7 +49,7 @@ pub(super) fn open_start<const CUT: bool>(
         // Every one is a jump point, unless what is prepared came out of a file that was tampered with.
         if let Some(number) = graph.points.number(tile) {
             let way = octile(from, tile);
-            reach(run, graph, NONE, number, way, direction);
+            relax_jump_point(run, graph, NONE, number, way, direction);
         }
     });
 }
@@ -60,7 +60,7 @@ pub(super) fn expand_all<const CUT: bool>(
     graph: &JumpGraph,
     planes: &SignPlanes,
 ) {
-    let walks = SignWalks {
+    let walks = SignScanner {
         tiles: run.map,
         planes,
     };
@@ -73,7 +73,7 @@ pub(super) fn expand_all<const CUT: bool>(
         };
         let (directions, successors) = graph.onward(current.key.0, direction);
         if directions.lead_to(tile, goal) && JumpScanner::<CUT>::is_clear(&walks, tile, goal) {
-            run.reach_goal(current.node, current.g + octile(tile, goal));
+            run.relax_goal(current.node, current.g + octile(tile, goal));
             return;
         }
         for successor in successors {
@@ -89,27 +89,27 @@ pub(super) fn expand_all<const CUT: bool>(
         for &successor in successors {
             let number = successor.number();
             let g = current.g + octile(tile, graph.points.tile(number));
-            reach(run, graph, current.node, number, g, successor.direction());
+            relax_jump_point(run, graph, current.node, number, g, successor.direction());
         }
     }
 }
 
 /// Offers a way to a jump point.
 #[inline(always)]
-fn reach(
+fn relax_jump_point(
     run: &mut SearchRun,
     graph: &JumpGraph,
     parent: NodeId,
     number: u32,
-    g: Cost,
+    g: PathCost,
     direction: Direction,
 ) {
     let goal_distances = run.progress.goal_distances;
     let bound = || {
-        goal_distances.map_or(Cost::ZERO, |distances| {
-            graph.landmarks.least_cost(number, &distances)
+        goal_distances.map_or(PathCost::ZERO, |distances| {
+            graph.landmarks.lower_bound(number, &distances)
         })
     };
     let tile = graph.points.tile(number);
-    run.reach_key(parent, Key(number), tile, g, Some(direction), bound);
+    run.relax_key(parent, Key(number), tile, g, Some(direction), bound);
 }

@@ -13,16 +13,16 @@
 //! | `waypoints` | turning points of a walk |
 
 mod astar;
-mod find;
 mod jump;
 mod jump_graph;
+mod multi_start;
 mod nodes;
 mod open_list;
+mod path_search;
 mod query;
 mod run;
-mod shared;
 mod waypoints;
 
-pub use find::Search;
+pub use multi_start::MultiStartSearch;
+pub use path_search::PathSearch;
 pub use query::{FoundPath, NODES_MAX, PathQuery, SearchOutcome};
-pub use shared::MultiStartSearch;

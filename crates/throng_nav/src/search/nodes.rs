@@ -27,7 +27,7 @@
 use prefetch_index::prefetch_index;
 use throng_core::memory::MemoryUse;
 
-use crate::cost::Cost;
+use crate::cost::PathCost;
 use crate::direction::Direction;
 use crate::key::Key;
 
@@ -56,7 +56,7 @@ const CLOSED: u32 = 1 << (PARENT_BITS + DIRECTION_BITS);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {
     /// The least cost from the start found so far; final once the node is closed.
-    pub(super) g: Cost,
+    pub(super) g: PathCost,
     /// Which tile or jump point this is.
     pub(super) key: Key,
     /// Parent, direction and whether the node is closed, in one word.
@@ -68,7 +68,7 @@ const _: () = assert!(size_of::<Node>() == 16);
 impl Node {
     /// An open node. The direction is that of the last step on the way here; `None` for the start.
     #[inline]
-    pub(super) fn new(key: Key, g: Cost, parent: NodeId, direction: Option<Direction>) -> Self {
+    pub(super) fn new(key: Key, g: PathCost, parent: NodeId, direction: Option<Direction>) -> Self {
         let direction = direction.map_or(Direction::ALL.len() as u32, |direction| direction as u32);
         Self {
             g,
@@ -216,7 +216,7 @@ impl Nodes {
     pub(super) fn iter(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         (0..)
             .zip(&self.nodes)
-            .filter(|(_, node)| node.g < Cost::MAX)
+            .filter(|(_, node)| node.g < PathCost::MAX)
     }
 
     /// A node; `None` for [`NONE`].
@@ -280,7 +280,7 @@ impl Nodes {
         let page = key.0 / PAGE_NODES;
         let mut start = self.pages[page as usize];
         if start == EMPTY {
-            start = self.take_page(page);
+            start = self.allocate_page(page);
         }
         let id = start + key.0 % PAGE_NODES;
         if self.nodes[id as usize].key == key {
@@ -291,13 +291,13 @@ impl Nodes {
     }
 
     /// Takes a page of nodes that were not generated, which have no key.
-    fn take_page(&mut self, page: u32) -> NodeId {
+    fn allocate_page(&mut self, page: u32) -> NodeId {
         let start = self.nodes.len();
         if self.nodes.capacity() - start < PAGE_NODES as usize {
             // By a quarter and not twofold: what the longest way took is kept.
             self.nodes.reserve_exact(start / 4 + PAGE_NODES as usize);
         }
-        let vacant = Node::new(Key(u32::MAX), Cost::MAX, NONE, None);
+        let vacant = Node::new(Key(u32::MAX), PathCost::MAX, NONE, None);
         self.nodes.resize(start + PAGE_NODES as usize, vacant);
         self.pages[page as usize] = start as NodeId;
         self.touched.push(page);
@@ -340,13 +340,13 @@ impl Nodes {
         let in_chunk = (y % CHUNK_SIDE) * CHUNK_SIDE + x % CHUNK_SIDE;
         let mut slot = self.directory[chunk as usize];
         if self.owners.get(slot as usize) != Some(&chunk) {
-            slot = self.take_chunk(chunk);
+            slot = self.allocate_chunk(chunk);
         }
         slot as usize * CHUNK_ENTRIES as usize + in_chunk as usize
     }
 
     #[cold]
-    fn take_chunk(&mut self, chunk: u32) -> u32 {
+    fn allocate_chunk(&mut self, chunk: u32) -> u32 {
         let slot = self.owners.len();
         self.owners.push(chunk);
         self.directory[chunk as usize] = slot as u32;
@@ -378,7 +378,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn node(key: Key) -> Node {
-        Node::new(key, Cost::ZERO, NONE, None)
+        Node::new(key, PathCost::ZERO, NONE, None)
     }
 
     proptest! {
@@ -427,7 +427,7 @@ mod tests {
         #[test]
         fn a_node_keeps_what_it_was_given(parent in 0..=NONE, direction in 0usize..9) {
             let direction = Direction::ALL.get(direction).copied();
-            let mut node = Node::new(Key(7), Cost::DIAGONAL, parent, direction);
+            let mut node = Node::new(Key(7), PathCost::DIAGONAL, parent, direction);
             for is_closed in [false, true] {
                 prop_assert_eq!((node.parent(), node.direction(), node.is_closed()), (parent, direction, is_closed));
                 node.close();

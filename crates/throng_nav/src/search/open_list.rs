@@ -15,7 +15,7 @@
 use throng_core::memory::MemoryUse;
 
 use super::nodes::NodeId;
-use crate::cost::Cost;
+use crate::cost::PathCost;
 
 /// Children of a heap node.
 const ARITY: usize = 4;
@@ -25,7 +25,7 @@ const SHORT: u32 = 1 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
-    f: Cost,
+    f: PathCost,
     node: NodeId,
 }
 
@@ -50,7 +50,7 @@ impl OpenList {
 
     /// The least f waiting.
     #[inline]
-    pub(super) fn least_f(&self) -> Option<Cost> {
+    pub(super) fn least_f(&self) -> Option<PathCost> {
         self.heap.first().map(|entry| entry.f)
     }
 
@@ -62,7 +62,7 @@ impl OpenList {
 
     /// Adds a node, or a cheaper way to one that waits.
     #[inline]
-    pub(super) fn push(&mut self, node: NodeId, f: Cost) {
+    pub(super) fn push(&mut self, node: NodeId, f: PathCost) {
         let entry = Entry { f, node };
         self.operations = self.operations.wrapping_add(1);
         self.heap.push(entry);
@@ -71,7 +71,7 @@ impl OpenList {
 
     /// Takes the first entry off the list.
     #[inline]
-    pub(super) fn pop(&mut self) -> Option<(NodeId, Cost)> {
+    pub(super) fn pop(&mut self) -> Option<(NodeId, PathCost)> {
         let first = *self.heap.first()?;
         self.operations = self.operations.wrapping_add(1);
         if let Some(last) = self.heap.pop()
@@ -146,11 +146,11 @@ mod tests {
             steps in prop::collection::vec(prop::option::weighted(0.6, 0u32..20), 0..200),
         ) {
             let mut open = OpenList::default();
-            let mut model: Vec<(Cost, NodeId)> = Vec::new();
+            let mut model: Vec<(PathCost, NodeId)> = Vec::new();
             for (node, step) in (0..).zip(steps) {
                 if let Some(f) = step {
-                    open.push(node, Cost::straight(f));
-                    model.push((Cost::straight(f), node));
+                    open.push(node, PathCost::straight(f));
+                    model.push((PathCost::straight(f), node));
                     continue;
                 }
                 let least = model.iter().map(|&(f, _)| f).min();

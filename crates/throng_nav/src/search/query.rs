@@ -7,7 +7,7 @@
 use glam::IVec2;
 
 use super::nodes::NONE;
-use crate::cost::{Cost, Steps};
+use crate::cost::{PathCost, Steps};
 use crate::map::TileMap;
 
 /// No search generates more nodes than this, whatever its query says: about 2 GB of scratch.
@@ -71,7 +71,7 @@ pub struct FoundPath {
 
 impl FoundPath {
     /// The exact cost, to compare paths by.
-    pub const fn cost(&self) -> Cost {
+    pub const fn cost(&self) -> PathCost {
         self.steps.cost()
     }
 
@@ -82,12 +82,12 @@ impl FoundPath {
 }
 
 /// What is known without a search.
-pub(super) fn answer_at_once(tiles: &TileMap, from: IVec2, to: IVec2) -> Option<SearchOutcome> {
+pub(super) fn trivial_outcome(tiles: &TileMap, from: IVec2, to: IVec2) -> Option<SearchOutcome> {
     if !is_inside(tiles, from) || !is_inside(tiles, to) {
         Some(SearchOutcome::OutOfBounds)
     } else if !tiles.is_free(from) || !tiles.is_free(to) {
         Some(SearchOutcome::Blocked)
-    } else if !tiles.connected(from, to) {
+    } else if !tiles.are_connected(from, to) {
         Some(SearchOutcome::Unreachable)
     } else {
         (from == to).then(|| SearchOutcome::Found(FoundPath::default()))

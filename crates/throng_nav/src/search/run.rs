@@ -10,7 +10,7 @@ use glam::IVec2;
 
 use super::nodes::{NONE, Node, NodeId, Nodes};
 use super::open_list::OpenList;
-use crate::cost::{Cost, octile};
+use crate::cost::{PathCost, octile};
 use crate::direction::Direction;
 use crate::key::Key;
 use crate::map::TileMap;
@@ -18,7 +18,7 @@ use crate::prepared::LandmarkDistances;
 
 /// How a run ended.
 pub(super) enum SearchEnd {
-    Goal { cost: Cost, parent: NodeId },
+    Goal { cost: PathCost, parent: NodeId },
     Exhausted,
     Capped,
 }
@@ -28,7 +28,7 @@ pub(super) enum SearchEnd {
 pub(super) struct Current {
     pub(super) node: NodeId,
     pub(super) key: Key,
-    pub(super) g: Cost,
+    pub(super) g: PathCost,
     pub(super) direction: Option<Direction>,
 }
 
@@ -37,9 +37,9 @@ pub(super) struct Current {
 pub(super) struct SearchProgress {
     is_capped: bool,
     /// The f of the node being expanded: no path is shorter.
-    least_f: Cost,
+    least_f: PathCost,
     /// The cost of the best way to the goal so far, and the node it comes from.
-    goal_cost: Cost,
+    goal_cost: PathCost,
     goal_parent: NodeId,
     /// How far the goal is from the landmarks, where they are asked.
     pub(super) goal_distances: Option<LandmarkDistances>,
@@ -49,8 +49,8 @@ impl Default for SearchProgress {
     fn default() -> Self {
         Self {
             is_capped: false,
-            least_f: Cost::ZERO,
-            goal_cost: Cost::MAX,
+            least_f: PathCost::ZERO,
+            goal_cost: PathCost::MAX,
             goal_parent: NONE,
             goal_distances: None,
         }
@@ -63,7 +63,7 @@ impl SearchProgress {
         let is_settled = self.goal_cost <= self.least_f;
         if self.is_capped && !is_settled {
             SearchEnd::Capped
-        } else if self.goal_cost < Cost::MAX {
+        } else if self.goal_cost < PathCost::MAX {
             SearchEnd::Goal {
                 cost: self.goal_cost,
                 parent: self.goal_parent,
@@ -137,28 +137,28 @@ impl SearchRun<'_> {
 
     /// Offers a way of cost `g` from a node to a tile that is not the goal.
     #[inline]
-    pub(super) fn reach(
+    pub(super) fn relax(
         &mut self,
         parent: NodeId,
         tile: IVec2,
-        g: Cost,
+        g: PathCost,
         direction: Option<Direction>,
     ) {
         let key = Key::of_tile(tile);
-        self.reach_key(parent, key, tile, g, direction, || Cost::ZERO);
+        self.relax_key(parent, key, tile, g, direction, || PathCost::ZERO);
     }
 
     /// The same for a tile with a key of its own, of which something is known besides where it lies: what is left from there
     /// costs no less than `bound`, which is asked when the way is to be kept.
     #[inline]
-    pub(super) fn reach_key(
+    pub(super) fn relax_key(
         &mut self,
         parent: NodeId,
         key: Key,
         tile: IVec2,
-        g: Cost,
+        g: PathCost,
         direction: Option<Direction>,
-        bound: impl FnOnce() -> Cost,
+        bound: impl FnOnce() -> PathCost,
     ) {
         let octile = octile(tile, self.goal);
         if g + octile >= self.progress.goal_cost {
@@ -187,7 +187,7 @@ impl SearchRun<'_> {
 
     /// Offers a way of cost `g` from a node to the goal.
     #[inline]
-    pub(super) fn reach_goal(&mut self, parent: NodeId, g: Cost) {
+    pub(super) fn relax_goal(&mut self, parent: NodeId, g: PathCost) {
         if g < self.progress.goal_cost {
             (self.progress.goal_cost, self.progress.goal_parent) = (g, parent);
         }

@@ -15,7 +15,7 @@ fn prepared(tiles: &TileMap) -> NavMap {
 fn find(map: &str, query: PathQuery) -> Vec<(SearchOutcome, Vec<IVec2>)> {
     let tiles = TileMap::from_ascii(map).unwrap();
     let nav_map = prepared(&tiles);
-    let mut search = Search::new();
+    let mut search = PathSearch::new();
     let mut answer = |algorithm| {
         let mut waypoints = vec![IVec2::MAX];
         (
@@ -103,18 +103,18 @@ fn a_way_to_the_goal_found_before_the_limit_counts_only_when_nothing_can_beat_it
     let map = TileMap::new(9, 9, false).unwrap();
     let (start, goal) = (IVec2::ZERO, IVec2::new(8, 0));
     for (steps, is_answer) in [(8, true), (10, false)] {
-        let mut search = Search::new();
+        let mut search = PathSearch::new();
         let nav_map = NavMap::default();
-        let ground = SearchGround::new(&map, &nav_map, Algorithm::AStar);
+        let ground = SearchMap::new(&map, &nav_map, Algorithm::AStar);
         search.reset(&ground, 1);
         let mut run = search.run(&ground, goal, 1, u32::MAX);
-        run.reach(NONE, start, Cost::ZERO, None);
+        run.relax(NONE, start, PathCost::ZERO, None);
         let current = run.next().unwrap();
-        run.reach_goal(current.node, Cost::straight(steps));
-        run.reach(
+        run.relax_goal(current.node, PathCost::straight(steps));
+        run.relax(
             current.node,
             IVec2::X,
-            Cost::STRAIGHT,
+            PathCost::STRAIGHT,
             Some(Direction::East),
         );
         assert!(run.next().is_none());
@@ -131,7 +131,7 @@ fn a_search_in_slices_finds_the_same_and_begins_anew_after_an_edit() {
     let mut tiles = TileMap::from_fn(60, 60, |x, y| x % 7 == 3 && y % 9 < 7).unwrap();
     let mut nav_map = prepared(&tiles);
     let query = PathQuery::new(IVec2::new(0, 1), IVec2::new(58, 55));
-    let (mut whole, mut sliced) = (Search::new(), Search::new());
+    let (mut whole, mut sliced) = (PathSearch::new(), PathSearch::new());
     let (mut expected, mut waypoints) = (Vec::new(), Vec::new());
     for nth in 0..3 {
         for algorithm in Algorithm::ALL {
@@ -147,7 +147,7 @@ fn a_search_in_slices_finds_the_same_and_begins_anew_after_an_edit() {
                 let wall = TileRect::new(10 + nth, 0, 1, 50);
                 for edit in [TileEdit::Free, TileEdit::Block] {
                     let changed = tiles.edit(wall, &edit).unwrap();
-                    nav_map.follow_edit(&tiles, changed.as_slice());
+                    nav_map.apply_edit(&tiles, changed.as_slice());
                 }
                 let outcome = loop {
                     slices += 1;
@@ -168,20 +168,20 @@ fn a_search_in_slices_finds_the_same_and_begins_anew_after_an_edit() {
 }
 
 /// A comb cut at its back and not settled, and tiles in its two halves and in the left one.
-pub(crate) fn comb_just_cut() -> (TileMap, [IVec2; 3]) {
+pub(crate) fn comb_with_pending_split() -> (TileMap, [IVec2; 3]) {
     let mut tiles = TileMap::from_fn(300, 200, |x, y| y > 0 && x % 2 == 1).unwrap();
     tiles
         .edit(TileRect::new(151, 0, 1, 1), &TileEdit::Block)
         .unwrap();
-    assert!(!tiles.is_settled());
+    assert!(!tiles.has_final_regions());
     (tiles, [(100, 9), (200, 9), (20, 9)].map(IVec2::from))
 }
 
 #[test]
 fn a_goal_cut_off_is_unreachable_before_the_tiles_are_settled_and_after() {
-    let (mut tiles, [left, right, far_left]) = comb_just_cut();
+    let (mut tiles, [left, right, far_left]) = comb_with_pending_split();
     let mut nav_map = prepared(&tiles);
-    let (mut search, mut waypoints) = (Search::new(), Vec::new());
+    let (mut search, mut waypoints) = (PathSearch::new(), Vec::new());
     for algorithm in Algorithm::ALL {
         let mut find = |from, to| {
             let query = PathQuery::new(from, to);
@@ -191,18 +191,18 @@ fn a_goal_cut_off_is_unreachable_before_the_tiles_are_settled_and_after() {
         assert_eq!(find(right, left), SearchOutcome::Unreachable, "{algorithm}");
         assert!(matches!(find(left, far_left), SearchOutcome::Found(_)));
     }
-    assert!(!tiles.is_settled());
+    assert!(!tiles.has_final_regions());
     // A search under way ends when the tiles are settled.
     let query = PathQuery::new(left, right);
     let mut resume = |tiles: &TileMap, nav_map: &NavMap| {
         search.resume(tiles, nav_map, Algorithm::AStar, query, 5, &mut waypoints)
     };
     assert_eq!(resume(&tiles, &nav_map), None);
-    assert!(!tiles.settle(1_000) && tiles.connected(left, right));
+    assert!(!tiles.finish_splits(1_000) && tiles.are_connected(left, right));
     assert_eq!(resume(&tiles, &nav_map), None);
-    assert!(tiles.settle(usize::MAX) && !tiles.connected(left, right));
+    assert!(tiles.finish_splits(usize::MAX) && !tiles.are_connected(left, right));
     assert_eq!(resume(&tiles, &nav_map), Some(SearchOutcome::Unreachable));
-    nav_map.follow_edit(&tiles, &[]);
+    nav_map.apply_edit(&tiles, &[]);
     let outcome = search.find(&tiles, &nav_map, Algorithm::AStar, query, &mut waypoints);
     assert_eq!(
         (outcome, search.expanded()),
@@ -215,13 +215,13 @@ fn pruning_opens_fewer_nodes_and_a_warm_search_keeps_its_memory() {
     let tiles = TileMap::from_fn(200, 200, |x, y| x % 7 == 3 && y % 5 < 3).unwrap();
     let nav_map = prepared(&tiles);
     let query = PathQuery::new(IVec2::new(0, 5), IVec2::new(199, 188));
-    let mut search = Search::new();
+    let mut search = PathSearch::new();
     let mut waypoints = Vec::new();
     let mut expanded = Vec::new();
     for algorithm in Algorithm::ALL {
         search.find(&tiles, &nav_map, algorithm, query, &mut waypoints);
         expanded.push(search.expanded());
-        let touched: Vec<_> = search.touched(&tiles, &nav_map, algorithm).collect();
+        let touched: Vec<_> = search.visited(&tiles, &nav_map, algorithm).collect();
         let closed = touched.iter().filter(|(_, is_expanded)| *is_expanded);
         assert_eq!(closed.count() as u32, search.expanded());
         assert_eq!(touched.len() as u32, search.generated());

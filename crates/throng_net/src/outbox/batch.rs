@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use throng_core::memory::{MemoryUse, clear_and_give_back};
+use throng_core::memory::{MemoryUse, clear_and_shrink};
 use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
 /// Set in a span's start when it lies in its line's own bytes.
@@ -332,9 +332,9 @@ impl BatchPart {
 
     /// Forgets all lines and keeps the buffers, but for those that a burst has widened.
     pub fn clear(&mut self) {
-        clear_and_give_back(&mut self.bytes);
-        self.spans.iter_mut().for_each(clear_and_give_back);
-        clear_and_give_back(&mut self.lines);
+        clear_and_shrink(&mut self.bytes);
+        self.spans.iter_mut().for_each(clear_and_shrink);
+        clear_and_shrink(&mut self.lines);
         (self.is_open, self.ends) = (false, Ends::default());
     }
 }
@@ -400,8 +400,8 @@ impl OutgoingBatch {
 
     /// Forgets all messages and lines and keeps the buffers, but for those that a burst has widened.
     pub fn clear(&mut self) {
-        clear_and_give_back(&mut self.shared);
-        clear_and_give_back(&mut self.starts);
+        clear_and_shrink(&mut self.shared);
+        clear_and_shrink(&mut self.starts);
         self.parts.iter_mut().for_each(BatchPart::clear);
     }
 }

@@ -1,6 +1,6 @@
 //! Packets that wait until those before them have reached the sink.
 
-use throng_core::memory::{MemoryUse, clear_and_give_back};
+use throng_core::memory::{MemoryUse, clear_and_shrink};
 use throng_protocol::wire::{Channel, ClientId, CloseReason, PacketWriter};
 
 use super::sink::PacketSink;
@@ -75,7 +75,7 @@ impl DeferredPackets {
                 SinkCall::Close(reason) => sink.close(client, reason),
             }
         }
-        clear_and_give_back(&mut self.bytes);
-        clear_and_give_back(&mut self.calls);
+        clear_and_shrink(&mut self.bytes);
+        clear_and_shrink(&mut self.calls);
     }
 }

@@ -75,7 +75,7 @@ impl Assembler {
         spread: impl ParallelExecutor,
         sink: &mut dyn PacketSink,
     ) -> PacketTotals {
-        let shares = spread.hands().min(batch.len() / LINES_MIN);
+        let shares = spread.worker_count().min(batch.len() / LINES_MIN);
         let (mut shared_out, mut written) = (0, PacketTotals::default());
         if shares > 1 {
             shared_out = self.meet_ascending(batch);
@@ -121,7 +121,7 @@ impl Assembler {
         sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let mut sharing = self.share_out(batch, (lines, shares), sink);
-        spread.for_each_in_turn(&mut sharing, |share| share.assemble(batch));
+        spread.for_each_item(&mut sharing, |share| share.assemble(batch));
         let mut written = PacketTotals::default();
         let left = sharing.into_iter().map(|share| {
             written.add(share.written);
@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use throng_core::parallel::{InlineExecutor, Threads};
+    use throng_core::parallel::{InlineExecutor, ThreadExecutor};
     use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
     /// Everything that a sink is told, in order.
@@ -258,7 +258,7 @@ mod tests {
                 let batch = batch(tick, &parts, ascending);
                 let [mut expected, mut found] = [Told::default(), Told::default()];
                 let written = alone.batch(&batch, InlineExecutor, &mut expected);
-                let found_written = together.batch(&batch, Threads::new(workers), &mut found);
+                let found_written = together.batch(&batch, ThreadExecutor::new(workers), &mut found);
                 prop_assert_eq!(found, expected);
                 prop_assert_eq!(found_written, written);
                 prop_assert_eq!(together.clients(), alone.clients());
@@ -271,7 +271,7 @@ mod tests {
         let mut assembler = Assembler::default();
         let batch = batch(1, &[vec![(1, [1, 0], 1_000, false); 40]], 1);
         let mut told = Told::default();
-        let written = assembler.batch(&batch, Threads::new(2), &mut told);
+        let written = assembler.batch(&batch, ThreadExecutor::new(2), &mut told);
         assert_eq!((written.packets, told.0.len()), (40, 40));
         let room = assembler.others[0].packets.bytes.capacity();
         assert!(room as u64 <= HELD_BYTES_MAX * 5 / 4 + 1_200, "{room}");

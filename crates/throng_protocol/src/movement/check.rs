@@ -129,7 +129,7 @@ pub(super) fn check_distance(
 /// The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then the line of the
 /// tiles says that there is nothing in the way.
 pub(super) fn is_way_free(ground: Ground, start: Standing, end: Standing) -> bool {
-    ground.is_way_free(start, end, 0.0) || ground.tiles.line_is_free(start.tile, end.tile)
+    ground.is_way_free(start, end, 0.0) || ground.tiles.is_line_free(start.tile, end.tile)
 }
 
 #[cfg(test)]

@@ -229,8 +229,8 @@ mod tests {
             let ground = Ground { tiles: &tiles, tile_m: 0.5 };
             let (from, to) = (IVec2::new(ends[0], ends[1]), IVec2::new(ends[2], ends[3]));
             let (a, b) = (ground.centre_of(from), ground.centre_of(to));
-            prop_assert!(!ground.is_segment_free(a, b, 1e-6) || tiles.line_is_free(from, to));
-            prop_assert!(ground.is_segment_free(a, b, -1e-6) || !tiles.line_is_free(from, to));
+            prop_assert!(!ground.is_segment_free(a, b, 1e-6) || tiles.is_line_free(from, to));
+            prop_assert!(ground.is_segment_free(a, b, -1e-6) || !tiles.is_line_free(from, to));
         }
     }
 }

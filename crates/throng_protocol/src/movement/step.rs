@@ -178,7 +178,7 @@ mod tests {
                 assert!(off <= f64::from(f32::EPSILON) / 4.0 + 1e-15, "{nth}: {off}");
             }
             assert_eq!(-direction_of(nth), direction_of(nth.wrapping_add(128)));
-            let heading = throng_core::spatial::Heading::of(direction_of(nth));
+            let heading = throng_core::spatial::Heading::from_direction(direction_of(nth));
             assert_eq!(heading, Some(throng_core::spatial::Heading(nth)));
         }
         assert_eq!(direction_of(64), Vec2::Y);

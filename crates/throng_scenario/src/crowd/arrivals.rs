@@ -198,7 +198,7 @@ impl PartyArrivals {
             flow.due.into_iter().for_each(&mut *feed);
             for (tick, ticket) in &flow.returning {
                 feed(*tick);
-                ticket.digest(feed);
+                ticket.hash_state(feed);
             }
         }
         for (&party, &tick) in &self.rested_at {
@@ -295,7 +295,7 @@ pub fn arrive(
         flow.due[0] += flow.arrivals.due(flow.spec.parties_per_s, tick_mhz);
         let cancels = flow.cancels.due(flow.spec.cancels_per_s, tick_mhz)
             + std::mem::take(&mut flow.due_cancels);
-        let Some(mode) = matchmaker.mode_named(&flow.spec.mode) else {
+        let Some(mode) = matchmaker.mode_by_name(&flow.spec.mode) else {
             debug!(
                 mode = flow.spec.mode,
                 "party arrivals skipped: unknown mode"
@@ -442,7 +442,7 @@ mod tests {
     }
 
     fn waiting(app: &App) -> usize {
-        app.world().resource::<Matchmaker>().waiting()
+        app.world().resource::<Matchmaker>().waiting_parties()
     }
 
     #[test]

@@ -374,7 +374,7 @@ impl ClientSurroundings<'_, '_> {
                 .map(|(path, map)| step(at, &mut passed, path, map, step_m));
             let message = match next {
                 Some(to) => {
-                    let heading = Heading::of(to - at).unwrap_or(*heading);
+                    let heading = Heading::from_direction(to - at).unwrap_or(*heading);
                     at = to;
                     synthetic.step_to(quantise(to), heading, spec.inputs.then_some(tick))
                 }

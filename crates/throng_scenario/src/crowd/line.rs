@@ -20,7 +20,7 @@ pub const LINE_MS_MAX: u32 = 10_000;
 
 /// How bad a line is.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename = "LineSpec", default, deny_unknown_fields)]
 pub struct CrowdNetworkConditions {
     /// The share of unreliable packets that are lost, 0 to 1.
     pub loss: f32,

@@ -92,7 +92,7 @@ fn ticket_of(
         return None;
     }
     let matchmaker = world.resource::<Matchmaker>();
-    let mode = matchmaker.mode_named(&spec.mode)?;
+    let mode = matchmaker.mode_by_name(&spec.mode)?;
     let members = world.resource::<Parties>().members(party);
     let may_queue =
         |&player: &PlayerId| is_home(world, player) && matchmaker.party_of(player).is_none();

@@ -190,10 +190,7 @@ mod tests {
             radius: 20.0,
             width: 4.0,
         };
-        assert!(
-            !ring.contains(center, slack_m)
-                && !ring.contains(Vec2::new(73.0, 50.0), slack_m)
-        );
+        assert!(!ring.contains(center, slack_m) && !ring.contains(Vec2::new(73.0, 50.0), slack_m));
         let rect = CrowdArea::Rect {
             min: Vec2::ZERO,
             max: Vec2::new(9.0, 3.0),

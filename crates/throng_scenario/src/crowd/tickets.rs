@@ -48,7 +48,7 @@ pub(super) fn draw_ticket(
         mode,
         since_tick: 0,
         members: Default::default(),
-        wishes: draw_wishes(rng, spec, party, size, others),
+        preferences: draw_wishes(rng, spec, party, size, others),
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
             let ticket = draw_ticket(&mut rng, &spec, ModeId(0), PARTY, size, 0..0);
             assert_eq!((ticket.power, ticket.leader_strength), (u32::MAX, u32::MAX));
             assert_eq!(ticket.level, u16::MAX);
-            assert!(ticket.wishes.unwrap().avoid.is_empty());
+            assert!(ticket.preferences.unwrap().avoid.is_empty());
         }
     }
 
@@ -208,12 +208,12 @@ mod tests {
         let (mut avoiding, mut levels, mut regions) = (0, [0; 3], 0);
         for _ in 0..4000 {
             assert_eq!(
-                draw_ticket(&mut rng, &plain, ModeId(0), PARTY, 3, 0..9).wishes,
+                draw_ticket(&mut rng, &plain, ModeId(0), PARTY, 3, 0..9).preferences,
                 None
             );
             let ticket = draw_ticket(&mut rng, &spec, ModeId(0), PARTY, 3, 40..60);
             levels[usize::from(ticket.level) - 10] += 1;
-            let wishes = ticket.wishes.unwrap();
+            let wishes = ticket.preferences.unwrap();
             assert_eq!(wishes.roles[0] + wishes.roles[2], 3);
             assert!((1..=2).contains(&wishes.regions.count_ones()) && wishes.regions < 8);
             assert!(

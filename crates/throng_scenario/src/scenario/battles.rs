@@ -122,7 +122,7 @@ impl ScenarioMatches {
             hasher.write_u64(instance.0);
             hasher.write_u64(bodies.len() as u64);
             for (player, _) in bodies {
-                player.digest(&mut |word| hasher.write_u64(word));
+                player.hash_state(&mut |word| hasher.write_u64(word));
             }
         }
         self.leaving
@@ -400,7 +400,7 @@ fn leave(world: &mut World, battles: &mut ScenarioMatches) {
     battles.leaving.resize(rates.len(), 0.0);
     for (nth, (mode, per_s)) in rates.into_iter().enumerate() {
         battles.leaving[nth] += per_s / hz;
-        let Some(mode) = world.resource::<Matchmaker>().mode_named(&mode) else {
+        let Some(mode) = world.resource::<Matchmaker>().mode_by_name(&mode) else {
             continue;
         };
         while battles.leaving[nth] >= 1.0 {

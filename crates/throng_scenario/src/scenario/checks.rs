@@ -17,7 +17,7 @@ use crate::crowd::{SyntheticClients, mirror_errors};
 use throng::aoi::{AoiStats, SceneInterest, validate_views};
 use throng::inbox::Inbox;
 use throng::matchmaking::Matchmaker;
-use throng::memory::allocations;
+use throng::memory::allocation_count;
 use throng::nav::NavStats;
 use throng::outbox::Outbox;
 use throng::session::{SessionStats, Sessions};
@@ -74,7 +74,7 @@ impl Finding {
     /// Whether nothing was kept that nobody needs any more; known when the world is gone.
     fn of_leaks(found: Option<&LeakSummary>) -> Self {
         // Without the allocator that tells of its calls none is known.
-        let Some(found) = found.filter(|_| allocations() > 0) else {
+        let Some(found) = found.filter(|_| allocation_count() > 0) else {
             return Self::unused("allocations were not tracked");
         };
         let LeakSummary {

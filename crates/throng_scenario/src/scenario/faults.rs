@@ -112,7 +112,7 @@ pub(super) fn foresee(world: &World, action: &Action, about: &[Entity]) -> Fores
         }
         Action::Cancel { mode, parties } => {
             let matchmaker = world.resource::<Matchmaker>();
-            let id = matchmaker.mode_named(mode);
+            let id = matchmaker.mode_by_name(mode);
             let waiting = id.map_or(0, |id| {
                 matchmaker.modes()[usize::from(id.0)].queue().len() as u64
             });

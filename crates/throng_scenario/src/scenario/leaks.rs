@@ -70,7 +70,8 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
 
     use crate::crowd::SyntheticClients;
     use throng::memory::{
-        AllocationSite, has_line_tables, live_sites, stop_tracking_leaks, without_leak_tracking,
+        AllocationSite, allocation_sites, has_line_tables, stop_tracking_leaks,
+        without_leak_tracking,
     };
 
     let told = |site: &AllocationSite| LeakedAllocations {
@@ -85,13 +86,13 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
     // The clients that the run itself played are gone as well.
     let mut clients = server.world_mut().resource_mut::<SyntheticClients>();
     clients.forget_mirrors();
-    let held = without_leak_tracking(live_sites);
+    let held = without_leak_tracking(allocation_sites);
     drop(server);
     without_leak_tracking(|| {
-        let left = live_sites();
+        let left = allocation_sites();
         stop_tracking_leaks();
         let ours = |sites: &[AllocationSite]| -> Vec<AllocationSite> {
-            let ours = sites.iter().filter(|site| site.is_ours());
+            let ours = sites.iter().filter(|site| site.is_own_code());
             ours.cloned().collect()
         };
         let of_held = ours(&held.sites);
@@ -112,7 +113,7 @@ pub(super) fn look_for(mut server: Server, quiet_ticks: u64) -> LeakSummary {
                 .take(SITES_TOLD)
                 .map(told)
                 .collect(),
-            lost_blocks: held.lost,
+            lost_blocks: held.dropped,
             knows_inlined: has_line_tables(),
         }
     })

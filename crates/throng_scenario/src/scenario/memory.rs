@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
-use throng::memory::{Allocated, AllocationTag, ProcessMemory, allocated_under, memory_by_module};
+use throng::memory::{
+    Allocated, AllocationTag, ProcessMemory, allocated_with_tag, memory_by_module,
+};
 use throng::sim::SimSystems;
 
 /// The process's memory, as far as it is known, and what it is used for.
@@ -39,7 +41,7 @@ impl MemoryBefore {
     pub fn now(process: Option<ProcessMemory>) -> Self {
         Self {
             process,
-            allocated: std::array::from_fn(|tag| allocated_under(AllocationTag(tag as u8))),
+            allocated: std::array::from_fn(|tag| allocated_with_tag(AllocationTag(tag as u8))),
         }
     }
 }

@@ -544,7 +544,7 @@ pub(super) fn views(world: &World, cap: u16) -> ViewFigures {
         evictions: counters.evictions,
         refills: counters.refills,
         refused: counters.full_list_attempts,
-        max_list: counters.max_list,
+        max_list: counters.longest_list,
     }
 }
 
@@ -603,7 +603,7 @@ pub(super) fn matchmaking(world: &World, tick_hz: f64) -> MatchmakingSummary {
         all.modes.push(ModeFigures {
             name: name.clone(),
             matches: stats.matches,
-            waiting: mode.waiting(),
+            waiting: mode.waiting_parties(),
             left_over_players: stats.left_over_players,
             mean_power_gap: stats.power_gap.mean(),
             p95_power_gap: stats.power_gap.quantile(95),
@@ -616,7 +616,7 @@ pub(super) fn matchmaking(world: &World, tick_hz: f64) -> MatchmakingSummary {
         all.cancelled += stats.cancelled;
         all.expired += stats.expired;
         all.matches += stats.matches;
-        all.waiting += mode.waiting();
+        all.waiting += mode.waiting_parties();
         all.max_power_gap = all.max_power_gap.max(stats.power_gap.max());
         all.p99_spread = all.p99_spread.max(stats.spread.quantile(99));
         let oldest = mode.queue().iter().next();

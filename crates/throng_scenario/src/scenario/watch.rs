@@ -8,7 +8,7 @@ use throng::map::SceneMap;
 use throng::memory::MemoryUse;
 use throng::movement::MaxSpeed;
 use throng::nav::{
-    Algorithm, NavMap, NavPath, PathFailed, PathFailure, PathFound, PathQuery, Search,
+    Algorithm, NavMap, NavPath, PathFailed, PathFailure, PathFound, PathQuery, PathSearch,
     SearchOutcome,
 };
 use throng::sim::{SimTick, TickTimings};
@@ -30,7 +30,7 @@ pub(super) struct Watch {
     ends: PathEnds,
     /// Whether the run is over and comes to rest: ticks that follow are nobody's measure.
     is_over: bool,
-    search: Search,
+    search: PathSearch,
 }
 
 /// Requests for paths that could not be searched, and why.
@@ -285,7 +285,7 @@ fn watch_paths(
     item: &mut Watched,
     share: Option<f64>,
     (tick, answers): (u64, &[PathFound]),
-    search: &mut Search,
+    search: &mut PathSearch,
     paths: &Query<&NavPath>,
     scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
 ) {
@@ -308,7 +308,7 @@ fn check_path(
     item: &mut Watched,
     tick: u64,
     answer: &PathFound,
-    search: &mut Search,
+    search: &mut PathSearch,
     paths: &Query<&NavPath>,
     scenes: &Query<(&SceneMap, Option<&SceneInterest>)>,
 ) -> bool {

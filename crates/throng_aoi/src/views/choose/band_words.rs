@@ -1,12 +1,12 @@
 //! Those who compete for places of a list, as words of a row by how near they are.
 
-use crate::priority::BANDS;
+use crate::priority::BAND_COUNT;
 use crate::views::state::bits::bit;
 use crate::views::state::cells::TargetCell;
-use crate::views::state::shared::Shared;
+use crate::views::state::scene_state::SceneState;
 
 /// The nearest band.
-pub(crate) const NEAREST: usize = BANDS as usize - 1;
+pub(crate) const NEAREST: usize = BAND_COUNT as usize - 1;
 
 /// Those of a word who compete, by how near they count.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct BandWord {
     /// In which direction, and which word of the cell there.
     pub(crate) direction: u8,
     pub(crate) nth: u32,
-    pub(crate) bands: [u64; BANDS as usize],
+    pub(crate) bands: [u64; BAND_COUNT as usize],
 }
 
 impl BandWord {
@@ -24,10 +24,10 @@ impl BandWord {
         cell: &TargetCell,
         direction: usize,
         nth: usize,
-        bands: [u64; BANDS as usize],
+        bands: [u64; BAND_COUNT as usize],
     ) -> Self {
         Self {
-            word: cell.first[direction] + nth as u32,
+            word: cell.layout[direction] + nth as u32,
             direction: direction as u8,
             nth: nth as u32,
             bands,
@@ -36,15 +36,18 @@ impl BandWord {
 
     /// Who stands at a place of the word, in a row of this cell.
     #[inline]
-    pub(crate) fn target(&self, shared: &Shared, cell: &TargetCell, place: usize) -> u32 {
-        let near = &shared.cells[cell.near[usize::from(self.direction)] as usize];
+    pub(crate) fn target(&self, shared: &SceneState, cell: &TargetCell, place: usize) -> u32 {
+        let near = &shared.cells[cell.neighbours[usize::from(self.direction)] as usize];
         near.id(self.nth as usize * 64 + place)
     }
 }
 
 /// The bits of a word by nearness, from those that are nearer than each end of a band.
 #[inline]
-pub(crate) const fn by_band(word: u64, [first, second, third]: [u64; 3]) -> [u64; BANDS as usize] {
+pub(crate) const fn by_band(
+    word: u64,
+    [first, second, third]: [u64; 3],
+) -> [u64; BAND_COUNT as usize] {
     [
         word & !third,
         word & third & !second,

@@ -5,15 +5,15 @@
 //! from its own cell first, then from those towards which it stands, so that whom it takes is near and stays for long. A
 //! viewer that looks chooses by distance.
 
-use super::victims::ListedTarget;
+use super::eviction::ListedTarget;
 use crate::views::events::ViewEvent;
 use crate::views::state::bits::{bit, ones};
 use crate::views::state::cells::{
-    ORDERS, OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell, quadrant,
+    NEAREST_CELLS, OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell, quadrant,
 };
 use crate::views::state::object::{NONE, UNCAPPED};
-use crate::views::state::shared::Shared;
-use crate::views::update::pass::CellPass;
+use crate::views::state::scene_state::SceneState;
+use crate::views::update::cell_pass::CellPass;
 
 /// A viewer that looks around.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct ScanningViewer {
 /// A cell as it is, for whoever only reads it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellView<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a SceneState,
     pub(crate) viewers: &'a ViewerCell,
 }
 
@@ -40,14 +40,15 @@ impl CellView<'_> {
 
     /// What decides over whom a viewer may see.
     #[inline]
-    pub(crate) fn looker(&self, row: usize) -> ScanningViewer {
+    pub(crate) fn scanning_viewer(&self, row: usize) -> ScanningViewer {
         let state = &self.viewers.states[row];
         let slot = state.slot as usize;
         ScanningViewer {
             id: self.viewers.id(row),
             own_word: slot / 64,
             own_bit: bit(slot),
-            sees_ordinary: self.shared.is_plain() && state.is(RowState::IS_PLAIN),
+            sees_ordinary: self.shared.has_default_rules()
+                && state.has_task(RowState::HAS_DEFAULT_VISION),
         }
     }
 
@@ -61,7 +62,7 @@ impl CellView<'_> {
         seen: u64,
         looker: &ScanningViewer,
     ) -> u64 {
-        let near = &self.shared.cells[self.cell().near[direction] as usize];
+        let near = &self.shared.cells[self.cell().neighbours[direction] as usize];
         let mut unseen = near.slots[nth].population[list] & !seen;
         if direction == OWN_CELL && looker.own_word == nth {
             unseen &= !looker.own_bit;
@@ -71,7 +72,7 @@ impl CellView<'_> {
 
     /// Lists the directions and slots of strangers around who are not seen yet and may have a place too, the nearest cells
     /// first. It ends with the cell in which there are enough.
-    pub(crate) fn list_open(
+    pub(crate) fn collect_open_targets(
         &self,
         row: usize,
         list: usize,
@@ -80,12 +81,16 @@ impl CellView<'_> {
         found: &mut Vec<(u8, u32)>,
     ) {
         let shared = self.shared;
-        let looker = self.looker(row);
+        let looker = self.scanning_viewer(row);
         let me = shared.object(looker.id);
         let (own_list, needs_consent) = (me.list(), me.is_peer());
-        let quadrant = quadrant(&shared.grid, self.cell().at, shared.position(looker.id));
-        for direction in ORDERS[quadrant] {
-            let Some(near) = shared.cells.get(self.cell().near[direction] as usize) else {
+        let quadrant = quadrant(
+            &shared.grid,
+            self.cell().grid_cell,
+            shared.position(looker.id),
+        );
+        for direction in NEAREST_CELLS[quadrant] {
+            let Some(near) = shared.cells.get(self.cell().neighbours[direction] as usize) else {
                 continue;
             };
             let seen = self
@@ -112,12 +117,12 @@ impl CellView<'_> {
     }
 }
 
-impl Shared {
+impl SceneState {
     /// Those of a word of a cell whom a viewer may see.
     #[inline(always)]
     fn allowed(&self, looker: &ScanningViewer, near: &TargetCell, nth: usize, unseen: u64) -> u64 {
         let doubtful = if looker.sees_ordinary {
-            unseen & near.slots[nth].odd
+            unseen & near.slots[nth].needs_check
         } else {
             unseen
         };
@@ -135,7 +140,7 @@ impl Shared {
 }
 
 impl CellPass<'_> {
-    pub(crate) fn view(&self) -> CellView<'_> {
+    pub(crate) fn cell_view(&self) -> CellView<'_> {
         CellView {
             shared: self.shared,
             viewers: self.viewers,
@@ -143,34 +148,35 @@ impl CellPass<'_> {
     }
 
     /// Arrivals take places of those who had one before and lost nobody.
-    pub(crate) fn offer(&mut self) {
+    pub(crate) fn admit_arrivals(&mut self) {
         let is_mutual = self.shared.ranking.mutual;
         let has_spectators = is_mutual && {
             let mut states = self.viewers.states.iter();
             states.any(|state| state.slot == NONE)
         };
         // Peers agree with each other elsewhere (mutual.rs).
-        let at = self.cell.at;
+        let at = self.cell.grid_cell;
         let is_offered = |arrival: &&TargetArrival| {
-            Shared::is_new_to(arrival, at) && !(is_mutual && arrival.sees && !has_spectators)
+            SceneState::is_new_to(arrival, at)
+                && !(is_mutual && arrival.is_viewer && !has_spectators)
         };
         let mut is_first = true;
         for (direction, near) in self.touched_around() {
             for arrival in near.arrivals.iter().filter(is_offered) {
                 if std::mem::take(&mut is_first) {
-                    self.find_open();
+                    self.find_rows_with_room();
                     if self.scratch.open.iter().all(|rows| rows[0] == 0) {
                         return;
                     }
                 }
-                self.offer_one(direction, near, arrival.slot as usize);
+                self.admit_arrival(direction, near, arrival.slot as usize);
             }
         }
     }
 
     /// Finds those with a place in any list who lost nobody.
-    fn find_open(&mut self) {
-        const NOT_OFFERED: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::CAPS;
+    fn find_rows_with_room(&mut self) {
+        const NOT_OFFERED: u8 = RowState::ARRIVED | RowState::SCANS | RowState::CAPS_CHANGED;
         let shared = self.shared;
         let open = &mut self.scratch.open;
         open.clear();
@@ -179,16 +185,16 @@ impl CellPass<'_> {
         for states in self.viewers.states.chunks(64) {
             let (mut rows, mut plain) = (0, 0);
             for (nth, state) in (0..).zip(states) {
-                let has_place = state.open_lists() & !state.hungry & lists != 0;
-                let is_open = has_place && !state.is(NOT_OFFERED | RowState::WAITS);
+                let has_place = state.open_lists() & !state.refill_lists & lists != 0;
+                let is_open = has_place && !state.has_task(NOT_OFFERED | RowState::WAITS_FOR_SCAN);
                 rows |= u64::from(is_open) << nth;
-                plain |= u64::from(state.is(RowState::IS_PLAIN)) << nth;
+                plain |= u64::from(state.has_task(RowState::HAS_DEFAULT_VISION)) << nth;
             }
             open.push([rows, plain]);
         }
     }
 
-    fn offer_one(&mut self, direction: usize, near: &TargetCell, slot: usize) {
+    fn admit_arrival(&mut self, direction: usize, near: &TargetCell, slot: usize) {
         let shared = self.shared;
         let target = near.id(slot);
         let object = shared.object(target);
@@ -197,12 +203,13 @@ impl CellPass<'_> {
             return;
         }
         // Whoever sees all of the ordinary layer need not be looked up.
-        let is_ordinary = !shared.ranking.mutual && shared.is_plain() && !near.is_odd(slot);
+        let is_ordinary =
+            !shared.ranking.mutual && shared.has_default_rules() && !near.needs_check(slot);
         let entrant = ListedTarget {
             word,
             place: slot % 64,
             target,
-            class: shared.stranger_class(list),
+            class: shared.unrelated_class(list),
         };
         for nth in 0..self.scratch.open.len() {
             let [open, plain] = self.scratch.open[nth];
@@ -210,10 +217,10 @@ impl CellPass<'_> {
                 continue;
             }
             let first = nth * 64;
-            let unseen = open & !self.viewers.rows.with(first, word, slot);
+            let unseen = open & !self.viewers.rows.rows_with_bit(first, word, slot);
             for row in ones(unseen).map(|nth| first + nth) {
                 let (viewer, state) = (self.viewers.id(row), &self.viewers.states[row]);
-                let takes = state.has_place(list) && state.hungry >> list & 1 == 0;
+                let takes = state.has_room(list) && state.refill_lists >> list & 1 == 0;
                 let may_see = || {
                     let me = shared.object(viewer);
                     shared.allows(me, object) && !shared.ranking.is_pair(me, object)
@@ -227,23 +234,23 @@ impl CellPass<'_> {
     }
 
     /// Fills the places of who came, looks or lost somebody.
-    pub(crate) fn fill(&mut self) {
-        for nth in 0..self.scratch.hungry.len() {
-            let row = self.scratch.hungry[nth] as usize;
+    pub(crate) fn refill(&mut self) {
+        for nth in 0..self.scratch.rows_to_refill.len() {
+            let row = self.scratch.rows_to_refill[nth] as usize;
             let state = self.viewers.states[row];
-            if state.is(RowState::WAITS) || self.viewers.id(row) == NONE {
+            if state.has_task(RowState::WAITS_FOR_SCAN) || self.viewers.id(row) == NONE {
                 continue;
             }
             let enters = self.scratch.counters.enters;
             for list in 0..UNCAPPED {
-                let is_open = state.hungry >> list & 1 != 0 && state.has_place(list);
+                let is_open = state.refill_lists >> list & 1 != 0 && state.has_room(list);
                 if !is_open || !self.shared.has_list(list) || self.shared.is_ranked(list) {
                     continue;
                 }
-                if state.is(RowState::CHOOSES) {
-                    self.choose_nearest(row, list);
+                if state.has_task(RowState::CHOOSES) {
+                    self.admit_nearest(row, list);
                 } else {
-                    self.fill_list(row, list);
+                    self.refill_list(row, list);
                 }
             }
             let counters = &mut self.scratch.counters;
@@ -252,19 +259,23 @@ impl CellPass<'_> {
     }
 
     /// Takes whoever is not seen yet, cell by cell.
-    fn fill_list(&mut self, row: usize, list: usize) {
+    fn refill_list(&mut self, row: usize, list: usize) {
         let shared = self.shared;
-        let looker = self.view().looker(row);
-        let class = shared.stranger_class(list);
+        let looker = self.cell_view().scanning_viewer(row);
+        let class = shared.unrelated_class(list);
         let state = self.viewers.states[row];
         let places = state.caps[list] - state.count[list];
         let mut missing = places;
-        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(looker.id));
-        'cells: for direction in ORDERS[quadrant] {
-            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+        let quadrant = quadrant(
+            &shared.grid,
+            self.cell.grid_cell,
+            shared.position(looker.id),
+        );
+        'cells: for direction in NEAREST_CELLS[quadrant] {
+            let Some(near) = shared.cells.get(self.cell.neighbours[direction] as usize) else {
                 continue;
             };
-            let first = self.cell.first[direction] as usize;
+            let first = self.cell.layout[direction] as usize;
             let words = near.population(list).enumerate();
             for (nth, population) in words.filter(|word| word.1 != 0) {
                 let mut unseen = population & !self.viewers.rows.get(row, first + nth);
@@ -298,31 +309,31 @@ impl CellPass<'_> {
         let state = &mut self.viewers.states[row];
         state.count[list] += taken;
         if taken > 0 {
-            state.low[list] = state.low[list].min(class);
+            state.lowest_class[list] = state.lowest_class[list].min(class);
         }
         let counters = &mut self.scratch.counters;
         counters.enters += u64::from(taken);
-        counters.max_list = counters.max_list.max(usize::from(state.count[list]));
+        counters.longest_list = counters.longest_list.max(usize::from(state.count[list]));
     }
 
     /// Takes the nearest of all around who are not seen yet.
-    fn choose_nearest(&mut self, row: usize, list: usize) {
+    fn admit_nearest(&mut self, row: usize, list: usize) {
         let shared = self.shared;
-        let looker = self.view().looker(row);
+        let looker = self.cell_view().scanning_viewer(row);
         let viewer = looker.id;
         let state = &self.viewers.states[row];
         let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
         let mut found = std::mem::take(&mut self.scratch.choices);
         found.iter_mut().for_each(Vec::clear);
-        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
-        'cells: for direction in ORDERS[quadrant] {
-            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+        let quadrant = quadrant(&shared.grid, self.cell.grid_cell, shared.position(viewer));
+        'cells: for direction in NEAREST_CELLS[quadrant] {
+            let Some(near) = shared.cells.get(self.cell.neighbours[direction] as usize) else {
                 continue;
             };
-            let first = self.cell.first[direction] as usize;
+            let first = self.cell.layout[direction] as usize;
             let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
             for (nth, seen) in seen.enumerate() {
-                for place in ones(self.view().unseen(list, direction, nth, seen, &looker)) {
+                for place in ones(self.cell_view().unseen(list, direction, nth, seen, &looker)) {
                     let nearness = shared.nearness(viewer, near.id(nth * 64 + place));
                     found[usize::from(nearness)].push(((first + nth) * 64 + place) as u32);
                 }
@@ -333,7 +344,7 @@ impl CellPass<'_> {
             }
         }
         for &at in found.iter().rev().flatten() {
-            if !self.viewers.states[row].has_place(list) {
+            if !self.viewers.states[row].has_room(list) {
                 break;
             }
             let (word, place) = (at as usize / 64, at as usize % 64);
@@ -341,7 +352,7 @@ impl CellPass<'_> {
                 word,
                 place,
                 target: self.target_at(word, place),
-                class: shared.stranger_class(list),
+                class: shared.unrelated_class(list),
             };
             self.link(row, list, entrant);
         }

@@ -10,9 +10,9 @@
 //! | `refill_queue` | who waits for a look |
 
 pub mod band_words;
+pub mod eviction;
 pub mod fill;
-pub mod meet;
+pub mod priority_entry;
 pub mod refill_queue;
+pub mod related_entry;
 pub mod rerank;
-pub mod tied;
-pub mod victims;

@@ -14,46 +14,46 @@ use glam::Vec2;
 
 use super::band_words::{BandWord, FarthestFirst, NEAREST, by_band};
 use crate::grid::GridCell;
-use crate::priority::{BANDS, TEAM};
+use crate::priority::{BAND_COUNT, TEAM};
 use crate::views::events::{ViewEvent, ViewLeaveReason};
 use crate::views::state::bits::{bit, ones, ones_down};
-use crate::views::state::cells::{ORDERS, RowState, TargetCell, quadrant};
+use crate::views::state::cells::{NEAREST_CELLS, RowState, TargetCell, quadrant};
 use crate::views::state::object::{NONE, UNCAPPED};
-use crate::views::state::shared::Shared;
-use crate::views::state::ties::RelationQuery;
-use crate::views::update::pass::CellPass;
+use crate::views::state::relations::RelationQuery;
+use crate::views::state::scene_state::SceneState;
+use crate::views::update::cell_pass::CellPass;
 
 /// Who competes for the places of a list that are to be given anew.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Contest {
+pub(crate) struct ListRerank {
     pub(crate) row: usize,
     pub(crate) list: usize,
     pub(crate) class: u8,
-    rivals: Rivals,
+    rivals: CompetitorFilter,
 }
 
 /// How those who compete are told from others.
 #[derive(Clone, Copy, Debug)]
-enum Rivals {
+enum CompetitorFilter {
     /// All but who goes before strangers, which is among these.
-    Strangers(RelationQuery),
+    Unrelated(RelationQuery),
     /// Those of the class, all of whom are among these.
-    Tied(RelationQuery),
+    Related(RelationQuery),
     /// Those of the class, whom nothing tells from others.
-    OfClass,
+    SameClass,
 }
 
 impl CellPass<'_> {
     /// Re-ranks the viewers whose turn it is.
     pub(crate) fn rerank(&mut self) {
-        for nth in 0..self.viewers.turns.len() {
-            let row = self.viewers.turns[nth] as usize;
+        for nth in 0..self.viewers.rows_to_rerank.len() {
+            let row = self.viewers.rows_to_rerank[nth] as usize;
             let state = self.viewers.states[row];
-            if self.viewers.id(row) == NONE || state.is(RowState::WAITS) {
+            if self.viewers.id(row) == NONE || state.has_task(RowState::WAITS_FOR_SCAN) {
                 continue;
             }
             for list in 0..UNCAPPED {
-                if state.count[list] > 0 && !state.has_place(list) {
+                if state.count[list] > 0 && !state.has_room(list) {
                     self.rerank_list(row, list);
                 }
             }
@@ -61,7 +61,7 @@ impl CellPass<'_> {
     }
 
     fn rerank_list(&mut self, row: usize, list: usize) {
-        if let Some((contest, lowest)) = self.begin_contest(row, list)
+        if let Some((contest, lowest)) = self.begin_rerank(row, list)
             && lowest < NEAREST
         {
             self.find_nearer(&contest, lowest);
@@ -70,15 +70,15 @@ impl CellPass<'_> {
     }
 
     /// The lowest class of a list, whose members have to compete, with how near the farthest of them counts.
-    pub(crate) fn begin_contest(&mut self, row: usize, list: usize) -> Option<(Contest, usize)> {
+    pub(crate) fn begin_rerank(&mut self, row: usize, list: usize) -> Option<(ListRerank, usize)> {
         let shared = self.shared;
         let traits = &shared.object(self.viewers.id(row)).traits;
         if !shared.is_ranked(list) {
-            let contest = Contest {
+            let contest = ListRerank {
                 row,
                 list,
-                class: shared.stranger_class(list),
-                rivals: Rivals::Strangers(RelationQuery::of(traits, 0)),
+                class: shared.unrelated_class(list),
+                rivals: CompetitorFilter::Unrelated(RelationQuery::of(traits, 0)),
             };
             if let Some(lowest) = self.sort_members(&contest) {
                 return Some((contest, lowest));
@@ -86,14 +86,14 @@ impl CellPass<'_> {
         }
         let class = self.lowest_class(row, list)?;
         let is_tied = shared.ranking.priority.is_none() && class >= TEAM;
-        let contest = Contest {
+        let contest = ListRerank {
             row,
             list,
             class,
             rivals: if is_tied {
-                Rivals::Tied(RelationQuery::of(traits, class - 1))
+                CompetitorFilter::Related(RelationQuery::of(traits, class - 1))
             } else {
-                Rivals::OfClass
+                CompetitorFilter::SameClass
             },
         };
         self.sort_members(&contest).map(|lowest| (contest, lowest))
@@ -104,7 +104,7 @@ impl CellPass<'_> {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
         let mut lowest: Option<u8> = None;
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
+        for (direction, near) in shared.neighbours(self.viewers.cell as usize) {
             let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
             for (nth, (population, seen)) in near.population(list).zip(seen).enumerate() {
                 for place in ones(seen & population) {
@@ -118,7 +118,7 @@ impl CellPass<'_> {
 
     /// Those of a word who compete.
     #[inline]
-    fn competing(&self, contest: &Contest, near: &TargetCell, nth: usize, word: u64) -> u64 {
+    fn competing(&self, contest: &ListRerank, near: &TargetCell, nth: usize, word: u64) -> u64 {
         let shared = self.shared;
         let viewer = self.viewers.id(contest.row);
         let among = |all: u64, counts: &dyn Fn(u8) -> bool| {
@@ -127,27 +127,29 @@ impl CellPass<'_> {
             counted.fold(0, |word, place| word | bit(place))
         };
         match &contest.rivals {
-            Rivals::Strangers(ties) => {
-                let tied = word & near.ties.mask(nth, ties);
-                word & !among(tied, &|class| shared.goes_first(contest.list, class))
+            CompetitorFilter::Unrelated(ties) => {
+                let tied = word & near.relations.mask(nth, ties);
+                word & !among(tied, &|class| {
+                    shared.outranks_unrelated(contest.list, class)
+                })
             }
-            Rivals::Tied(ties) => {
-                let tied = word & near.ties.mask(nth, ties);
+            CompetitorFilter::Related(ties) => {
+                let tied = word & near.relations.mask(nth, ties);
                 among(tied, &|class| class == contest.class)
             }
-            Rivals::OfClass => among(word, &|class| class == contest.class),
+            CompetitorFilter::SameClass => among(word, &|class| class == contest.class),
         }
     }
 
     /// Sorts the members that compete by how near they count; gives how near the farthest is, if there is any.
-    fn sort_members(&mut self, contest: &Contest) -> Option<usize> {
+    fn sort_members(&mut self, contest: &ListRerank) -> Option<usize> {
         let (shared, row) = (self.shared, contest.row);
         let here = shared.position(self.viewers.id(row));
         let ends_m2 = shared.ranking.bands.member_ends_m2();
         let mut members = std::mem::take(&mut self.scratch.members);
         members.clear();
-        let mut all = [0; BANDS as usize];
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
+        let mut all = [0; BAND_COUNT as usize];
+        for (direction, near) in shared.neighbours(self.viewers.cell as usize) {
             let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
             let population = near.population(contest.list);
             for (nth, (population, seen)) in population.zip(seen).enumerate() {
@@ -157,7 +159,7 @@ impl CellPass<'_> {
                 }
                 let listed = self.competing(contest, near, nth, listed);
                 if listed != 0 {
-                    let index = self.cell.near[direction];
+                    let index = self.cell.neighbours[direction];
                     let nearer = shared.slot_positions.nearer(index, nth, here, ends_m2);
                     let bands = by_band(listed, nearer);
                     all.iter_mut()
@@ -172,9 +174,9 @@ impl CellPass<'_> {
     }
 
     /// Collects those of the same class who are in a nearer band than the farthest member.
-    pub(crate) fn find_nearer(&mut self, contest: &Contest, lowest: usize) {
+    pub(crate) fn find_nearer(&mut self, contest: &ListRerank, lowest: usize) {
         let (shared, row, list) = (self.shared, contest.row, contest.list);
-        let looker = self.view().looker(row);
+        let looker = self.cell_view().scanning_viewer(row);
         let here = shared.position(looker.id);
         let ends_m2 = shared.ranking.bands.ends_m2();
         let count = |bits: u64| bits.count_ones();
@@ -185,17 +187,17 @@ impl CellPass<'_> {
         let mut found = std::mem::take(&mut self.scratch.outsiders);
         found.clear();
         let mut nearest = 0;
-        for direction in ORDERS[quadrant(&shared.grid, self.cell.at, here)] {
-            let index = self.cell.near[direction];
+        for direction in NEAREST_CELLS[quadrant(&shared.grid, self.cell.grid_cell, here)] {
+            let index = self.cell.neighbours[direction];
             let Some(near) = shared.cells.get(index as usize) else {
                 continue;
             };
-            if usize::from(shared.nearness_of_cell(here, near.at)) <= lowest {
+            if usize::from(shared.nearness_of_cell(here, near.grid_cell)) <= lowest {
                 continue;
             }
             let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
             for (nth, seen) in seen.enumerate() {
-                let unseen = self.view().unseen(list, direction, nth, seen, &looker);
+                let unseen = self.cell_view().unseen(list, direction, nth, seen, &looker);
                 if unseen == 0 {
                     continue;
                 }
@@ -221,15 +223,15 @@ impl CellPass<'_> {
     }
 
     /// Lets in the nearest, each instead of a member that counts as farther, the farthest first.
-    fn replace(&mut self, contest: &Contest) {
-        let &Contest {
+    fn replace(&mut self, contest: &ListRerank) {
+        let &ListRerank {
             row, list, class, ..
         } = contest;
         let viewer = self.viewers.id(row);
         let list = list as u8;
         let mut leavers = FarthestFirst::default();
         let mut count = 0;
-        'enters: for nearness in (1..BANDS as usize).rev() {
+        'enters: for nearness in (1..BAND_COUNT as usize).rev() {
             for outsiders in self.scratch.outsiders.iter().rev() {
                 for place in ones_down(outsiders.bands[nearness]) {
                     let next = leavers.next(&self.scratch.members, nearness);
@@ -256,8 +258,8 @@ impl CellPass<'_> {
                 }
             }
         }
-        let goes_first = count > 0 && self.shared.goes_first(list.into(), class);
-        self.viewers.states[row].refused |= u8::from(goes_first) << list;
+        let goes_first = count > 0 && self.shared.outranks_unrelated(list.into(), class);
+        self.viewers.states[row].refused_lists |= u8::from(goes_first) << list;
         let counters = &mut self.scratch.counters;
         counters.leaves += count;
         counters.evictions += count;
@@ -265,7 +267,7 @@ impl CellPass<'_> {
     }
 }
 
-impl Shared {
+impl SceneState {
     /// The nearest band in which somebody in a cell could be.
     fn nearness_of_cell(&self, here: Vec2, cell: GridCell) -> u8 {
         let nearest = self.nearest_in_cell(here, cell);

@@ -1,7 +1,7 @@
 //! Single situations, each with what must come of it.
 
 use super::*;
-use crate::priority::{OTHER, TEAM};
+use crate::priority::{TEAM, UNRELATED};
 
 /// A crowd of players with this team each, all in one spot; the first is the only viewer.
 fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
@@ -11,7 +11,7 @@ fn crowd(cap: u16, teams: &[u32]) -> SceneViews {
             team,
             ..ViewTraits::default()
         };
-        let profile = Profile {
+        let profile = ViewProfile {
             class: ObjectCategory::Player,
             visibility: ViewRange::Near,
             traits,
@@ -52,7 +52,7 @@ fn entrants_are_served_from_the_top_class_then_by_id() {
     let mut views = crowd(3, &[1, 2, 2, 1, 2, 1]);
     assert_eq!(
         step(&mut views, 0),
-        [(0, 3, Ok(TEAM)), (0, 5, Ok(TEAM)), (0, 1, Ok(OTHER))]
+        [(0, 3, Ok(TEAM)), (0, 5, Ok(TEAM)), (0, 1, Ok(UNRELATED))]
     );
 }
 
@@ -150,7 +150,7 @@ fn two_who_step_towards_each_other_meet() {
     assert!(step(&mut views, 9).is_empty());
     views.locate(0, vec2(15.0, 25.0));
     views.locate(1, vec2(15.0, 25.0));
-    assert_eq!(step(&mut views, 9), [(0, 1, Ok(OTHER))]);
+    assert_eq!(step(&mut views, 9), [(0, 1, Ok(UNRELATED))]);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_viewer_that_moves_and_changes_its_ties_needs_no_look() {
 fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
     let mut views = crowd(9, &[1, 2]);
     step(&mut views, 9);
-    let profile = Profile {
+    let profile = ViewProfile {
         class: ObjectCategory::Npc,
         visibility: ViewRange::Scene,
         traits: ViewTraits::default(),
@@ -186,7 +186,7 @@ fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
         .expect("a free id");
     assert_eq!(
         step(&mut views, 9),
-        [(0, 1, Err(ViewLeaveReason::Scene)), (0, 1, Ok(OTHER)),]
+        [(0, 1, Err(ViewLeaveReason::Scene)), (0, 1, Ok(UNRELATED)),]
     );
     assert_eq!(views.uncapped_len(0), 1);
 }
@@ -194,7 +194,7 @@ fn an_id_that_is_reused_between_updates_leaves_before_it_enters() {
 #[test]
 fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
     let mut views = crowd(9, &[1]);
-    let profile = Profile {
+    let profile = ViewProfile {
         class: ObjectCategory::Npc,
         visibility: ViewRange::Near,
         traits: ViewTraits::default(),
@@ -220,7 +220,7 @@ fn ids_out_of_range_are_refused_and_unknown_ones_ignored() {
 fn the_check_finds_a_forgotten_refusal() {
     let mut views = crowd(1, &[1, 1, 1]);
     step(&mut views, 9);
-    views.viewers[0].states[0].refused = 0;
+    views.viewers[0].states[0].refused_lists = 0;
     let fault = views.validate().unwrap_err();
     assert!(fault.to_string().contains("forgotten"), "{fault}");
 }
@@ -244,9 +244,9 @@ fn the_check_finds_a_bit_that_nobody_counted_and_a_place_that_nobody_filled() {
 #[test]
 fn of_a_crowd_that_comes_at_once_so_many_look_around_and_the_others_wait() {
     let (_, mut views) = scene(ViewLinkMode::Directed);
-    views.set_sweeps_max(2);
+    views.set_full_scans_max(2);
     for id in 0..9 {
-        let profile = Profile {
+        let profile = ViewProfile {
             class: ObjectCategory::Player,
             visibility: ViewRange::Near,
             traits: ViewTraits::default(),
@@ -274,7 +274,7 @@ fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
     let views = SceneViews::with_size(size_m, CELL_M, MARGIN_M, 64);
     let mut views = views
         .expect("a legal scene")
-        .with_sight(ViewLinkMode::Mutual);
+        .with_view_link_mode(ViewLinkMode::Mutual);
     views.set_rules(
         None,
         Some(|a, b| if a.tag[0].max(b.tag[0]) == 1 { 10 } else { 1 }),
@@ -284,7 +284,7 @@ fn a_ranking_of_ones_own_finds_its_best_beyond_a_crowd_of_others() {
             tag: [tag, 0],
             ..ViewTraits::default()
         };
-        let profile = Profile {
+        let profile = ViewProfile {
             class: ObjectCategory::Player,
             visibility: ViewRange::Near,
             traits,
@@ -332,7 +332,7 @@ fn who_aims_at_an_id_beyond_all_looks_no_farther_than_rows_go() {
             target,
             ..ViewTraits::default()
         };
-        let profile = Profile {
+        let profile = ViewProfile {
             class: ObjectCategory::Player,
             visibility: ViewRange::Near,
             traits,
@@ -365,7 +365,7 @@ fn peers(cast: &[(ObjectCategory, Option<ViewCaps>, bool)]) -> SceneViews {
             team: 1,
             ..ViewTraits::default()
         };
-        let profile = Profile {
+        let profile = ViewProfile {
             class,
             visibility: ViewRange::Near,
             traits,
@@ -384,7 +384,7 @@ fn the_check_finds_a_refusal_that_the_end_which_refused_has_forgotten() {
     let one = (ObjectCategory::Player, Some(ViewCaps::all(1)), false);
     let mut views = peers(&[one; 3]);
     assert!(views.visible(0, 1) && !views.visible(2, 0));
-    views.viewers[0].states[0].refused = 0;
+    views.viewers[0].states[0].refused_lists = 0;
     let fault = views.validate().unwrap_err();
     assert!(fault.to_string().contains("forgotten"), "{fault}");
 }

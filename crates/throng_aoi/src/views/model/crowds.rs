@@ -5,11 +5,11 @@ use rand_pcg::Pcg64Mcg;
 use throng_core::memory::MemoryUse;
 
 use super::*;
-use crate::{reference::PooledViews, sets::SetViews, workload};
+use crate::{reference::PooledViews, reference_sets::SetViews, workload};
 
 /// Everybody sees and is seen, near, as a player.
 fn add(views: &mut SceneViews, id: u32, at: Vec2, traits: ViewTraits, cap: u16) {
-    let profile = Profile {
+    let profile = ViewProfile {
         class: ObjectCategory::Player,
         visibility: ViewRange::Near,
         traits,
@@ -177,7 +177,7 @@ fn of_five_thousand_in_one_square_each_sees_its_nearest_band_and_all_see_the_bos
             100,
         );
     }
-    let boss = Profile {
+    let boss = ViewProfile {
         class: ObjectCategory::Npc,
         visibility: ViewRange::Scene,
         traits: ViewTraits::default(),
@@ -230,7 +230,7 @@ fn a_million_changes_of_cell_need_no_more_memory_than_a_tenth_of_them() {
         let mut random = Pcg64Mcg::seed_from_u64(6);
         let count = 200;
         let views = SceneViews::with_size((70.0, 50.0), CELL_M, 0.0, count);
-        let mut views = views.expect("a legal scene").with_sight(sight);
+        let mut views = views.expect("a legal scene").with_view_link_mode(sight);
         let spot = |random: &mut Pcg64Mcg| {
             vec2(
                 random.random_range(0.0..70.0),
@@ -422,7 +422,7 @@ fn nearest_who_refuse_hide_nobody_in_a_later_cell() {
     );
     // It is the turn of the first only.
     views.set_rerank_ticks(8);
-    views.turn = 7;
+    views.update_count = 7;
     views.update(u32::MAX, &mut Vec::new());
     assert_eq!(
         [0, 2, 4].map(|id| seen(&views, id)),
@@ -434,13 +434,13 @@ fn nearest_who_refuse_hide_nobody_in_a_later_cell() {
 #[test]
 fn a_viewer_that_scans_before_its_turn_leaves_the_queue() {
     let (_, mut views) = scene(ViewLinkMode::Directed);
-    views.set_sweeps_max(0);
+    views.set_full_scans_max(0);
     for id in 0..2 {
         add(&mut views, id, vec2(35.0, 25.0), ViewTraits::default(), 2);
     }
     views.update(0, &mut Vec::new());
     assert!(views.queued().eq(0..2));
-    views.set_sweeps_max(1);
+    views.set_full_scans_max(1);
     views.teleport(0, vec2(25.0, 25.0));
     views.update(0, &mut Vec::new());
     assert!(views.queued().eq(1..2));

@@ -6,7 +6,7 @@ use throng_core::memory::MemoryUse;
 
 use super::*;
 use crate::views::state::cells::{TargetCell, ViewerCell};
-use crate::views::update::room::ROOM_TICKS;
+use crate::views::update::cell_storage::SHRINK_CHECK_TICKS;
 use crate::workload;
 
 /// A crowd that comes, walks, teleports, goes and comes back, a part of it at a time.
@@ -25,7 +25,7 @@ impl Dense {
     fn new(sight: ViewLinkMode, (columns, rows): (u16, u16), count: u32, seed: u64) -> Self {
         let size_m = vec2(f32::from(columns), f32::from(rows)) * CELL_M;
         let views = SceneViews::with_size(size_m.into(), CELL_M, MARGIN_M, count);
-        let mut views = views.expect("a legal scene").with_sight(sight);
+        let mut views = views.expect("a legal scene").with_view_link_mode(sight);
         views.set_rerank_ticks(16);
         Self {
             random: Pcg64Mcg::seed_from_u64(seed),
@@ -68,7 +68,7 @@ impl Dense {
             party: random.random_range(0..50),
             ..ViewTraits::default()
         };
-        let profile = Profile {
+        let profile = ViewProfile {
             class,
             visibility: if random.random_bool(0.95) {
                 ViewRange::Near
@@ -171,7 +171,7 @@ impl Dense {
         }
         let sweeps = self.random.random_range(0..90);
         self.views
-            .set_sweeps_max(if sweeps < 50 { sweeps } else { u32::MAX });
+            .set_full_scans_max(if sweeps < 50 { sweeps } else { u32::MAX });
         let looks = self.random.random_range(0..60);
         let mut events = Vec::new();
         self.views.update(looks, &mut events);
@@ -234,7 +234,7 @@ fn a_crowd_that_walks_leaves_no_room_behind() {
         let views = SceneViews::with_size(size_m, cell_m, 0.0, count);
         let mut views = views.expect("a legal scene");
         for (id, &at) in (0..).zip(spots) {
-            let profile = Profile {
+            let profile = ViewProfile {
                 class: ObjectCategory::Player,
                 visibility: ViewRange::Near,
                 traits: workload::traits(id),
@@ -257,7 +257,7 @@ fn a_crowd_that_walks_leaves_no_room_behind() {
         if tick % 25 == 0 {
             let mut afresh = build(&spots);
             // Until what a login needed is given back.
-            (0..ROOM_TICKS).for_each(|_| afresh.update(0, &mut Vec::new()));
+            (0..SHRINK_CHECK_TICKS).for_each(|_| afresh.update(0, &mut Vec::new()));
             let (held, fresh) = (views.heap_bytes(), afresh.heap_bytes());
             assert!(
                 held <= 3 * fresh,
@@ -274,7 +274,7 @@ fn a_cell_that_is_left_holds_nothing_and_neither_does_the_buffer_of_a_mass_move(
     let views = SceneViews::with_size((20.0 * CELL_M, 20.0 * CELL_M), CELL_M, 0.0, count);
     let mut views = views.expect("a legal scene");
     for id in 0..count {
-        let profile = Profile {
+        let profile = ViewProfile {
             class: ObjectCategory::Player,
             visibility: ViewRange::Near,
             traits: ViewTraits::default(),
@@ -285,7 +285,7 @@ fn a_cell_that_is_left_holds_nothing_and_neither_does_the_buffer_of_a_mass_move(
         inserted.expect("a free id");
     }
     let wait = |views: &mut SceneViews| {
-        (0..=ROOM_TICKS).for_each(|_| views.update(u32::MAX, &mut Vec::new()));
+        (0..=SHRINK_CHECK_TICKS).for_each(|_| views.update(u32::MAX, &mut Vec::new()));
         assert_eq!(views.validate(), Ok(()));
     };
     wait(&mut views);

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 use glam::{Vec2, vec2};
 use proptest::prelude::*;
 use throng_core::kinds::{ObjectCategory, ViewRange};
-use throng_core::parallel::Threads;
+use throng_core::parallel::ThreadExecutor;
 
 use super::{
-    Profile, RemovalReason, SceneViews, ViewCaps, ViewCounters, ViewEvent, ViewException,
-    ViewInsertError, ViewLeaveReason, ViewLinkMode,
+    RemovalReason, SceneViews, ViewCaps, ViewCounters, ViewEvent, ViewException, ViewInsertError,
+    ViewLeaveReason, ViewLinkMode, ViewProfile,
 };
 use crate::grid::GridCell;
 use crate::priority::{
-    BANDS, CLASS_MAX, DistanceBands, ViewFilter, ViewPriority, ViewTraits, by_relationship,
+    BAND_COUNT, CLASS_MAX, DistanceBands, ViewFilter, ViewPriority, ViewTraits, by_relationship,
 };
 use script::{Op, change, insert, op, place, sight};
 
@@ -292,8 +292,9 @@ impl Model {
         assert_eq!(views.list_len(viewer, class), seen.len());
         for &target in &unseen {
             let class = self.class(viewer, target);
-            let gains = self.gains(views, viewer, target, class);
-            let back = !self.is_pair(viewer, target) || self.gains(views, target, viewer, class);
+            let gains = self.could_enter(views, viewer, target, class);
+            let back =
+                !self.is_pair(viewer, target) || self.could_enter(views, target, viewer, class);
             let waits = queued.contains(&viewer)
                 || self.is_pair(viewer, target) && queued.contains(&target);
             assert!(
@@ -304,7 +305,7 @@ impl Model {
     }
 
     /// Whether a viewer has a place for a target that it does not see, or a member of a lower class.
-    fn gains(&self, views: &SceneViews, viewer: u32, target: u32, class: u8) -> bool {
+    fn could_enter(&self, views: &SceneViews, viewer: u32, target: u32, class: u8) -> bool {
         let list = self.objects[&target].class;
         let cap = self.objects[&viewer]
             .caps
@@ -334,7 +335,7 @@ impl Model {
         let keeps_farther = |viewer: u32, target: u32| {
             let (me, other) = (&self.objects[&viewer], &self.objects[&target]);
             let nearness = bands.nearness(me.position, other.position);
-            let end_cells = 0.5 * f32::from(BANDS - nearness) + DistanceBands::HYSTERESIS;
+            let end_cells = 0.5 * f32::from(BAND_COUNT - nearness) + DistanceBands::HYSTERESIS;
             let class = self.class(viewer, target);
             nearness > 0
                 && self.members(viewer, other.class).any(|member| {
@@ -359,7 +360,7 @@ impl Model {
     }
 
     /// At rest the queue is worked off in the promised number of ticks, and nothing is left to gain.
-    fn come_to_rest(&mut self, views: &mut SceneViews, looks: u32, rerank_ticks: u32) {
+    fn check_at_rest(&mut self, views: &mut SceneViews, looks: u32, rerank_ticks: u32) {
         self.tick(views, 0);
         // Directed sight evicts nobody else, so nobody else comes to wait.
         let mut rounds = 0;
@@ -413,7 +414,7 @@ fn scene(sight: ViewLinkMode) -> (Model, SceneViews) {
         IDS,
     )
     .expect("a legal scene")
-    .with_sight(sight);
+    .with_view_link_mode(sight);
     views.set_rerank_ticks(0);
     let model = Model {
         sight,
@@ -422,9 +423,9 @@ fn scene(sight: ViewLinkMode) -> (Model, SceneViews) {
     (model, views)
 }
 
-fn digest(views: &SceneViews) -> Vec<u64> {
+fn hash_words(views: &SceneViews) -> Vec<u64> {
     let mut words = Vec::new();
-    views.digest(&mut |word| words.push(word));
+    views.hash_state(&mut |word| words.push(word));
     words
 }
 
@@ -443,13 +444,13 @@ proptest! {
     ) {
         let (mut model, mut views) = scene(sight);
         model.has_scenery = has_scenery;
-        views.set_sweeps_max(sweeps_max);
+        views.set_full_scans_max(sweeps_max);
         views.set_rerank_ticks(rerank_ticks);
         for op in cast.iter().chain(&script) {
             model.apply(&mut views, op);
         }
         views.set_rerank_ticks(0);
-        model.come_to_rest(&mut views, looks, rerank_ticks);
+        model.check_at_rest(&mut views, looks, rerank_ticks);
     }
 
     /// Everything but a removal is noted by id, so it does not matter who reports first.
@@ -484,7 +485,7 @@ proptest! {
             forward.1.update(looks, &mut events[0]);
             backward.1.update(looks, &mut events[1]);
             prop_assert_eq!(&events[0], &events[1]);
-            prop_assert_eq!(digest(&forward.1), digest(&backward.1));
+            prop_assert_eq!(hash_words(&forward.1), hash_words(&backward.1));
         }
     }
 
@@ -496,10 +497,10 @@ proptest! {
         rerank_ticks in 0u32..5,
         sweeps_max in prop_oneof![Just(u32::MAX), 0u32..4],
     ) {
-        let mut sides = [1, 2, 8].map(|count| (Threads::new(count), scene(sight)));
+        let mut sides = [1, 2, 8].map(|count| (ThreadExecutor::new(count), scene(sight)));
         for (_, (_, views)) in &mut sides {
             views.set_rerank_ticks(rerank_ticks);
-            views.set_sweeps_max(sweeps_max);
+            views.set_full_scans_max(sweeps_max);
         }
         for op in cast.iter().chain(&script) {
             let Op::Tick { looks } = *op else {
@@ -511,7 +512,7 @@ proptest! {
                 views.update_with(*workers, looks, &mut events);
                 model.removed.clear();
                 assert_eq!(views.validate(), Ok(()));
-                (events, digest(views), views.counters())
+                (events, hash_words(views), views.counters())
             });
             prop_assert_eq!(&told[0], &told[1]);
             prop_assert_eq!(&told[0], &told[2]);

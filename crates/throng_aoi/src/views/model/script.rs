@@ -163,7 +163,7 @@ impl Model {
             scenery: scenery && self.has_scenery,
             ..ViewTraits::default()
         };
-        let profile = Profile {
+        let profile = ViewProfile {
             class,
             visibility,
             traits,

@@ -25,15 +25,15 @@ pub mod proposal;
 mod rerank_pairs;
 
 use crate::priority::{class_of, rank_of};
+use crate::views::choose::eviction::ListedTarget;
 use crate::views::choose::fill::CellView;
-use crate::views::choose::victims::ListedTarget;
 use crate::views::events::{ViewEvent, ViewLeaveReason};
 use crate::views::scene_views::SceneViews;
 use crate::views::state::bits::bit;
 use crate::views::state::cells::RowState;
-use crate::views::state::object::{NONE, Place, UNCAPPED};
-use crate::views::state::rows::AROUND;
-use crate::views::update::pass::CellPass;
+use crate::views::state::object::{CellLocation, NONE, UNCAPPED};
+use crate::views::state::rows::NEIGHBOURHOOD_CELLS;
+use crate::views::update::cell_pass::CellPass;
 use proposal::MutualProposal;
 
 /// Of those who may be let in so many pairs are collected before they are asked.
@@ -41,72 +41,72 @@ const PROPOSALS_MAX: usize = 1 << 18;
 
 impl SceneViews {
     /// All that needs the consent of both ends.
-    pub(super) fn meet_in_pairs(&mut self, sight_tests_max: u32) {
+    pub(super) fn update_pairs(&mut self, sight_tests_max: u32) {
         // Those that pairs stir further on have nothing of their own to do.
-        let count = self.active.len();
+        let count = self.active_cells.len();
         for nth in 0..count {
-            let cell = self.active[nth] as usize;
-            self.open_places(cell);
+            let cell = self.active_cells[nth] as usize;
+            self.open_freed_lists(cell);
             self.trim_pairs(cell);
         }
         for nth in 0..count {
-            let cell = self.active[nth] as usize;
+            let cell = self.active_cells[nth] as usize;
             self.with_pass(cell, |pass| {
-                pass.scratch.hungry.clear();
-                pass.note_hungry();
+                pass.scratch.rows_to_refill.clear();
+                pass.mark_refills();
             });
-            for nth in 0..self.viewers[cell].asked.len() {
-                let row = self.viewers[cell].asked[nth] as usize;
-                self.with_pass(cell, |pass| pass.look_around(row));
-                self.propose_found(cell);
+            for nth in 0..self.viewers[cell].scheduled_rows.len() {
+                let row = self.viewers[cell].scheduled_rows[nth] as usize;
+                self.with_pass(cell, |pass| pass.scan_around(row));
+                self.propose_candidates(cell);
             }
             let mut welcomed = (0, 0);
-            while self.with_pass(cell, |pass| pass.welcome_from(&mut welcomed)) {
-                self.propose_found(cell);
+            while self.with_pass(cell, |pass| pass.collect_for_arrivals(&mut welcomed)) {
+                self.propose_candidates(cell);
             }
-            self.propose_found(cell);
+            self.propose_candidates(cell);
         }
-        self.commit();
+        self.commit_proposals();
         for nth in 0..count {
-            let cell = self.active[nth] as usize;
-            self.with_pass(cell, |pass| pass.offer());
-            for nth in 0..self.viewers[cell].asked.len() {
-                let row = self.viewers[cell].asked[nth] as usize;
+            let cell = self.active_cells[nth] as usize;
+            self.with_pass(cell, |pass| pass.admit_arrivals());
+            for nth in 0..self.viewers[cell].scheduled_rows.len() {
+                let row = self.viewers[cell].scheduled_rows[nth] as usize;
                 let state = self.viewers[cell].states[row];
-                if state.hungry != 0 && !state.is(RowState::WAITS) {
-                    self.propose_strangers(cell, row);
+                if state.refill_lists != 0 && !state.has_task(RowState::WAITS_FOR_SCAN) {
+                    self.propose_unrelated(cell, row);
                 }
-                self.viewers[cell].states[row].hungry = 0;
+                self.viewers[cell].states[row].refill_lists = 0;
             }
         }
-        self.commit_strangers();
+        self.commit_unrelated();
         for nth in 0..count {
-            let cell = self.active[nth] as usize;
-            for nth in 0..self.viewers[cell].turns.len() {
-                let row = self.viewers[cell].turns[nth] as usize;
+            let cell = self.active_cells[nth] as usize;
+            for nth in 0..self.viewers[cell].rows_to_rerank.len() {
+                let row = self.viewers[cell].rows_to_rerank[nth] as usize;
                 self.rerank_pairs(cell, row);
             }
         }
-        self.work_queue(sight_tests_max);
+        self.process_queue(sight_tests_max);
     }
 
     /// Others may ask those of a cell who may have a place by now; who had none and was freed will be queued.
-    fn open_places(&mut self, cell: usize) {
-        for nth in 0..self.viewers[cell].asked.len() {
-            let id = self.viewers[cell].id(self.viewers[cell].asked[nth] as usize);
+    fn open_freed_lists(&mut self, cell: usize) {
+        for nth in 0..self.viewers[cell].scheduled_rows.len() {
+            let id = self.viewers[cell].id(self.viewers[cell].scheduled_rows[nth] as usize);
             if id != NONE {
-                self.open(id);
+                self.open_lists(id);
             }
         }
         for nth in 0..self.viewers[cell].freed.len() {
-            self.open(self.viewers[cell].freed[nth]);
+            self.open_lists(self.viewers[cell].freed[nth]);
         }
         self.freed.append(&mut self.viewers[cell].freed);
     }
 
     /// Works on one cell with all that its pass has.
     pub(super) fn with_pass<R>(&mut self, cell: usize, work: impl FnOnce(&mut CellPass) -> R) -> R {
-        self.stir(cell as u32);
+        self.mark_active(cell as u32);
         let Self {
             shared,
             viewers,
@@ -122,14 +122,14 @@ impl SceneViews {
 
     /// Evicts from lists that are above their cap.
     fn trim_pairs(&mut self, cell: usize) {
-        for nth in 0..self.viewers[cell].asked.len() {
-            let row = self.viewers[cell].asked[nth] as usize;
+        for nth in 0..self.viewers[cell].scheduled_rows.len() {
+            let row = self.viewers[cell].scheduled_rows[nth] as usize;
             for list in 0..UNCAPPED {
                 while {
                     let state = &self.viewers[cell].states[row];
-                    state.is(RowState::CAPS) && state.count[list] > state.caps[list]
+                    state.has_task(RowState::CAPS_CHANGED) && state.count[list] > state.caps[list]
                 } {
-                    let victim = self.with_pass(cell, |pass| pass.lowest(row, list));
+                    let victim = self.with_pass(cell, |pass| pass.find_lowest(row, list));
                     let Some(victim) = victim else {
                         break;
                     };
@@ -140,17 +140,17 @@ impl SceneViews {
     }
 
     /// Makes proposals of the candidates that a cell found.
-    fn propose_found(&mut self, cell: usize) {
+    fn propose_candidates(&mut self, cell: usize) {
         if self.scratch[0].candidates.is_empty() {
             return;
         }
-        let found = self.with_pass(cell, |pass| pass.take_found());
+        let found = self.with_pass(cell, |pass| pass.drain_candidates());
         for (row, rank, target) in found {
             let viewer = self.viewers[cell].id(row);
             self.propose(viewer, target, rank);
         }
         if self.proposals.len() > PROPOSALS_MAX {
-            self.commit();
+            self.commit_proposals();
         }
     }
 
@@ -164,7 +164,7 @@ impl SceneViews {
     }
 
     /// Proposes to the nearest strangers who have a place too, as many as there are places.
-    fn propose_strangers(&mut self, cell: usize, row: usize) {
+    fn propose_unrelated(&mut self, cell: usize, row: usize) {
         let viewer = self.viewers[cell].id(row);
         for list in 0..UNCAPPED {
             let state = &self.viewers[cell].states[row];
@@ -173,18 +173,18 @@ impl SceneViews {
             if viewer == NONE || !is_open {
                 continue;
             }
-            let mut found = std::mem::take(&mut self.scratch[0].strangers);
-            let mut full = std::mem::take(&mut self.full);
+            let mut found = std::mem::take(&mut self.scratch[0].unrelated);
+            let mut full = std::mem::take(&mut self.full_objects);
             let view = CellView {
                 shared: &self.shared,
                 viewers: &self.viewers[cell],
             };
-            view.list_open(
+            view.collect_open_targets(
                 row,
                 list,
                 places,
                 |target| {
-                    let takes = self.takes_stranger(viewer, target);
+                    let takes = self.may_admit_unrelated(viewer, target);
                     if !takes {
                         full.push(target);
                     }
@@ -196,7 +196,7 @@ impl SceneViews {
             if found.len() <= places && !self.shared.is_ranked(own_list) {
                 // There is a place for all of them, at both ends.
                 for &(direction, slot) in &found {
-                    self.link_stranger(cell, row, direction.into(), slot as usize);
+                    self.link_unrelated(cell, row, direction.into(), slot as usize);
                 }
             } else {
                 self.propose_nearest(cell, row, list, &mut found);
@@ -204,11 +204,11 @@ impl SceneViews {
             found.clear();
             for target in full.drain(..) {
                 if !self.shared.is_ranked(own_list) {
-                    self.close(target, own_list);
+                    self.close_list(target, own_list);
                 }
             }
-            self.scratch[0].strangers = found;
-            self.full = full;
+            self.scratch[0].unrelated = found;
+            self.full_objects = full;
         }
     }
 
@@ -224,7 +224,7 @@ impl SceneViews {
         let state = &self.viewers[cell].states[row];
         let places = usize::from(state.caps[list].saturating_sub(state.count[list]));
         for (direction, slot) in found.iter_mut() {
-            let near = self.shared.cells[cell].near[usize::from(*direction)];
+            let near = self.shared.cells[cell].neighbours[usize::from(*direction)];
             let target = self.shared.cells[near as usize].id(*slot as usize);
             (*direction, *slot) = (!self.shared.nearness(viewer, target), target);
         }
@@ -232,7 +232,7 @@ impl SceneViews {
         if found.len() >= places {
             found.truncate(places);
             // If some of these refuse, it asks the others.
-            self.unsated.push((viewer, list as u8));
+            self.lists_with_more_candidates.push((viewer, list as u8));
         }
         for &(farness, target) in found.iter() {
             let class = self.shared.class(viewer, target);
@@ -241,9 +241,9 @@ impl SceneViews {
     }
 
     /// Links a viewer with somebody near; both have a place, or the other need not agree.
-    fn link_stranger(&mut self, cell: usize, row: usize, direction: usize, slot: usize) {
+    fn link_unrelated(&mut self, cell: usize, row: usize, direction: usize, slot: usize) {
         let viewer = self.viewers[cell].id(row);
-        let near = self.shared.cells[cell].near[direction] as usize;
+        let near = self.shared.cells[cell].neighbours[direction] as usize;
         let target = self.shared.cells[near].id(slot);
         let (a, b) = (self.shared.object(viewer), self.shared.object(target));
         let class = self.shared.ranking.class(a, b);
@@ -251,8 +251,8 @@ impl SceneViews {
         self.enter(cell, row, lists.0, (direction, slot), class);
         if is_pair {
             let own_slot = self.viewers[cell].states[row].slot as usize;
-            let back = (AROUND - 1 - direction, own_slot);
-            let row = self.shared.place(target).row as usize;
+            let back = (NEIGHBOURHOOD_CELLS - 1 - direction, own_slot);
+            let row = self.shared.location(target).row as usize;
             self.enter(near, row, lists.1, back, class);
         }
     }
@@ -266,20 +266,20 @@ impl SceneViews {
         (direction, slot): (usize, usize),
         class: u8,
     ) {
-        self.stir(cell as u32);
+        self.mark_active(cell as u32);
         let at = &self.shared.cells[cell];
-        let target = self.shared.cells[at.near[direction] as usize].id(slot);
+        let target = self.shared.cells[at.neighbours[direction] as usize].id(slot);
         let viewers = &mut self.viewers[cell];
         viewers
             .rows
             .insert(row, at.word(direction, slot), bit(slot));
         let state = &mut viewers.states[row];
         state.count[list] += 1;
-        state.low[list] = state.low[list].min(class);
+        state.lowest_class[list] = state.lowest_class[list].min(class);
         // As if it were as far as can be: no member has a lower rank.
-        state.lowest[list] = state.lowest[list].min(rank_of(class, 0));
+        state.lowest_rank[list] = state.lowest_rank[list].min(rank_of(class, 0));
         let (counters, count) = (&mut self.scratch[0].counters, state.count[list]);
-        counters.max_list = counters.max_list.max(usize::from(count));
+        counters.longest_list = counters.longest_list.max(usize::from(count));
         counters.enters += 1;
         self.scratch[0].events.push(ViewEvent::Enter {
             viewer: viewers.id(row),
@@ -290,8 +290,8 @@ impl SceneViews {
     }
 
     /// Nobody in this list of others need ask a target until it has a place again.
-    fn close(&mut self, target: u32, list: usize) {
-        let Place { cell, slot, .. } = self.shared.place(target);
+    fn close_list(&mut self, target: u32, list: usize) {
+        let CellLocation { cell, slot, .. } = self.shared.location(target);
         let word = &mut self.shared.cells[cell as usize].slots[slot as usize / 64];
         if let Some(mask) = word.open.get_mut(list) {
             *mask &= !bit(slot as usize);
@@ -299,8 +299,8 @@ impl SceneViews {
     }
 
     /// Others may ask an object again.
-    fn open(&mut self, id: u32) {
-        let Place { cell, slot, .. } = self.shared.place(id);
+    fn open_lists(&mut self, id: u32) {
+        let CellLocation { cell, slot, .. } = self.shared.location(id);
         if slot != NONE {
             let word = &mut self.shared.cells[cell as usize].slots[slot as usize / 64];
             word.set_open(slot as usize);
@@ -308,33 +308,34 @@ impl SceneViews {
     }
 
     /// Whether a target may take a stranger that sees it, or need not: it has a place, or may have somebody of a lower class.
-    fn takes_stranger(&self, viewer: u32, target: u32) -> bool {
+    fn may_admit_unrelated(&self, viewer: u32, target: u32) -> bool {
         let (a, b) = (self.shared.object(viewer), self.shared.object(target));
-        let Place { cell, row, .. } = self.shared.place(target);
+        let CellLocation { cell, row, .. } = self.shared.location(target);
         if !self.shared.ranking.is_pair(a, b) {
             return true;
         }
         let state = &self.viewers[cell as usize].states[row as usize];
         let list = a.list();
-        state.has_place(list)
-            || self.shared.is_ranked(list) && state.low[list] < self.shared.class(viewer, target)
+        state.has_room(list)
+            || self.shared.is_ranked(list)
+                && state.lowest_class[list] < self.shared.class(viewer, target)
     }
 
-    fn commit_strangers(&mut self) {
-        self.commit();
-        let mut unsated = std::mem::take(&mut self.unsated);
+    fn commit_unrelated(&mut self) {
+        self.commit_proposals();
+        let mut unsated = std::mem::take(&mut self.lists_with_more_candidates);
         for (viewer, list) in unsated.drain(..) {
-            let Place { cell, row, .. } = self.shared.place(viewer);
+            let CellLocation { cell, row, .. } = self.shared.location(viewer);
             let state = &self.viewers[cell as usize].states[row as usize];
-            if state.has_place(usize::from(list)) {
+            if state.has_room(usize::from(list)) {
                 self.freed.push(viewer);
             }
         }
-        self.unsated = unsated;
+        self.lists_with_more_candidates = unsated;
     }
 
     /// Links whom both ends accept, from the top.
-    fn commit(&mut self) {
+    fn commit_proposals(&mut self) {
         let mut proposals = std::mem::take(&mut self.proposals);
         proposals.sort_unstable();
         // Both ends of a pair may have proposed it.
@@ -355,7 +356,7 @@ impl SceneViews {
                 .iter()
                 .zip(&mut victims)
                 .all(|(&(id, other), victim)| {
-                    let accepted = self.accepts(id, other, class_of(rank));
+                    let accepted = self.try_accept(id, other, class_of(rank));
                     *victim = accepted.flatten();
                     accepted.is_some()
                 });
@@ -363,7 +364,7 @@ impl SceneViews {
                 continue;
             }
             for (&(id, other), victim) in asked.iter().zip(victims) {
-                let Place { cell, row, .. } = self.shared.place(id);
+                let CellLocation { cell, row, .. } = self.shared.location(id);
                 let list = self.shared.object(other).list();
                 if let Some(victim) = victim {
                     self.evict_pair(cell as usize, row as usize, list, victim);
@@ -377,40 +378,40 @@ impl SceneViews {
     }
 
     /// Whether an end takes a link of this class, and whom of a lower one it would evict for it. One that refuses remembers it.
-    fn accepts(&mut self, id: u32, other: u32, class: u8) -> Option<Option<ListedTarget>> {
-        let Place { cell, row, .. } = self.shared.place(id);
+    fn try_accept(&mut self, id: u32, other: u32, class: u8) -> Option<Option<ListedTarget>> {
+        let CellLocation { cell, row, .. } = self.shared.location(id);
         let (cell, row) = (cell as usize, row as usize);
         let list = self.shared.object(other).list();
         let state = self.viewers[cell].states[row];
-        if state.has_place(list) {
+        if state.has_room(list) {
             return Some(None);
         }
-        let lowest = if class <= state.low[list] {
+        let lowest = if class <= state.lowest_class[list] {
             None
         } else {
-            self.with_pass(cell, |pass| pass.lowest(row, list))
+            self.with_pass(cell, |pass| pass.find_lowest(row, list))
         };
         let victim = lowest.filter(|lowest| lowest.class < class);
         if victim.is_none() {
-            self.note_refused(cell, row, list, class);
+            self.mark_refused(cell, row, list, class);
         }
         victim.map(Some)
     }
 
     /// A full list refused somebody of this class.
-    pub(super) fn note_refused(&mut self, cell: usize, row: usize, list: usize, class: u8) {
-        let goes_first = self.shared.goes_first(list, class);
-        self.viewers[cell].states[row].refused |= u8::from(goes_first) << list;
+    pub(super) fn mark_refused(&mut self, cell: usize, row: usize, list: usize, class: u8) {
+        let goes_first = self.shared.outranks_unrelated(list, class);
+        self.viewers[cell].states[row].refused_lists |= u8::from(goes_first) << list;
         self.counters.full_list_attempts += 1;
     }
 
     /// One end sees the other from now on.
     pub(super) fn link_end(&mut self, id: u32, other: u32, rank: u8) {
-        let Place { cell, row, .. } = self.shared.place(id);
+        let CellLocation { cell, row, .. } = self.shared.location(id);
         let list = self.shared.object(other).list();
         let at = &self.shared.cells[cell as usize];
         if let Some((word, place)) = self.shared.bit_of(at, other) {
-            let lowest = &mut self.viewers[cell as usize].states[row as usize].lowest[list];
+            let lowest = &mut self.viewers[cell as usize].states[row as usize].lowest_rank[list];
             *lowest = rank.min(*lowest);
             let entrant = ListedTarget {
                 word,
@@ -438,16 +439,16 @@ impl SceneViews {
             return;
         }
         let list = a.list();
-        let Place { cell, row, .. } = self.shared.place(target);
+        let CellLocation { cell, row, .. } = self.shared.location(target);
         let at = &self.shared.cells[cell as usize];
         let Some((word, place)) = self.shared.bit_of(at, viewer) else {
             return;
         };
-        self.stir(cell);
+        self.mark_active(cell);
         let viewers = &mut self.viewers[cell as usize];
         viewers.rows.remove(row as usize, word, bit(place));
         let state = &mut viewers.states[row as usize];
-        let was_full = !state.has_place(list);
+        let was_full = !state.has_room(list);
         state.count[list] -= 1;
         self.scratch[0].events.push(ViewEvent::Leave {
             viewer: target,
@@ -458,12 +459,12 @@ impl SceneViews {
         self.counters.leaves += 1;
         if was_full {
             self.freed.push(target);
-            self.open(target);
+            self.open_lists(target);
         }
     }
 
     /// Queues who can gain, and serves the queue from its head.
-    fn work_queue(&mut self, sight_tests_max: u32) {
+    fn process_queue(&mut self, sight_tests_max: u32) {
         let mut looks = 0;
         loop {
             // A look may free others.
@@ -471,47 +472,47 @@ impl SceneViews {
             let Some(viewer) = self.queue.first() else {
                 break;
             };
-            let Place { cell, row, .. } = self.shared.place(viewer);
+            let CellLocation { cell, row, .. } = self.shared.location(viewer);
             let state = self.viewers[cell as usize].states[row as usize];
-            let can_gain = state.is(RowState::WAITS)
-                || state.refused != 0
-                || (0..UNCAPPED).any(|list| state.has_place(list) && self.shared.has_list(list));
+            let can_gain = state.has_task(RowState::WAITS_FOR_SCAN)
+                || state.refused_lists != 0
+                || (0..UNCAPPED).any(|list| state.has_room(list) && self.shared.has_list(list));
             if can_gain && looks == sight_tests_max {
                 break;
             }
             self.queue.pop();
             if can_gain {
                 looks += 1;
-                self.look(cell as usize, row as usize);
+                self.scan_viewer(cell as usize, row as usize);
             }
         }
         self.counters.scans += u64::from(looks);
     }
 
     /// A viewer of the queue looks around. It may end what another hopes for, so looks are committed one by one.
-    fn look(&mut self, cell: usize, row: usize) {
+    fn scan_viewer(&mut self, cell: usize, row: usize) {
         let enters = self.scratch[0].counters.enters;
-        self.stir(cell as u32);
+        self.mark_active(cell as u32);
         let viewers = &mut self.viewers[cell];
-        let waited = viewers.states[row].is(RowState::WAITS);
-        viewers.states[row].tasks &= !RowState::WAITS;
+        let waited = viewers.states[row].has_task(RowState::WAITS_FOR_SCAN);
+        viewers.states[row].tasks &= !RowState::WAITS_FOR_SCAN;
         if waited {
-            viewers.ask(row as u32, RowState::LOOKS);
+            viewers.schedule(row as u32, RowState::SCANS);
         }
         let is_ranked = (0..UNCAPPED).any(|list| self.shared.is_ranked(list));
-        if waited || is_ranked || self.viewers[cell].states[row].refused != 0 {
+        if waited || is_ranked || self.viewers[cell].states[row].refused_lists != 0 {
             self.with_pass(cell, |pass| {
                 pass.scratch.candidates.clear();
-                pass.seek(row, 0b111);
+                pass.collect_candidates(row, 0b111);
                 if waited {
                     pass.enter_far(row);
                 }
             });
-            self.propose_found(cell);
-            self.commit();
+            self.propose_candidates(cell);
+            self.commit_proposals();
         }
-        self.propose_strangers(cell, row);
-        self.commit_strangers();
+        self.propose_unrelated(cell, row);
+        self.commit_unrelated();
         let counters = &mut self.scratch[0].counters;
         counters.refills += counters.enters - enters;
     }

@@ -22,10 +22,10 @@ use glam::Vec2;
 use throng_core::memory::MemoryUse;
 
 use super::bits::bit;
-use super::object::{LISTS, NONE, UNCAPPED};
-use super::rows::{AROUND, RowLayout, ViewRows};
+use super::object::{LIST_COUNT, NONE, UNCAPPED};
+use super::relations::RelationColumns;
+use super::rows::{NEIGHBOURHOOD_CELLS, RowLayout, ViewRows};
 use super::slot_word::SlotWord;
-use super::ties::TieColumns;
 use crate::grid::{GridCell, SceneGrid};
 use crate::priority::ViewTraits;
 
@@ -40,17 +40,17 @@ pub(crate) fn drop_if_large<T>(buffer: &mut Vec<T>, bytes_max: usize) {
 }
 
 /// A bit for each direction in which a cell may be.
-pub(crate) const ALL_AROUND: u16 = (1 << AROUND) - 1;
+pub(crate) const ALL_DIRECTIONS: u16 = (1 << NEIGHBOURHOOD_CELLS) - 1;
 
 /// The place of a cell among those around it.
 pub(crate) const OWN_CELL: usize = 4;
 
 /// The cells around one by the quarter of it in which a viewer stands, the nearest first: its own, the two beside the
 /// quarter, the one at its corner, the others.
-pub(crate) const ORDERS: [[usize; AROUND]; 4] = orders();
+pub(crate) const NEAREST_CELLS: [[usize; NEIGHBOURHOOD_CELLS]; 4] = nearest_cells();
 
-const fn orders() -> [[usize; AROUND]; 4] {
-    let mut orders = [[0; AROUND]; 4];
+const fn nearest_cells() -> [[usize; NEIGHBOURHOOD_CELLS]; 4] {
+    let mut orders = [[0; NEIGHBOURHOOD_CELLS]; 4];
     let mut quarter = 0;
     while quarter < 4 {
         // Towards the quarter, and away from it.
@@ -68,7 +68,7 @@ const fn orders() -> [[usize; AROUND]; 4] {
             (-x, -y),
         ];
         let mut nth = 0;
-        while nth < AROUND {
+        while nth < NEIGHBOURHOOD_CELLS {
             let (dx, dy) = steps[nth];
             orders[quarter][nth] = ((dy + 1) * 3 + dx + 1) as usize;
             nth += 1;
@@ -92,11 +92,11 @@ pub(crate) struct TargetArrival {
     /// Where it was.
     pub(crate) from: GridCell,
     /// It is new to everybody, or all pairs with it are judged anew.
-    pub(crate) everywhere: bool,
+    pub(crate) is_new_everywhere: bool,
     /// Somebody may see it already and must not any more, or in another class.
     pub(crate) is_revised: bool,
     /// It is a viewer as well.
-    pub(crate) sees: bool,
+    pub(crate) is_viewer: bool,
 }
 
 /// A target that left a slot: which, and where it is now.
@@ -110,56 +110,56 @@ pub(crate) struct TargetLeave {
 /// Who is in a cell to be seen.
 #[derive(Clone, Debug, MemoryUse)]
 pub(crate) struct TargetCell {
-    pub(crate) at: GridCell,
+    pub(crate) grid_cell: GridCell,
     /// The cells around it that are in use, by direction.
-    pub(crate) near: [u32; AROUND],
+    pub(crate) neighbours: [u32; NEIGHBOURHOOD_CELLS],
     /// Where the words of each begin in the rows of this cell, and how many there are.
-    pub(crate) first: RowLayout,
+    pub(crate) layout: RowLayout,
     pub(crate) words: usize,
-    pub(crate) ties: TieColumns,
+    pub(crate) relations: RelationColumns,
     pub(crate) slots: Vec<SlotWord>,
     /// Who left in this update, by slot once all are settled.
-    pub(crate) left: Vec<TargetLeave>,
+    pub(crate) departures: Vec<TargetLeave>,
     pub(crate) arrivals: Vec<TargetArrival>,
     /// How many will come in this update.
-    pub(crate) coming: u32,
+    pub(crate) expected_arrivals: u32,
 }
 
 impl TargetCell {
     pub(crate) fn new(at: GridCell) -> Self {
         Self {
-            at,
-            near: [NONE; AROUND],
-            first: [0; AROUND + 1],
+            grid_cell: at,
+            neighbours: [NONE; NEIGHBOURHOOD_CELLS],
+            layout: [0; NEIGHBOURHOOD_CELLS + 1],
             words: 0,
-            ties: TieColumns::with_index(),
+            relations: RelationColumns::with_index(),
             slots: Vec::new(),
-            left: Vec::new(),
+            departures: Vec::new(),
             arrivals: Vec::new(),
-            coming: 0,
+            expected_arrivals: 0,
         }
     }
 
     /// The word of a row in which a slot of the cell in a direction stands.
     #[inline]
     pub(crate) const fn word(&self, direction: usize, slot: usize) -> usize {
-        self.first[direction] as usize + slot / 64
+        self.layout[direction] as usize + slot / 64
     }
 
     /// The words of a row in which those in the cell in a direction stand.
     #[inline]
     pub(crate) const fn words_in(&self, direction: usize) -> Range<usize> {
-        self.first[direction] as usize..self.first[direction + 1] as usize
+        self.layout[direction] as usize..self.layout[direction + 1] as usize
     }
 
     pub(crate) fn is_touched(&self) -> bool {
-        !self.left.is_empty() || !self.arrivals.is_empty()
+        !self.departures.is_empty() || !self.arrivals.is_empty()
     }
 
     /// The id in a slot.
     #[inline]
     pub(crate) fn id(&self, slot: usize) -> u32 {
-        self.ties.ids()[slot]
+        self.relations.ids()[slot]
     }
 
     /// The list in which whoever is in a slot stands, or stood.
@@ -186,8 +186,8 @@ impl TargetCell {
 
     /// Whether somebody in a slot has to be asked whether it may be seen.
     #[inline]
-    pub(crate) fn is_odd(&self, slot: usize) -> bool {
-        self.slots[slot / 64].odd & bit(slot) != 0
+    pub(crate) fn needs_check(&self, slot: usize) -> bool {
+        self.slots[slot / 64].needs_check & bit(slot) != 0
     }
 
     /// How many slots somebody has.
@@ -198,7 +198,7 @@ impl TargetCell {
     /// Gives the cell so many words of slots.
     pub(crate) fn resize(&mut self, words: usize) {
         self.words = words;
-        self.ties.shrink(words * 64);
+        self.relations.shrink(words * 64);
         self.slots.truncate(words);
         self.slots.reserve_exact(words - self.slots.len());
         self.slots.resize(words, SlotWord::default());
@@ -210,9 +210,9 @@ impl TargetCell {
         for word in words..self.words {
             for place in self.slots[word].taken_slots() {
                 let (from, to) = (word * 64 + place, self.lowest_free());
-                self.ties.relocate(from, to);
-                let taken = self.slots[word].take_out(from);
-                self.slots[to / 64].put(to, taken);
+                self.relations.relocate(from, to);
+                let taken = self.slots[word].remove(from);
+                self.slots[to / 64].insert(to, taken);
                 moves.push((from as u32, to as u32));
             }
         }
@@ -226,10 +226,10 @@ impl TargetCell {
     }
 
     /// The lowest slot that is free; the cell has grown enough.
-    pub(crate) fn take(&mut self, list: usize, traits: &ViewTraits, is_odd: bool) -> u32 {
+    pub(crate) fn allocate(&mut self, list: usize, traits: &ViewTraits, is_odd: bool) -> u32 {
         let slot = self.lowest_free();
-        if slot >= self.ties.ids().len() {
-            self.ties.grow(slot + 1 + slot / 4);
+        if slot >= self.relations.ids().len() {
+            self.relations.grow(slot + 1 + slot / 4);
         }
         self.write(slot, list, traits, is_odd);
         slot as u32
@@ -237,28 +237,28 @@ impl TargetCell {
 
     /// What is in a slot counts as these traits say.
     pub(crate) fn write(&mut self, slot: usize, list: usize, traits: &ViewTraits, is_odd: bool) {
-        self.ties.write(slot, traits);
+        self.relations.write(slot, traits);
         self.slots[slot / 64].write(slot, list, !traits.hidden, is_odd);
     }
 
     /// Who is in a slot leaves it; its id stays until [`end_update`](Self::end_update).
     pub(crate) fn vacate(&mut self, leave: TargetLeave, list: usize) {
         let slot = leave.slot as usize;
-        self.ties.untie(slot);
+        self.relations.clear_relations(slot);
         let word = &mut self.slots[slot / 64];
         word.hide(slot, list);
         word.vacated |= bit(slot);
-        self.left.push(leave);
+        self.departures.push(leave);
     }
 
     /// Slots that were vacated are free from now on.
     pub(crate) fn end_update(&mut self) {
         self.arrivals.clear();
-        let mut left = std::mem::take(&mut self.left);
+        let mut left = std::mem::take(&mut self.departures);
         for leave in left.drain(..) {
             self.free(leave.slot as usize);
         }
-        self.left = left;
+        self.departures = left;
     }
 
     /// Gives back large buffers of an update, which are empty between updates; where nobody is all of them.
@@ -268,13 +268,13 @@ impl TargetCell {
         } else {
             CELL_BUFFER_BYTES
         };
-        drop_if_large(&mut self.left, bytes_max);
+        drop_if_large(&mut self.departures, bytes_max);
         drop_if_large(&mut self.arrivals, bytes_max);
     }
 
     fn free(&mut self, slot: usize) {
         self.slots[slot / 64].free(slot);
-        self.ties.free(slot);
+        self.relations.free(slot);
     }
 
     /// Who is in a slot is gone, also its id. Its bits in all rows are clear.
@@ -290,15 +290,15 @@ pub(crate) struct RowState {
     pub(crate) caps: [u16; UNCAPPED],
     pub(crate) count: [u16; UNCAPPED],
     /// No member of a list is of a lower class.
-    pub(crate) low: [u8; UNCAPPED],
+    pub(crate) lowest_class: [u8; UNCAPPED],
     /// A bit for each list that may have refused somebody who goes before strangers, or evicted it.
-    pub(crate) refused: u8,
+    pub(crate) refused_lists: u8,
     /// A bit for each list with a place that fell free in this update, or that is to be filled; 4 bits higher, for each of these
     /// of which all have to be compared.
-    pub(crate) hungry: u8,
+    pub(crate) refill_lists: u8,
     pub(crate) tasks: u8,
     /// Where sight is mutual: no member of a list was of a lower rank in the viewer's last turn, nor came since.
-    pub(crate) lowest: [u8; UNCAPPED],
+    pub(crate) lowest_rank: [u8; UNCAPPED],
     /// Its own slot, if it can be seen.
     pub(crate) slot: u32,
 }
@@ -309,26 +309,26 @@ impl RowState {
     /// Its members are judged anew.
     pub(crate) const REVISED: u8 = 2;
     /// It looks at everybody in range.
-    pub(crate) const LOOKS: u8 = 4;
+    pub(crate) const SCANS: u8 = 4;
     /// It chooses the nearest where it has a choice.
     pub(crate) const CHOOSES: u8 = 8;
-    pub(crate) const CAPS: u8 = 16;
+    pub(crate) const CAPS_CHANGED: u8 = 16;
     /// It lost somebody since the last update.
     pub(crate) const FREED: u8 = 64;
     /// It sees nobody new until its look. This stays from update to update.
-    pub(crate) const WAITS: u8 = 32;
+    pub(crate) const WAITS_FOR_SCAN: u8 = 32;
     /// It sees the ordinary layer and has no exceptions. This stays, too.
-    pub(crate) const IS_PLAIN: u8 = 128;
+    pub(crate) const HAS_DEFAULT_VISION: u8 = 128;
     /// What is not forgotten after an update.
-    pub(crate) const KEPT: u8 = Self::WAITS | Self::IS_PLAIN;
+    pub(crate) const PERSISTENT: u8 = Self::WAITS_FOR_SCAN | Self::HAS_DEFAULT_VISION;
 
     #[inline]
-    pub(crate) const fn is(&self, task: u8) -> bool {
+    pub(crate) const fn has_task(&self, task: u8) -> bool {
         self.tasks & task != 0
     }
 
     #[inline]
-    pub(crate) const fn has_place(&self, list: usize) -> bool {
+    pub(crate) const fn has_room(&self, list: usize) -> bool {
         self.count[list] < self.caps[list]
     }
 
@@ -347,14 +347,14 @@ impl RowState {
 
     /// Somebody may take a place of a list now who could not before.
     #[inline]
-    pub(crate) const fn hunger(&mut self, list: usize, is_ranked: bool) {
-        self.hungry |= (1 | (is_ranked as u8) << 4) << list;
+    pub(crate) const fn request_refill(&mut self, list: usize, is_ranked: bool) {
+        self.refill_lists |= (1 | (is_ranked as u8) << 4) << list;
     }
 
     /// Whether it has to look at all who are in a list of which all have to be compared.
     #[inline]
-    pub(crate) const fn owes_look(&self) -> bool {
-        self.hungry >> 4 != 0 && !self.is(Self::LOOKS)
+    pub(crate) const fn needs_scan(&self) -> bool {
+        self.refill_lists >> 4 != 0 && !self.has_task(Self::SCANS)
     }
 }
 
@@ -364,7 +364,7 @@ pub(crate) struct ViewerCell {
     /// The index of the cell.
     pub(crate) cell: u32,
     pub(crate) rows: ViewRows,
-    pub(crate) ties: TieColumns,
+    pub(crate) relations: RelationColumns,
     pub(crate) states: Vec<RowState>,
     /// Whom each sees outside caps, ascending, up to the last who sees anybody.
     #[memory(each)]
@@ -376,10 +376,10 @@ pub(crate) struct ViewerCell {
     /// A bit for each direction in which somebody took or left a slot in this update.
     pub(crate) touched: u16,
     /// The rows with tasks in this update, and for each that arrived how.
-    pub(crate) asked: Vec<u32>,
+    pub(crate) scheduled_rows: Vec<u32>,
     pub(crate) movers: Vec<(u32, u32)>,
     /// The rows that are re-ranked in this update.
-    pub(crate) turns: Vec<u32>,
+    pub(crate) rows_to_rerank: Vec<u32>,
     /// Who had a full list and has a place now, where somebody else has to agree.
     pub(crate) freed: Vec<u32>,
 }
@@ -388,7 +388,7 @@ impl ViewerCell {
     pub(crate) fn new(cell: u32, words: usize) -> Self {
         Self {
             cell,
-            rows: ViewRows::of_words(words),
+            rows: ViewRows::with_width(words),
             ..Self::default()
         }
     }
@@ -401,7 +401,7 @@ impl ViewerCell {
     /// Who has a row; [`NONE`] for one that is free.
     #[inline]
     pub(crate) fn id(&self, row: usize) -> u32 {
-        self.ties.ids()[row]
+        self.relations.ids()[row]
     }
 
     /// Whom a viewer sees outside caps, ascending.
@@ -418,7 +418,7 @@ impl ViewerCell {
     }
 
     /// A row without a bit.
-    pub(crate) fn take(&mut self, traits: &ViewTraits, state: RowState, far: Vec<u32>) -> u32 {
+    pub(crate) fn allocate(&mut self, traits: &ViewTraits, state: RowState, far: Vec<u32>) -> u32 {
         let row = self.free.pop().unwrap_or(self.states.len() as u32);
         let place = row as usize;
         if place == self.states.len() {
@@ -427,11 +427,11 @@ impl ViewerCell {
             }
             self.states.push(RowState::default());
             self.rows.push();
-            if place >= self.ties.ids().len() {
-                self.ties.grow(place + 1 + place / 4);
+            if place >= self.relations.ids().len() {
+                self.relations.grow(place + 1 + place / 4);
             }
         }
-        self.ties.write(place, traits);
+        self.relations.write(place, traits);
         let was_asked = self.states[place].tasks & RowState::FREED;
         self.states[place] = state;
         self.states[place].tasks |= was_asked;
@@ -446,15 +446,15 @@ impl ViewerCell {
     pub(crate) fn free(&mut self, row: u32) -> (RowState, Vec<u32>) {
         let place = row as usize;
         self.rows.clear(place);
-        self.ties.free(place);
+        self.relations.free(place);
         self.free.push(row);
         self.used -= 1;
         let mut state = std::mem::take(&mut self.states[place]);
         // It stays among those that were asked, which whoever takes it next has to know.
-        if state.tasks & !RowState::KEPT != 0 {
+        if state.tasks & !RowState::PERSISTENT != 0 {
             self.states[place].tasks = RowState::FREED;
         }
-        state.tasks &= RowState::KEPT;
+        state.tasks &= RowState::PERSISTENT;
         let far = self.far.get_mut(place);
         (state, far.map_or_else(Vec::new, std::mem::take))
     }
@@ -466,15 +466,15 @@ impl ViewerCell {
 
     /// Gives those in the last rows the free ones before them, so that no row is free, and tells who is where.
     pub(crate) fn compact(&mut self, mut told: impl FnMut(u32, u32)) {
-        debug_assert!(self.asked.is_empty());
+        debug_assert!(self.scheduled_rows.is_empty());
         let used = self.used;
         let mut free = std::mem::take(&mut self.free);
         free.sort_unstable();
-        let beyond = (used..self.len()).filter(|&row| self.ties.ids()[row] != NONE);
+        let beyond = (used..self.len()).filter(|&row| self.relations.ids()[row] != NONE);
         for (from, &to) in beyond.collect::<Vec<_>>().into_iter().zip(&free) {
             let to = to as usize;
             told(self.id(from), to as u32);
-            self.ties.relocate(from, to);
+            self.relations.relocate(from, to);
             self.states[to] = self.states[from];
             if from < self.far.len() {
                 self.far.swap(from, to);
@@ -486,37 +486,37 @@ impl ViewerCell {
         self.rows.truncate(used);
         self.states.shrink_to_fit();
         self.far.shrink_to_fit();
-        self.ties.shrink(used);
+        self.relations.shrink(used);
     }
 
     /// Gives back large buffers of an update, which are empty between updates; where nobody is all of them.
     pub(crate) fn drop_buffers(&mut self) {
         let bytes_max = if self.used == 0 { 0 } else { CELL_BUFFER_BYTES };
-        drop_if_large(&mut self.asked, bytes_max);
+        drop_if_large(&mut self.scheduled_rows, bytes_max);
         drop_if_large(&mut self.movers, bytes_max);
-        drop_if_large(&mut self.turns, bytes_max);
+        drop_if_large(&mut self.rows_to_rerank, bytes_max);
         drop_if_large(&mut self.freed, bytes_max);
     }
 
     /// Gives a row a task for this update.
-    pub(crate) fn ask(&mut self, row: u32, tasks: u8) {
+    pub(crate) fn schedule(&mut self, row: u32, tasks: u8) {
         let state = &mut self.states[row as usize];
-        if state.tasks & !RowState::KEPT == 0 {
-            self.asked.push(row);
+        if state.tasks & !RowState::PERSISTENT == 0 {
+            self.scheduled_rows.push(row);
         }
         state.tasks |= tasks;
     }
 
     /// What was told is told, and what was asked for done.
     pub(crate) fn end_update(&mut self) {
-        for row in self.asked.drain(..) {
-            self.states[row as usize].tasks &= RowState::KEPT;
+        for row in self.scheduled_rows.drain(..) {
+            self.states[row as usize].tasks &= RowState::PERSISTENT;
         }
         self.movers.clear();
-        self.turns.clear();
+        self.rows_to_rerank.clear();
         self.is_active = false;
         self.touched = 0;
     }
 }
 
-const _: () = assert!(LISTS == UNCAPPED + 1 && size_of::<RowState>() <= 28);
+const _: () = assert!(LIST_COUNT == UNCAPPED + 1 && size_of::<RowState>() <= 28);

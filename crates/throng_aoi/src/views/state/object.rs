@@ -28,26 +28,26 @@ pub enum ViewLinkMode {
 pub const IDS_MAX: u32 = 1 << 23;
 
 /// The lists a viewer has: one for each [`ObjectCategory`], and [`UNCAPPED`].
-pub const LISTS: usize = 4;
+pub const LIST_COUNT: usize = 4;
 
 /// The list of those that lie outside caps (`ViewRange::Far`, `ViewRange::Scene`).
 pub const UNCAPPED: usize = 3;
 
-const _: () = assert!(ObjectCategory::ALL.len() == UNCAPPED && UNCAPPED < LISTS);
+const _: () = assert!(ObjectCategory::ALL.len() == UNCAPPED && UNCAPPED < LIST_COUNT);
 
 /// No cell, no slot, no row.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Where an object stands: in a cell that is in use, in a slot of it to be seen, in a row of it to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CellLocation {
     pub(crate) cell: u32,
     pub(crate) slot: u32,
     pub(crate) row: u32,
 }
 
-impl Place {
-    pub(crate) const NOWHERE: Self = Self {
+impl CellLocation {
+    pub(crate) const NONE: Self = Self {
         cell: NONE,
         slot: NONE,
         row: NONE,
@@ -124,7 +124,7 @@ impl TrackedObject {
     }
 
     /// Whether it sees the ordinary layer and has no exceptions.
-    pub(crate) const fn sees_plainly(&self) -> bool {
+    pub(crate) const fn has_default_vision(&self) -> bool {
         self.traits.sees & ViewTraits::ORDINARY_LAYER != 0 && !self.has_exceptions
     }
 

@@ -19,18 +19,18 @@ use throng_core::memory::MemoryUse;
 use super::bits::bit;
 
 /// How many cells are around one, itself among them.
-pub(crate) const AROUND: usize = 9;
+pub(crate) const NEIGHBOURHOOD_CELLS: usize = 9;
 
 /// Rows of more words are long: those of a cell where about 1,500 stand in each around, and which see a hundred.
 const LONG_WORDS: usize = if cfg!(test) { 5 } else { 256 };
 
 /// Where the words of each cell around begin in a row, and how many there are.
-pub(crate) type RowLayout = [u32; AROUND + 1];
+pub(crate) type RowLayout = [u32; NEIGHBOURHOOD_CELLS + 1];
 
 /// A word of a long row in which there is a bit.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(4))]
-struct PlacedWord {
+struct IndexedWord {
     word: u32,
     bits: u64,
 }
@@ -42,12 +42,12 @@ pub(crate) struct ViewRows {
     words: usize,
     short: Vec<u64>,
     #[memory(each)]
-    long: Vec<Vec<PlacedWord>>,
+    long: Vec<Vec<IndexedWord>>,
 }
 
 impl ViewRows {
     /// No row yet, of so many words.
-    pub(crate) fn of_words(words: usize) -> Self {
+    pub(crate) fn with_width(words: usize) -> Self {
         Self {
             words,
             ..Self::default()
@@ -73,11 +73,11 @@ impl ViewRows {
     pub(crate) fn push(&mut self) {
         self.len += 1;
         if self.are_long() {
-            reserve_a_quarter(&mut self.long, self.len);
+            reserve_with_spare(&mut self.long, self.len);
             self.long.resize_with(self.len, Vec::new);
         } else {
             let words = self.len * self.words;
-            reserve_a_quarter(&mut self.short, words);
+            reserve_with_spare(&mut self.short, words);
             self.short.resize(words, 0);
         }
     }
@@ -94,7 +94,7 @@ impl ViewRows {
 
     fn get_long(&self, row: usize, word: usize) -> u64 {
         let long = &self.long[row];
-        find(long, word).map_or(0, |nth| long[nth].bits)
+        find_word(long, word).map_or(0, |nth| long[nth].bits)
     }
 
     /// Whether a bit is set.
@@ -115,12 +115,12 @@ impl ViewRows {
 
     fn insert_long(&mut self, row: usize, word: usize, bits: u64) {
         let long = &mut self.long[row];
-        match find(long, word) {
+        match find_word(long, word) {
             Ok(nth) => long[nth].bits |= bits,
             Err(nth) => {
-                reserve_a_quarter(long, long.len() + 1);
+                reserve_with_spare(long, long.len() + 1);
                 let word = word as u32;
-                long.insert(nth, PlacedWord { word, bits });
+                long.insert(nth, IndexedWord { word, bits });
             }
         }
     }
@@ -137,7 +137,7 @@ impl ViewRows {
 
     fn remove_long(&mut self, row: usize, word: usize, bits: u64) {
         let long = &mut self.long[row];
-        if let Ok(nth) = find(long, word) {
+        if let Ok(nth) = find_word(long, word) {
             long[nth].bits &= !bits;
             if long[nth].bits == 0 {
                 long.remove(nth);
@@ -181,7 +181,7 @@ impl ViewRows {
         let short = short.iter().copied().enumerate();
         let long = long
             .iter()
-            .map(|&PlacedWord { word, bits }| (word as usize, bits));
+            .map(|&IndexedWord { word, bits }| (word as usize, bits));
         short.filter(|word| word.1 != 0).chain(long)
     }
 
@@ -203,9 +203,9 @@ impl ViewRows {
 
     /// A bit for each of the 64 rows from one on in which a bit is set.
     #[inline(always)]
-    pub(crate) fn with(&self, first: usize, word: usize, place: usize) -> u64 {
+    pub(crate) fn rows_with_bit(&self, first: usize, word: usize, place: usize) -> u64 {
         if self.are_long() {
-            return self.long_with(first, word, place);
+            return self.long_rows_with_bit(first, word, place);
         }
         // Without a branch that depends on who sees whom.
         let mut rows_with = 0;
@@ -218,7 +218,7 @@ impl ViewRows {
         rows_with
     }
 
-    fn long_with(&self, first: usize, word: usize, place: usize) -> u64 {
+    fn long_rows_with_bit(&self, first: usize, word: usize, place: usize) -> u64 {
         let rows = (first..self.len).zip(0..64);
         rows.fold(0, |rows, (row, nth)| {
             rows | (self.get_long(row, word) >> (place % 64) & 1) << nth
@@ -245,8 +245,8 @@ impl ViewRows {
     }
 
     /// Lays the rows out anew, from where the words of each cell began to where they begin now.
-    pub(crate) fn lay_out(&mut self, old: &RowLayout, new: &RowLayout) {
-        let mut rows = Self::of_words(new[AROUND] as usize);
+    pub(crate) fn rebuild_rows(&mut self, old: &RowLayout, new: &RowLayout) {
+        let mut rows = Self::with_width(new[NEIGHBOURHOOD_CELLS] as usize);
         rows.len = self.len;
         if rows.are_long() {
             rows.long.resize_with(self.len, Vec::new);
@@ -272,8 +272,8 @@ impl ViewRows {
     }
 
     /// Whether rows are kept as they should be, for checks.
-    pub(crate) fn are_sound(&self) -> bool {
-        let is_sound = |long: &Vec<PlacedWord>| {
+    pub(crate) fn is_consistent(&self) -> bool {
+        let is_sound = |long: &Vec<IndexedWord>| {
             let in_order = long.is_sorted_by(|a, b| { a.word } < b.word);
             let in_range = long
                 .last()
@@ -293,7 +293,7 @@ impl ViewRows {
 #[derive(Clone, Debug)]
 pub(crate) struct RowWords<'a> {
     short: &'a [u64],
-    long: &'a [PlacedWord],
+    long: &'a [IndexedWord],
     words: Range<usize>,
 }
 
@@ -322,7 +322,7 @@ impl Iterator for RowWords<'_> {
         if let Some((_, rest)) = self.short.split_at_checked(skipped) {
             self.short = rest;
         }
-        let before = |placed: &PlacedWord| (placed.word as usize) < self.words.start;
+        let before = |placed: &IndexedWord| (placed.word as usize) < self.words.start;
         while let Some((_, rest)) = self.long.split_first().filter(|(first, _)| before(first)) {
             self.long = rest;
         }
@@ -357,12 +357,12 @@ impl ExactSizeIterator for RowWords<'_> {}
 
 /// The place of a word of a long row, or where it would stand.
 #[inline]
-fn find(long: &[PlacedWord], word: usize) -> Result<usize, usize> {
+fn find_word(long: &[IndexedWord], word: usize) -> Result<usize, usize> {
     long.binary_search_by_key(&(word as u32), |placed| placed.word)
 }
 
 /// Makes room for so many with a quarter more, rather than twice as many: this is most of the memory of a crowd.
-fn reserve_a_quarter<T>(items: &mut Vec<T>, len: usize) {
+fn reserve_with_spare<T>(items: &mut Vec<T>, len: usize) {
     if len > items.capacity() {
         items.reserve_exact((len + len / 4).saturating_sub(items.len()));
     }
@@ -375,8 +375,8 @@ mod tests {
     use super::*;
 
     /// How many words each cell around has, where they begin, and where they end.
-    fn layout(words: [u32; AROUND]) -> RowLayout {
-        let mut layout = [0; AROUND + 1];
+    fn layout(words: [u32; NEIGHBOURHOOD_CELLS]) -> RowLayout {
+        let mut layout = [0; NEIGHBOURHOOD_CELLS + 1];
         for (nth, words) in words.into_iter().enumerate() {
             layout[nth + 1] = layout[nth] + words;
         }
@@ -412,7 +412,7 @@ mod tests {
             for first in (0..model.len()).step_by(64) {
                 let with =
                     |row: &&Vec<u64>| row.get(word).is_some_and(|bits| bits & bit(place) != 0);
-                let rows_with = rows.with(first, word, place);
+                let rows_with = rows.rows_with_bit(first, word, place);
                 let expected = (0..).zip(model[first..].iter().take(64));
                 let expected = expected.filter(|(_, row)| with(row));
                 assert_eq!(
@@ -433,7 +433,7 @@ mod tests {
             asked in prop::array::uniform3(0usize..20),
         ) {
             let mut at = layout(layouts[0]);
-            let mut rows = ViewRows::of_words(at[AROUND] as usize);
+            let mut rows = ViewRows::with_width(at[NEIGHBOURHOOD_CELLS] as usize);
             let mut model: Vec<Vec<u64>> = Vec::new();
             for (what, row, word, bits) in ops {
                 // Few bits, as in rows.
@@ -465,10 +465,10 @@ mod tests {
                     }
                     6 => {
                         let new = layout(layouts[word % layouts.len()]);
-                        rows.lay_out(&at, &new);
+                        rows.rebuild_rows(&at, &new);
                         for row in &mut model {
-                            let mut laid = vec![0; new[AROUND] as usize];
-                            for direction in 0..AROUND {
+                            let mut laid = vec![0; new[NEIGHBOURHOOD_CELLS] as usize];
+                            for direction in 0..NEIGHBOURHOOD_CELLS {
                                 let (from, to) = (at[direction], new[direction]);
                                 let words = (at[direction + 1] - from).min(new[direction + 1] - to);
                                 for nth in 0..words {
@@ -491,7 +491,7 @@ mod tests {
                 }
                 prop_assert_eq!(rows.are_long(), rows.words() > LONG_WORDS);
             }
-            prop_assert!(rows.are_sound());
+            prop_assert!(rows.is_consistent());
             check(&rows, &model, asked);
         }
     }

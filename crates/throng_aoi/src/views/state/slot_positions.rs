@@ -18,7 +18,7 @@ use super::object::NONE;
 const LANES: usize = 32;
 
 /// How many ends of bands there are.
-const ENDS: usize = 3;
+const BAND_ENDS: usize = 3;
 
 /// Of half a word of slots.
 #[derive(Clone, Copy, Debug)]
@@ -70,12 +70,12 @@ impl SlotPositions {
         cell: u32,
         word: usize,
         here: Vec2,
-        ends_m2: &[f32; ENDS],
-    ) -> [u64; ENDS] {
+        ends_m2: &[f32; BAND_ENDS],
+    ) -> [u64; BAND_ENDS] {
         let first = self.first.get(cell as usize).map_or(0, |&first| first);
         debug_assert!(first != NONE && !self.first.is_empty(), "it was gathered");
         let blocks = self.blocks.get(first as usize + word * 2..);
-        let mut nearer = [0; ENDS];
+        let mut nearer = [0; BAND_ENDS];
         for (half, block) in (0..2).zip(blocks.unwrap_or_default()) {
             let found = block.nearer(here, ends_m2);
             for (nearer, found) in nearer.iter_mut().zip(found) {
@@ -97,9 +97,9 @@ impl SlotPositions {
 impl PositionBlock {
     /// A bit for each that is nearer, by distance.
     #[inline]
-    fn nearer(&self, here: Vec2, ends_m2: &[f32; ENDS]) -> [u32; ENDS] {
+    fn nearer(&self, here: Vec2, ends_m2: &[f32; BAND_ENDS]) -> [u32; BAND_ENDS] {
         // Each lane has its own bit, so that lanes are joined once, at the end.
-        let mut nearer = [0; ENDS];
+        let mut nearer = [0; BAND_ENDS];
         for ((&x, &y), &bit) in self.x.iter().zip(&self.y).zip(&BITS) {
             let distance_m2 = here.distance_squared(Vec2::new(x, y));
             for (nearer, &end) in nearer.iter_mut().zip(ends_m2) {

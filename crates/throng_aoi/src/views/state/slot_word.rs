@@ -12,7 +12,7 @@ pub(crate) struct SlotWord {
     pub(crate) population: [u64; UNCAPPED],
     /// Who has to be asked whether it may be seen even by those who see the ordinary layer: because of its layers, or of
     /// whom it sees where sight is mutual.
-    pub(crate) odd: u64,
+    pub(crate) needs_check: u64,
     /// Where sight is mutual, by the list of who asks: those who may have a place, and all who need not agree.
     pub(crate) open: [u64; UNCAPPED],
     /// Who left in this update.
@@ -36,7 +36,7 @@ impl SlotWord {
         };
         self.taken |= bit(slot);
         set(&mut self.population[list], is_seen);
-        set(&mut self.odd, is_odd);
+        set(&mut self.needs_check, is_odd);
         set(&mut self.lists[0], list & 1 != 0);
         set(&mut self.lists[1], list & 2 != 0);
         self.set_open(slot);
@@ -61,7 +61,7 @@ impl SlotWord {
     }
 
     /// Takes somebody out of a slot; what is known of it is the first bit of each mask.
-    pub(crate) fn take_out(&mut self, slot: usize) -> Self {
+    pub(crate) fn remove(&mut self, slot: usize) -> Self {
         let mut taken = Self::default();
         let masks = self.masks().into_iter().zip(taken.masks());
         for (from, to) in masks {
@@ -72,7 +72,7 @@ impl SlotWord {
     }
 
     /// Puts somebody who was taken out of a slot into one that is free.
-    pub(crate) fn put(&mut self, slot: usize, mut taken: Self) {
+    pub(crate) fn insert(&mut self, slot: usize, mut taken: Self) {
         for (to, from) in self.masks().into_iter().zip(taken.masks()) {
             *to = *to & !bit(slot) | *from << (slot % 64);
         }
@@ -87,7 +87,7 @@ impl SlotWord {
         let Self {
             taken,
             population: [a, b, c],
-            odd,
+            needs_check: odd,
             open: [d, e, f],
             vacated,
             lists: [low, high],

@@ -26,9 +26,9 @@ impl Departure {
         direction: usize,
         near: &'a TargetCell,
     ) -> impl Iterator<Item = Self> + 'a {
-        near.left.iter().map(move |leave| {
+        near.departures.iter().map(move |leave| {
             let (slot, to_slot) = (leave.slot as usize, leave.to_slot as usize);
-            let to = cell.at.direction_of(leave.to);
+            let to = cell.grid_cell.direction_of(leave.to);
             Self {
                 target: near.id(slot),
                 list: near.list(slot) as u8,
@@ -58,7 +58,7 @@ pub(crate) struct Departures {
 
 impl Departures {
     /// Forgets those before, and notes these, of rows of so many words; gives how many they are.
-    pub(crate) fn set(&mut self, all: impl Iterator<Item = Departure>, words: usize) -> usize {
+    pub(crate) fn replace(&mut self, all: impl Iterator<Item = Departure>, words: usize) -> usize {
         self.all.clear();
         self.all.extend(all);
         let by_place = |departure: &Departure| (departure.word, departure.place);

@@ -6,7 +6,7 @@
 //!
 //! Cost: 4 bytes a link; a change of a far target is a look at every viewer of the scene. There should be few of them.
 
-use super::pass::CellPass;
+use super::cell_pass::CellPass;
 use crate::views::events::{ViewEvent, ViewLeaveReason};
 use crate::views::state::cells::RowState;
 use crate::views::state::far_index::FarChange;
@@ -14,13 +14,14 @@ use crate::views::state::object::{NONE, UNCAPPED};
 
 impl CellPass<'_> {
     /// Far lists follow viewers that moved or were revised, and targets that changed.
-    pub(crate) fn follow_far(&mut self) {
+    pub(crate) fn update_far(&mut self) {
         if self.shared.far.is_empty() && self.shared.far_changes.is_empty() {
             return;
         }
-        for nth in 0..self.viewers.asked.len() {
-            let row = self.viewers.asked[nth] as usize;
-            if self.viewers.states[row].is(RowState::ARRIVED | RowState::REVISED | RowState::LOOKS)
+        for nth in 0..self.viewers.scheduled_rows.len() {
+            let row = self.viewers.scheduled_rows[nth] as usize;
+            if self.viewers.states[row]
+                .has_task(RowState::ARRIVED | RowState::REVISED | RowState::SCANS)
             {
                 self.leave_far(row);
                 self.enter_far(row);
@@ -28,7 +29,7 @@ impl CellPass<'_> {
         }
         for change in &self.shared.far_changes {
             for row in 0..self.viewers.len() {
-                self.follow_far_change(row, *change);
+                self.apply_far_change(row, *change);
             }
         }
     }
@@ -39,74 +40,85 @@ impl CellPass<'_> {
             return;
         }
         let mut seen = std::mem::take(self.viewers.far_mut(row));
-        let is_revised = self.viewers.states[row].is(RowState::REVISED);
-        seen.retain(|&target| match self.far_fault(viewer, target, is_revised) {
-            Some(reason) => {
-                self.tell_far_leave(viewer, target, reason);
-                false
-            }
-            None => true,
-        });
+        let is_revised = self.viewers.states[row].has_task(RowState::REVISED);
+        seen.retain(
+            |&target| match self.far_leave_reason(viewer, target, is_revised) {
+                Some(reason) => {
+                    self.emit_far_leave(viewer, target, reason);
+                    false
+                }
+                None => true,
+            },
+        );
         *self.viewers.far_mut(row) = seen;
     }
 
     pub(crate) fn enter_far(&mut self, row: usize) {
         let state = self.viewers.states[row];
-        if state.is(RowState::WAITS) {
+        if state.has_task(RowState::WAITS_FOR_SCAN) {
             return;
         }
         let viewer = self.viewers.id(row);
         let shared = self.shared;
-        let is_look = state.is(RowState::LOOKS | RowState::REVISED);
-        let from = if is_look { None } else { self.came_from(row) };
+        let is_look = state.has_task(RowState::SCANS | RowState::REVISED);
+        let from = if is_look {
+            None
+        } else {
+            self.previous_cell(row)
+        };
         for layer in 0..shared.grid.layer_count() {
-            let to = shared.grid.coarse(layer, self.cell.at);
-            let from = from.map(|from| shared.grid.coarse(layer, from));
+            let to = shared.grid.coarse_cell(layer, self.cell.grid_cell);
+            let from = from.map(|from| shared.grid.coarse_cell(layer, from));
             if from == Some(to) {
                 continue;
             }
-            for coarse in shared.grid.around(layer, to) {
+            for coarse in shared.grid.cells_around(layer, to) {
                 if from.is_some_and(|from| from.is_near(coarse)) {
                     continue;
                 }
                 for &target in shared.far.at(layer as u8, coarse) {
-                    self.meet_far(row, viewer, target);
+                    self.enter_far_target(row, viewer, target);
                 }
             }
         }
     }
 
-    fn follow_far_change(&mut self, row: usize, change: FarChange) {
+    fn apply_far_change(&mut self, row: usize, change: FarChange) {
         let viewer = self.viewers.id(row);
         if viewer == NONE || viewer == change.id {
             return;
         }
         match self.viewers.far(row).binary_search(&change.id) {
             Ok(place) => {
-                if let Some(reason) = self.far_fault(viewer, change.id, change.traits) {
+                if let Some(reason) = self.far_leave_reason(viewer, change.id, change.traits) {
                     self.viewers.far_mut(row).remove(place);
-                    self.tell_far_leave(viewer, change.id, reason);
+                    self.emit_far_leave(viewer, change.id, reason);
                 }
             }
-            Err(_) if self.viewers.states[row].is(RowState::WAITS) => {}
+            Err(_) if self.viewers.states[row].has_task(RowState::WAITS_FOR_SCAN) => {}
             Err(_) => {
                 let layer = usize::from(self.shared.object(change.id).layer);
-                let home = self.shared.grid.home(change.id);
-                if self.shared.grid.in_range(layer, self.cell.at, home) {
-                    self.meet_far(row, viewer, change.id);
+                let home = self.shared.grid.committed_cell(change.id);
+                if self.shared.grid.in_range(layer, self.cell.grid_cell, home) {
+                    self.enter_far_target(row, viewer, change.id);
                 }
             }
         }
     }
 
     /// Why a far target cannot be seen any more.
-    fn far_fault(&self, viewer: u32, target: u32, is_revised: bool) -> Option<ViewLeaveReason> {
+    fn far_leave_reason(
+        &self,
+        viewer: u32,
+        target: u32,
+        is_revised: bool,
+    ) -> Option<ViewLeaveReason> {
         let shared = self.shared;
         let (a, b) = (shared.object(viewer), shared.object(target));
-        let home = shared.grid.home(target);
+        let home = shared.grid.committed_cell(target);
         if !shared
             .grid
-            .in_range(usize::from(b.layer), self.cell.at, home)
+            .in_range(usize::from(b.layer), self.cell.grid_cell, home)
         {
             Some(ViewLeaveReason::Range)
         } else if is_revised && !shared.allows(a, b) {
@@ -117,7 +129,7 @@ impl CellPass<'_> {
     }
 
     /// A viewer sees a far target in range, if it may and does not yet.
-    fn meet_far(&mut self, row: usize, viewer: u32, target: u32) {
+    fn enter_far_target(&mut self, row: usize, viewer: u32, target: u32) {
         let shared = self.shared;
         let Err(place) = self.viewers.far(row).binary_search(&target) else {
             return;
@@ -126,7 +138,7 @@ impl CellPass<'_> {
             self.viewers.far_mut(row).insert(place, target);
             self.scratch.counters.enters += 1;
             let count = self.viewers.far(row).len();
-            let longest = &mut self.scratch.counters.max_list;
+            let longest = &mut self.scratch.counters.longest_list;
             *longest = count.max(*longest);
             self.scratch.events.push(ViewEvent::Enter {
                 viewer,
@@ -137,7 +149,7 @@ impl CellPass<'_> {
         }
     }
 
-    fn tell_far_leave(&mut self, viewer: u32, target: u32, reason: ViewLeaveReason) {
+    fn emit_far_leave(&mut self, viewer: u32, target: u32, reason: ViewLeaveReason) {
         self.scratch.counters.leaves += 1;
         self.scratch.events.push(ViewEvent::Leave {
             viewer,

@@ -21,10 +21,10 @@
 //! | `far` | who is seen from afar, outside caps |
 //! | `room` | cells are made, grow, and give back what nobody needs |
 
+pub mod cell_pass;
+pub mod cell_storage;
 pub mod departures;
 mod far;
-pub mod pass;
-pub mod room;
 
 use throng_core::parallel::{InlineExecutor, ParallelExecutor};
 
@@ -34,21 +34,21 @@ use crate::views::events::ViewEvent;
 use crate::views::scene_views::SceneViews;
 use crate::views::state::cells::{RowState, TargetArrival, TargetLeave, ViewerCell};
 use crate::views::state::far_index::FarChange;
-use crate::views::state::object::{NONE, PendingChanges, Place, TrackedObject, UNCAPPED};
-use crate::views::state::rows::AROUND;
-use crate::views::state::shared::{MovedRow, Shared};
-use pass::{CellPass, CellScratch};
-use room::ROOM_TICKS;
+use crate::views::state::object::{CellLocation, NONE, PendingChanges, TrackedObject, UNCAPPED};
+use crate::views::state::rows::NEIGHBOURHOOD_CELLS;
+use crate::views::state::scene_state::{MovedRow, SceneState};
+use cell_pass::{CellPass, CellScratch};
+use cell_storage::SHRINK_CHECK_TICKS;
 
 /// Into so many pieces of about the same work the cells are cut at most, so that a hot spot is not one piece.
-const PIECES_MAX: usize = 16;
+const CHUNKS_MAX: usize = 16;
 
 /// Less work is not worth a piece of its own: a cell counts one, and so does a viewer; one with a task counts more.
-const PIECE_MIN: usize = if cfg!(test) { 8 } else { 512 };
+const CHUNK_WORK_MIN: usize = if cfg!(test) { 8 } else { 512 };
 const TASK_WORK: usize = 16;
 
 /// Cells that one worker works on, one after the other.
-struct Piece<'a, 'b> {
+struct CellChunk<'a, 'b> {
     cells: &'a mut [&'b mut ViewerCell],
     scratch: &'a mut CellScratch,
 }
@@ -68,40 +68,41 @@ impl SceneViews {
         sight_tests_max: u32,
         events: &mut Vec<ViewEvent>,
     ) {
-        self.tell_parted(events);
+        self.emit_pending_leaves(events);
         // What is told goes where it is wanted, so that nothing of it is held here between updates.
         std::mem::swap(events, &mut self.scratch[0].events);
-        self.turn = self.turn.wrapping_add(1);
-        self.settle();
+        self.update_count = self.update_count.wrapping_add(1);
+        self.apply_changes();
         let is_mutual = self.shared.ranking.mutual;
         if !is_mutual {
-            self.serve(sight_tests_max);
+            self.serve_queue(sight_tests_max);
         }
-        self.give_turns();
-        self.list_active();
-        self.work_cells(spread);
+        self.schedule_reranks();
+        self.collect_active();
+        self.update_cells(spread);
         self.join_events();
         if is_mutual {
-            self.meet_in_pairs(sight_tests_max);
+            self.update_pairs(sight_tests_max);
         }
         std::mem::swap(events, &mut self.scratch[0].events);
         self.end_update();
     }
 
     /// Brings the rows of all cells up to date, side by side.
-    fn work_cells(&mut self, spread: impl ParallelExecutor) {
+    fn update_cells(&mut self, spread: impl ParallelExecutor) {
         let shared = &self.shared;
-        if spread.hands() == 1 {
-            for &cell in &self.active {
+        if spread.worker_count() == 1 {
+            for &cell in &self.active_cells {
                 let viewers = &mut self.viewers[cell as usize];
                 CellPass::new(shared, viewers, &mut self.scratch[0]).run();
             }
             return;
         }
         let work = |viewers: &ViewerCell| {
-            1 + viewers.used + (viewers.asked.len() + viewers.turns.len()) * TASK_WORK
+            1 + viewers.used
+                + (viewers.scheduled_rows.len() + viewers.rows_to_rerank.len()) * TASK_WORK
         };
-        let mut in_order = self.active.clone();
+        let mut in_order = self.active_cells.clone();
         in_order.sort_unstable();
         let (mut active, mut rest, mut first) = (Vec::new(), &mut self.viewers[..], 0);
         for &cell in &in_order {
@@ -112,11 +113,14 @@ impl SceneViews {
             active.push(viewers);
             (rest, first) = (beyond, cell as usize + 1);
         }
-        let number =
-            |viewers: &ViewerCell| shared.grid.number(shared.cells[viewers.cell as usize].at);
+        let number = |viewers: &ViewerCell| {
+            shared
+                .grid
+                .cell_index(shared.cells[viewers.cell as usize].grid_cell)
+        };
         active.sort_by_cached_key(|viewers| number(viewers));
         let total: usize = active.iter().map(|viewers| work(viewers)).sum();
-        let count = (total / PIECE_MIN).clamp(1, PIECES_MAX);
+        let count = (total / CHUNK_WORK_MIN).clamp(1, CHUNKS_MAX);
         if self.scratch.len() < count {
             self.scratch.resize_with(count, CellScratch::default);
         }
@@ -130,9 +134,9 @@ impl SceneViews {
             }
             let (cells, others) = std::mem::take(&mut rest).split_at_mut(cut);
             rest = others;
-            pieces.push(Piece { cells, scratch });
+            pieces.push(CellChunk { cells, scratch });
         }
-        spread.for_each_in_turn(&mut pieces, |Piece { cells, scratch }| {
+        spread.for_each_item(&mut pieces, |CellChunk { cells, scratch }| {
             // Scratch of pieces lies side by side, and is written to all the time.
             let mut own = std::mem::take(*scratch);
             for viewers in cells.iter_mut() {
@@ -144,91 +148,95 @@ impl SceneViews {
 
     /// A cell has something to do in this update.
     #[inline]
-    pub(super) fn stir(&mut self, cell: u32) {
+    pub(super) fn mark_active(&mut self, cell: u32) {
         let viewers = &mut self.viewers[cell as usize];
         if !viewers.is_active {
             viewers.is_active = true;
-            self.active.push(cell);
+            self.active_cells.push(cell);
         }
     }
 
     /// Lists the cells that have anything to do, row by row of the grid: so whoever stands in one of them is looked at by
     /// all around it within a short time.
-    fn list_active(&mut self) {
-        for nth in 0..self.touched.len() {
-            let around = self.shared.cells[self.touched[nth] as usize].near;
+    fn collect_active(&mut self) {
+        for nth in 0..self.touched_cells.len() {
+            let around = self.shared.cells[self.touched_cells[nth] as usize].neighbours;
             for (direction, near) in around.into_iter().enumerate() {
                 if near != NONE {
-                    self.stir(near);
-                    self.viewers[near as usize].touched |= 1 << (AROUND - 1 - direction);
+                    self.mark_active(near);
+                    self.viewers[near as usize].touched |=
+                        1 << (NEIGHBOURHOOD_CELLS - 1 - direction);
                 }
             }
         }
         if !self.shared.far_changes.is_empty() {
-            (0..self.viewers.len() as u32).for_each(|cell| self.stir(cell));
+            (0..self.viewers.len() as u32).for_each(|cell| self.mark_active(cell));
         }
-        let Shared {
+        let SceneState {
             grid,
             cells,
-            in_use,
+            cell_index: in_use,
             ..
         } = &self.shared;
-        for cell in &mut self.active {
-            *cell = grid.number(cells[*cell as usize].at) as u32;
+        for cell in &mut self.active_cells {
+            *cell = grid.cell_index(cells[*cell as usize].grid_cell) as u32;
         }
-        self.active.sort_unstable();
-        for cell in &mut self.active {
+        self.active_cells.sort_unstable();
+        for cell in &mut self.active_cells {
             *cell = in_use[*cell as usize];
         }
     }
 
     /// Tells the leaves of removed objects, viewer by viewer in the order in which they happened.
-    fn tell_parted(&mut self, events: &mut Vec<ViewEvent>) {
-        self.parted.sort_by_key(|event| event.pair().0);
-        self.counters.leaves += self.parted.len() as u64;
-        events.append(&mut self.parted);
+    fn emit_pending_leaves(&mut self, events: &mut Vec<ViewEvent>) {
+        self.pending_leaves.sort_by_key(|event| event.pair().0);
+        self.counters.leaves += self.pending_leaves.len() as u64;
+        events.append(&mut self.pending_leaves);
     }
 
     /// Whoever has pending changes stands where it should from here on.
-    fn settle(&mut self) {
-        let mut changed = std::mem::take(&mut self.settling);
+    fn apply_changes(&mut self) {
+        let mut changed = std::mem::take(&mut self.applying);
         let ids = self.changed.ones().map(|id| id as u32);
         changed.extend(ids.filter(|&id| self.shared.objects[id as usize].alive));
         self.changed.clear();
-        self.make_room(&changed);
-        let mut looks_left = self.sweeps_max;
+        self.allocate_cells(&changed);
+        let mut looks_left = self.full_scans_max;
         for &id in &changed {
-            self.settle_object(id, &mut looks_left);
+            self.apply_object_changes(id, &mut looks_left);
         }
-        for &cell in &self.touched {
+        for &cell in &self.touched_cells {
             let target = &mut self.shared.cells[cell as usize];
-            target.left.sort_unstable_by_key(|leave| leave.slot);
-            target.ties.refresh_index();
+            target.departures.sort_unstable_by_key(|leave| leave.slot);
+            target.relations.refresh_index();
         }
         changed.clear();
-        self.settling = changed;
+        self.applying = changed;
     }
 
-    fn settle_object(&mut self, id: u32, looks_left: &mut u32) {
+    fn apply_object_changes(&mut self, id: u32, looks_left: &mut u32) {
         let object = self.shared.objects[id as usize];
-        let (from, to) = (self.shared.grid.home(id), self.shared.grid.cell(id));
-        let is_new = self.shared.place(id).cell == NONE;
+        let (from, to) = (
+            self.shared.grid.committed_cell(id),
+            self.shared.grid.cell(id),
+        );
+        let is_new = self.shared.location(id).cell == NONE;
         let moved = !is_new && from != to;
-        let cell = self.use_cell(to);
-        self.shared.grid.settle(id);
+        let cell = self.ensure_cell(to);
+        self.shared.grid.commit_cell(id);
         if object.viewable && object.uncapped {
-            self.settle_far(&object, moved.then_some(from));
+            self.update_far_target(&object, moved.then_some(from));
         } else if object.viewable {
-            self.settle_slot(&object, cell, moved.then_some(from));
+            self.update_slot(&object, cell, moved.then_some(from));
         }
         if object.viewer {
-            self.settle_row(&object, cell, moved.then_some(from), looks_left);
+            self.update_row(&object, cell, moved.then_some(from), looks_left);
         }
-        self.shared.places[id as usize].cell = cell;
+        self.shared.locations[id as usize].cell = cell;
         self.shared.objects[id as usize].pending = PendingChanges::default();
     }
 
-    fn settle_slot(&mut self, object: &TrackedObject, cell: u32, from: Option<GridCell>) {
+    fn update_slot(&mut self, object: &TrackedObject, cell: u32, from: Option<GridCell>) {
         let (id, pending, list) = (object.traits.id, object.pending, object.list());
         let everywhere = pending.target || pending.traits;
         // Where sight is mutual it counts whether it sees, too.
@@ -238,31 +246,31 @@ impl SceneViews {
         }
         let is_mutual = self.shared.ranking.mutual;
         let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
-        let is_odd = !has_layer || is_mutual && object.viewer && !object.sees_plainly();
-        let place = &mut self.shared.places[id as usize];
+        let is_odd = !has_layer || is_mutual && object.viewer && !object.has_default_vision();
+        let place = &mut self.shared.locations[id as usize];
         let cells = &mut self.shared.cells;
         let target = &mut cells[cell as usize];
-        let to = target.at;
+        let to = target.grid_cell;
         if !target.is_touched() {
-            self.touched.push(cell);
+            self.touched_cells.push(cell);
         }
         let left = (from.is_some() && place.slot != NONE).then_some(place.slot);
         if place.slot == NONE || left.is_some() {
-            place.slot = target.take(list, &object.traits, is_odd);
+            place.slot = target.allocate(list, &object.traits, is_odd);
         } else {
             target.write(place.slot as usize, list, &object.traits, is_odd);
         }
         target.arrivals.push(TargetArrival {
             slot: place.slot,
             from: from.unwrap_or(to),
-            everywhere,
+            is_new_everywhere: everywhere,
             is_revised: pending.traits && !pending.target,
-            sees: object.viewer,
+            is_viewer: object.viewer,
         });
         if let Some(slot) = left {
             let left = &mut cells[place.cell as usize];
             if !left.is_touched() {
-                self.touched.push(place.cell);
+                self.touched_cells.push(place.cell);
             }
             let to_slot = place.slot;
             left.vacate(TargetLeave { slot, to, to_slot }, list);
@@ -270,16 +278,16 @@ impl SceneViews {
         self.shared.has_revised |= pending.traits && !pending.target;
     }
 
-    fn settle_far(&mut self, object: &TrackedObject, from: Option<GridCell>) {
+    fn update_far_target(&mut self, object: &TrackedObject, from: Option<GridCell>) {
         let (id, layer, pending) = (object.traits.id, object.layer, object.pending);
-        let Shared {
+        let SceneState {
             grid,
             far,
             far_changes,
             ..
         } = &mut self.shared;
-        let to = grid.coarse(usize::from(layer), grid.home(id));
-        let from = from.map(|from| grid.coarse(usize::from(layer), from));
+        let to = grid.coarse_cell(usize::from(layer), grid.committed_cell(id));
+        let from = from.map(|from| grid.coarse_cell(usize::from(layer), from));
         let crossed = from.filter(|&from| from != to);
         if let Some(from) = crossed {
             far.remove(layer, from, id);
@@ -293,7 +301,7 @@ impl SceneViews {
         }
     }
 
-    fn settle_row(
+    fn update_row(
         &mut self,
         object: &TrackedObject,
         cell: u32,
@@ -301,7 +309,7 @@ impl SceneViews {
         looks_left: &mut u32,
     ) {
         let (id, pending) = (object.traits.id, object.pending);
-        let old = self.shared.place(id);
+        let old = self.shared.location(id);
         let mut tasks = 0;
         if old.row == NONE {
             let state = RowState {
@@ -309,16 +317,17 @@ impl SceneViews {
                 ..RowState::default()
             };
             let viewers = &mut self.viewers[cell as usize];
-            self.shared.places[id as usize].row = viewers.take(&object.traits, state, Vec::new());
-            tasks |= RowState::LOOKS | RowState::CHOOSES;
+            self.shared.locations[id as usize].row =
+                viewers.allocate(&object.traits, state, Vec::new());
+            tasks |= RowState::SCANS | RowState::CHOOSES;
         } else if let Some(from) = from {
             self.move_row(object, cell, from);
             tasks |= RowState::ARRIVED;
-            if !from.is_near(self.shared.grid.home(id)) {
-                tasks |= RowState::LOOKS | RowState::CHOOSES;
+            if !from.is_near(self.shared.grid.committed_cell(id)) {
+                tasks |= RowState::SCANS | RowState::CHOOSES;
             }
         }
-        let Place { row, slot, .. } = self.shared.place(id);
+        let CellLocation { row, slot, .. } = self.shared.location(id);
         let viewers = &mut self.viewers[cell as usize];
         let state = &mut viewers.states[row as usize];
         state.slot = slot;
@@ -326,44 +335,44 @@ impl SceneViews {
             // Where sight is mutual others must be able to see it in the same way.
             let has_layer = object.traits.layers & ViewTraits::ORDINARY_LAYER != 0;
             let is_seen = has_layer && !object.traits.hidden || !self.shared.ranking.mutual;
-            let is_plain = object.sees_plainly() && is_seen;
-            state.tasks &= !RowState::IS_PLAIN;
+            let is_plain = object.has_default_vision() && is_seen;
+            state.tasks &= !RowState::HAS_DEFAULT_VISION;
             if is_plain {
-                state.tasks |= RowState::IS_PLAIN;
+                state.tasks |= RowState::HAS_DEFAULT_VISION;
             }
         }
         if pending.traits {
-            viewers.ties.write(row as usize, &object.traits);
-            tasks |= RowState::REVISED | RowState::LOOKS;
+            viewers.relations.write(row as usize, &object.traits);
+            tasks |= RowState::REVISED | RowState::SCANS;
         }
         if pending.caps {
             viewers.states[row as usize].caps = object.caps;
-            tasks |= RowState::CAPS;
+            tasks |= RowState::CAPS_CHANGED;
         }
-        if tasks & !RowState::CAPS != 0 {
+        if tasks & !RowState::CAPS_CHANGED != 0 {
             let state = &mut viewers.states[row as usize];
             if *looks_left == 0 {
-                state.tasks |= RowState::WAITS;
+                state.tasks |= RowState::WAITS_FOR_SCAN;
                 self.queue.push(id);
             } else {
                 *looks_left -= 1;
-                if state.is(RowState::WAITS) {
-                    state.tasks &= !RowState::WAITS;
+                if state.has_task(RowState::WAITS_FOR_SCAN) {
+                    state.tasks &= !RowState::WAITS_FOR_SCAN;
                     self.queue.remove(id);
-                    tasks |= RowState::LOOKS | RowState::CHOOSES;
+                    tasks |= RowState::SCANS | RowState::CHOOSES;
                 }
             }
         }
         if tasks != 0 {
-            viewers.ask(row, tasks);
-            self.stir(cell);
+            viewers.schedule(row, tasks);
+            self.mark_active(cell);
         }
     }
 
     /// Lays the row of a viewer aside and gives it one in the cell where it is now.
     fn move_row(&mut self, object: &TrackedObject, cell: u32, from: GridCell) {
         let id = object.traits.id;
-        let old = self.shared.place(id);
+        let old = self.shared.location(id);
         let viewers = &mut self.viewers[old.cell as usize];
         let start = self.shared.moved_bits.len();
         for (place, word) in viewers.rows.set_words(old.row as usize) {
@@ -372,73 +381,75 @@ impl SceneViews {
         }
         let end = self.shared.moved_bits.len();
         let (state, far) = viewers.free(old.row);
-        self.stir(old.cell);
+        self.mark_active(old.cell);
         let viewers = &mut self.viewers[cell as usize];
-        let row = viewers.take(&object.traits, state, far);
-        if state.hungry != 0 {
-            viewers.ask(row, RowState::FREED);
+        let row = viewers.allocate(&object.traits, state, far);
+        if state.refill_lists != 0 {
+            viewers.schedule(row, RowState::FREED);
         }
-        viewers.movers.push((row, self.shared.moved.len() as u32));
-        self.shared.moved.push(MovedRow {
+        viewers
+            .movers
+            .push((row, self.shared.moved_rows.len() as u32));
+        self.shared.moved_rows.push(MovedRow {
             from,
             cell: old.cell,
             start,
             end,
         });
-        self.shared.places[id as usize].row = row;
+        self.shared.locations[id as usize].row = row;
     }
 
     /// The first of the queue get their look in this update.
-    fn serve(&mut self, sight_tests_max: u32) {
+    fn serve_queue(&mut self, sight_tests_max: u32) {
         for _ in 0..sight_tests_max {
             let Some(id) = self.queue.pop() else {
                 break;
             };
             self.counters.scans += 1;
-            let place = self.shared.place(id);
+            let place = self.shared.location(id);
             let viewers = &mut self.viewers[place.cell as usize];
-            viewers.states[place.row as usize].tasks &= !RowState::WAITS;
-            viewers.ask(place.row, RowState::LOOKS | RowState::CHOOSES);
-            self.stir(place.cell);
+            viewers.states[place.row as usize].tasks &= !RowState::WAITS_FOR_SCAN;
+            viewers.schedule(place.row, RowState::SCANS | RowState::CHOOSES);
+            self.mark_active(place.cell);
         }
     }
 
     /// Says who is re-ranked in this update.
-    fn give_turns(&mut self) {
+    fn schedule_reranks(&mut self) {
         if self.rerank_ticks == 0 {
             return;
         }
         let ids = self.shared.objects.len() as u32;
-        let first = self.turn % self.rerank_ticks;
+        let first = self.update_count % self.rerank_ticks;
         for id in (first..ids).step_by(self.rerank_ticks as usize) {
-            let place = self.shared.place(id);
+            let place = self.shared.location(id);
             if place.row == NONE {
                 continue;
             }
             let viewers = &mut self.viewers[place.cell as usize];
             // Who has a place sees everybody anyway; who has none may lose somebody in this update still.
             let state = &viewers.states[place.row as usize];
-            if (0..UNCAPPED).any(|list| state.count[list] > 0 && !state.has_place(list)) {
-                viewers.turns.push(place.row);
-                if viewers.turns.len() == 1 {
-                    self.gather_around(place.cell);
+            if (0..UNCAPPED).any(|list| state.count[list] > 0 && !state.has_room(list)) {
+                viewers.rows_to_rerank.push(place.row);
+                if viewers.rows_to_rerank.len() == 1 {
+                    self.gather_positions(place.cell);
                 }
-                self.stir(place.cell);
+                self.mark_active(place.cell);
             }
         }
     }
 
     /// Gathers where those are who stand around a cell.
-    fn gather_around(&mut self, cell: u32) {
-        let Shared {
+    fn gather_positions(&mut self, cell: u32) {
+        let SceneState {
             cells,
             positions,
             slot_positions,
             ..
         } = &mut self.shared;
-        for near in cells[cell as usize].near {
+        for near in cells[cell as usize].neighbours {
             if let Some(target) = cells.get(near as usize) {
-                slot_positions.gather(near, target.ties.ids(), positions);
+                slot_positions.gather(near, target.relations.ids(), positions);
             }
         }
     }
@@ -456,7 +467,7 @@ impl SceneViews {
         for scratch in &mut self.scratch {
             self.counters = self.counters.plus(std::mem::take(&mut scratch.counters));
         }
-        let mut active = std::mem::take(&mut self.active);
+        let mut active = std::mem::take(&mut self.active_cells);
         // Pairs may have stirred others.
         active.sort_unstable();
         for &cell in &active {
@@ -464,24 +475,24 @@ impl SceneViews {
             self.freed.append(&mut viewers.freed);
             viewers.end_update();
         }
-        for cell in self.touched.drain(..) {
+        for cell in self.touched_cells.drain(..) {
             self.shared.cells[cell as usize].end_update();
         }
         for cell in active.drain(..) {
-            self.fit_room(cell as usize);
+            self.shrink_cell(cell as usize);
         }
-        self.active = active;
-        let first = (self.turn % ROOM_TICKS) as usize;
-        for cell in (first..self.viewers.len()).step_by(ROOM_TICKS as usize) {
-            self.fit_room(cell);
+        self.active_cells = active;
+        let first = (self.update_count % SHRINK_CHECK_TICKS) as usize;
+        for cell in (first..self.viewers.len()).step_by(SHRINK_CHECK_TICKS as usize) {
+            self.shrink_cell(cell);
         }
         self.shared.has_revised = false;
         self.enqueue_freed();
-        self.drop_moved();
+        self.clear_moved_rows();
         self.shared.far_changes.clear();
         self.shared.slot_positions.clear();
-        if self.turn.is_multiple_of(ROOM_TICKS) {
-            self.drop_buffers();
+        if self.update_count.is_multiple_of(SHRINK_CHECK_TICKS) {
+            self.shrink_buffers();
         }
     }
 

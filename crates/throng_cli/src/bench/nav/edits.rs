@@ -79,7 +79,7 @@ fn follow(map: &mut TileMap, is_beside_wall: bool, edits: usize) -> Result<Vec<f
             nav_map.prepare(map, Algorithm::JpsBitPrune);
             let changed = map.edit(rect, &TileEdit::Toggle)?;
             let stopwatch = Stopwatch::start();
-            nav_map.follow_edit(map, changed.as_slice());
+            nav_map.apply_edit(map, changed.as_slice());
             if use_clock {
                 times_us.push(stopwatch.elapsed().as_secs_f64() * 1e6);
             }

@@ -18,7 +18,7 @@ use super::CliError;
 use super::rows::BenchRow;
 use crate::is_interrupted;
 use throng::map::{self, TileMap};
-use throng::nav::{Algorithm, NavMap, PathQuery, Search, SearchOutcome, parse_scen};
+use throng::nav::{Algorithm, NavMap, PathQuery, PathSearch, SearchOutcome, parse_scen};
 use throng::sim::clock::Stopwatch;
 use throng_nav::workload;
 
@@ -79,7 +79,7 @@ pub(super) fn measure(quick: bool, threads: usize) -> Result<Vec<BenchRow>, CliE
 /// The old-to-new table: time, expansions and heap operations of every algorithm on the same queries.
 fn reference_workload(count: usize) -> Result<Vec<BenchRow>, CliError> {
     let map = workload::town(TOWN_TILES)?;
-    let queries = workload::queries_apart(&map, count, TILES_APART, 1);
+    let queries = workload::queries_at_distance(&map, count, TILES_APART, 1);
     let mut contenders = Vec::new();
     for algorithm in Algorithm::ALL {
         if algorithm == Algorithm::JpsBitPrune {
@@ -200,7 +200,7 @@ struct Contender {
     name: &'static str,
     algorithm: Algorithm,
     nav_map: NavMap,
-    search: Search,
+    search: PathSearch,
     outcomes: Vec<SearchOutcome>,
     /// Of each round, the mean time of a query.
     round_us: Vec<f64>,
@@ -214,7 +214,7 @@ impl Contender {
             name,
             algorithm,
             nav_map,
-            search: Search::new(),
+            search: PathSearch::new(),
             outcomes: Vec::new(),
             round_us: Vec::new(),
             expanded: 0.0,

@@ -2,7 +2,7 @@
 
 use crate::CliError;
 use crate::bench::rows::BenchRow;
-use throng::nav::{Algorithm, MultiStartSearch, PathQuery, Search, SearchOutcome};
+use throng::nav::{Algorithm, MultiStartSearch, PathQuery, PathSearch, SearchOutcome};
 use throng::sim::clock::Stopwatch;
 use throng_nav::workload;
 
@@ -15,7 +15,7 @@ pub(super) fn measure(goals: usize) -> Result<BenchRow, CliError> {
     let map = workload::town(TOWN_TILES)?;
     let algorithm = Algorithm::default();
     let nav_map = prepared(&map, algorithm);
-    let (mut single, mut shared) = (Search::new(), MultiStartSearch::new());
+    let (mut single, mut shared) = (PathSearch::new(), MultiStartSearch::new());
     let (mut answers, mut waypoints) = (Vec::new(), Vec::new());
     // Of each round, all goals.
     let (mut single_us, mut shared_us, mut wrong) = ([0.0; ROUNDS], [0.0; ROUNDS], 0);

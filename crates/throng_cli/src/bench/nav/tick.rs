@@ -25,7 +25,7 @@ pub(super) fn measure(threads: usize) -> Result<BenchRow, CliError> {
     let queries: Vec<PathQuery> = (1..=4)
         .flat_map(|quarter| {
             let apart = TILES_APART_MAX * quarter / 4;
-            workload::queries_apart(&map, REQUESTS / 4, apart * 20 / 21, u64::from(quarter))
+            workload::queries_at_distance(&map, REQUESTS / 4, apart * 20 / 21, u64::from(quarter))
         })
         .collect();
     let mut server = TestServer::builder().workers(threads).timing().build();

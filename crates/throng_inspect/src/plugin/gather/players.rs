@@ -380,7 +380,7 @@ pub(super) fn of_matchmaking(world: &World, families: &mut Families) {
     for (name, mode) in matchmaker.names().iter().zip(matchmaker.modes()) {
         let stats = mode.stats();
         let counts = [
-            mode.waiting(),
+            mode.waiting_parties(),
             stats.queued,
             stats.matches,
             stats.cancelled,

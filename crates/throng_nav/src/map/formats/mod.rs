@@ -27,7 +27,7 @@ pub use patch::decode_patches;
 use std::sync::Arc;
 
 use super::TileMap;
-use super::error::{MapError, SourcePlace};
+use super::error::{MapError, SourceLocation};
 
 /// A file format of maps. All are known in every build; [`MapFormat::Png`] is read and written with the feature `png` only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +70,7 @@ impl MapFormat {
                 .find(|format| extension.eq_ignore_ascii_case(format.extension()))
         });
         known.ok_or_else(|| MapError::UnknownFormat {
-            place: SourcePlace::file(&path.to_string_lossy()),
+            place: SourceLocation::file(&path.to_string_lossy()),
             found: extension.map_or_else(
                 || "without an extension".into(),
                 |found| format!("`.{found}`"),

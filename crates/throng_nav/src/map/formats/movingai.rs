@@ -15,13 +15,13 @@
 
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
-use crate::map::error::{MapError, SourcePlace};
+use crate::map::error::{MapError, SourceLocation};
 use crate::map::tiles::check_size;
 
 /// The lines of a file, without their ends, with their numbers from 1; a last line that is empty is none.
 pub(super) struct MapLines<'a> {
     pub file: &'a str,
-    rest: &'a [u8],
+    remaining: &'a [u8],
     /// The number of the line last returned.
     pub number: u32,
 }
@@ -31,28 +31,28 @@ impl<'a> MapLines<'a> {
         Self {
             file,
             // Some editors begin a text with a byte order mark.
-            rest: bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes),
+            remaining: bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes),
             number: 0,
         }
     }
 
     pub(super) fn next(&mut self) -> Option<&'a [u8]> {
-        if self.rest.is_empty() {
+        if self.remaining.is_empty() {
             return None;
         }
         self.number += 1;
         let end = self
-            .rest
+            .remaining
             .iter()
             .position(|byte| *byte == b'\n')
-            .unwrap_or(self.rest.len());
-        let line = &self.rest[..end];
-        self.rest = self.rest.get(end + 1..).unwrap_or_default();
+            .unwrap_or(self.remaining.len());
+        let line = &self.remaining[..end];
+        self.remaining = self.remaining.get(end + 1..).unwrap_or_default();
         Some(line.strip_suffix(b"\r").unwrap_or(line))
     }
 
-    fn place(&self, column: usize) -> SourcePlace {
-        SourcePlace::text(
+    fn location(&self, column: usize) -> SourceLocation {
+        SourceLocation::text(
             self.file,
             self.number,
             u32::try_from(column).unwrap_or(u32::MAX),
@@ -60,9 +60,9 @@ impl<'a> MapLines<'a> {
     }
 
     /// That a header ends where something should follow.
-    pub(super) fn ended(&self, expected: &str) -> MapError {
+    pub(super) fn unexpected_end(&self, expected: &str) -> MapError {
         MapError::Header {
-            place: SourcePlace::text(self.file, self.number + 1, 1),
+            place: SourceLocation::text(self.file, self.number + 1, 1),
             found: "the end of the file".into(),
             expected: expected.into(),
         }
@@ -78,19 +78,19 @@ impl<'a> MapLines<'a> {
             format!("{shown:?}")
         };
         MapError::Header {
-            place: self.place(column),
+            place: self.location(column),
             found,
             expected: expected.into(),
         }
     }
 
     /// The whole number after the keyword of the last line, and where it stands.
-    pub(super) fn number_after(&self, line: &[u8]) -> Result<(u64, SourcePlace), MapError> {
+    pub(super) fn number_after(&self, line: &[u8]) -> Result<(u64, SourceLocation), MapError> {
         let (key, value, column) = key_and_value(line);
         let text = std::str::from_utf8(value).ok();
         let number = text.and_then(|text| text.parse::<u64>().ok());
         number
-            .map(|number| (number, self.place(column)))
+            .map(|number| (number, self.location(column)))
             .ok_or_else(|| {
                 let key = String::from_utf8_lossy(key).to_ascii_lowercase();
                 let what = if matches!(key.as_str(), "height" | "width") {
@@ -126,7 +126,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
         if !line.trim_ascii().is_empty() {
             let found = u64::from(height) + 1;
             return Err(MapError::RowCount {
-                place: lines.place(1),
+                place: lines.location(1),
                 found,
                 expected: height,
             });
@@ -141,7 +141,7 @@ pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitP
     let mut words = Vec::new();
     for y in 0..height {
         let Some(line) = lines.next() else {
-            let place = SourcePlace::text(lines.file, lines.number + 1, 1);
+            let place = SourceLocation::text(lines.file, lines.number + 1, 1);
             return Err(MapError::RowCount {
                 place,
                 found: u64::from(y),
@@ -153,14 +153,14 @@ pub(super) fn rows(lines: &mut MapLines, width: u32, height: u32) -> Result<BitP
         if let Some(column) = letters.iter().position(|letter| tile(*letter).is_none()) {
             let found = char::from(letters[column]);
             let expected = "`.` or `G` (free), `@`, `O`, `T`, `W` or `S` (blocked)";
-            return Err(MapError::Letter {
-                place: lines.place(column + 1),
+            return Err(MapError::UnknownLetter {
+                place: lines.location(column + 1),
                 found,
                 expected,
             });
         }
         if line.len() != width as usize {
-            let place = lines.place(letters.len() + 1);
+            let place = lines.location(letters.len() + 1);
             return Err(MapError::RowLength {
                 place,
                 found: line.len() as u64,
@@ -191,8 +191,8 @@ fn tile(letter: u8) -> Option<bool> {
 
 /// Reads the lines up to `map`; returns width and height. `has_type`: the line `type octile` is not to come any more.
 pub(super) fn header(lines: &mut MapLines, mut has_type: bool) -> Result<(u32, u32), MapError> {
-    let mut width: Option<(u64, SourcePlace)> = None;
-    let mut height: Option<(u64, SourcePlace)> = None;
+    let mut width: Option<(u64, SourceLocation)> = None;
+    let mut height: Option<(u64, SourceLocation)> = None;
     loop {
         let missing = match (has_type, &height, &width) {
             (false, ..) => "`type octile`",
@@ -200,7 +200,7 @@ pub(super) fn header(lines: &mut MapLines, mut has_type: bool) -> Result<(u32, u
             (_, _, None) => "`width` and a number",
             _ => "`map`",
         };
-        let line = lines.next().ok_or_else(|| lines.ended(missing))?;
+        let line = lines.next().ok_or_else(|| lines.unexpected_end(missing))?;
         let (key, value, _) = key_and_value(line);
         let is_new = match key.to_ascii_lowercase().as_slice() {
             b"type" => !std::mem::replace(&mut has_type, true),
@@ -328,7 +328,7 @@ mod tests {
         ];
         for (text, location, part) in cases {
             let error = read(text).unwrap_err();
-            assert_eq!(error.location(), Some(location), "{text:?}: {error}");
+            assert_eq!(error.line_column(), Some(location), "{text:?}: {error}");
             assert_eq!(error.file(), Some("test.map"));
             assert!(error.to_string().contains(part), "{text:?}: {error}");
         }

@@ -26,13 +26,13 @@ use crate::map::error::MapError;
 pub fn decode_patches(file: &str, bytes: &[u8]) -> Result<Vec<TilePattern>, MapError> {
     let mut lines = MapLines::new(file, bytes);
     let first = "`type patch`";
-    let line = lines.next().ok_or_else(|| lines.ended(first))?;
-    if !is(line, b"type", |value| value.eq_ignore_ascii_case(b"patch")) {
+    let line = lines.next().ok_or_else(|| lines.unexpected_end(first))?;
+    if !is_keyword_line(line, b"type", |value| value.eq_ignore_ascii_case(b"patch")) {
         return Err(lines.header_error(1, line, first));
     }
     let second = "`patches` and how many there are";
-    let line = lines.next().ok_or_else(|| lines.ended(second))?;
-    if !is(line, b"patches", |_| true) {
+    let line = lines.next().ok_or_else(|| lines.unexpected_end(second))?;
+    if !is_keyword_line(line, b"patches", |_| true) {
         return Err(lines.header_error(1, line, second));
     }
     let (count, _) = lines.number_after(line)?;
@@ -45,7 +45,7 @@ pub fn decode_patches(file: &str, bytes: &[u8]) -> Result<Vec<TilePattern>, MapE
         if number == count {
             return Err(lines.header_error(1, line, &format!("no more than {count} patches")));
         }
-        if !is(line, b"patch", |value| {
+        if !is_keyword_line(line, b"patch", |value| {
             value == number.to_string().as_bytes()
         }) {
             return Err(lines.header_error(1, line, &format!("`patch {number}`")));
@@ -54,12 +54,12 @@ pub fn decode_patches(file: &str, bytes: &[u8]) -> Result<Vec<TilePattern>, MapE
         patterns.push(TilePattern::from_plane(rows(&mut lines, width, height)?));
     }
     if patterns.len() as u64 != count {
-        return Err(lines.ended(&format!("`patch {}`", patterns.len())));
+        return Err(lines.unexpected_end(&format!("`patch {}`", patterns.len())));
     }
     Ok(patterns)
 }
 
-fn is(line: &[u8], expected: &[u8], value_fits: impl Fn(&[u8]) -> bool) -> bool {
+fn is_keyword_line(line: &[u8], expected: &[u8], value_fits: impl Fn(&[u8]) -> bool) -> bool {
     let (key, value, _) = key_and_value(line);
     key.eq_ignore_ascii_case(expected) && value_fits(value)
 }
@@ -105,7 +105,7 @@ mod tests {
         ] {
             assert!(TWO.contains(from));
             let error = read(&TWO.replacen(from, to, 1)).unwrap_err();
-            assert_eq!(error.location(), Some(location), "{to}: {error}");
+            assert_eq!(error.line_column(), Some(location), "{to}: {error}");
             assert!(error.to_string().contains(part), "{to}: {error}");
         }
     }
@@ -123,7 +123,7 @@ mod tests {
                 text.replace_range(at..(at + removed).min(text.len()), new);
             }
             if let Err(error) = read(&text) {
-                prop_assert!(error.location().is_some_and(|(line, _)| line as usize <= text.lines().count() + 1));
+                prop_assert!(error.line_column().is_some_and(|(line, _)| line as usize <= text.lines().count() + 1));
             }
         }
     }

@@ -9,7 +9,7 @@ use ::png::{BitDepth, ColorType, Decoder, Encoder, Limits, Transformations};
 
 use crate::map::TileMap;
 use crate::map::bit_plane::{BitPlane, TileRun};
-use crate::map::error::{MapError, SourcePlace};
+use crate::map::error::{MapError, SourceLocation};
 use crate::map::tiles::check_size;
 
 /// What the decoder may allocate besides rows: palettes, colour profiles and texts, which a map has little of.
@@ -29,7 +29,7 @@ const PASSES: [(u32, u32, u32, u32); 7] = [
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     let fail = |found: String| MapError::Png {
-        place: SourcePlace::file(file),
+        place: SourceLocation::file(file),
         found,
     };
     let mut decoder = Decoder::new_with_limits(
@@ -49,7 +49,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
     check_size(
         u64::from(width),
         u64::from(height),
-        &SourcePlace::byte(file, 16),
+        &SourceLocation::byte(file, 16),
     )?;
     let mut reader = decoder
         .read_info()
@@ -150,7 +150,7 @@ pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
         writer.finish()
     });
     written.map_err(|error| MapError::Png {
-        place: SourcePlace::default(),
+        place: SourceLocation::default(),
         found: error.to_string(),
     })?;
     Ok(bytes)

@@ -4,12 +4,12 @@
 
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
-use crate::map::error::{MapError, SourcePlace};
+use crate::map::error::{MapError, SourceLocation};
 use crate::map::rect::TILES_MAX;
 use crate::map::tiles::check_size;
 
 pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
-    let place = SourcePlace::file(file);
+    let place = SourceLocation::file(file);
     let len = bytes.len() as u64;
     let (width, height) = match size_in_name(file) {
         Some((width, height)) => {
@@ -17,7 +17,7 @@ pub(super) fn decode(file: &str, bytes: &[u8]) -> Result<TileMap, MapError> {
             if width * height != len {
                 let expected = format!("{width} × {height} = {}, as the name says", width * height);
                 return Err(MapError::Length {
-                    place: SourcePlace::byte(file, len),
+                    place: SourceLocation::byte(file, len),
                     found: len,
                     expected,
                 });
@@ -71,7 +71,7 @@ pub(super) fn check_name(file: &str, map: &TileMap) -> Result<(), MapError> {
     let (width, height) = (u64::from(map.width()), u64::from(map.height()));
     match size_in_name(file) {
         Some(size) if size != (width, height) => Err(MapError::RawSize {
-            place: SourcePlace::file(file),
+            place: SourceLocation::file(file),
             found: format!("the name says {} × {} tiles", size.0, size.1),
             expected: format!("{width} × {height}, as the map has"),
         }),
@@ -86,7 +86,7 @@ pub(super) fn check_name(file: &str, map: &TileMap) -> Result<(), MapError> {
 fn not_square(file: &str, found: String) -> MapError {
     let expected = "a square, or the width and height in the name, as in `town.300x200.raw`".into();
     MapError::RawSize {
-        place: SourcePlace::file(file),
+        place: SourceLocation::file(file),
         found,
         expected,
     }

@@ -39,14 +39,14 @@ use std::sync::Arc;
 
 use crate::map::TileMap;
 use crate::map::bit_plane::BitPlane;
-use crate::map::error::{MapError, SourcePlace};
-use crate::map::parts::MapSection;
+use crate::map::error::{MapError, SourceLocation};
+use crate::map::sections::MapSection;
 use crate::map::tiles::check_size;
 
 const MAGIC: &[u8; 4] = b"TMAP";
 /// The version of a file without parts.
 const VERSION: u16 = 1;
-const VERSION_OF_PARTS: u16 = 2;
+const VERSION_WITH_SECTIONS: u16 = 2;
 /// Of the file, and of each part as well.
 const HEADER_BYTES: usize = 24;
 const CHECKSUM_AT: usize = 16;
@@ -61,12 +61,12 @@ pub(super) fn decode(
     let header = Header::read(name, bytes)?;
     let tiles = header.tiles();
     let (payload, behind) = bytes[HEADER_BYTES..].split_at(header.tile_bytes());
-    check_sum(name, 0, header.version, bytes, payload)?;
+    verify_checksum(name, 0, header.version, bytes, payload)?;
     let spare = payload[..tiles.div_ceil(8)]
         .last()
         .map_or(0, |last| u64::from(*last) >> ((tiles - 1) % 8 + 1));
     if spare != 0 {
-        let place = SourcePlace::byte(name, (HEADER_BYTES + tiles.div_ceil(8)) as u64 - 1);
+        let place = SourceLocation::byte(name, (HEADER_BYTES + tiles.div_ceil(8)) as u64 - 1);
         let field = "the number in the spare bits";
         return Err(MapError::Field {
             place,
@@ -75,7 +75,12 @@ pub(super) fn decode(
             expected: "0".into(),
         });
     }
-    let ranges = parts(name, bytes, bytes.len() - behind.len(), header.parts)?;
+    let ranges = read_sections(
+        name,
+        bytes,
+        bytes.len() - behind.len(),
+        header.section_count,
+    )?;
 
     let (width, height) = (header.width, header.height);
     let mut rows = BitPlane::blocked(width, height);
@@ -93,14 +98,14 @@ pub(super) fn decode(
         return Ok(map);
     }
     let file = file();
-    let part = |(tag, range)| MapSection::of_file(tag, file.clone(), range);
-    Ok(map.with_parts(ranges.into_iter().map(part).collect()))
+    let part = |(tag, range)| MapSection::from_file(tag, file.clone(), range);
+    Ok(map.with_sections(ranges.into_iter().map(part).collect()))
 }
 
 /// What the first bytes of a file say, checked but for the sum.
 struct Header {
     version: u16,
-    parts: u16,
+    section_count: u16,
     width: u32,
     height: u32,
 }
@@ -112,7 +117,7 @@ impl Header {
         if start != MAGIC {
             let found = format!("\"{}\"", start.escape_ascii());
             return Err(MapError::Magic {
-                place: SourcePlace::byte(name, 0),
+                place: SourceLocation::byte(name, 0),
                 found,
                 expected: "\"TMAP\"",
             });
@@ -122,11 +127,11 @@ impl Header {
             return Err(length_error(name, bytes, expected));
         };
         let (version, parts) = (u32_at(header, 4) as u16, (u32_at(header, 4) >> 16) as u16);
-        if version != VERSION && version != VERSION_OF_PARTS {
+        if version != VERSION && version != VERSION_WITH_SECTIONS {
             return Err(MapError::Version {
-                place: SourcePlace::byte(name, 4),
+                place: SourceLocation::byte(name, 4),
                 found: version,
-                expected: VERSION_OF_PARTS,
+                expected: VERSION_WITH_SECTIONS,
             });
         }
         if version == VERSION && parts != 0 {
@@ -134,12 +139,12 @@ impl Header {
         }
         let header = Self {
             version,
-            parts,
+            section_count: parts,
             width: u32_at(header, 8),
             height: u32_at(header, 12),
         };
         let (width, height) = (u64::from(header.width), u64::from(header.height));
-        check_size(width, height, &SourcePlace::byte(name, 8))?;
+        check_size(width, height, &SourceLocation::byte(name, 8))?;
         let expected = HEADER_BYTES + header.tile_bytes();
         if bytes.len() < expected || (version == VERSION && bytes.len() > expected) {
             let expected = format!("{expected} for {width} × {height} tiles");
@@ -164,7 +169,7 @@ impl Header {
 }
 
 /// The parts of a file from a byte on, up to its end: their tags and where their bytes lie.
-fn parts(
+fn read_sections(
     name: &str,
     bytes: &[u8],
     mut at: usize,
@@ -186,7 +191,7 @@ fn parts(
             return Err(length_error(name, bytes, expected));
         };
         let payload = &behind[..filled as usize];
-        check_sum(name, at, VERSION_OF_PARTS, header, payload)?;
+        verify_checksum(name, at, VERSION_WITH_SECTIONS, header, payload)?;
         let start = at + HEADER_BYTES;
         let tag = [header[0], header[1], header[2], header[3]];
         parts.push((tag, start..start + length as usize));
@@ -199,7 +204,7 @@ fn parts(
 }
 
 /// Compares the sum in a header that begins at a byte of the file.
-fn check_sum(
+fn verify_checksum(
     name: &str,
     at: usize,
     version: u16,
@@ -211,7 +216,7 @@ fn check_sum(
     if found == expected {
         return Ok(());
     }
-    let place = SourcePlace::byte(name, (at + CHECKSUM_AT) as u64);
+    let place = SourceLocation::byte(name, (at + CHECKSUM_AT) as u64);
     Err(MapError::Checksum {
         place,
         found,
@@ -222,7 +227,7 @@ fn check_sum(
 fn length_error(name: &str, bytes: &[u8], expected: String) -> MapError {
     let found = bytes.len() as u64;
     MapError::Length {
-        place: SourcePlace::byte(name, found),
+        place: SourceLocation::byte(name, found),
         found,
         expected,
     }
@@ -230,7 +235,7 @@ fn length_error(name: &str, bytes: &[u8], expected: String) -> MapError {
 
 fn reserved(name: &str, at: usize, found: u64) -> MapError {
     MapError::Field {
-        place: SourcePlace::byte(name, at as u64),
+        place: SourceLocation::byte(name, at as u64),
         field: "the reserved field",
         found,
         expected: "0".into(),
@@ -255,7 +260,7 @@ pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
     let parts = map.parts();
     let Ok(part_count) = u16::try_from(parts.len()) else {
         return Err(MapError::Field {
-            place: SourcePlace::default(),
+            place: SourceLocation::default(),
             field: "the number of parts",
             found: parts.len() as u64,
             expected: format!("at most {}", u16::MAX),
@@ -270,7 +275,7 @@ pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
     let version = if parts.is_empty() {
         VERSION
     } else {
-        VERSION_OF_PARTS
+        VERSION_WITH_SECTIONS
     };
     bytes.extend(MAGIC);
     bytes.extend(version.to_le_bytes());
@@ -283,7 +288,7 @@ pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
     if !parts.is_empty() {
         bytes.resize(bytes.len().next_multiple_of(8), 0);
     }
-    write_sum(&mut bytes, version);
+    write_checksum(&mut bytes, version);
     for part in parts {
         let start = bytes.len();
         bytes.extend(part.tag());
@@ -292,7 +297,7 @@ pub(super) fn encode(map: &TileMap) -> Result<Vec<u8>, MapError> {
         bytes.extend([0; 8]);
         bytes.extend_from_slice(part.bytes());
         bytes.resize(bytes.len().next_multiple_of(8), 0);
-        write_sum(&mut bytes[start..], version);
+        write_checksum(&mut bytes[start..], version);
     }
     Ok(bytes)
 }
@@ -315,7 +320,7 @@ fn tile_words(map: &TileMap) -> Vec<u64> {
 }
 
 /// Writes the sum into the header that stands before what it is of.
-fn write_sum(bytes: &mut [u8], version: u16) {
+fn write_checksum(bytes: &mut [u8], version: u16) {
     let sum = checksum(version, &bytes[..CHECKSUM_AT], &bytes[HEADER_BYTES..]);
     bytes[CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
 }
@@ -373,10 +378,10 @@ mod tests {
     }
 
     /// The same with two parts, one of which needs filling.
-    fn sample_of_parts() -> TileMap {
+    fn sample_with_sections() -> TileMap {
         let parts = [(*b"ABCD", 11), (*b"EFGH", 16)];
         let parts = parts.map(|(tag, length)| MapSection::new(tag, (0..length).collect()));
-        decoded(&sample()).unwrap().with_parts(parts.to_vec())
+        decoded(&sample()).unwrap().with_sections(parts.to_vec())
     }
 
     #[test]
@@ -459,14 +464,14 @@ mod tests {
 
     #[test]
     fn parts_come_back_and_an_edit_drops_them() {
-        let map = sample_of_parts();
+        let map = sample_with_sections();
         let bytes = encode(&map).unwrap();
         assert_eq!(&bytes[..8], b"TMAP\x02\0\x02\0");
         assert_eq!(bytes.len(), 24 + 8 + (24 + 16) + (24 + 16));
         assert_eq!(&bytes[32..48], b"ABCD\0\0\0\0\x0b\0\0\0\0\0\0\0");
         let mut found = decoded(&bytes).unwrap();
         assert_eq!((&found, found.parts()), (&map, map.parts()));
-        assert_eq!(found.memory().parts_bytes, 11 + 16);
+        assert_eq!(found.memory().sections_bytes, 11 + 16);
         assert_eq!(encode(&found).unwrap(), bytes);
         let rect = crate::map::TileRect::new(0, 0, 1, 1);
         found.edit(rect, &crate::map::TileEdit::Free).unwrap();
@@ -480,7 +485,7 @@ mod tests {
 
     #[test]
     fn a_file_of_parts_with_a_byte_changed_or_missing_is_refused() {
-        let bytes = encode(&sample_of_parts()).unwrap();
+        let bytes = encode(&sample_with_sections()).unwrap();
         for length in 0..bytes.len() {
             assert!(decoded(&bytes[..length]).is_err(), "{length}");
         }
@@ -498,9 +503,9 @@ mod tests {
     #[test]
     fn a_part_that_says_it_is_huge_is_refused() {
         for length in [17, 1 << 40, u64::MAX - 6, u64::MAX] {
-            let mut bytes = encode(&sample_of_parts()).unwrap();
+            let mut bytes = encode(&sample_with_sections()).unwrap();
             bytes[80..88].copy_from_slice(&length.to_le_bytes());
-            write_sum(&mut bytes[72..], VERSION_OF_PARTS);
+            write_checksum(&mut bytes[72..], VERSION_WITH_SECTIONS);
             let refused = decoded(&bytes).unwrap_err();
             assert!(matches!(refused, MapError::Length { .. }), "{refused}");
         }

@@ -4,7 +4,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
 use crate::map::bit_plane::{BitPlane, TileRun};
-use crate::map::error::{MapError, SourcePlace};
+use crate::map::error::{MapError, SourceLocation};
 use crate::map::rect::{SIDE_MAX, TILES_MAX};
 use crate::map::regions::run_components;
 use crate::map::tiles::check_size;
@@ -16,7 +16,7 @@ pub(super) fn noise(width: u32, height: u32, blocked: Chance, rng: &mut Pcg64Mcg
 /// Blocks all regions with fewer tiles than the given number, but for the largest.
 ///
 /// Works on the runs of the rows, so that what is built of a map is built once, of the tiles that it keeps.
-pub(super) fn close_pockets(mut rows: BitPlane, tiles_min: u64) -> BitPlane {
+pub(super) fn fill_pockets(mut rows: BitPlane, tiles_min: u64) -> BitPlane {
     let (numbers, tiles) = run_components(&rows);
     let largest = tiles.iter().copied().max().unwrap_or_default();
     let tiles_min = tiles_min.min(u64::from(largest));
@@ -80,7 +80,12 @@ pub(super) fn check_sides(width: u32, height: u32) -> Result<(), MapError> {
     for (field, side) in [("width_tiles", width), ("height_tiles", height)] {
         check_range(field, side, 1, SIDE_MAX)?;
     }
-    check_size(u64::from(width), u64::from(height), &SourcePlace::default()).map_err(|_| {
+    check_size(
+        u64::from(width),
+        u64::from(height),
+        &SourceLocation::default(),
+    )
+    .map_err(|_| {
         let found = format!("{height} with a width of {width}");
         recipe_error(
             "height_tiles",

@@ -3,7 +3,7 @@
 
 use rand_pcg::Pcg64Mcg;
 
-use super::canvas::{Chance, check_range, check_sides, close_pockets, noise};
+use super::canvas::{Chance, check_range, check_sides, fill_pockets, noise};
 use super::recipe::CaveRecipe;
 use crate::map::bit_plane::BitPlane;
 use crate::map::error::MapError;
@@ -24,7 +24,7 @@ pub(super) fn generate(recipe: &CaveRecipe, rng: &mut Pcg64Mcg) -> Result<BitPla
         }
         std::mem::swap(&mut plane, &mut next);
     }
-    Ok(close_pockets(plane, u64::MAX))
+    Ok(fill_pockets(plane, u64::MAX))
 }
 
 /// For 64 tiles from (x, y) on, whether five or more of the nine tiles around and including each are blocked.

@@ -56,7 +56,7 @@ const SIDES: [Side; 4] = [
 ];
 
 /// Marks a cell that was not entered yet, and the one the walk began in.
-const NOT_ENTERED: u8 = 4;
+const NOT_VISITED: u8 = 4;
 const START: u8 = 5;
 
 struct Grid {
@@ -127,13 +127,13 @@ impl Grid {
         door: i32,
         rng: &mut Pcg64Mcg,
     ) -> impl Iterator<Item = (i32, Side)> + use<'_> {
-        let mut entered_from = vec![NOT_ENTERED; (self.columns * self.rows) as usize];
+        let mut entered_from = vec![NOT_VISITED; (self.columns * self.rows) as usize];
         entered_from[0] = START;
         let mut cell = 0;
         loop {
             let is_open = |side: &u8| {
                 let neighbour = self.neighbour(cell, SIDES[*side as usize]);
-                neighbour.is_some_and(|neighbour| entered_from[neighbour as usize] == NOT_ENTERED)
+                neighbour.is_some_and(|neighbour| entered_from[neighbour as usize] == NOT_VISITED)
             };
             let open: arrayvec::ArrayVec<u8, 4> = (0..4).filter(is_open).collect();
             if open.is_empty() {

@@ -34,7 +34,7 @@ use canvas::{Chance, check_sides, noise};
 ///
 /// Errors: [`MapError::Recipe`] names the first field whose value makes no map.
 pub fn generate(recipe: &MapRecipe, seed: u64) -> Result<TileMap, MapError> {
-    tiles_of(recipe, seed).map(TileMap::from_rows)
+    generate_tiles(recipe, seed).map(TileMap::from_rows)
 }
 
 /// What the map of a recipe would be: its tiles as a rectangle, and how many of them are free. The tiles are made and
@@ -42,7 +42,7 @@ pub fn generate(recipe: &MapRecipe, seed: u64) -> Result<TileMap, MapError> {
 ///
 /// Errors: as [`generate`].
 pub fn measure_recipe(recipe: &MapRecipe, seed: u64) -> Result<(TileRect, u64), MapError> {
-    let rows = tiles_of(recipe, seed)?;
+    let rows = generate_tiles(recipe, seed)?;
     let free_tiles = (0..rows.height())
         .flat_map(|y| rows.runs(y))
         .map(|run| u64::from(run.len()));
@@ -50,7 +50,7 @@ pub fn measure_recipe(recipe: &MapRecipe, seed: u64) -> Result<(TileRect, u64), 
     Ok((TileRect::new(0, 0, rows.width(), rows.height()), free_tiles))
 }
 
-fn tiles_of(recipe: &MapRecipe, seed: u64) -> Result<BitPlane, MapError> {
+fn generate_tiles(recipe: &MapRecipe, seed: u64) -> Result<BitPlane, MapError> {
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
     match recipe {
         MapRecipe::Town(recipe) => town::generate(recipe, &mut rng),
@@ -209,18 +209,20 @@ mod tests {
         let (middle, outside) = (IVec2::new(500, 500), IVec2::new(500, 100));
         let closed = with_gates(0);
         assert!(
-            closed.is_free(middle) && closed.is_free(outside) && !closed.connected(middle, outside)
+            closed.is_free(middle)
+                && closed.is_free(outside)
+                && !closed.are_connected(middle, outside)
         );
         let mut siege = with_gates(1);
-        assert!(siege.connected(middle, outside));
+        assert!(siege.are_connected(middle, outside));
         let gate = crate::map::TileRect::new(490, 300, 20, 4);
         assert_eq!(
             siege.edit(gate, &crate::map::TileEdit::Block).unwrap(),
             Some(gate),
             "the gate is there"
         );
-        siege.settle(usize::MAX);
-        assert!(!siege.connected(middle, outside));
+        siege.finish_splits(usize::MAX);
+        assert!(!siege.are_connected(middle, outside));
     }
 
     #[test]

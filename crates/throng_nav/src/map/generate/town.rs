@@ -10,7 +10,7 @@
 
 use rand_pcg::Pcg64Mcg;
 
-use super::canvas::{Canvas, Chance, between, check_range, check_sides, close_pockets};
+use super::canvas::{Canvas, Chance, between, check_range, check_sides, fill_pockets};
 use super::recipe::TownRecipe;
 use crate::map::bit_plane::{BitPlane, TileRun};
 use crate::map::error::MapError;
@@ -164,7 +164,7 @@ pub(super) fn generate(recipe: &TownRecipe, rng: &mut Pcg64Mcg) -> Result<BitPla
         town.build_wall();
     }
     town.clear_middle();
-    Ok(close_pockets(town.canvas.plane, POCKET_TILES))
+    Ok(fill_pockets(town.canvas.plane, POCKET_TILES))
 }
 
 impl Town<'_> {
@@ -191,7 +191,7 @@ impl Town<'_> {
                 (margin, middle_x - before),
                 (middle_x + after, width - margin),
             ] {
-                self.divide(Land {
+                self.divide_into_blocks(Land {
                     x,
                     y,
                     width: right - x,
@@ -202,7 +202,7 @@ impl Town<'_> {
     }
 
     /// Cuts land by streets, then by alleys, into blocks.
-    fn divide(&mut self, land: Land) {
+    fn divide_into_blocks(&mut self, land: Land) {
         let block = self.recipe.block_tiles as i32;
         let long = land.width.max(land.height);
         if land.width <= 0 || land.height <= 0 {
@@ -215,17 +215,17 @@ impl Town<'_> {
                 self.recipe.alley_tiles
             };
             for part in land.cut(road as i32, self.rng) {
-                self.divide(part);
+                self.divide_into_blocks(part);
             }
         } else if self.park.draw(self.rng) {
-            self.plant(land);
+            self.plant_trees(land);
         } else {
             self.build_block(land);
         }
     }
 
     /// A park: a tree on about every fortieth tile.
-    fn plant(&mut self, land: Land) {
+    fn plant_trees(&mut self, land: Land) {
         for _ in 0..land.width * land.height / 40 {
             let x = land.x + between(0, land.width - 1, self.rng);
             let y = land.y + between(0, land.height - 1, self.rng);
@@ -259,7 +259,7 @@ impl Town<'_> {
         if Chance::percent(built.clamp(0, 100) as u64).draw(self.rng) {
             self.build_house(land, if is_core { 1 } else { 3 });
         } else if Chance::percent(50).draw(self.rng) {
-            self.plant(land);
+            self.plant_trees(land);
         }
     }
 

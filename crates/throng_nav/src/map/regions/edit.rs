@@ -30,7 +30,7 @@ impl Regions {
             start: x,
             end: x,
         };
-        let pieces = rows.pieces_around(x, y);
+        let pieces = rows.fragments_around(x, y);
         if pieces > 1 {
             return self.block(rows, &[run]);
         }
@@ -46,13 +46,13 @@ impl Regions {
                 self.label_run(run, BLOCKED);
                 self.sizes[label as usize] -= 1;
                 let is_small = self.sizes[label as usize] == SMALL_TILES_MAX;
-                if is_small || self.has_cuts() {
+                if is_small || self.has_pending_splits() {
                     let mut beside = Vec::new();
                     for_each_run_beside(rows, run, |run| beside.push(run));
-                    self.block_in_cut(rows, label, &beside, pieces);
+                    self.block_in_split(rows, label, &beside, pieces);
                     if is_small {
                         self.make_small(rows, label, &beside);
-                        self.trim();
+                        self.trim_free_ids();
                     }
                 }
             }
@@ -73,7 +73,7 @@ impl Regions {
                 rows.set_tile(x, y, false);
                 self.label_run(run, label);
                 self.sizes[label as usize] += 1;
-                self.throw_back(label);
+                self.restart_split(label);
             }
             _ => self.free(rows, &[run]),
         }
@@ -122,18 +122,18 @@ impl Regions {
             same_label.map(|(_, run)| *run).collect::<Vec<TileRun>>()
         };
         self.small_count += count_small(rows, &runs_of(SMALL));
-        let mut runs_left = self.pending.runs_at_once;
+        let mut runs_left = self.pending_splits.runs_per_edit_max;
         for label in touched {
             let runs = runs_of(label);
             let (pieces, count) = components(&runs);
-            let is_cut = self.block_in_cut(rows, label, &runs, count);
+            let is_cut = self.block_in_split(rows, label, &runs, count);
             if count > 1 && !is_cut {
                 self.split(rows, label, &runs, &pieces, count, &mut runs_left);
             } else if self.sizes[label as usize] <= SMALL_TILES_MAX {
                 self.make_small(rows, label, &runs);
             }
         }
-        self.trim();
+        self.trim_free_ids();
     }
 
     /// Frees stretches of tiles that are blocked, in `rows` as well, and joins the regions they touch.
@@ -143,7 +143,7 @@ impl Regions {
             numbers.into_iter().zip(freed.iter().copied()).collect();
         by_component.sort_unstable();
         let mut beside = Vec::new();
-        let mut runs_left = self.pending.runs_at_once;
+        let mut runs_left = self.pending_splits.runs_per_edit_max;
         for component in by_component.chunk_by(|a, b| a.0 == b.0) {
             // The tiles of later components are still blocked, so all runs beside this one are labelled whole.
             beside.clear();
@@ -177,7 +177,7 @@ impl Regions {
                     self.join(rows, *seed, *loser, label, &mut runs_left);
                 }
             }
-            self.throw_back(label);
+            self.restart_split(label);
             for (_, run) in component {
                 rows.set_run(*run, false);
                 self.label_run(*run, label);
@@ -185,19 +185,19 @@ impl Regions {
             }
             let (_, first) = component[0];
             if label == SMALL && SmallRegion::around(rows, first.start, first.y).is_none() {
-                let id = self.take_id();
+                let id = self.allocate_id();
                 self.small_count -= 1;
                 self.relabel(rows, rows.run_around(first.start, first.y), SMALL, id);
             }
         }
-        self.trim();
+        self.trim_free_ids();
     }
 
     /// Gives a large region that has become small the label of those. Each of its pieces holds one of the runs or, if it
     /// is a cut, one of its seeds.
     pub(super) fn make_small(&mut self, rows: &BitPlane, region: u32, runs: &[TileRun]) {
         let mut runs = runs.to_vec();
-        runs.extend(self.take_cut(rows, region));
+        runs.extend(self.remove_split(rows, region));
         for run in runs {
             if self.label(run.start, run.y) == region {
                 self.small_count += 1;
@@ -227,7 +227,7 @@ impl Regions {
     /// `seed` is one, are labelled anew; if it has more, its number becomes an alias.
     fn join(&mut self, rows: &BitPlane, seed: TileRun, from: u32, to: u32, runs_left: &mut usize) {
         let tiles = self.sizes[from as usize];
-        if !self.join_cut(from, to) && *runs_left > 0 {
+        if !self.merge_split(from, to) && *runs_left > 0 {
             let mut flood = Flood::default();
             flood.claim(self, seed, to);
             while !flood.is_exhausted() && *runs_left > 0 {
@@ -255,7 +255,7 @@ impl Regions {
     }
 
     /// The smallest number not in use; the labels grow wider when it does not fit.
-    pub(super) fn take_id(&mut self) -> u32 {
+    pub(super) fn allocate_id(&mut self) -> u32 {
         self.free_ids.pop_first().unwrap_or_else(|| {
             let id = self.sizes.len() as u32;
             self.sizes.push(0);
@@ -267,14 +267,14 @@ impl Regions {
 
     /// Makes the number of a region without tiles free to be taken.
     pub(super) fn release(&mut self, id: u32) {
-        self.forget_cut(id);
+        self.discard_split(id);
         self.sizes[id as usize] = 0;
         self.names[id as usize] = id;
         self.free_ids.insert(id);
     }
 
     /// Forgets free numbers beyond the last one in use.
-    pub(super) fn trim(&mut self) {
+    pub(super) fn trim_free_ids(&mut self) {
         let is_last = |id: &u32, count: usize| *id as usize + 1 == count;
         while self
             .free_ids
@@ -294,7 +294,7 @@ pub(super) struct Flood {
     /// The runs visited, unless they were forgotten; those from `next` on have neighbours still to be looked at.
     pub(super) runs: Vec<TileRun>,
     next: usize,
-    pub(super) forgotten: usize,
+    pub(super) discarded: usize,
     pub(super) tiles: u32,
 }
 
@@ -310,10 +310,10 @@ impl Flood {
     }
 
     /// Forgets the runs that are done with, when they are more than `kept_max` and at least half.
-    pub(super) fn forget(&mut self, kept_max: usize) {
+    pub(super) fn discard_finished(&mut self, kept_max: usize) {
         if self.next > kept_max && self.next * 2 >= self.runs.len() {
             self.runs.drain(..self.next);
-            self.forgotten += self.next;
+            self.discarded += self.next;
             self.next = 0;
         }
     }

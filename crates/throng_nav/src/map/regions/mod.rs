@@ -28,7 +28,7 @@
 
 mod edit;
 mod labels;
-mod pending;
+mod pending_splits;
 mod sets;
 mod small;
 #[cfg(test)]
@@ -40,7 +40,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use self::labels::Labels;
-use self::pending::PendingSplits;
+use self::pending_splits::PendingSplits;
 use self::sets::DisjointSets;
 use self::small::{SMALL_TILES_MAX, SmallRegion, first_tile};
 use super::bit_plane::{BitPlane, TileRun};
@@ -75,7 +75,7 @@ pub(super) struct Regions {
     free_ids: BTreeSet<u32>,
     small_count: u32,
     small_tiles: u32,
-    pending: PendingSplits,
+    pending_splits: PendingSplits,
 }
 
 impl Regions {
@@ -90,7 +90,7 @@ impl Regions {
             free_ids: BTreeSet::new(),
             small_count: 0,
             small_tiles: 0,
-            pending: PendingSplits::default(),
+            pending_splits: PendingSplits::default(),
         };
         let mut label_of = tiles;
         for tiles in &mut label_of {
@@ -127,7 +127,7 @@ impl Regions {
 
     /// Whether a tile of the map belongs to a region: as [`Regions::at`], without a flood for large regions.
     #[inline]
-    pub(super) fn holds(&self, rows: &BitPlane, region: RegionId, x: u32, y: u32) -> bool {
+    pub(super) fn contains(&self, rows: &BitPlane, region: RegionId, x: u32, y: u32) -> bool {
         match self.label(x, y) {
             BLOCKED => false,
             SMALL => {
@@ -139,7 +139,7 @@ impl Regions {
 
     /// Whether a walk joins two tiles of the map, each as x and y.
     #[inline]
-    pub(super) fn connected(&self, rows: &BitPlane, a: (u32, u32), b: (u32, u32)) -> bool {
+    pub(super) fn are_connected(&self, rows: &BitPlane, a: (u32, u32), b: (u32, u32)) -> bool {
         match (self.label(a.0, a.1), self.label(b.0, b.1)) {
             (SMALL, SMALL) => {
                 SmallRegion::around(rows, a.0, a.1).is_some_and(|region| region.contains(b.0, b.1))
@@ -149,7 +149,7 @@ impl Regions {
     }
 
     pub(super) fn count(&self) -> u32 {
-        let unused = self.free_ids.len() + self.pending.aliases().len();
+        let unused = self.free_ids.len() + self.pending_splits.aliases().len();
         self.sizes.len() as u32 - LARGE_FIRST - unused as u32 + self.small_count
     }
 
@@ -189,7 +189,7 @@ impl Regions {
     pub(super) fn bytes(&self) -> usize {
         // A number that fell free takes about two words in the set.
         let numbers = (self.sizes.len() + self.names.len()) * 4 + self.free_ids.len() * 16;
-        self.labels.bytes() + numbers + self.pending.bytes()
+        self.labels.bytes() + numbers + self.pending_splits.bytes()
     }
 
     /// The region's number that a tile's label stands for, or one of the two labels that are none.
@@ -234,7 +234,7 @@ fn for_each_run_above_and_below(rows: &BitPlane, stretch: TileRun, mut visit: im
     let below = Some(stretch.y + 1).filter(|y| *y < rows.height());
     for y in stretch.y.checked_sub(1).into_iter().chain(below) {
         let mut x = stretch.start;
-        while let Some(first) = rows.free_from(x, y).filter(|first| *first <= stretch.end) {
+        while let Some(first) = rows.next_free(x, y).filter(|first| *first <= stretch.end) {
             let start = if first == stretch.start {
                 rows.run_start(first, y)
             } else {

@@ -56,7 +56,7 @@ fn check(map: &TileMap, exact: bool) -> Result<(), TestCaseError> {
         prop_assert!(ids.insert(id), "two regions have one number");
         for i in tiles {
             prop_assert_eq!(map.region(tile(*i)), Some(id), "a region has two numbers");
-            prop_assert!(map.is_in_region(tile(*i), id) && map.connected(first, tile(*i)));
+            prop_assert!(map.is_in_region(tile(*i), id) && map.are_connected(first, tile(*i)));
         }
         prop_assert_eq!(map.region_size(id), tiles.len() as u64);
         let is_small = tiles.len() <= SMALL_TILES_MAX as usize;
@@ -73,7 +73,7 @@ fn check(map: &TileMap, exact: bool) -> Result<(), TestCaseError> {
         firsts.push((first, id));
     }
     for pair in firsts.windows(2) {
-        prop_assert!(!map.connected(pair[0].0, pair[1].0));
+        prop_assert!(!map.are_connected(pair[0].0, pair[1].0));
         prop_assert!(!map.is_in_region(pair[0].0, pair[1].1));
     }
     prop_assert_eq!(map.region_count() as usize, ids.len());
@@ -258,30 +258,30 @@ proptest! {
         slices in prop::collection::vec(0usize..60, 1..8),
     ) {
         let mut map = map;
-        map.regions.pending.runs_at_once = runs_at_once;
+        map.regions.pending_splits.runs_per_edit_max = runs_at_once;
         let mut twin = map.clone();
         for (op, slice) in edits.iter().zip(slices.iter().cycle()) {
             let (rect, edit) = op.on(&map);
             map.edit(rect, &edit).unwrap();
             check_unsettled(&map)?;
-            prop_assert_eq!(map.settle(*slice), map.is_settled());
-            if map.is_settled() {
+            prop_assert_eq!(map.finish_splits(*slice), map.has_final_regions());
+            if map.has_final_regions() {
                 check(&map, false)?;
             } else {
                 check_unsettled(&map)?;
             }
             twin.edit(rect, &edit).unwrap();
-            twin.settle(*slice);
+            twin.finish_splits(*slice);
         }
         prop_assert_eq!(format!("{:?}", map.regions), format!("{:?}", twin.regions));
         let mut slices = 0;
-        while !map.settle(3) {
+        while !map.finish_splits(3) {
             check_unsettled(&map)?;
             slices += 1;
             prop_assert!(slices < 60_000, "it never ends");
         }
         check(&map, false)?;
-        prop_assert!(map.regions.pending.work.is_none());
+        prop_assert!(map.regions.pending_splits.work.is_none());
     }
 }
 
@@ -295,15 +295,15 @@ fn comb() -> (TileMap, TileRect, [IVec2; 2]) {
 #[test]
 fn a_large_cut_is_perhaps_one_region_until_it_is_settled() {
     let (mut map, middle, [left, right]) = comb();
-    assert!(map.settle(1), "nothing to do");
+    assert!(map.finish_splits(1), "nothing to do");
     map.edit(middle, &TileEdit::Block).unwrap();
-    assert!(!map.is_settled() && map.connected(left, right));
+    assert!(!map.has_final_regions() && map.are_connected(left, right));
     assert_eq!(map.region_count(), 1);
     let (mut slices, copy) = (0, map.clone());
-    while !map.settle(1_000) {
+    while !map.finish_splits(1_000) {
         slices += 1;
     }
-    assert!(!map.connected(left, right) && slices > 100, "{slices}");
+    assert!(!map.are_connected(left, right) && slices > 100, "{slices}");
     assert_eq!(
         (map.region_count(), map.region_size(RegionId(2))),
         (2, 60_400 + 150)
@@ -311,14 +311,14 @@ fn a_large_cut_is_perhaps_one_region_until_it_is_settled() {
     check(&map, false).unwrap();
     // Joined again at once; only the labels are left to be changed.
     map.edit(middle, &TileEdit::Free).unwrap();
-    assert!(!map.is_settled() && map.connected(left, right));
+    assert!(!map.has_final_regions() && map.are_connected(left, right));
     assert_eq!(map.region_count(), 1);
-    assert!(map.settle(usize::MAX));
+    assert!(map.finish_splits(usize::MAX));
     check(&map, true).unwrap();
     // A cut that is undone before it was found out.
     let mut map = copy;
     map.edit(middle, &TileEdit::Free).unwrap();
-    assert!(map.settle(usize::MAX));
+    assert!(map.finish_splits(usize::MAX));
     check(&map, true).unwrap();
 }
 
@@ -327,10 +327,10 @@ fn a_region_edited_in_every_tick_is_settled_all_the_same_with_few_numbers() {
     let (mut map, middle, [left, right]) = comb();
     map.edit(middle, &TileEdit::Block).unwrap();
     let (mut ticks, mut ids_max) = (0, 0);
-    while map.connected(left, right) {
+    while map.are_connected(left, right) {
         map.edit(TileRect::new(4, 399, 1, 1), &TileEdit::Toggle)
             .unwrap();
-        map.settle(1_000);
+        map.finish_splits(1_000);
         ids_max = ids_max.max(map.regions.sizes.len());
         ticks += 1;
     }
@@ -338,7 +338,7 @@ fn a_region_edited_in_every_tick_is_settled_all_the_same_with_few_numbers() {
         ticks < 20 && ids_max < 60,
         "{ticks} ticks, {ids_max} numbers"
     );
-    map.settle(usize::MAX);
+    map.finish_splits(usize::MAX);
     check(&map, false).unwrap();
 }
 
@@ -429,7 +429,7 @@ fn joined_regions_take_the_number_of_the_largest() {
         .unwrap();
     assert_eq!(map.region_count(), 2);
     assert_eq!(map.region(IVec2::ZERO), Some(RegionId(2)));
-    assert!(!map.connected(IVec2::ZERO, IVec2::new(22, 0)));
+    assert!(!map.are_connected(IVec2::ZERO, IVec2::new(22, 0)));
 }
 
 #[test]
@@ -439,9 +439,9 @@ fn a_blocked_seed_of_a_cut_is_replaced() {
     for x in [300, 301] {
         map.edit(TileRect::new(x, 0, 1, 1), &TileEdit::Block)
             .unwrap();
-        assert!(!map.is_settled() && map.connected(left, right));
+        assert!(!map.has_final_regions() && map.are_connected(left, right));
     }
-    assert!(map.settle(usize::MAX));
-    assert!(!map.connected(left, right));
+    assert!(map.finish_splits(usize::MAX));
+    assert!(!map.are_connected(left, right));
     check(&map, false).unwrap();
 }

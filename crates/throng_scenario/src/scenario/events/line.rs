@@ -3,7 +3,7 @@
 use glam::IVec2;
 use serde::Serialize;
 
-use throng::matchmaking::{ROLES, TicketParty, TicketPlayer};
+use throng::matchmaking::{ROLE_COUNT, TicketParty, TicketPlayer};
 
 #[derive(Serialize)]
 pub(super) struct EventLine<'a> {
@@ -105,7 +105,7 @@ pub(super) enum Event<'a> {
         mode: &'a str,
         since: u64,
         members: Vec<LogNumber>,
-        roles: [u8; ROLES],
+        roles: [u8; ROLE_COUNT],
         avoid: Vec<LogNumber>,
         regions: u32,
     },

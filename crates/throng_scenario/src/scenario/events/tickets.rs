@@ -94,7 +94,7 @@ pub(in crate::scenario) fn log_matches(
 }
 
 fn ticket_line<'a>(ticket: &Ticket, mode: &'a str) -> Event<'a> {
-    let wishes = ticket.wishes.as_deref().cloned().unwrap_or_default();
+    let wishes = ticket.preferences.as_deref().cloned().unwrap_or_default();
     Event::Ticket {
         party: ticket.party.into(),
         size: ticket.size,

@@ -179,7 +179,10 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
     let nav = world.resource::<NavStats>();
     let modes = world.resource::<Matchmaker>().modes();
     let (parties, matches) = modes.iter().fold((0, 0), |(parties, matches), mode| {
-        (parties + mode.waiting(), matches + mode.stats().matches)
+        (
+            parties + mode.waiting_parties(),
+            matches + mode.stats().matches,
+        )
     });
     let sent = world.resource::<SyncStats>().sent;
     let packed = world.resource::<OutboxStats>();

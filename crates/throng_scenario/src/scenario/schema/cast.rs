@@ -9,7 +9,7 @@ use throng::session::AdmissionClass;
 
 /// Objects that are spawned together and behave alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename = "Crowd", default, deny_unknown_fields)]
 pub struct ScenarioCrowd {
     /// What cues call it; several crowds may share a tag.
     pub tag: String,

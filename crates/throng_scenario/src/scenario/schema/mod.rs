@@ -159,7 +159,7 @@ impl Scenario {
 
 /// How packets leave the server, as far as a scenario may say: threads are no scenario's, since their pace would decide.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename = "Packets", default, deny_unknown_fields)]
 pub struct ScenarioOutboxSettings {
     /// The longest packet, in bytes.
     pub mtu_bytes: usize,
@@ -183,7 +183,7 @@ impl Default for ScenarioOutboxSettings {
 
 /// The settings of the systems that a scenario can change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename = "Settings", default, deny_unknown_fields)]
 pub struct ScenarioSettings {
     /// Who sees whom.
     pub view: AoiSettings,

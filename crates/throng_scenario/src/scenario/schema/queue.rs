@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ScenarioScene;
-use throng::matchmaking::ROLES;
+use throng::matchmaking::ROLE_COUNT;
 use throng::matchmaking::{GroupModeSettings, MatchModeSettings};
 
 /// A mode in which parties wait for battles, and the parties that come by themselves.
@@ -11,7 +11,7 @@ use throng::matchmaking::{GroupModeSettings, MatchModeSettings};
 /// Parties that come by themselves have no objects until they fight. Those of `crowd` are the crowd's own players,
 /// who stand in its scene, go to the battle's and come back. Both are drawn by the same numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(rename = "Queue", default, deny_unknown_fields)]
 pub struct ScenarioMatchMode {
     /// The mode's name, by which cues and reports know it; unique.
     pub mode: String,
@@ -36,7 +36,7 @@ pub struct ScenarioMatchMode {
     /// The share of parties that would avoid up to eight of the players who came with them, 0 to 1.
     pub avoid_share: f32,
     /// How often a player plays no role, and each of the four, relative to each other; none when all are 0.
-    pub role_weights: [u32; 1 + ROLES],
+    pub role_weights: [u32; 1 + ROLE_COUNT],
     /// Regions that there are, at most 32; a party plays in one of them or in two that are next to each other. 0 when
     /// all play anywhere.
     pub regions: u8,

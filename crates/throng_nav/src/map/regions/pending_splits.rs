@@ -24,51 +24,51 @@ use super::{Regions, SMALL};
 use crate::map::bit_plane::{BitPlane, TileRun};
 
 /// What an edit may cost in runs looked at, before it leaves the rest for later: some 100 µs.
-const RUNS_AT_ONCE: usize = 8_192;
+const RUNS_PER_EDIT_MAX: usize = 8_192;
 
 /// With so many aliases they go first, so that numbers stay few.
 const ALIASES_MAX: usize = 64;
 
 /// Tiles of a row that a pass over the aliases looks at for the cost of a run.
-const TILES_A_RUN: usize = 32;
+const TILES_PER_RUN: usize = 32;
 
 /// The most doublings of a slice.
-const THROWN_BACK_MAX: u32 = 20;
+const RESTARTS_MAX: u32 = 20;
 
 /// What is left to be done.
 #[derive(Clone, Debug)]
 pub(super) struct PendingSplits {
     /// In the order in which they are settled.
-    cuts: Vec<Cut>,
+    splits: Vec<PendingSplit>,
     /// Labels that stand for another number, the oldest first.
     aliases: Vec<u32>,
     pub(super) work: Option<RegionWork>,
     /// What an edit may cost.
-    pub(super) runs_at_once: usize,
+    pub(super) runs_per_edit_max: usize,
 }
 
 impl Default for PendingSplits {
     fn default() -> Self {
         Self {
-            cuts: Vec::new(),
+            splits: Vec::new(),
             aliases: Vec::new(),
             work: None,
-            runs_at_once: RUNS_AT_ONCE,
+            runs_per_edit_max: RUNS_PER_EDIT_MAX,
         }
     }
 }
 
 /// A region that may be in pieces.
 #[derive(Clone, Debug)]
-struct Cut {
+struct PendingSplit {
     region: u32,
     /// At least a tile of every piece, as y and x.
     seeds: Vec<(u32, u32)>,
     /// How often an edit has thrown back the flood.
-    thrown_back: u32,
+    restarts: u32,
 }
 
-impl Cut {
+impl PendingSplit {
     fn add_seeds(&mut self, runs: &[TileRun]) {
         self.seeds.extend(runs.iter().map(|run| (run.y, run.start)));
         self.seeds.sort_unstable();
@@ -92,7 +92,7 @@ impl PendingSplits {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let seeds: usize = self.cuts.iter().map(|cut| cut.seeds.len() * 8).sum();
+        let seeds: usize = self.splits.iter().map(|cut| cut.seeds.len() * 8).sum();
         let work = match &self.work {
             Some(RegionWork::Split(split)) => split.bytes(),
             _ => 0,
@@ -103,89 +103,102 @@ impl PendingSplits {
 
 impl Regions {
     #[inline]
-    pub(in crate::map) fn is_settled(&self) -> bool {
-        self.pending.cuts.is_empty() && self.pending.aliases.is_empty()
+    pub(in crate::map) fn has_final_regions(&self) -> bool {
+        self.pending_splits.splits.is_empty() && self.pending_splits.aliases.is_empty()
     }
 
     /// Goes on with what is left, for about so many runs, and returns whether nothing is.
-    pub(in crate::map) fn settle(&mut self, rows: &BitPlane, runs_max: usize) -> bool {
+    pub(in crate::map) fn finish_splits(&mut self, rows: &BitPlane, runs_max: usize) -> bool {
         let mut runs_left = runs_max;
-        while runs_left > 0 && !self.is_settled() {
-            let cost = match self.pending.work.take() {
-                Some(RegionWork::Split(split)) => self.go_on(rows, split, runs_left),
-                Some(RegionWork::Pass { next_y, aliases }) => self.pass(rows, next_y, aliases),
+        while runs_left > 0 && !self.has_final_regions() {
+            let cost = match self.pending_splits.work.take() {
+                Some(RegionWork::Split(split)) => self.advance_split(rows, split, runs_left),
+                Some(RegionWork::Pass { next_y, aliases }) => {
+                    self.rename_row(rows, next_y, aliases)
+                }
                 None => {
-                    self.begin(rows);
+                    self.start_next_split(rows);
                     1
                 }
             };
             runs_left = runs_left.saturating_sub(cost);
         }
-        self.is_settled()
+        self.has_final_regions()
     }
 
-    fn begin(&mut self, rows: &BitPlane) {
-        let aliases = self.pending.aliases.len();
-        self.pending.work = Some(match self.pending.cuts.first() {
+    fn start_next_split(&mut self, rows: &BitPlane) {
+        let aliases = self.pending_splits.aliases.len();
+        self.pending_splits.work = Some(match self.pending_splits.splits.first() {
             Some(cut) if aliases < ALIASES_MAX => {
                 let region = cut.region;
                 let runs = runs_around(rows, &cut.seeds);
                 let pieces: Vec<u32> = (0..runs.len() as u32).collect();
-                let split = RegionSplit::begin(self, region, &runs, &pieces, runs.len() as u32);
-                self.pending.aliases.extend(&split.ids);
+                let split = RegionSplit::start(self, region, &runs, &pieces, runs.len() as u32);
+                self.pending_splits.aliases.extend(&split.ids);
                 RegionWork::Split(Box::new(split))
             }
             _ => RegionWork::Pass { next_y: 0, aliases },
         });
     }
 
-    fn go_on(&mut self, rows: &BitPlane, mut split: Box<RegionSplit>, runs_left: usize) -> usize {
+    fn advance_split(
+        &mut self,
+        rows: &BitPlane,
+        mut split: Box<RegionSplit>,
+        runs_left: usize,
+    ) -> usize {
         let region = split.region;
-        let cut = self.pending.cuts.iter().find(|cut| cut.region == region);
-        let doublings = cut.map_or(0, |cut| cut.thrown_back.min(THROWN_BACK_MAX));
+        let cut = self
+            .pending_splits
+            .splits
+            .iter()
+            .find(|cut| cut.region == region);
+        let doublings = cut.map_or(0, |cut| cut.restarts.min(RESTARTS_MAX));
         let cost = split.advance(self, rows, runs_left.saturating_mul(1 << doublings));
         if split.is_done() {
-            self.pending.cuts.retain(|cut| cut.region != region);
+            self.pending_splits
+                .splits
+                .retain(|cut| cut.region != region);
             let is_own = |alias: &u32| split.ids.binary_search(alias).is_ok();
-            self.pending.aliases.retain(|alias| !is_own(alias));
+            self.pending_splits.aliases.retain(|alias| !is_own(alias));
             split.finish(self, rows);
-            self.trim();
+            self.trim_free_ids();
         } else {
-            self.pending.work = Some(RegionWork::Split(split));
+            self.pending_splits.work = Some(RegionWork::Split(split));
         }
         cost
     }
 
     /// Renames the tiles of one row.
-    fn pass(&mut self, rows: &BitPlane, next_y: u32, aliases: usize) -> usize {
+    fn rename_row(&mut self, rows: &BitPlane, next_y: u32, aliases: usize) -> usize {
         let start = next_y as usize * self.width;
         self.labels.rename(start..start + self.width, &self.names);
         let next_y = next_y + 1;
         if next_y < rows.height() {
-            self.pending.work = Some(RegionWork::Pass { next_y, aliases });
+            self.pending_splits.work = Some(RegionWork::Pass { next_y, aliases });
         } else {
-            let free: Vec<u32> = self.pending.aliases.drain(..aliases).collect();
+            let free: Vec<u32> = self.pending_splits.aliases.drain(..aliases).collect();
             free.into_iter().for_each(|alias| self.release(alias));
-            self.trim();
+            self.trim_free_ids();
         }
-        1 + self.width / TILES_A_RUN
+        1 + self.width / TILES_PER_RUN
     }
 
     #[inline]
-    pub(super) fn has_cuts(&self) -> bool {
-        !self.pending.cuts.is_empty()
+    pub(super) fn has_pending_splits(&self) -> bool {
+        !self.pending_splits.splits.is_empty()
     }
 
     /// Makes a region's number an alias of another's; the tiles were counted there already.
     pub(super) fn add_alias(&mut self, from: u32, to: u32) {
-        for alias in &self.pending.aliases {
+        for alias in &self.pending_splits.aliases {
             let name = &mut self.names[*alias as usize];
             if *name == from {
                 *name = to;
             }
         }
         self.names[from as usize] = to;
-        self.pending.aliases.push(from);
+        self.pending_splits.aliases.push(from);
     }
 
     /// Finds out which pieces of a region are still joined and gives those that are not numbers of their own; what takes
@@ -202,37 +215,37 @@ impl Regions {
         runs_left: &mut usize,
     ) {
         let is_small = self.sizes[region as usize] <= SMALL_TILES_MAX;
-        let mut split = RegionSplit::begin(self, region, seeds, pieces, count);
+        let mut split = RegionSplit::start(self, region, seeds, pieces, count);
         let limit = if is_small { usize::MAX } else { *runs_left };
         let cost = split.advance(self, rows, limit);
         *runs_left = runs_left.saturating_sub(cost);
         if split.is_done() {
             return split.finish(self, rows);
         }
-        let mut cut = Cut {
+        let mut cut = PendingSplit {
             region,
             seeds: Vec::new(),
-            thrown_back: 0,
+            restarts: 0,
         };
         cut.add_seeds(seeds);
-        self.pending.cuts.push(cut);
-        self.pending.aliases.extend(&split.ids);
-        if self.pending.work.is_none() {
-            self.pending.work = Some(RegionWork::Split(Box::new(split)));
+        self.pending_splits.splits.push(cut);
+        self.pending_splits.aliases.extend(&split.ids);
+        if self.pending_splits.work.is_none() {
+            self.pending_splits.work = Some(RegionWork::Split(Box::new(split)));
         }
     }
 
     /// Keeps the seeds of a cut right when tiles of it were blocked, with these runs beside them in so many pieces that
     /// may have come apart. Returns whether the region is a cut.
-    pub(super) fn block_in_cut(
+    pub(super) fn block_in_split(
         &mut self,
         rows: &BitPlane,
         region: u32,
         beside: &[TileRun],
         pieces: u32,
     ) -> bool {
-        self.throw_back(region);
-        let mut cuts = self.pending.cuts.iter_mut();
+        self.restart_split(region);
+        let mut cuts = self.pending_splits.splits.iter_mut();
         let Some(cut) = cuts.find(|cut| cut.region == region) else {
             return false;
         };
@@ -247,25 +260,25 @@ impl Regions {
 
     /// Lets the flood of a region begin anew, if it is under way.
     #[inline]
-    pub(super) fn throw_back(&mut self, region: u32) {
-        if self.has_cuts()
-            && let Some(RegionWork::Split(split)) = &self.pending.work
+    pub(super) fn restart_split(&mut self, region: u32) {
+        if self.has_pending_splits()
+            && let Some(RegionWork::Split(split)) = &self.pending_splits.work
             && split.region == region
         {
-            self.pending.work = None;
-            let mut cuts = self.pending.cuts.iter_mut();
+            self.pending_splits.work = None;
+            let mut cuts = self.pending_splits.splits.iter_mut();
             if let Some(cut) = cuts.find(|cut| cut.region == region) {
-                cut.thrown_back += 1;
+                cut.restarts += 1;
             }
         }
     }
 
     /// Takes what is known of the pieces of a region over to another that freed tiles join it to. Returns whether it is a
     /// cut.
-    pub(super) fn join_cut(&mut self, from: u32, to: u32) -> bool {
-        self.throw_back(from);
-        self.throw_back(to);
-        let cuts = &mut self.pending.cuts;
+    pub(super) fn merge_split(&mut self, from: u32, to: u32) -> bool {
+        self.restart_split(from);
+        self.restart_split(to);
+        let cuts = &mut self.pending_splits.splits;
         let Some(nth) = cuts.iter().position(|cut| cut.region == from) else {
             return false;
         };
@@ -276,7 +289,7 @@ impl Regions {
             Some(other) => {
                 other.seeds.extend(cut.seeds);
                 other.add_seeds(&[]);
-                other.thrown_back = other.thrown_back.max(cut.thrown_back);
+                other.restarts = other.restarts.max(cut.restarts);
             }
             None => cuts.insert(nth, cut),
         }
@@ -284,18 +297,20 @@ impl Regions {
     }
 
     /// Forgets that a region is a cut; returns the runs of its seeds.
-    pub(super) fn take_cut(&mut self, rows: &BitPlane, region: u32) -> Vec<TileRun> {
-        let cuts = self.pending.cuts.iter();
+    pub(super) fn remove_split(&mut self, rows: &BitPlane, region: u32) -> Vec<TileRun> {
+        let cuts = self.pending_splits.splits.iter();
         let seeds = cuts.filter(|cut| cut.region == region);
         let runs = seeds.flat_map(|cut| runs_around(rows, &cut.seeds));
         let runs = runs.collect();
-        self.forget_cut(region);
+        self.discard_split(region);
         runs
     }
 
-    pub(super) fn forget_cut(&mut self, region: u32) {
-        self.throw_back(region);
-        self.pending.cuts.retain(|cut| cut.region != region);
+    pub(super) fn discard_split(&mut self, region: u32) {
+        self.restart_split(region);
+        self.pending_splits
+            .splits
+            .retain(|cut| cut.region != region);
     }
 }
 
@@ -319,15 +334,15 @@ pub(super) struct RegionSplit {
     floods: Vec<Flood>,
     /// The pieces that have met, and by set how many of its floods have runs to look at.
     sets: DisjointSets,
-    at_work: Vec<u32>,
-    sets_at_work: usize,
+    active_floods: Vec<u32>,
+    active_sets: usize,
     unfinished: Vec<usize>,
     /// Whose turn it is of those.
-    turn: usize,
+    next_flood: usize,
 }
 
 impl RegionSplit {
-    fn begin(
+    fn start(
         regions: &mut Regions,
         region: u32,
         seeds: &[TileRun],
@@ -335,7 +350,7 @@ impl RegionSplit {
         count: u32,
     ) -> Self {
         // Ascending, since the smallest free number is always next: the search below relies on it.
-        let ids: Vec<u32> = (0..count).map(|_| regions.take_id()).collect();
+        let ids: Vec<u32> = (0..count).map(|_| regions.allocate_id()).collect();
         for id in &ids {
             regions.names[*id as usize] = region;
         }
@@ -349,17 +364,17 @@ impl RegionSplit {
             region,
             ids,
             sets,
-            at_work: vec![1; floods.len()],
-            sets_at_work: floods.len(),
+            active_floods: vec![1; floods.len()],
+            active_sets: floods.len(),
             unfinished: (0..floods.len()).collect(),
-            turn: 0,
+            next_flood: 0,
             floods,
         }
     }
 
     /// Whether all sets but one are exhausted.
     fn is_done(&self) -> bool {
-        self.sets_at_work <= 1
+        self.active_sets <= 1
     }
 
     /// Goes on until it is done or has cost so much; returns the cost.
@@ -367,14 +382,14 @@ impl RegionSplit {
         let mut cost = 0;
         let mut met = Vec::new();
         while !self.is_done() && cost < runs_max {
-            if self.turn == self.unfinished.len() {
-                self.turn = 0;
+            if self.next_flood == self.unfinished.len() {
+                self.next_flood = 0;
                 let floods = &self.floods;
                 self.unfinished
                     .retain(|piece| !floods[*piece].is_exhausted());
             }
-            let piece = self.unfinished[self.turn];
-            self.turn += 1;
+            let piece = self.unfinished[self.next_flood];
+            self.next_flood += 1;
             met.clear();
             let (region, ids) = (self.region, &self.ids);
             cost += self.floods[piece].step(regions, rows, ids[piece], |_, label| {
@@ -389,19 +404,22 @@ impl RegionSplit {
             for other in &met {
                 let (a, b) = (self.sets.find(piece), self.sets.find(*other));
                 if a != b {
-                    let both = self.at_work[a] > 0 && self.at_work[b] > 0;
-                    self.sets_at_work -= usize::from(both);
-                    let sum = self.at_work[a] + self.at_work[b];
-                    self.at_work[self.sets.union(a, b)] = sum;
+                    let both = self.active_floods[a] > 0 && self.active_floods[b] > 0;
+                    self.active_sets -= usize::from(both);
+                    let sum = self.active_floods[a] + self.active_floods[b];
+                    self.active_floods[self.sets.union(a, b)] = sum;
                 }
             }
             // So many are not labelled anew at the end.
-            let kept_max = regions.pending.runs_at_once.max(SMALL_TILES_MAX as usize);
-            self.floods[piece].forget(kept_max);
+            let kept_max = regions
+                .pending_splits
+                .runs_per_edit_max
+                .max(SMALL_TILES_MAX as usize);
+            self.floods[piece].discard_finished(kept_max);
             if self.floods[piece].is_exhausted() {
                 let set = self.sets.find(piece);
-                self.at_work[set] -= 1;
-                self.sets_at_work -= usize::from(self.at_work[set] == 0);
+                self.active_floods[set] -= 1;
+                self.active_sets -= usize::from(self.active_floods[set] == 0);
             }
         }
         cost
@@ -415,11 +433,11 @@ impl RegionSplit {
             tiles[self.sets.find(piece)] += flood.tiles;
         }
         let region = self.region;
-        let mut runs_left = regions.pending.runs_at_once;
+        let mut runs_left = regions.pending_splits.runs_per_edit_max;
         let mut seed_left = None;
         for (piece, flood) in self.floods.iter().enumerate() {
             let (set, own) = (self.sets.find(piece), self.ids[piece]);
-            let id = if self.at_work[set] > 0 {
+            let id = if self.active_floods[set] > 0 {
                 seed_left = flood.runs.first().copied();
                 region
             } else {
@@ -435,8 +453,8 @@ impl RegionSplit {
             };
             if id == own {
                 regions.names[own as usize] = own;
-            } else if id == SMALL || (flood.forgotten == 0 && flood.runs.len() <= runs_left) {
-                debug_assert_eq!(flood.forgotten, 0, "a small region has few runs");
+            } else if id == SMALL || (flood.discarded == 0 && flood.runs.len() <= runs_left) {
+                debug_assert_eq!(flood.discarded, 0, "a small region has few runs");
                 for run in &flood.runs {
                     regions.label_run(*run, id);
                 }

@@ -18,7 +18,7 @@ impl TileMap {
 
     /// Makes this the [eroded](TileMap::eroded) map of `base` again after an edit of that in a rectangle. Gives what
     /// really changed here, as [`TileMap::edit`] does; maps of different sizes have nothing to follow.
-    pub fn erode_again(
+    pub fn update_eroded(
         &mut self,
         base: &TileMap,
         changed: TileRect,
@@ -115,7 +115,7 @@ mod tests {
                 let rect = TileRect::new(x, y, w, h).intersection(&map.rect());
                 let edit = if block { TileEdit::Block } else { TileEdit::Free };
                 if let Ok(Some(changed)) = map.edit(rect, &edit) {
-                    eroded.erode_again(&map, changed, clearance);
+                    eroded.update_eroded(&map, changed, clearance);
                 }
             }
             for y in 0..height as i32 {

@@ -60,7 +60,7 @@ pub(crate) trait JumpScanner<const CUT: bool> {
     fn rows(&self) -> &BitPlane;
 
     /// Where the straight walk from a tile ends.
-    fn straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach;
+    fn scan_straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach;
 
     /// Whether the way from one tile to another is clear, first diagonally and then straight, as far as both go.
     #[inline]
@@ -78,7 +78,7 @@ pub(crate) trait JumpScanner<const CUT: bool> {
 
     /// Where the diagonal walk from a tile stops next.
     #[inline]
-    fn diagonal<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Stop {
+    fn scan_diagonal<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Stop {
         let (mut x, mut y) = (x, y);
         let mut steps = 0;
         while is_step_free::<CUT>(self.rows(), x, y, DX, DY) {
@@ -86,8 +86,8 @@ pub(crate) trait JumpScanner<const CUT: bool> {
             let (aside, back) = diagonal_turns::<CUT>(self.rows(), x, y, (DX, DY));
             let stop = Stop {
                 steps,
-                across: self.straight::<DX, 0>(x, y).to_jump_point(),
-                along: self.straight::<0, DY>(x, y).to_jump_point(),
+                across: self.scan_straight::<DX, 0>(x, y).to_jump_point(),
+                along: self.scan_straight::<0, DY>(x, y).to_jump_point(),
                 turns: aside || back,
             };
             if !stop.is_before_wall() {

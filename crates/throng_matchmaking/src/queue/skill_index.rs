@@ -29,7 +29,7 @@ pub struct SkillEntry {
     /// Players, 1–5.
     pub size: u8,
     /// Whether its ticket has wishes, so that those who have none are not looked up.
-    pub wishes: bool,
+    pub has_preferences: bool,
     /// Its level.
     pub level: u16,
 }
@@ -42,7 +42,7 @@ impl SkillEntry {
             key: key(skill, party),
             slot,
             size,
-            wishes: false,
+            has_preferences: false,
             level: 0,
         }
     }
@@ -87,7 +87,7 @@ impl SkillBucket {
         Self { entries, counts }
     }
 
-    fn holds(&self, wanted: [bool; 5]) -> bool {
+    fn contains_size(&self, wanted: [bool; 5]) -> bool {
         let sizes = self.counts.iter().zip(wanted);
         sizes
             .into_iter()
@@ -102,7 +102,7 @@ impl SkillBucket {
 
 /// The waiting parties by skill.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub struct BySkill {
+pub struct SkillIndex {
     /// The first place of each bucket, by themselves: the search for a bucket touches nothing else.
     firsts: Vec<(u64, u32)>,
     #[memory(each)]
@@ -112,12 +112,12 @@ pub struct BySkill {
 
 /// Where a party stands in the order; good until a party comes or goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SkillPlace {
+pub struct SkillPosition {
     bucket: usize,
     at: usize,
 }
 
-impl BySkill {
+impl SkillIndex {
     /// How many parties of each size wait. O(1).
     #[must_use]
     pub const fn counts(&self) -> Counts {
@@ -184,45 +184,45 @@ impl BySkill {
 
     /// Where a party stands.
     #[must_use]
-    pub fn find(&self, entry: &SkillEntry) -> Option<SkillPlace> {
+    pub fn find(&self, entry: &SkillEntry) -> Option<SkillPosition> {
         let bucket = self.bucket_of(entry.order());
         let entries = &self.buckets.get(bucket)?.entries;
         let at = entries.binary_search_by_key(&entry.order(), SkillEntry::order);
-        at.ok().map(|at| SkillPlace { bucket, at })
+        at.ok().map(|at| SkillPosition { bucket, at })
     }
 
     /// The party at a place.
     #[must_use]
-    pub fn at(&self, place: SkillPlace) -> SkillEntry {
+    pub fn at(&self, place: SkillPosition) -> SkillEntry {
         self.buckets[place.bucket].entries[place.at]
     }
 
     /// The place above. O(1).
     #[must_use]
-    pub fn next(&self, place: SkillPlace) -> Option<SkillPlace> {
-        let SkillPlace { bucket, at } = place;
+    pub fn next(&self, place: SkillPosition) -> Option<SkillPosition> {
+        let SkillPosition { bucket, at } = place;
         if at + 1 < self.buckets.get(bucket)?.entries.len() {
-            return Some(SkillPlace { bucket, at: at + 1 });
+            return Some(SkillPosition { bucket, at: at + 1 });
         }
         let bucket = bucket + 1;
-        (bucket < self.buckets.len()).then_some(SkillPlace { bucket, at: 0 })
+        (bucket < self.buckets.len()).then_some(SkillPosition { bucket, at: 0 })
     }
 
     /// The place below. O(1).
     #[must_use]
-    pub fn previous(&self, place: SkillPlace) -> Option<SkillPlace> {
-        let SkillPlace { bucket, at } = place;
+    pub fn previous(&self, place: SkillPosition) -> Option<SkillPosition> {
+        let SkillPosition { bucket, at } = place;
         if let Some(at) = at.checked_sub(1) {
-            return Some(SkillPlace { bucket, at });
+            return Some(SkillPosition { bucket, at });
         }
         let bucket = bucket.checked_sub(1)?;
         let at = self.buckets[bucket].entries.len() - 1;
-        Some(SkillPlace { bucket, at })
+        Some(SkillPosition { bucket, at })
     }
 
     /// The highest place below a skill, and the lowest at or above it. O(log n).
     #[must_use]
-    pub fn around(&self, skill: i32) -> (Option<SkillPlace>, Option<SkillPlace>) {
+    pub fn around(&self, skill: i32) -> (Option<SkillPosition>, Option<SkillPosition>) {
         let from = (key(skill, 0), 0);
         let bucket = self.bucket_of(from);
         let Some(found) = self.buckets.get(bucket) else {
@@ -230,32 +230,38 @@ impl BySkill {
         };
         let at = found.entries.partition_point(|entry| entry.order() < from);
         if let Some(below) = at.checked_sub(1) {
-            let below = SkillPlace { bucket, at: below };
+            let below = SkillPosition { bucket, at: below };
             return (Some(below), self.next(below));
         }
-        let above = SkillPlace { bucket, at };
+        let above = SkillPosition { bucket, at };
         (self.previous(above), Some(above))
     }
 
     /// The place above, passing buckets that hold no party of a size that is `wanted`. O(buckets passed).
     #[must_use]
-    pub fn next_wanted(&self, place: SkillPlace, wanted: [bool; 5]) -> Option<SkillPlace> {
+    pub fn next_of_size(&self, place: SkillPosition, wanted: [bool; 5]) -> Option<SkillPosition> {
         let mut next = self.next(place)?;
-        while next.at == 0 && !self.buckets[next.bucket].holds(wanted) {
+        while next.at == 0 && !self.buckets[next.bucket].contains_size(wanted) {
             let bucket = next.bucket + 1;
             self.buckets.get(bucket)?;
-            next = SkillPlace { bucket, at: 0 };
+            next = SkillPosition { bucket, at: 0 };
         }
         Some(next)
     }
 
     /// The place below, passing buckets that hold no party of a size that is `wanted`. O(buckets passed).
     #[must_use]
-    pub fn previous_wanted(&self, place: SkillPlace, wanted: [bool; 5]) -> Option<SkillPlace> {
+    pub fn previous_of_size(
+        &self,
+        place: SkillPosition,
+        wanted: [bool; 5],
+    ) -> Option<SkillPosition> {
         let mut previous = self.previous(place)?;
-        while previous.bucket != place.bucket && !self.buckets[previous.bucket].holds(wanted) {
+        while previous.bucket != place.bucket
+            && !self.buckets[previous.bucket].contains_size(wanted)
+        {
             let at = 0;
-            previous = self.previous(SkillPlace { at, ..previous })?;
+            previous = self.previous(SkillPosition { at, ..previous })?;
         }
         Some(previous)
     }
@@ -306,7 +312,7 @@ mod tests {
 
     #[test]
     fn skills_of_both_signs_are_kept_and_ordered() {
-        let mut order = BySkill::default();
+        let mut order = SkillIndex::default();
         for (party, skill) in (0..).zip([5, i32::MIN, i32::MAX, -5]) {
             order.insert(SkillEntry::new(skill, party, 0, 1));
         }
@@ -324,7 +330,7 @@ mod tests {
             script in prop::collection::vec((-40i32..40, 1u8..=5, 0usize..3, any::<prop::sample::Index>()), 0..1500),
             around in (-50i32..50, 0u32..60),
         ) {
-            let (mut order, mut model) = (BySkill::default(), Vec::<SkillEntry>::new());
+            let (mut order, mut model) = (SkillIndex::default(), Vec::<SkillEntry>::new());
             // Every number comes twice, as of a real and a synthetic party.
             for (slot, (skill, size, keep, pick)) in (0u32..).zip(script) {
                 if keep > 0 || model.is_empty() {
@@ -339,7 +345,7 @@ mod tests {
             }
             prop_assert_eq!(order.iter().collect::<Vec<_>>(), model.clone());
             let places = std::iter::successors(model.first().and_then(|first| order.find(first)), |&at| order.next(at));
-            let places: Vec<SkillPlace> = places.collect();
+            let places: Vec<SkillPosition> = places.collect();
             prop_assert_eq!(places.iter().map(|&at| order.at(at)).collect::<Vec<_>>(), model.clone());
             for pair in places.windows(2) {
                 prop_assert_eq!(order.previous(pair[1]), Some(pair[0]));

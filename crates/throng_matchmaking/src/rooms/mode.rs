@@ -26,19 +26,19 @@ use arrayvec::ArrayVec;
 use foldhash::fast::FixedState;
 use throng_core::memory::MemoryUse;
 
-use super::settings::{RoomRules, SIDE_SIZE_MAX};
-use crate::found::{Match, MatchWriter};
-use crate::mode::OPEN;
+use super::settings::{RoomModeTickSettings, SIDE_SIZE_MAX};
+use crate::matches::{Match, MatchWriter};
+use crate::mode::UNLIMITED;
 use crate::pack::balance::GroupSplit;
-use crate::pack::seek::PartnerSearch;
+use crate::pack::partner_search::PartnerSearch;
 use crate::pack::terms::{Limits, Terms};
 use crate::pack::wait_reason::WaitReason;
-use crate::quality::Quality;
-use crate::queue::by_skill::SkillEntry;
+use crate::quality::MatchQuality;
 use crate::queue::compositions::{CompositionTable, Counts};
-use crate::queue::pool::{Measure, Pool};
+use crate::queue::pool::{Pool, SkillMeasure};
 use crate::queue::search_backoff::SearchBackoff;
-use crate::queue::ticket_queue::{Age, TicketQueue};
+use crate::queue::skill_index::SkillEntry;
+use crate::queue::ticket_queue::{TicketAge, TicketQueue};
 use crate::rematch::Rematches;
 use crate::stats::ModeStats;
 use crate::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
@@ -68,7 +68,7 @@ struct Room {
 #[derive(Clone, Debug, MemoryUse)]
 pub struct RoomMode {
     id: ModeId,
-    rules: RoomRules,
+    rules: RoomModeTickSettings,
     pool: Pool,
     /// What happened so far.
     pub(crate) stats: ModeStats,
@@ -79,14 +79,14 @@ pub struct RoomMode {
     /// Rooms that are not full, by their players, then by strength.
     open: [BTreeSet<(i32, u32)>; PLAYERS_MAX],
     /// Slots that came since the last heartbeat, with their age, since a slot can have been given up.
-    newcomers: Vec<(Age, u32)>,
+    new_slots: Vec<(TicketAge, u32)>,
     /// The room that a player watches; looked up, never walked.
-    watched: HashMap<TicketPlayer, u32, FixedState>,
+    spectated_rooms: HashMap<TicketPlayer, u32, FixedState>,
     rematches: Rematches,
     table: CompositionTable,
-    seeker: PartnerSearch,
+    partner_search: PartnerSearch,
     search_backoff: SearchBackoff,
-    looks: u64,
+    examined: u64,
 }
 
 /// No room.
@@ -95,15 +95,15 @@ const NONE: u32 = u32::MAX;
 impl RoomMode {
     /// An empty mode. O(1).
     #[must_use]
-    pub fn new(id: ModeId, rules: RoomRules) -> Self {
-        let RoomRules {
+    pub fn new(id: ModeId, rules: RoomModeTickSettings) -> Self {
+        let RoomModeTickSettings {
             rank_weight_percent,
             ..
         } = rules;
         Self {
             id,
             rules,
-            pool: Pool::new(Measure::Leader {
+            pool: Pool::new(SkillMeasure::Leader {
                 rank_weight_percent,
             }),
             stats: ModeStats::default(),
@@ -111,19 +111,19 @@ impl RoomMode {
             free: Vec::new(),
             room_of: Vec::new(),
             open: Default::default(),
-            newcomers: Vec::new(),
-            watched: HashMap::default(),
+            new_slots: Vec::new(),
+            spectated_rooms: HashMap::default(),
             rematches: Rematches::default(),
             table: CompositionTable::new(rules.mode.group_size),
-            seeker: PartnerSearch::default(),
+            partner_search: PartnerSearch::default(),
             search_backoff: SearchBackoff::default(),
-            looks: 0,
+            examined: 0,
         }
     }
 
     /// The mode's rules.
     #[must_use]
-    pub const fn rules(&self) -> &RoomRules {
+    pub const fn tick_settings(&self) -> &RoomModeTickSettings {
         &self.rules
     }
 
@@ -152,7 +152,7 @@ impl RoomMode {
             self.room_of.resize(slot as usize + 1, NONE);
         }
         self.room_of[slot as usize] = NONE;
-        self.newcomers.push((self.pool.age(slot), slot));
+        self.new_slots.push((self.pool.age(slot), slot));
         slot
     }
 
@@ -163,7 +163,7 @@ impl RoomMode {
     }
 
     /// Lets a player watch the room of the party in `slot`, and no other.
-    pub(crate) fn watch(
+    pub(crate) fn spectate(
         &mut self,
         party: TicketParty,
         slot: u32,
@@ -178,41 +178,41 @@ impl RoomMode {
             Some(seats) if seats.contains(&player) => Ok(()),
             Some(seats) if !seats.is_full() => {
                 seats.push(player);
-                if let Some(before) = self.watched.insert(player, room) {
-                    self.leave_seat(player, before);
+                if let Some(before) = self.spectated_rooms.insert(player, room) {
+                    self.free_seat(player, before);
                 }
                 Ok(())
             }
-            _ => Err(TicketError::NoSeat { party }),
+            _ => Err(TicketError::NoSpectatorSeat { party }),
         }
     }
 
     /// A player watches no room any more; whether it did.
-    pub(crate) fn unwatch(&mut self, player: TicketPlayer) -> bool {
-        let room = self.watched.remove(&player);
+    pub(crate) fn stop_spectating(&mut self, player: TicketPlayer) -> bool {
+        let room = self.spectated_rooms.remove(&player);
         room.is_some_and(|room| {
-            self.leave_seat(player, room);
+            self.free_seat(player, room);
             true
         })
     }
 
-    fn leave_seat(&mut self, player: TicketPlayer, room: u32) {
+    fn free_seat(&mut self, player: TicketPlayer, room: u32) {
         if let Some(room) = self.rooms.get_mut(room as usize) {
             room.spectators.retain(|seated| *seated != player);
         }
     }
 
     /// Counts a match that is on, and remembers who fights whom if the mode minds rematches.
-    pub(crate) fn formed(&mut self, found: &Match, now_tick: u64) {
+    pub(crate) fn record_match(&mut self, found: &Match, now_tick: u64) {
         self.stats.record_match(found, now_tick);
-        if self.rules.mode.rematch_after_ticks > 0 {
-            self.rematches.remember_match(found, now_tick);
+        if self.rules.mode.rematch_cooldown_ticks > 0 {
+            self.rematches.record_match(found, now_tick);
         }
     }
 
     /// One heartbeat: appends the matches made and the tickets that expired. Match ids count on from
     /// `next_match`. Cost as the module says.
-    pub(crate) fn run(
+    pub(crate) fn run_heartbeat(
         &mut self,
         now_tick: u64,
         next_match: &mut u64,
@@ -233,8 +233,8 @@ impl RoomMode {
             expired.extend(self.remove(slot));
             self.stats.expired += 1;
         }
-        if let Some(tick) = now_tick.checked_sub(self.rules.mode.rematch_after_ticks) {
-            self.rematches.forget_before(tick.saturating_add(1));
+        if let Some(tick) = now_tick.checked_sub(self.rules.mode.rematch_cooldown_ticks) {
+            self.rematches.prune_before(tick.saturating_add(1));
         }
         let mut heartbeat = MatchWriter {
             now_tick,
@@ -242,30 +242,31 @@ impl RoomMode {
             matches_max: matches.len().saturating_add(self.rules.mode.matches_max),
             matches,
         };
-        self.looks = 0;
-        self.seeker.reset_looks();
-        for (age, slot) in std::mem::take(&mut self.newcomers) {
+        self.examined = 0;
+        self.partner_search.reset_examined();
+        for (age, slot) in std::mem::take(&mut self.new_slots) {
             if self.pool.age(slot) == age && self.queue().ticket(slot).is_some() {
                 self.open_room(slot);
             }
         }
-        self.search_backoff.next_beat(self.pool.queue());
-        self.serve(&mut heartbeat, true);
-        self.serve(&mut heartbeat, false);
-        self.stats.looks_exhausted += u64::from(self.looks >= self.rules.mode.sight_tests_max);
+        self.search_backoff.next_heartbeat(self.pool.queue());
+        self.fill_rooms(&mut heartbeat, true);
+        self.fill_rooms(&mut heartbeat, false);
+        self.stats.candidates_exhausted +=
+            u64::from(self.examined >= self.rules.mode.sight_tests_max);
         self.stats.matches_exhausted += u64::from(heartbeat.is_full());
         self.stats.left_over_players = self.queue().players();
     }
 
     /// Fills the rooms of all parties, or of those that are `first` in line, oldest first, and makes matches of those
     /// that are full.
-    fn serve(&mut self, heartbeat: &mut MatchWriter, first: bool) {
+    fn fill_rooms(&mut self, heartbeat: &mut MatchWriter, first: bool) {
         let waited_ticks = if first {
-            self.rules.mode.first_after_ticks
+            self.rules.mode.priority_after_ticks
         } else {
             0
         };
-        let oldest: Vec<(Age, u32)> = self
+        let oldest: Vec<(TicketAge, u32)> = self
             .queue()
             .iter()
             .take_while(|(_, ticket)| ticket.waited_ticks(heartbeat.now_tick) >= waited_ticks)
@@ -273,28 +274,28 @@ impl RoomMode {
             .take(self.rules.mode.sight_tests_max as usize)
             .collect();
         for (age, slot) in oldest {
-            if heartbeat.is_full() || self.looks >= self.rules.mode.sight_tests_max {
+            if heartbeat.is_full() || self.examined >= self.rules.mode.sight_tests_max {
                 break;
             }
             // Who was matched since is gone.
             if self.pool.age(slot) != age {
                 continue;
             }
-            self.looks += 1;
+            self.examined += 1;
             let mut full = self.room(slot).is_some_and(|room| self.is_full(room));
             if !full && first && !self.rules.equal_size {
-                full = self.gather(slot, heartbeat.now_tick);
+                full = self.fill_room(slot, heartbeat.now_tick);
             } else if !full {
                 full = self.merge(slot, heartbeat.now_tick, first);
             }
             if full {
-                self.make(heartbeat, slot);
+                self.make_match(heartbeat, slot);
             }
         }
     }
 
     /// Gathers any parties that fit in a room with the one in `slot`; whether it is full then.
-    fn gather(&mut self, slot: u32, now_tick: u64) -> bool {
+    fn fill_room(&mut self, slot: u32, now_tick: u64) -> bool {
         let age = self.pool.age(slot);
         if self.search_backoff.is_paused(age) {
             return false;
@@ -302,29 +303,29 @@ impl RoomMode {
         let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
         let share = self
             .search_backoff
-            .share(age, self.rules.mode.sight_tests_max);
+            .candidate_share(age, self.rules.mode.sight_tests_max);
         let limits = terms.limits(slot);
         let mut found = None;
-        for _ in 0..1 + u8::from(self.pool.has_lists()) {
-            let begun = self.seeker.looks();
+        for _ in 0..1 + u8::from(self.pool.has_avoid_lists()) {
+            let begun = self.partner_search.examined();
             found = self
-                .seeker
-                .seek(&terms, &mut self.table, slot, limits, share);
-            let used = self.seeker.looks() - begun;
-            self.looks += used;
+                .partner_search
+                .find_match(&terms, &mut self.table, slot, limits, share);
+            let used = self.partner_search.examined() - begun;
+            self.examined += used;
             if found.is_some() {
                 break;
             }
             if used >= share {
-                self.stats.searches_cut += 1;
+                self.stats.searches_capped += 1;
                 self.search_backoff.pause(age, slot);
             }
-            terms = terms.without_lists();
+            terms = terms.without_avoid_lists();
         }
         if found.is_none() {
             return false;
         }
-        let chosen = self.seeker.chosen().iter();
+        let chosen = self.partner_search.chosen().iter();
         let found: Vec<u32> = chosen.map(|entry| entry.slot).collect();
         for &other in found.iter().filter(|&&other| other != slot) {
             self.leave_room(other);
@@ -337,7 +338,7 @@ impl RoomMode {
         let room = self.room_of[slot as usize];
         for other in found.into_iter().filter(|&other| other != slot) {
             self.open_room(other);
-            self.unite(room, self.room_of[other as usize]);
+            self.merge_into(room, self.room_of[other as usize]);
         }
         true
     }
@@ -361,25 +362,30 @@ impl RoomMode {
             };
             let fitting = sizes
                 .rev()
-                .find_map(|players| self.nearest(at, players, now_tick, first));
+                .find_map(|players| self.nearest_room(at, players, now_tick, first));
             let Some(other) = fitting else { return false };
-            self.unite(at, other);
+            self.merge_into(at, other);
         }
     }
 
     /// The room of so many players, nearest in strength, that can merge with a room; `first` in line, it looks at
     /// as many as there are looks.
-    fn nearest(&mut self, at: u32, players: u8, now_tick: u64, first: bool) -> Option<u32> {
-        let found = self.nearest_of(at, players, now_tick, first, NEIGHBOURS_MAX);
-        let looks = self.rules.mode.sight_tests_max.saturating_sub(self.looks) as usize / 2;
+    fn nearest_room(&mut self, at: u32, players: u8, now_tick: u64, first: bool) -> Option<u32> {
+        let found = self.nearest_room_of(at, players, now_tick, first, NEIGHBOURS_MAX);
+        let looks = self
+            .rules
+            .mode
+            .sight_tests_max
+            .saturating_sub(self.examined) as usize
+            / 2;
         if found.is_some() || !first || looks <= NEIGHBOURS_MAX {
             return found;
         }
-        self.nearest_of(at, players, now_tick, first, looks)
+        self.nearest_room_of(at, players, now_tick, first, looks)
     }
 
     /// The nearest out of `most` on each side.
-    fn nearest_of(
+    fn nearest_room_of(
         &mut self,
         at: u32,
         players: u8,
@@ -396,20 +402,20 @@ impl RoomMode {
             .filter(|&&(_, other)| other != at)
             .map(|&(strength, other)| (strength.abs_diff(low), other))
             .collect();
-        nearby.sort_unstable_by_key(|&(distance, other)| (distance, self.oldest(other)));
-        self.looks += nearby.len() as u64;
+        nearby.sort_unstable_by_key(|&(distance, other)| (distance, self.oldest_age(other)));
+        self.examined += nearby.len() as u64;
         let found = nearby
             .into_iter()
-            .find(|&(_, other)| self.fit(at, other, now_tick, first));
+            .find(|&(_, other)| self.can_merge(at, other, now_tick, first));
         found.map(|(_, other)| other)
     }
 
     /// Whether two rooms can be one.
-    fn fit(&mut self, one: u32, other: u32, now_tick: u64, first: bool) -> bool {
+    fn can_merge(&mut self, one: u32, other: u32, now_tick: u64, first: bool) -> bool {
         let (one, other) = (&self.rooms[one as usize], &self.rooms[other as usize]);
         let mut terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
         if first {
-            terms = terms.without_lists();
+            terms = terms.without_avoid_lists();
         }
         let slots = || one.parties.iter().chain(&other.parties).copied();
         // The limits of the oldest are the widest.
@@ -432,23 +438,24 @@ impl RoomMode {
             self.rules.equal_size || one.players + other.players == 2 * self.rules.mode.group_size;
         sizes_fit
             && spread <= tolerance
-            && terms.all_together(&entries, level_band)
+            && terms.all_compatible(&entries, level_band)
             && (!full || {
-                let split = self.sides(&mut entries.to_vec(), now_tick);
-                let even = |split: GroupSplit| gap_max == OPEN || split.gap() <= u64::from(gap_max);
+                let split = self.split_sides(&mut entries.to_vec(), now_tick);
+                let even =
+                    |split: GroupSplit| gap_max == UNLIMITED || split.gap() <= u64::from(gap_max);
                 split.is_some_and(even)
             })
     }
 
     /// The most even sides, in the leaders' strength, of the parties of a full room, which it orders by size.
-    fn sides(&mut self, parties: &mut [SkillEntry], now_tick: u64) -> Option<GroupSplit> {
+    fn split_sides(&mut self, parties: &mut [SkillEntry], now_tick: u64) -> Option<GroupSplit> {
         parties.sort_unstable_by_key(|entry| (entry.size, self.pool.age(entry.slot)));
         let terms = Terms::new(&self.pool, &self.rules.mode, &self.rematches, now_tick);
         if self.rules.equal_size {
             return terms.duel(parties);
         }
         let strength = |entry: &SkillEntry| entry.skill().unsigned_abs();
-        terms.split_by(&mut self.table, parties, strength, &mut self.looks)
+        terms.split_by(&mut self.table, parties, strength, &mut self.examined)
     }
 
     fn is_full(&self, room: &Room) -> bool {
@@ -464,7 +471,7 @@ impl RoomMode {
     }
 
     /// The age of the party of a room that has waited longest.
-    fn oldest(&self, room: u32) -> Option<Age> {
+    fn oldest_age(&self, room: u32) -> Option<TicketAge> {
         let parties = self.rooms[room as usize].parties.iter();
         parties.map(|&slot| self.pool.age(slot)).min()
     }
@@ -492,7 +499,7 @@ impl RoomMode {
             }
         };
         self.room_of[slot as usize] = at;
-        self.list(at);
+        self.add_to_open(at);
     }
 
     /// Takes a party out of its room, if it is in one.
@@ -501,7 +508,7 @@ impl RoomMode {
         if at == NONE {
             return;
         }
-        self.unlist(at);
+        self.remove_from_open(at);
         let room = &mut self.rooms[at as usize];
         room.parties.retain(|party| *party != slot);
         let left = room
@@ -514,18 +521,18 @@ impl RoomMode {
         room.high = left.iter().map(SkillEntry::skill).max().unwrap_or(0);
         if left.is_empty() {
             for player in std::mem::take(&mut room.spectators) {
-                self.watched.remove(&player);
+                self.spectated_rooms.remove(&player);
             }
             self.free.push(at);
         } else {
-            self.list(at);
+            self.add_to_open(at);
         }
     }
 
     /// Moves everybody of a room into another.
-    fn unite(&mut self, into: u32, from: u32) {
-        self.unlist(into);
-        self.unlist(from);
+    fn merge_into(&mut self, into: u32, from: u32) {
+        self.remove_from_open(into);
+        self.remove_from_open(from);
         let gone = std::mem::take(&mut self.rooms[from as usize]);
         self.free.push(from);
         let room = &mut self.rooms[into as usize];
@@ -537,23 +544,23 @@ impl RoomMode {
         }
         for player in gone.spectators {
             if room.spectators.try_push(player).is_ok() {
-                self.watched.insert(player, into);
+                self.spectated_rooms.insert(player, into);
             } else {
-                self.watched.remove(&player);
+                self.spectated_rooms.remove(&player);
                 self.stats.spectators_dropped += 1;
             }
         }
-        self.list(into);
+        self.add_to_open(into);
     }
 
-    fn list(&mut self, at: u32) {
+    fn add_to_open(&mut self, at: u32) {
         let room = &self.rooms[at as usize];
         if !self.is_full(room) {
             self.open[usize::from(room.players)].insert((room.low, at));
         }
     }
 
-    fn unlist(&mut self, at: u32) {
+    fn remove_from_open(&mut self, at: u32) {
         let room = &self.rooms[at as usize];
         if let Some(rooms) = self.open.get_mut(usize::from(room.players)) {
             rooms.remove(&(room.low, at));
@@ -561,7 +568,7 @@ impl RoomMode {
     }
 
     /// Makes the match of a full room, its sides as even in the leaders' strength as can be.
-    fn make(&mut self, heartbeat: &mut MatchWriter, slot: u32) {
+    fn make_match(&mut self, heartbeat: &mut MatchWriter, slot: u32) {
         let Some(room) = self.room(slot).cloned() else {
             return;
         };
@@ -571,10 +578,11 @@ impl RoomMode {
             .filter_map(|&slot| self.pool.entry(slot))
             .collect();
         // A full room whose parties met elsewhere since has none, and waits until that is forgotten.
-        let Some(GroupSplit { first, .. }) = self.sides(&mut parties, heartbeat.now_tick) else {
+        let Some(GroupSplit { first, .. }) = self.split_sides(&mut parties, heartbeat.now_tick)
+        else {
             return;
         };
-        let mut sides: Vec<(Age, u32, bool)> = (0..parties.len())
+        let mut sides: Vec<(TicketAge, u32, bool)> = (0..parties.len())
             .map(|at| {
                 (
                     self.pool.age(parties[at].slot),
@@ -589,11 +597,11 @@ impl RoomMode {
         for (_, slot, side) in sides {
             groups[usize::from(side != first_side)].extend(self.remove(slot));
         }
-        let quality = Quality {
+        let quality = MatchQuality {
             spread: room.high.abs_diff(room.low),
-            ..Quality::of(&groups, heartbeat.now_tick)
+            ..MatchQuality::of(&groups, heartbeat.now_tick)
         };
-        heartbeat.make(self.id, groups, quality, room.spectators.to_vec());
+        heartbeat.add_match(self.id, groups, quality, room.spectators.to_vec());
     }
 
     /// Why the party in `slot` has no match yet; `None` when nobody is there. O(1).
@@ -613,14 +621,14 @@ impl RoomMode {
     }
 
     /// Feeds who shares a room with whom to a hash. O(rooms).
-    pub(crate) fn digest(&self, feed: &mut impl FnMut(u64)) {
-        self.rematches.digest(feed);
-        self.search_backoff.digest(feed);
+    pub(crate) fn hash_state(&self, feed: &mut impl FnMut(u64)) {
+        self.rematches.hash_state(feed);
+        self.search_backoff.hash_state(feed);
         for room in self.rooms.iter().filter(|room| !room.parties.is_empty()) {
             room.parties.iter().for_each(|&slot| feed(u64::from(slot)));
             room.spectators
                 .iter()
-                .for_each(|player| player.digest(feed));
+                .for_each(|player| player.hash_state(feed));
         }
     }
 }

@@ -5,30 +5,30 @@ use super::events::{ViewEvent, ViewLeaveReason};
 use super::scene_views::SceneViews;
 use super::state::bits::bit;
 use super::state::cells::RowState;
-use super::state::object::{NONE, Place, UNCAPPED};
+use super::state::object::{CellLocation, NONE, UNCAPPED};
 
 impl SceneViews {
     /// A viewer sees nobody from now on, and has no row.
-    pub(super) fn cease_viewing(&mut self, id: u32, reason: ViewLeaveReason) {
+    pub(super) fn remove_viewer(&mut self, id: u32, reason: ViewLeaveReason) {
         if !self.shared.objects[id as usize].viewer {
             return;
         }
         let seen: Vec<u32> = self.seen_near(id).collect();
         for target in seen {
-            self.part(id, target, reason);
+            self.unlink(id, target, reason);
             let (me, other) = (self.shared.object(id), self.shared.object(target));
             if self.shared.ranking.is_pair(me, other) {
-                self.part(target, id, reason);
+                self.unlink(target, id, reason);
             }
         }
-        let Place { cell, row, .. } = self.shared.place(id);
+        let CellLocation { cell, row, .. } = self.shared.location(id);
         if row != NONE {
             let (_, far) = self.viewers[cell as usize].free(row);
             for target in far {
-                self.note_parted(id, target, reason, UNCAPPED);
+                self.record_removed_link(id, target, reason, UNCAPPED);
             }
         }
-        self.shared.places[id as usize].row = NONE;
+        self.shared.locations[id as usize].row = NONE;
         self.queue.remove(id);
         let is_mutual = self.shared.ranking.mutual;
         let object = &mut self.shared.objects[id as usize];
@@ -40,36 +40,36 @@ impl SceneViews {
     }
 
     /// Whoever saw an object one-way must agree with it from now on, where sight is mutual.
-    pub(super) fn part_from_peers(&mut self, id: u32) {
+    pub(super) fn unlink_one_way_viewers(&mut self, id: u32) {
         if !self.shared.ranking.mutual || !self.shared.objects[id as usize].is_peer() {
             return;
         }
         let watchers: Vec<u32> = self.watchers(id).collect();
         for watcher in watchers {
             if self.shared.object(watcher).is_peer() {
-                self.part(watcher, id, ViewLeaveReason::Despawn);
+                self.unlink(watcher, id, ViewLeaveReason::Despawn);
             }
         }
     }
 
     /// Nobody sees an object from now on, which has no slot any more.
-    pub(super) fn cease_showing(&mut self, id: u32, reason: ViewLeaveReason) {
+    pub(super) fn remove_target(&mut self, id: u32, reason: ViewLeaveReason) {
         let object = self.shared.objects[id as usize];
         let watchers: Vec<u32> = self.watchers(id).collect();
         for watcher in watchers {
             if object.uncapped {
-                let Place { cell, row, .. } = self.shared.place(watcher);
+                let CellLocation { cell, row, .. } = self.shared.location(watcher);
                 let far = self.viewers[cell as usize].far_mut(row as usize);
                 far.retain(|&target| target != id);
-                self.note_parted(watcher, id, reason, UNCAPPED);
+                self.record_removed_link(watcher, id, reason, UNCAPPED);
             } else {
-                self.part(watcher, id, reason);
+                self.unlink(watcher, id, reason);
             }
         }
-        let place = self.shared.place(id);
+        let place = self.shared.location(id);
         if object.uncapped {
             let grid = &self.shared.grid;
-            let coarse = grid.coarse(usize::from(object.layer), grid.home(id));
+            let coarse = grid.coarse_cell(usize::from(object.layer), grid.committed_cell(id));
             self.shared.far.remove(object.layer, coarse, id);
         } else if place.slot != NONE {
             let cell = &mut self.shared.cells[place.cell as usize];
@@ -78,8 +78,8 @@ impl SceneViews {
     }
 
     /// Ends a link with somebody near.
-    fn part(&mut self, viewer: u32, target: u32, reason: ViewLeaveReason) {
-        let Place { cell, row, .. } = self.shared.place(viewer);
+    fn unlink(&mut self, viewer: u32, target: u32, reason: ViewLeaveReason) {
+        let CellLocation { cell, row, .. } = self.shared.location(viewer);
         let Some(index) = self.shared.cells.get(cell as usize) else {
             return;
         };
@@ -93,18 +93,24 @@ impl SceneViews {
         viewers.rows.remove(row as usize, word, bit(place));
         let list = self.shared.objects[target as usize].list();
         let state = &mut viewers.states[row as usize];
-        let was_full = !state.has_place(list);
+        let was_full = !state.has_room(list);
         state.count[list] -= 1;
         if was_full {
-            state.hunger(list, self.shared.is_ranked(list));
-            viewers.ask(row, RowState::FREED);
-            self.stir(cell);
+            state.request_refill(list, self.shared.is_ranked(list));
+            viewers.schedule(row, RowState::FREED);
+            self.mark_active(cell);
         }
-        self.note_parted(viewer, target, reason, list);
+        self.record_removed_link(viewer, target, reason, list);
     }
 
-    fn note_parted(&mut self, viewer: u32, target: u32, reason: ViewLeaveReason, list: usize) {
-        self.parted.push(ViewEvent::Leave {
+    fn record_removed_link(
+        &mut self,
+        viewer: u32,
+        target: u32,
+        reason: ViewLeaveReason,
+        list: usize,
+    ) {
+        self.pending_leaves.push(ViewEvent::Leave {
             viewer,
             target,
             reason,

@@ -78,8 +78,8 @@ impl MatchModeSettings {
     /// [`ModeError`] when a value is out of its range.
     pub fn check(&self, tick_hz: f64) -> Result<(), ModeError> {
         match self {
-            Self::Groups(settings) => settings.rules(tick_hz).map(drop),
-            Self::Rooms(settings) => settings.rules(tick_hz).map(drop),
+            Self::Groups(settings) => settings.tick_settings(tick_hz).map(drop),
+            Self::Rooms(settings) => settings.tick_settings(tick_hz).map(drop),
         }
     }
 }

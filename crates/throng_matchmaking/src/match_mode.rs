@@ -2,13 +2,13 @@
 
 use throng_core::memory::MemoryUse;
 
-use super::found::Match;
+use super::match_mode_settings::MatchModeSettings;
+use super::matches::Match;
 use super::mode::{GroupModeTickSettings, ModeError};
 use super::pack::groups::GroupMode;
 use super::pack::wait_reason::WaitReason;
 use super::queue::ticket_queue::TicketQueue;
-use super::queue_mode::MatchModeSettings;
-use super::rooms::gather::RoomMode;
+use super::rooms::mode::RoomMode;
 use super::stats::ModeStats;
 use super::ticket::{ModeId, Ticket, TicketPlayer};
 
@@ -28,12 +28,14 @@ impl MatchMode {
     /// [`ModeError`] when a setting is out of its range.
     pub fn new(id: ModeId, mode: &MatchModeSettings, tick_hz: f64) -> Result<Self, ModeError> {
         Ok(match mode {
-            MatchModeSettings::Groups(settings) => {
-                Self::Groups(Box::new(GroupMode::new(id, settings.rules(tick_hz)?)))
-            }
-            MatchModeSettings::Rooms(settings) => {
-                Self::Rooms(Box::new(RoomMode::new(id, settings.rules(tick_hz)?)))
-            }
+            MatchModeSettings::Groups(settings) => Self::Groups(Box::new(GroupMode::new(
+                id,
+                settings.tick_settings(tick_hz)?,
+            ))),
+            MatchModeSettings::Rooms(settings) => Self::Rooms(Box::new(RoomMode::new(
+                id,
+                settings.tick_settings(tick_hz)?,
+            ))),
         })
     }
 
@@ -57,24 +59,24 @@ impl MatchMode {
 
     /// Whether the books are right: queued = matched + cancelled + expired + waiting, counted in parties. O(1).
     #[must_use]
-    pub fn conserved(&self) -> bool {
+    pub fn tickets_conserved(&self) -> bool {
         let stats = self.stats();
         let gone = stats.matched_parties + stats.cancelled + stats.expired;
-        stats.queued == gone + self.waiting()
+        stats.queued == gone + self.waiting_parties()
     }
 
     /// Parties that wait, those in proposed matches included. O(1).
     #[must_use]
-    pub fn waiting(&self) -> u64 {
+    pub fn waiting_parties(&self) -> u64 {
         self.queue().len() as u64 + self.stats().proposed
     }
 
     /// The rules that both kinds share; in rooms the window is on the leaders' strength.
     #[must_use]
-    pub fn rules(&self) -> &GroupModeTickSettings {
+    pub fn tick_settings(&self) -> &GroupModeTickSettings {
         match self {
-            Self::Groups(groups) => groups.rules(),
-            Self::Rooms(rooms) => &rooms.rules().mode,
+            Self::Groups(groups) => groups.tick_settings(),
+            Self::Rooms(rooms) => &rooms.tick_settings().mode,
         }
     }
 
@@ -100,21 +102,21 @@ impl MatchMode {
     }
 
     /// A player watches no room of the mode any more; whether it did.
-    pub(super) fn unwatch(&mut self, player: TicketPlayer) -> bool {
+    pub(super) fn stop_spectating(&mut self, player: TicketPlayer) -> bool {
         match self {
             Self::Groups(_) => false,
-            Self::Rooms(rooms) => rooms.unwatch(player),
+            Self::Rooms(rooms) => rooms.stop_spectating(player),
         }
     }
 
-    pub(super) fn formed(&mut self, found: &Match, now_tick: u64) {
+    pub(super) fn record_match(&mut self, found: &Match, now_tick: u64) {
         match self {
-            Self::Groups(groups) => groups.formed(found, now_tick),
-            Self::Rooms(rooms) => rooms.formed(found, now_tick),
+            Self::Groups(groups) => groups.record_match(found, now_tick),
+            Self::Rooms(rooms) => rooms.record_match(found, now_tick),
         }
     }
 
-    pub(super) fn run(
+    pub(super) fn run_heartbeat(
         &mut self,
         now_tick: u64,
         next_match: &mut u64,
@@ -122,8 +124,8 @@ impl MatchMode {
         expired: &mut Vec<Ticket>,
     ) {
         match self {
-            Self::Groups(groups) => groups.run(now_tick, next_match, matches, expired),
-            Self::Rooms(rooms) => rooms.run(now_tick, next_match, matches, expired),
+            Self::Groups(groups) => groups.run_heartbeat(now_tick, next_match, matches, expired),
+            Self::Rooms(rooms) => rooms.run_heartbeat(now_tick, next_match, matches, expired),
         }
     }
 
@@ -135,7 +137,7 @@ impl MatchMode {
     }
 
     /// Feeds all that can influence later matches or counts to a hash. O(n).
-    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub(super) fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         let stats = self.stats();
         let counters = [
             stats.queued,
@@ -147,11 +149,11 @@ impl MatchMode {
         counters.into_iter().for_each(&mut *feed);
         feed(self.queue().len() as u64);
         for (_, ticket) in self.queue().iter() {
-            ticket.digest(feed);
+            ticket.hash_state(feed);
         }
         match self {
-            Self::Groups(groups) => groups.digest(feed),
-            Self::Rooms(rooms) => rooms.digest(feed),
+            Self::Groups(groups) => groups.hash_state(feed),
+            Self::Rooms(rooms) => rooms.hash_state(feed),
         }
     }
 }

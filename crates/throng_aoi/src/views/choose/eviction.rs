@@ -7,10 +7,10 @@
 use crate::priority::{CLASS_MAX, rank_of};
 use crate::views::events::{ViewEvent, ViewLeaveReason};
 use crate::views::state::bits::{bit, ones};
-use crate::views::state::cells::{ORDERS, quadrant};
+use crate::views::state::cells::{NEAREST_CELLS, quadrant};
 use crate::views::state::object::UNCAPPED;
-use crate::views::state::rows::AROUND;
-use crate::views::update::pass::{CellPass, EvictionCursor};
+use crate::views::state::rows::NEIGHBOURHOOD_CELLS;
+use crate::views::update::cell_pass::{CellPass, EvictionCursor};
 
 /// A member of a list: its word and place in the row, who it is, and its class.
 #[derive(Clone, Copy, Debug)]
@@ -30,48 +30,48 @@ impl CellPass<'_> {
     /// The same as [`lowest`](Self::lowest), without another look at those that were passed over since evictions began.
     pub(crate) fn next_victim(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
         let end = self.scratch.search_ends[list].filter(|end| end.row == row as u32);
-        let stranger = end.and_then(|end| self.search(row, list, Some(end)));
-        match stranger.filter(|stranger| stranger.class <= self.floor(list)) {
+        let stranger = end.and_then(|end| self.search_from_cursor(row, list, Some(end)));
+        match stranger.filter(|stranger| stranger.class <= self.class_floor(list)) {
             Some(stranger) => Some(stranger),
-            None => self.lowest(row, list),
+            None => self.find_lowest(row, list),
         }
     }
 
     /// The one to evict first: of the lowest class, in the farthest cell. What it learns of the lowest class it remembers.
-    pub(crate) fn lowest(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
-        let lowest = self.search(row, list, None);
+    pub(crate) fn find_lowest(&mut self, row: usize, list: usize) -> Option<ListedTarget> {
+        let lowest = self.search_from_cursor(row, list, None);
         let class = lowest.map_or(CLASS_MAX, |lowest| lowest.class);
-        self.viewers.states[row].low[list] = class;
+        self.viewers.states[row].lowest_class[list] = class;
         lowest
     }
 
     /// No class in a list is lower.
-    fn floor(&self, list: usize) -> u8 {
+    fn class_floor(&self, list: usize) -> u8 {
         if self.shared.is_ranked(list) {
             0
         } else {
-            self.shared.stranger_class(list)
+            self.shared.unrelated_class(list)
         }
     }
 
     /// The first of the lowest class from where a search ended, or from the farthest cell.
-    fn search(
+    fn search_from_cursor(
         &mut self,
         row: usize,
         list: usize,
         from: Option<EvictionCursor>,
     ) -> Option<ListedTarget> {
-        let (shared, floor) = (self.shared, self.floor(list));
+        let (shared, floor) = (self.shared, self.class_floor(list));
         let viewer = self.viewers.id(row);
         let mut lowest: Option<ListedTarget> = None;
-        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
+        let quadrant = quadrant(&shared.grid, self.cell.grid_cell, shared.position(viewer));
         let skipped = from.map_or(0, |end| usize::from(end.cells));
-        for cells in skipped..AROUND {
-            let direction = ORDERS[quadrant][AROUND - 1 - cells];
-            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+        for cells in skipped..NEIGHBOURHOOD_CELLS {
+            let direction = NEAREST_CELLS[quadrant][NEIGHBOURHOOD_CELLS - 1 - cells];
+            let Some(near) = shared.cells.get(self.cell.neighbours[direction] as usize) else {
                 continue;
             };
-            let first = self.cell.first[direction] as usize;
+            let first = self.cell.layout[direction] as usize;
             let resumed = from.filter(|_| cells == skipped);
             let words = resumed.map_or(near.words, |end| end.word as usize + 1);
             let seen = self.viewers.rows.range(row, first..first + words).rev();
@@ -111,21 +111,21 @@ impl CellPass<'_> {
 
     /// A member of the lowest rank, bands included, with its rank; or the first whose rank is as low as it is known that one
     /// may be, since mostly several are in the farthest band.
-    pub(crate) fn lowest_rank(&self, row: usize, list: usize) -> Option<(u8, ListedTarget)> {
+    pub(crate) fn find_lowest_rank(&self, row: usize, list: usize) -> Option<(u8, ListedTarget)> {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
         let here = shared.position(viewer);
         // No class is lower, so whoever is no farther than the lowest need not be asked for its own.
         let state = &self.viewers.states[row];
-        let low = state.low[list];
-        let enough = rank_of(low, 0).max(state.lowest[list]);
+        let low = state.lowest_class[list];
+        let enough = rank_of(low, 0).max(state.lowest_rank[list]);
         let mut lowest: Option<(u8, ListedTarget)> = None;
-        let quadrant = quadrant(&shared.grid, self.cell.at, here);
-        'cells: for &direction in ORDERS[quadrant].iter().rev() {
-            let Some(near) = shared.cells.get(self.cell.near[direction] as usize) else {
+        let quadrant = quadrant(&shared.grid, self.cell.grid_cell, here);
+        'cells: for &direction in NEAREST_CELLS[quadrant].iter().rev() {
+            let Some(near) = shared.cells.get(self.cell.neighbours[direction] as usize) else {
                 continue;
             };
-            let first = self.cell.first[direction] as usize;
+            let first = self.cell.layout[direction] as usize;
             let seen = self.viewers.rows.range(row, self.cell.words_in(direction));
             for (nth, (population, seen)) in near.population(list).zip(seen).enumerate() {
                 for place in ones(seen & population) {
@@ -163,7 +163,7 @@ impl CellPass<'_> {
             .remove(row, victim.word, bit(victim.place));
         let state = &mut self.viewers.states[row];
         state.count[list] -= 1;
-        state.refused |= u8::from(self.shared.goes_first(list, victim.class)) << list;
+        state.refused_lists |= u8::from(self.shared.outranks_unrelated(list, victim.class)) << list;
         self.scratch.counters.leaves += 1;
         self.scratch.counters.evictions += 1;
         self.scratch.events.push(ViewEvent::Leave {

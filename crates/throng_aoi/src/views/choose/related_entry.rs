@@ -10,69 +10,69 @@
 //!
 //! Lists of which all have to be compared are left to looks (meet.rs).
 
-use super::victims::ListedTarget;
-use crate::priority::{OWN, TEAM};
+use super::eviction::ListedTarget;
+use crate::priority::{OWN_OR_TARGET, TEAM};
 use crate::views::state::bits::{bit, ones};
-use crate::views::state::cells::{ALL_AROUND, ORDERS, TargetCell, quadrant};
+use crate::views::state::cells::{ALL_DIRECTIONS, NEAREST_CELLS, TargetCell, quadrant};
 use crate::views::state::object::UNCAPPED;
-use crate::views::state::ties::RelationQuery;
-use crate::views::update::pass::CellPass;
+use crate::views::state::relations::RelationQuery;
+use crate::views::update::cell_pass::CellPass;
 
 /// So few arrivals in a cell that was known before are compared one by one.
 const FEW_ARRIVALS: usize = 8;
 
 impl CellPass<'_> {
     /// The directions in which one that came may find somebody new.
-    pub(crate) fn new_around(&self, row: usize) -> u16 {
-        let Some(from) = self.came_from(row) else {
-            return ALL_AROUND;
+    pub(crate) fn new_directions(&self, row: usize) -> u16 {
+        let Some(from) = self.previous_cell(row) else {
+            return ALL_DIRECTIONS;
         };
-        let around = self.shared.around(self.viewers.cell as usize);
-        let is_new = |near: &TargetCell| !from.is_near(near.at) || !near.arrivals.is_empty();
+        let around = self.shared.neighbours(self.viewers.cell as usize);
+        let is_new = |near: &TargetCell| !from.is_near(near.grid_cell) || !near.arrivals.is_empty();
         around
             .filter(|(_, near)| is_new(near))
             .fold(0, |all, (direction, _)| all | 1 << direction)
     }
 
     /// Lets in those with a tie to a viewer who stand in these directions and are not seen yet.
-    pub(crate) fn let_in_tied(&mut self, row: usize, directions: u16) {
+    pub(crate) fn admit_related(&mut self, row: usize, directions: u16) {
         let shared = self.shared;
         let viewer = self.viewers.id(row);
         let traits = &shared.object(viewer).traits;
         let lists = self.unranked_lists();
-        if directions == ALL_AROUND {
-            self.viewers.states[row].refused &= !lists;
+        if directions == ALL_DIRECTIONS {
+            self.viewers.states[row].refused_lists &= !lists;
         }
         self.begin_evictions();
-        let from = self.came_from(row);
-        let quadrant = quadrant(&shared.grid, self.cell.at, shared.position(viewer));
-        for class in (TEAM..=OWN).rev() {
-            if !self.takes_any(row, lists, class) {
+        let from = self.previous_cell(row);
+        let quadrant = quadrant(&shared.grid, self.cell.grid_cell, shared.position(viewer));
+        for class in (TEAM..=OWN_OR_TARGET).rev() {
+            if !self.may_admit_any(row, lists, class) {
                 // They are passed over, and so count as refused.
-                self.viewers.states[row].refused |= lists;
+                self.viewers.states[row].refused_lists |= lists;
                 return;
             }
             let query = RelationQuery::of_class(traits, class);
             if query.is_empty() {
                 continue;
             }
-            for direction in ORDERS[quadrant] {
-                let near = shared.cells.get(self.cell.near[direction] as usize);
+            for direction in NEAREST_CELLS[quadrant] {
+                let near = shared.cells.get(self.cell.neighbours[direction] as usize);
                 let is_asked = |near: &&TargetCell| {
-                    directions >> direction & 1 != 0 && near.ties.may_have(&query)
+                    directions >> direction & 1 != 0 && near.relations.may_have(&query)
                 };
                 if let Some(near) = near.filter(is_asked) {
-                    let was_known = from.is_some_and(|from| from.is_near(near.at));
+                    let was_known = from.is_some_and(|from| from.is_near(near.grid_cell));
                     let few = was_known
                         && near.arrivals.len() <= FEW_ARRIVALS
-                        && directions != ALL_AROUND;
+                        && directions != ALL_DIRECTIONS;
                     let takes_more = if few {
-                        self.let_in_arrived(row, direction, near, (lists, class), &query)
+                        self.admit_related_arrivals(row, direction, near, (lists, class), &query)
                     } else {
-                        self.let_in_all(row, direction, near, (lists, class), &query)
+                        self.admit_related_in_cell(row, direction, near, (lists, class), &query)
                     };
                     if !takes_more {
-                        self.viewers.states[row].refused |= lists;
+                        self.viewers.states[row].refused_lists |= lists;
                         break;
                     }
                 }
@@ -81,7 +81,7 @@ impl CellPass<'_> {
     }
 
     /// Lets in those of a class among the few who arrived in a cell; false once no list takes any more of it.
-    fn let_in_arrived(
+    fn admit_related_arrivals(
         &mut self,
         row: usize,
         direction: usize,
@@ -93,13 +93,13 @@ impl CellPass<'_> {
             let slot = arrival.slot as usize;
             let (word, place) = (self.cell.word(direction, slot), slot % 64);
             let is_unseen = !self.viewers.rows.has(row, word, place);
-            let is_found = is_unseen && near.ties.is_any(slot, query);
-            !is_found || self.let_in_word(row, word, near, slot / 64, sought, bit(slot))
+            let is_found = is_unseen && near.relations.matches(slot, query);
+            !is_found || self.admit_related_in_word(row, word, near, slot / 64, sought, bit(slot))
         })
     }
 
     /// Lets in those of a class in a cell; false once no list takes any more of it.
-    fn let_in_all(
+    fn admit_related_in_cell(
         &mut self,
         row: usize,
         direction: usize,
@@ -108,9 +108,10 @@ impl CellPass<'_> {
         query: &RelationQuery,
     ) -> bool {
         let mut from = 0;
-        while let Some((nth, unseen)) = self.next_unseen(row, direction, near, query, from) {
+        while let Some((nth, unseen)) = self.next_unseen_related(row, direction, near, query, from)
+        {
             let word = self.cell.word(direction, nth * 64);
-            if !self.let_in_word(row, word, near, nth, sought, unseen) {
+            if !self.admit_related_in_word(row, word, near, nth, sought, unseen) {
                 return false;
             }
             from = nth + 1;
@@ -120,7 +121,7 @@ impl CellPass<'_> {
 
     /// The next word of a cell in which somebody with a tie is not seen yet, and who.
     #[inline]
-    fn next_unseen(
+    fn next_unseen_related(
         &self,
         row: usize,
         direction: usize,
@@ -131,7 +132,7 @@ impl CellPass<'_> {
         let words = self.cell.words_in(direction);
         // Mostly nobody here has a tie.
         let (mut seen, mut next) = (None, from);
-        near.ties.words(query, from).find_map(|(nth, tied)| {
+        near.relations.words(query, from).find_map(|(nth, tied)| {
             let rows = &self.viewers.rows;
             let seen = seen.get_or_insert_with(|| rows.range(row, words.start + from..words.end));
             let unseen = tied & !seen.nth(nth - next).unwrap_or(0);
@@ -141,7 +142,7 @@ impl CellPass<'_> {
     }
 
     /// Lets in those of a word who are of a class and not seen yet; false once no list takes any more of it.
-    fn let_in_word(
+    fn admit_related_in_word(
         &mut self,
         row: usize,
         word: usize,
@@ -158,11 +159,11 @@ impl CellPass<'_> {
             if lists >> list & 1 == 0 || !near.has(list, slot) || target == viewer {
                 continue;
             }
-            if !self.takes_any(row, lists, class) {
+            if !self.may_admit_any(row, lists, class) {
                 return false;
             }
-            if !self.takes(row, list, class) {
-                self.viewers.states[row].refused |= 1 << list;
+            if !self.may_admit(row, list, class) {
+                self.viewers.states[row].refused_lists |= 1 << list;
                 continue;
             }
             let (a, b) = (shared.object(viewer), shared.object(target));
@@ -187,12 +188,12 @@ impl CellPass<'_> {
     }
 
     /// Whether a list may take somebody of a class: it has a place, or perhaps a member of a lower class.
-    pub(crate) fn takes(&self, row: usize, list: usize, class: u8) -> bool {
+    pub(crate) fn may_admit(&self, row: usize, list: usize, class: u8) -> bool {
         let state = &self.viewers.states[row];
-        state.has_place(list) || state.low[list] < class
+        state.has_room(list) || state.lowest_class[list] < class
     }
 
-    fn takes_any(&self, row: usize, lists: u8, class: u8) -> bool {
-        (0..UNCAPPED).any(|list| lists >> list & 1 != 0 && self.takes(row, list, class))
+    fn may_admit_any(&self, row: usize, lists: u8, class: u8) -> bool {
+        (0..UNCAPPED).any(|list| lists >> list & 1 != 0 && self.may_admit(row, list, class))
     }
 }

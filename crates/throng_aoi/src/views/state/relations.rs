@@ -22,15 +22,15 @@ use throng_core::memory::MemoryUse;
 use super::bits::{bit, ones};
 use super::object::NONE;
 use crate::priority::{
-    ATTACKER as ATTACKER_CLASS, GUILD as GUILD_CLASS, OTHER, OWN as OWN_CLASS,
-    PARTY as PARTY_CLASS, TEAM as TEAM_CLASS, ViewTraits,
+    ATTACKER as ATTACKER_CLASS, GUILD as GUILD_CLASS, OWN_OR_TARGET as OWN_CLASS,
+    PARTY as PARTY_CLASS, TEAM as TEAM_CLASS, UNRELATED, ViewTraits,
 };
 
 /// How many lines a search compares at once.
 const LANES: usize = 8;
 
 /// So many places are indexed by what stands in a column: who is asked for is in few words of them.
-const INDEXED_PLACES: usize = if cfg!(test) { 24 } else { 1 << 10 };
+const INDEXED_ROWS_MIN: usize = if cfg!(test) { 24 } else { 1 << 10 };
 
 /// After so many writes an index is made anew rather than written to: each moves half of it.
 const INDEX_WRITES_MAX: u32 = if cfg!(test) { 9 } else { 256 };
@@ -49,7 +49,7 @@ const OWNER: usize = 5;
 /// What somebody's ties are found by: columns, and what stands in them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RelationQuery {
-    wanted: [(usize, u32); 7],
+    terms: [(usize, u32); 7],
     len: usize,
 }
 
@@ -67,7 +67,7 @@ impl RelationQuery {
         ];
         let mut ties = Self::default();
         for (column, value, _) in asked.into_iter().filter(|&(.., class)| class > above) {
-            ties.ask(column, value);
+            ties.add_term(column, value);
         }
         ties
     }
@@ -77,23 +77,23 @@ impl RelationQuery {
         let mut ties = Self::default();
         match class {
             OWN_CLASS => {
-                ties.ask(ID, traits.target);
-                ties.ask(OWNER, traits.id);
+                ties.add_term(ID, traits.target);
+                ties.add_term(OWNER, traits.id);
             }
-            ATTACKER_CLASS => ties.ask(TARGET, traits.id),
-            PARTY_CLASS => ties.ask(PARTY, traits.party),
-            GUILD_CLASS => ties.ask(GUILD, traits.guild),
-            TEAM_CLASS => ties.ask(TEAM, traits.team),
+            ATTACKER_CLASS => ties.add_term(TARGET, traits.id),
+            PARTY_CLASS => ties.add_term(PARTY, traits.party),
+            GUILD_CLASS => ties.add_term(GUILD, traits.guild),
+            TEAM_CLASS => ties.add_term(TEAM, traits.team),
             _ => {}
         }
         ties
     }
 
     /// Nobody is tied by having nothing, nor to a place where nobody is.
-    const fn ask(&mut self, column: usize, value: u32) {
+    const fn add_term(&mut self, column: usize, value: u32) {
         let is_free = column == ID && value == NONE;
         if value != 0 && !is_free {
-            self.wanted[self.len] = (column, value);
+            self.terms[self.len] = (column, value);
             self.len += 1;
         }
     }
@@ -106,14 +106,14 @@ impl RelationQuery {
 
 /// Lines of ties, by place.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub(crate) struct TieColumns {
+pub(crate) struct RelationColumns {
     /// Ids, then the columns in which anything ever stood, in the order in which they were first needed, each of `capacity`
     /// numbers. Mostly that is one: what nobody has costs no room.
     columns: Vec<u32>,
     /// A multiple of the lanes.
     capacity: usize,
     /// Which of the columns is that of a kind of tie; 0 for none.
-    at: [u8; COLUMNS],
+    column_of: [u8; COLUMNS],
     /// Where there are many places, of each column but that of ids what stands in it, with its places, in order.
     /// None at all where nobody wants them, or too much was written since they were made.
     #[memory(each)]
@@ -123,7 +123,7 @@ pub(crate) struct TieColumns {
     writes: u32,
 }
 
-impl TieColumns {
+impl RelationColumns {
     /// Without a line; indexed once there are many.
     pub(crate) fn with_index() -> Self {
         Self {
@@ -141,7 +141,7 @@ impl TieColumns {
     /// The column of a kind of tie, if anybody ever had one.
     #[inline]
     fn column(&self, kind: usize) -> Option<&[u32]> {
-        let at = usize::from(self.at[kind]);
+        let at = usize::from(self.column_of[kind]);
         (kind == ID || at != 0).then(|| &self.columns[at * self.capacity..][..self.capacity])
     }
 
@@ -163,7 +163,7 @@ impl TieColumns {
     fn resize(&mut self, new: usize) {
         let old = self.capacity;
         let count = 1 + self
-            .at
+            .column_of
             .iter()
             .fold(0, |last, &at| last.max(usize::from(at)));
         let mut columns = vec![0; new * count];
@@ -192,8 +192,8 @@ impl TieColumns {
     /// Indexes columns that are to be indexed and are not.
     pub(crate) fn refresh_index(&mut self) {
         self.writes = 0;
-        if self.has_index && self.capacity >= INDEXED_PLACES && self.indices.is_empty() {
-            self.indices = (1..=self.kinds()).map(|at| self.index(at)).collect();
+        if self.has_index && self.capacity >= INDEXED_ROWS_MIN && self.indices.is_empty() {
+            self.indices = (1..=self.column_count()).map(|at| self.index(at)).collect();
         }
     }
 
@@ -221,14 +221,14 @@ impl TieColumns {
     }
 
     /// How many columns there are beside that of ids.
-    fn kinds(&self) -> usize {
+    fn column_count(&self) -> usize {
         (self.columns.len() / self.capacity.max(1)).saturating_sub(1)
     }
 
     /// Whoever is at a place stands at another, which is free, from now on.
     pub(crate) fn relocate(&mut self, from: usize, to: usize) {
         self.columns[to] = self.columns[from];
-        for at in 1..=self.kinds() {
+        for at in 1..=self.column_count() {
             self.set(at, to, self.columns[at * self.capacity + from]);
         }
         self.free(from);
@@ -244,29 +244,29 @@ impl TieColumns {
             (TARGET, traits.target),
             (OWNER, traits.owner),
         ] {
-            if self.at[kind] == 0 && value != 0 {
-                self.at[kind] = (self.columns.len() / self.capacity) as u8;
+            if self.column_of[kind] == 0 && value != 0 {
+                self.column_of[kind] = (self.columns.len() / self.capacity) as u8;
                 self.columns.reserve_exact(self.capacity);
                 self.columns.resize(self.columns.len() + self.capacity, 0);
                 // It is made with all others.
                 self.indices.clear();
             }
-            if self.at[kind] != 0 {
-                self.set(self.at[kind].into(), place, value);
+            if self.column_of[kind] != 0 {
+                self.set(self.column_of[kind].into(), place, value);
             }
         }
     }
 
     /// Nobody at a place is tied to anybody from now on; its id stays.
-    pub(crate) fn untie(&mut self, place: usize) {
-        for at in 1..=self.kinds() {
+    pub(crate) fn clear_relations(&mut self, place: usize) {
+        for at in 1..=self.column_count() {
             self.set(at, place, 0);
         }
     }
 
     /// Nobody is at a place from now on.
     pub(crate) fn free(&mut self, place: usize) {
-        self.untie(place);
+        self.clear_relations(place);
         self.columns[place] = NONE;
     }
 
@@ -280,31 +280,31 @@ impl TieColumns {
 
     /// The same by words of 64 places, from one word on.
     #[inline(always)]
-    pub(crate) fn words<'a>(&'a self, asked: &'a RelationQuery, from: usize) -> TiedWords<'a> {
+    pub(crate) fn words<'a>(&'a self, asked: &'a RelationQuery, from: usize) -> RelatedWords<'a> {
         let index = if self.indices.is_empty() {
             None
         } else {
-            self.lines_of(asked, from)
+            self.index_lines(asked, from)
         };
         let words = if self.may_have(asked) {
             from..self.capacity.div_ceil(64)
         } else {
             0..0
         };
-        TiedWords {
-            ties: self,
-            asked,
+        RelatedWords {
+            columns: self,
+            query: asked,
             index,
             words,
         }
     }
 
     /// The lines from a word on of the index of the one column that is asked for, if all others are empty.
-    fn lines_of(&self, asked: &RelationQuery, from: usize) -> Option<(u32, &[(u32, u32)])> {
-        let wanted = asked.wanted[..asked.len].iter();
-        let mut present = wanted.filter(|&&(kind, _)| kind == ID || self.at[kind] != 0);
+    fn index_lines(&self, asked: &RelationQuery, from: usize) -> Option<(u32, &[(u32, u32)])> {
+        let wanted = asked.terms[..asked.len].iter();
+        let mut present = wanted.filter(|&&(kind, _)| kind == ID || self.column_of[kind] != 0);
         let &(kind, value) = present.next()?;
-        let at = usize::from(self.at[kind]).checked_sub(1)?;
+        let at = usize::from(self.column_of[kind]).checked_sub(1)?;
         if present.next().is_some() {
             return None;
         }
@@ -316,8 +316,8 @@ impl TieColumns {
     /// Whether anybody ever had a tie of a kind that is asked for.
     #[inline]
     pub(crate) fn may_have(&self, asked: &RelationQuery) -> bool {
-        let mut kinds = asked.wanted[..asked.len].iter().map(|&(kind, _)| kind);
-        kinds.any(|kind| kind == ID || self.at[kind] != 0)
+        let mut kinds = asked.terms[..asked.len].iter().map(|&(kind, _)| kind);
+        kinds.any(|kind| kind == ID || self.column_of[kind] != 0)
     }
 
     /// The same as a bit for each of the 64 places of a word.
@@ -326,7 +326,7 @@ impl TieColumns {
         let mut mask = 0;
         let first = (word * 64).min(self.capacity);
         let last = (first + 64).min(self.capacity);
-        for &(kind, value) in &asked.wanted[..asked.len] {
+        for &(kind, value) in &asked.terms[..asked.len] {
             let column = self
                 .column(kind)
                 .map_or(&[][..], |column| &column[first..last]);
@@ -338,8 +338,8 @@ impl TieColumns {
     }
 
     /// Whether the one at a place is among those that are asked for.
-    pub(crate) fn is_any(&self, place: usize, asked: &RelationQuery) -> bool {
-        let mut wanted = asked.wanted[..asked.len].iter();
+    pub(crate) fn matches(&self, place: usize, asked: &RelationQuery) -> bool {
+        let mut wanted = asked.terms[..asked.len].iter();
         wanted.any(|&(kind, value)| self.has(place, kind, value))
     }
 
@@ -364,14 +364,14 @@ impl TieColumns {
         } else if has(TEAM, target.team) {
             TEAM_CLASS
         } else {
-            OTHER
+            UNRELATED
         }
     }
 
     /// Whether indices say what columns do, for checks.
-    pub(crate) fn is_sound(&self) -> bool {
+    pub(crate) fn is_consistent(&self) -> bool {
         let indices = (1..).zip(&self.indices);
-        let are_all = self.indices.is_empty() || self.indices.len() == self.kinds();
+        let are_all = self.indices.is_empty() || self.indices.len() == self.column_count();
         are_all
             && indices
                 .into_iter()
@@ -381,22 +381,22 @@ impl TieColumns {
 
 /// The words in which somebody is found, with a bit for each.
 #[derive(Clone, Debug)]
-pub(crate) struct TiedWords<'a> {
-    ties: &'a TieColumns,
-    asked: &'a RelationQuery,
+pub(crate) struct RelatedWords<'a> {
+    columns: &'a RelationColumns,
+    query: &'a RelationQuery,
     /// Where the one column that is asked for is indexed, what stands in it and the lines that are left.
     index: Option<(u32, &'a [(u32, u32)])>,
     /// Those that were not looked at.
     words: Range<usize>,
 }
 
-impl Iterator for TiedWords<'_> {
+impl Iterator for RelatedWords<'_> {
     type Item = (usize, u64);
 
     #[inline]
     fn next(&mut self) -> Option<(usize, u64)> {
         let Some((value, index)) = &mut self.index else {
-            let (ties, asked) = (self.ties, self.asked);
+            let (ties, asked) = (self.columns, self.query);
             let mut words = self
                 .words
                 .by_ref()
@@ -472,7 +472,7 @@ mod tests {
             me in (0u32..40, prop::array::uniform5(0u32..6)),
             above in 1u8..7,
         ) {
-            let mut lines = TieColumns::with_index();
+            let mut lines = RelationColumns::with_index();
             let mut model: [Option<ViewTraits>; 40] = [None; 40];
             for (place, what, ties) in ops {
                 let line = traits(place as u32, ties);
@@ -482,7 +482,7 @@ mod tests {
                 }
                 match what {
                     0 => lines.free(place),
-                    1 => lines.untie(place),
+                    1 => lines.clear_relations(place),
                     _ => lines.write(place, &line),
                 }
                 model[place] = (what > 1).then_some(line);
@@ -496,7 +496,7 @@ mod tests {
                     lines.shrink(model.iter().rposition(Option::is_some).map_or(0, |last| last + 1));
                 }
             }
-            prop_assert!(lines.is_sound());
+            prop_assert!(lines.is_consistent());
             if above % 2 == 0 {
                 lines.refresh_index();
             }
@@ -522,8 +522,8 @@ mod tests {
                 // Who was untied is somebody still.
                 let Some(line) = line else { continue };
                 let class = by_relationship(&me, line);
-                prop_assert_eq!(found.contains(&place), lines.is_any(place, &query));
-                prop_assert!(class != above || above <= OTHER || found.contains(&place));
+                prop_assert_eq!(found.contains(&place), lines.matches(place, &query));
+                prop_assert!(class != above || above <= UNRELATED || found.contains(&place));
                 prop_assert!(class >= above || !found.contains(&place));
             }
         }

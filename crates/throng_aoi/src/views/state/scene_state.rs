@@ -6,11 +6,11 @@ use throng_core::memory::MemoryUse;
 use super::cells::{TargetArrival, TargetCell};
 use super::exceptions::{ExceptionIndex, ViewException};
 use super::far_index::{FarChange, FarIndex};
-use super::object::{NONE, Place, Ranking, TrackedObject, UNCAPPED};
-use super::rows::AROUND;
+use super::object::{CellLocation, NONE, Ranking, TrackedObject, UNCAPPED};
+use super::rows::NEIGHBOURHOOD_CELLS;
 use super::slot_positions::SlotPositions;
 use crate::grid::{GridCell, SceneGrid};
-use crate::priority::{OTHER, SCENERY};
+use crate::priority::{SCENERY, UNRELATED};
 
 /// A viewer that changed its cell: where it was, and where the row that it had there lies.
 #[derive(Clone, Copy, Debug)]
@@ -33,23 +33,23 @@ pub(crate) struct UnrelatedRank {
 
 /// What all cells of a scene read.
 #[derive(Clone, Debug, MemoryUse)]
-pub(crate) struct Shared {
+pub(crate) struct SceneState {
     pub(crate) grid: SceneGrid,
     pub(crate) objects: Vec<TrackedObject>,
     pub(crate) positions: Vec<Vec2>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) locations: Vec<CellLocation>,
     pub(crate) ranking: Ranking,
     pub(crate) exceptions: ExceptionIndex,
     /// The cells in use.
     #[memory(each)]
     pub(crate) cells: Vec<TargetCell>,
     /// The index of each grid cell among those in use.
-    pub(crate) in_use: Vec<u32>,
+    pub(crate) cell_index: Vec<u32>,
     pub(crate) far: FarIndex,
-    pub(crate) strangers: [UnrelatedRank; UNCAPPED],
+    pub(crate) unrelated_ranks: [UnrelatedRank; UNCAPPED],
     /// Who moved in this update, and the words of the rows that they had in which there was a bit, with their places: so
     /// what is laid aside is bounded by links, however long rows are.
-    pub(crate) moved: Vec<MovedRow>,
+    pub(crate) moved_rows: Vec<MovedRow>,
     pub(crate) moved_words: Vec<u32>,
     pub(crate) moved_bits: Vec<u64>,
     pub(crate) far_changes: Vec<FarChange>,
@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub(crate) has_revised: bool,
 }
 
-impl Shared {
+impl SceneState {
     /// Whether hiding, exceptions, layers and rules allow a link, range apart.
     #[inline]
     pub(crate) fn allows(&self, viewer: &TrackedObject, target: &TrackedObject) -> bool {
@@ -94,7 +94,7 @@ impl Shared {
     /// Whether whoever sees the ordinary layer sees everybody there who does not hide, exceptions apart, so that nobody need
     /// be asked.
     #[inline]
-    pub(crate) const fn is_plain(&self) -> bool {
+    pub(crate) const fn has_default_rules(&self) -> bool {
         self.ranking.filter.is_none()
     }
 
@@ -104,8 +104,8 @@ impl Shared {
     }
 
     #[inline]
-    pub(crate) fn place(&self, id: u32) -> Place {
-        self.places[id as usize]
+    pub(crate) fn location(&self, id: u32) -> CellLocation {
+        self.locations[id as usize]
     }
 
     #[inline]
@@ -130,46 +130,46 @@ impl Shared {
     /// Whether there ever was anybody in a list.
     #[inline]
     pub(crate) const fn has_list(&self, list: usize) -> bool {
-        self.strangers[list].class.is_some()
+        self.unrelated_ranks[list].class.is_some()
     }
 
     /// Whether those in a list have to be asked for their class one by one: any two may differ in it.
     #[inline]
     pub(crate) const fn is_ranked(&self, list: usize) -> bool {
-        list < UNCAPPED && (self.ranking.priority.is_some() || self.strangers[list].are_mixed)
+        list < UNCAPPED && (self.ranking.priority.is_some() || self.unrelated_ranks[list].are_mixed)
     }
 
     /// The class of strangers in a list in which all of them are equal.
     #[inline]
-    pub(crate) fn stranger_class(&self, list: usize) -> u8 {
-        self.strangers[list].class.unwrap_or(OTHER)
+    pub(crate) fn unrelated_class(&self, list: usize) -> u8 {
+        self.unrelated_ranks[list].class.unwrap_or(UNRELATED)
     }
 
     /// Whether a class goes before strangers, or has to be compared with theirs.
     #[inline]
-    pub(crate) fn goes_first(&self, list: usize, class: u8) -> bool {
-        self.is_ranked(list) || class > self.stranger_class(list)
+    pub(crate) fn outranks_unrelated(&self, list: usize, class: u8) -> bool {
+        self.is_ranked(list) || class > self.unrelated_class(list)
     }
 
     /// The class of an object to those without a tie to it, under the default ranking.
-    pub(crate) const fn class_to_strangers(object: &TrackedObject) -> u8 {
+    pub(crate) const fn class_to_unrelated(object: &TrackedObject) -> u8 {
         if object.traits.scenery {
             SCENERY
         } else {
-            OTHER
+            UNRELATED
         }
     }
 
     /// The index of a cell that is in use.
     pub(crate) fn index_of(&self, cell: GridCell) -> Option<usize> {
-        let index = *self.in_use.get(self.grid.number(cell))?;
+        let index = *self.cell_index.get(self.grid.cell_index(cell))?;
         (index != NONE).then_some(index as usize)
     }
 
     /// The cells in use around one of them, with their directions.
-    pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = (usize, &TargetCell)> {
-        let near = self.cells[index].near;
-        (0..AROUND)
+    pub(crate) fn neighbours(&self, index: usize) -> impl Iterator<Item = (usize, &TargetCell)> {
+        let near = self.cells[index].neighbours;
+        (0..NEIGHBOURHOOD_CELLS)
             .filter(move |&direction| near[direction] != NONE)
             .map(move |direction| (direction, &self.cells[near[direction] as usize]))
     }
@@ -177,17 +177,19 @@ impl Shared {
     /// The word and the place of the bit by which a row of a cell sees a target, if the target stands near it.
     #[inline]
     pub(crate) fn bit_of(&self, cell: &TargetCell, target: u32) -> Option<(usize, usize)> {
-        let slot = self.place(target).slot;
+        let slot = self.location(target).slot;
         if slot == NONE {
             return None;
         }
-        let direction = cell.at.direction_of(self.grid.home(target))?;
+        let direction = cell
+            .grid_cell
+            .direction_of(self.grid.committed_cell(target))?;
         Some((cell.word(direction, slot as usize), slot as usize % 64))
     }
 
     /// Whether an arrival is new to those who were in a cell before.
     #[inline]
     pub(crate) fn is_new_to(arrival: &TargetArrival, cell: GridCell) -> bool {
-        arrival.everywhere || !arrival.from.is_near(cell)
+        arrival.is_new_everywhere || !arrival.from.is_near(cell)
     }
 }

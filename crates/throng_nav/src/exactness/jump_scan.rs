@@ -6,12 +6,12 @@
 use glam::IVec2;
 use proptest::prelude::*;
 
-use super::{map_and_tiles, picture};
+use super::{map_and_tiles, to_ascii};
+use crate::jump_scan::{JumpScanner, Reach, Stop, for_each_successor};
 use crate::map::TileMap;
-use crate::prepared::{JumpGraph, SignPlanes, SignWalks};
-use crate::reference::{StepTable, Tiles};
-use crate::rule::{diagonal_turns, directions_on, is_step_free, is_straight_turn};
-use crate::walks::{JumpScanner, Reach, Stop, for_each_successor};
+use crate::prepared::{JumpGraph, SignPlanes, SignScanner};
+use crate::reference::{StepTable, TileScanner};
+use crate::rule::{diagonal_turns, is_step_free, is_straight_turn, next_directions};
 use crate::{Diagonal, Direction};
 use throng_core::parallel::{InlineExecutor, ParallelExecutor};
 
@@ -24,10 +24,10 @@ fn straight_walks<const CUT: bool>(
     IVec2 { x, y }: IVec2,
 ) -> [Reach; 4] {
     [
-        walks.straight::<1, 0>(x, y),
-        walks.straight::<-1, 0>(x, y),
-        walks.straight::<0, 1>(x, y),
-        walks.straight::<0, -1>(x, y),
+        walks.scan_straight::<1, 0>(x, y),
+        walks.scan_straight::<-1, 0>(x, y),
+        walks.scan_straight::<0, 1>(x, y),
+        walks.scan_straight::<0, -1>(x, y),
     ]
 }
 
@@ -38,10 +38,10 @@ fn all_walks<const CUT: bool>(
 ) -> ([Reach; 4], [Stop; 4]) {
     let IVec2 { x, y } = tile;
     let diagonal = [
-        walks.diagonal::<1, 1>(x, y),
-        walks.diagonal::<1, -1>(x, y),
-        walks.diagonal::<-1, 1>(x, y),
-        walks.diagonal::<-1, -1>(x, y),
+        walks.scan_diagonal::<1, 1>(x, y),
+        walks.scan_diagonal::<1, -1>(x, y),
+        walks.scan_diagonal::<-1, 1>(x, y),
+        walks.scan_diagonal::<-1, -1>(x, y),
     ];
     (straight_walks::<CUT>(walks, tile), diagonal)
 }
@@ -71,11 +71,11 @@ impl ParallelExecutor for Backwards {
         InlineExecutor.for_each_chunk(items, chunk_min, scratch, work);
     }
 
-    fn for_each_in_turn<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
+    fn for_each_item<T: Send>(self, items: &mut [T], work: impl Fn(&mut T) + Sync) {
         items.iter_mut().rev().for_each(work);
     }
 
-    fn hands(self) -> usize {
+    fn worker_count(self) -> usize {
         1
     }
 }
@@ -90,13 +90,13 @@ fn compare<const CUT: bool>(map: &TileMap, tiles: &[IVec2]) -> Result<(), TestCa
     );
     let graph = JumpGraph::build(map, diagonal, &planes, usize::MAX, InlineExecutor)
         .expect("there is no limit");
-    let by_tiles = Tiles(map.rows());
-    let by_planes = SignWalks {
+    let by_tiles = TileScanner(map.rows());
+    let by_planes = SignScanner {
         tiles: map,
         planes: &planes,
     };
-    let by_table = table.walks(map.rows());
-    let case = |tile| format!("{diagonal:?} {tile}\n{}", picture(map));
+    let by_table = table.scanner(map.rows());
+    let case = |tile| format!("{diagonal:?} {tile}\n{}", to_ascii(map));
     let all = || {
         (0..map.height() as i32)
             .flat_map(|y| (0..map.width() as i32).map(move |x| IVec2::new(x, y)))
@@ -127,7 +127,7 @@ fn compare<const CUT: bool>(map: &TileMap, tiles: &[IVec2]) -> Result<(), TestCa
             graph.for_each_successor(tile, direction, |tile, direction| {
                 listed.push((tile, direction));
             });
-            let onward = directions_on::<CUT>(map.rows(), tile, Some(direction));
+            let onward = next_directions::<CUT>(map.rows(), tile, Some(direction));
             for_each_successor::<_, CUT, true>(&by_tiles, tile, onward, |tile, direction| {
                 expected.push((tile, direction));
             });

@@ -12,18 +12,18 @@
 
 use throng_core::memory::MemoryUse;
 
-use super::pass::CellScratch;
+use super::cell_pass::CellScratch;
 use crate::grid::GridCell;
 use crate::views::scene_views::SceneViews;
 use crate::views::state::bits::bit;
 use crate::views::state::cells::{TargetCell, ViewerCell, drop_if_large};
 use crate::views::state::object::NONE;
-use crate::views::state::rows::AROUND;
-use crate::views::state::shared::Shared;
+use crate::views::state::rows::NEIGHBOURHOOD_CELLS;
+use crate::views::state::scene_state::SceneState;
 use crate::views::state::slot_positions::SlotPositions;
 
 /// After how many updates a cell is looked at for room that nobody needs.
-pub(crate) const ROOM_TICKS: u32 = 64;
+pub(crate) const SHRINK_CHECK_TICKS: u32 = 64;
 
 /// A buffer of the scene's update is given back when it has more bytes than these.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -33,60 +33,63 @@ const SCRATCH_BYTES: usize = 1 << 16;
 
 /// Buffers of rows that were laid aside are given back after the update when they have more bytes than these: so much a crowd
 /// of 50,000 that walks does not need.
-const MASS_BYTES: usize = 16 << 20;
+const MOVED_ROWS_BYTES_MAX: usize = 16 << 20;
 
 /// What is enough for so many, with a quarter to spare.
-const fn enough(count: usize) -> usize {
+const fn with_spare(count: usize) -> usize {
     count + count / 4
 }
 
 impl SceneViews {
     /// Makes the cells that are needed, with slots for all who will come.
-    pub(crate) fn make_room(&mut self, changed: &[u32]) {
+    pub(crate) fn allocate_cells(&mut self, changed: &[u32]) {
         let mut crowded = Vec::new();
         for &id in changed {
             let object = self.shared.objects[id as usize];
-            let place = self.shared.place(id);
-            let (from, to) = (self.shared.grid.home(id), self.shared.grid.cell(id));
+            let place = self.shared.location(id);
+            let (from, to) = (
+                self.shared.grid.committed_cell(id),
+                self.shared.grid.cell(id),
+            );
             if place.cell != NONE && from == to {
                 continue;
             }
-            let cell = self.use_cell(to);
+            let cell = self.ensure_cell(to);
             if object.viewable && !object.uncapped {
                 let target = &mut self.shared.cells[cell as usize];
-                target.coming += 1;
+                target.expected_arrivals += 1;
                 let slots = target.words as u32 * 64;
-                if target.taken_slots() + target.coming == slots + 1 {
+                if target.taken_slots() + target.expected_arrivals == slots + 1 {
                     crowded.push(cell);
                 }
             }
         }
         for &cell in &crowded {
             let target = &mut self.shared.cells[cell as usize];
-            let needed = (target.taken_slots() + target.coming).div_ceil(64) as usize;
-            target.resize(needed.max(enough(target.words)));
+            let needed = (target.taken_slots() + target.expected_arrivals).div_ceil(64) as usize;
+            target.resize(needed.max(with_spare(target.words)));
         }
-        self.lay_out_around(&crowded);
+        self.rebuild_rows_around(&crowded);
         for &id in changed {
             if let Some(cell) = self.shared.index_of(self.shared.grid.cell(id)) {
-                self.shared.cells[cell].coming = 0;
+                self.shared.cells[cell].expected_arrivals = 0;
             }
         }
     }
 
     /// The index of a cell, which is in use from now on.
-    pub(crate) fn use_cell(&mut self, at: GridCell) -> u32 {
-        let Shared {
+    pub(crate) fn ensure_cell(&mut self, at: GridCell) -> u32 {
+        let SceneState {
             grid,
             cells,
-            in_use,
+            cell_index: in_use,
             ..
         } = &mut self.shared;
         if in_use.is_empty() {
             let (columns, rows) = grid.size();
             in_use.resize(usize::from(columns) * usize::from(rows), NONE);
         }
-        let number = grid.number(at);
+        let number = grid.cell_index(at);
         if in_use[number] != NONE {
             return in_use[number];
         }
@@ -94,20 +97,20 @@ impl SceneViews {
         in_use[number] = index;
         let mut cell = TargetCell::new(at);
         let mut words = 0;
-        for direction in 0..AROUND {
-            cell.first[direction] = words;
+        for direction in 0..NEIGHBOURHOOD_CELLS {
+            cell.layout[direction] = words;
             let Some(near) = at.neighbour(direction, grid.size()) else {
                 continue;
             };
-            let near = in_use[grid.number(near)];
-            cell.near[direction] = near;
+            let near = in_use[grid.cell_index(near)];
+            cell.neighbours[direction] = near;
             if let Some(near) = cells.get_mut(near as usize) {
                 // It has no words yet, so the rows around it stay as they are.
-                near.near[AROUND - 1 - direction] = index;
+                near.neighbours[NEIGHBOURHOOD_CELLS - 1 - direction] = index;
                 words += near.words as u32;
             }
         }
-        cell.first[AROUND] = words;
+        cell.layout[NEIGHBOURHOOD_CELLS] = words;
         let viewers = ViewerCell::new(index, words as usize);
         cells.push(cell);
         self.viewers.push(viewers);
@@ -115,31 +118,31 @@ impl SceneViews {
     }
 
     /// Lays out anew the rows around cells that have another number of words now.
-    fn lay_out_around(&mut self, cells: &[u32]) {
+    fn rebuild_rows_around(&mut self, cells: &[u32]) {
         let around = cells
             .iter()
-            .flat_map(|&cell| self.shared.cells[cell as usize].near);
+            .flat_map(|&cell| self.shared.cells[cell as usize].neighbours);
         let mut around: Vec<u32> = around.filter(|&near| near != NONE).collect();
         around.sort_unstable();
         around.dedup();
         for cell in around {
             let cells = &self.shared.cells;
             let target = &cells[cell as usize];
-            let old = target.first;
-            let mut new = [0; AROUND + 1];
-            for direction in 0..AROUND {
-                let words = cells.get(target.near[direction] as usize);
+            let old = target.layout;
+            let mut new = [0; NEIGHBOURHOOD_CELLS + 1];
+            for direction in 0..NEIGHBOURHOOD_CELLS {
+                let words = cells.get(target.neighbours[direction] as usize);
                 let words = words.map_or(0, |near| near.words as u32);
                 new[direction + 1] = new[direction] + words;
             }
-            self.shared.cells[cell as usize].first = new;
-            self.viewers[cell as usize].rows.lay_out(&old, &new);
+            self.shared.cells[cell as usize].layout = new;
+            self.viewers[cell as usize].rows.rebuild_rows(&old, &new);
         }
     }
 
     /// Gives back the room of a cell that nobody needs, between updates.
-    pub(crate) fn fit_room(&mut self, cell: usize) {
-        let is_due = cell as u32 % ROOM_TICKS == self.turn % ROOM_TICKS;
+    pub(crate) fn shrink_cell(&mut self, cell: usize) {
+        let is_due = cell as u32 % SHRINK_CHECK_TICKS == self.update_count % SHRINK_CHECK_TICKS;
         let (target, viewers) = (&mut self.shared.cells[cell], &mut self.viewers[cell]);
         if is_due {
             target.drop_buffers();
@@ -147,8 +150,8 @@ impl SceneViews {
         }
         let rows = viewers.len();
         let is_empty = viewers.used == 0 && rows > if is_due { 0 } else { 64 };
-        if is_empty || is_due && rows >= 8 && enough(viewers.used) * 2 <= rows {
-            let places = &mut self.shared.places;
+        if is_empty || is_due && rows >= 8 && with_spare(viewers.used) * 2 <= rows {
+            let places = &mut self.shared.locations;
             viewers.compact(|id, row| places[id as usize].row = row);
         }
         let words = target.words;
@@ -156,7 +159,7 @@ impl SceneViews {
             return;
         }
         let taken = target.taken_slots() as usize;
-        let wanted = enough(taken).div_ceil(64);
+        let wanted = with_spare(taken).div_ceil(64);
         if taken == 0 && words > 0 || is_due && wanted * 2 <= words && words > 0 {
             self.compact_slots(cell, wanted);
         }
@@ -168,7 +171,7 @@ impl SceneViews {
         self.shared.cells[cell].compact(words, &mut moves);
         for &(_, to) in &moves {
             let id = self.shared.cells[cell].id(to as usize);
-            let place = &mut self.shared.places[id as usize];
+            let place = &mut self.shared.locations[id as usize];
             place.slot = to;
             if let Some(viewers) = self.viewers.get_mut(place.cell as usize)
                 && let Some(state) = viewers.states.get_mut(place.row as usize)
@@ -176,13 +179,13 @@ impl SceneViews {
                 state.slot = to;
             }
         }
-        let near = self.shared.cells[cell].near;
+        let near = self.shared.cells[cell].neighbours;
         for (direction, &index) in near.iter().enumerate() {
             let Some(target) = self.shared.cells.get(index as usize) else {
                 continue;
             };
             // Where the cell lies as seen from there.
-            let first = target.first[AROUND - 1 - direction] as usize;
+            let first = target.layout[NEIGHBOURHOOD_CELLS - 1 - direction] as usize;
             let viewers = &mut self.viewers[index as usize];
             for row in 0..viewers.len() {
                 for &(from, to) in &moves {
@@ -194,36 +197,36 @@ impl SceneViews {
                 }
             }
         }
-        self.lay_out_around(&[cell as u32]);
+        self.rebuild_rows_around(&[cell as u32]);
     }
 
     /// Forgets the rows that were laid aside. After a mass move their room is given back at once.
-    pub(crate) fn drop_moved(&mut self) {
-        self.shared.moved.clear();
+    pub(crate) fn clear_moved_rows(&mut self) {
+        self.shared.moved_rows.clear();
         self.shared.moved_words.clear();
         self.shared.moved_bits.clear();
-        drop_if_large(&mut self.shared.moved, MASS_BYTES);
-        drop_if_large(&mut self.shared.moved_words, MASS_BYTES);
-        drop_if_large(&mut self.shared.moved_bits, MASS_BYTES);
+        drop_if_large(&mut self.shared.moved_rows, MOVED_ROWS_BYTES_MAX);
+        drop_if_large(&mut self.shared.moved_words, MOVED_ROWS_BYTES_MAX);
+        drop_if_large(&mut self.shared.moved_bits, MOVED_ROWS_BYTES_MAX);
     }
 
     /// Gives back large buffers of updates, which are empty between them.
-    pub(crate) fn drop_buffers(&mut self) {
-        drop_if_large(&mut self.shared.moved, BUFFER_BYTES);
+    pub(crate) fn shrink_buffers(&mut self) {
+        drop_if_large(&mut self.shared.moved_rows, BUFFER_BYTES);
         drop_if_large(&mut self.shared.moved_words, BUFFER_BYTES);
         drop_if_large(&mut self.shared.moved_bits, BUFFER_BYTES);
         drop_if_large(&mut self.shared.far_changes, BUFFER_BYTES);
         if self.shared.slot_positions.heap_bytes() > BUFFER_BYTES {
             self.shared.slot_positions = SlotPositions::default();
         }
-        drop_if_large(&mut self.settling, BUFFER_BYTES);
-        drop_if_large(&mut self.parted, BUFFER_BYTES);
+        drop_if_large(&mut self.applying, BUFFER_BYTES);
+        drop_if_large(&mut self.pending_leaves, BUFFER_BYTES);
         drop_if_large(&mut self.proposals, BUFFER_BYTES);
-        drop_if_large(&mut self.unsated, BUFFER_BYTES);
+        drop_if_large(&mut self.lists_with_more_candidates, BUFFER_BYTES);
         drop_if_large(&mut self.freed, BUFFER_BYTES);
-        drop_if_large(&mut self.touched, BUFFER_BYTES);
-        drop_if_large(&mut self.active, BUFFER_BYTES);
-        drop_if_large(&mut self.full, BUFFER_BYTES);
+        drop_if_large(&mut self.touched_cells, BUFFER_BYTES);
+        drop_if_large(&mut self.active_cells, BUFFER_BYTES);
+        drop_if_large(&mut self.full_objects, BUFFER_BYTES);
         for scratch in &mut self.scratch {
             if scratch.heap_bytes() > SCRATCH_BYTES {
                 *scratch = CellScratch::default();

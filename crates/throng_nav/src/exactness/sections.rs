@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::map_and_tiles;
 use crate::map::{MapFormat, MapSection, TileEdit, TileMap, TileRect, decode, encode};
-use crate::{Algorithm, Diagonal, MultiStartSearch, NavMap, PathQuery, Search, SearchOutcome};
+use crate::{Algorithm, Diagonal, MultiStartSearch, NavMap, PathQuery, PathSearch, SearchOutcome};
 
 const READING: [Algorithm; 2] = [Algorithm::JpsBitPrune, Algorithm::JpsGraph];
 
@@ -16,9 +16,9 @@ fn built(map: &TileMap, diagonal: Diagonal) -> NavMap {
 }
 
 /// A map with the parts of both rules.
-fn with_all_parts(map: &TileMap) -> TileMap {
-    let parts = Diagonal::ALL.map(|diagonal| built(map, diagonal).parts(map));
-    map.clone().with_parts(parts.concat())
+fn with_all_sections(map: &TileMap) -> TileMap {
+    let parts = Diagonal::ALL.map(|diagonal| built(map, diagonal).to_sections(map));
+    map.clone().with_sections(parts.concat())
 }
 
 fn is_same(one: &NavMap, other: &NavMap) -> bool {
@@ -26,8 +26,12 @@ fn is_same(one: &NavMap, other: &NavMap) -> bool {
 }
 
 /// The lengths found between all pairs of tiles that follow each other, and the waypoints.
-fn answers(map: &TileMap, nav_map: &NavMap, tiles: &[IVec2]) -> Vec<(SearchOutcome, Vec<IVec2>)> {
-    let mut search = Search::new();
+fn search_all(
+    map: &TileMap,
+    nav_map: &NavMap,
+    tiles: &[IVec2],
+) -> Vec<(SearchOutcome, Vec<IVec2>)> {
+    let mut search = PathSearch::new();
     let mut found = Vec::new();
     for algorithm in READING {
         for ends in tiles.windows(2) {
@@ -40,9 +44,9 @@ fn answers(map: &TileMap, nav_map: &NavMap, tiles: &[IVec2]) -> Vec<(SearchOutco
 }
 
 /// Does all that is done with what is prepared of a map.
-fn use_up(mut map: TileMap, mut nav_map: NavMap, tiles: &[IVec2]) {
+fn exercise(mut map: TileMap, mut nav_map: NavMap, tiles: &[IVec2]) {
     for tile in tiles {
-        answers(&map, &nav_map, tiles);
+        search_all(&map, &nav_map, tiles);
         let mut shared = MultiStartSearch::new();
         let mut outcomes = Vec::new();
         shared.find(&map, &nav_map, *tile, tiles, None, &mut outcomes);
@@ -51,10 +55,10 @@ fn use_up(mut map: TileMap, mut nav_map: NavMap, tiles: &[IVec2]) {
         // Planes that are wrong are repaired where the edit is, and a graph is built of them.
         let rect = TileRect::new(tile.x as u32, tile.y as u32, 1, 1);
         let changed = map.edit(rect, &TileEdit::Toggle).unwrap();
-        nav_map.follow_edit(&map, &changed.into_iter().collect::<Vec<_>>());
+        nav_map.apply_edit(&map, &changed.into_iter().collect::<Vec<_>>());
         nav_map.prepare(&map, Algorithm::JpsGraph);
     }
-    answers(&map, &nav_map, tiles);
+    search_all(&map, &nav_map, tiles);
 }
 
 /// What is done to a part: a byte or a stretch of bytes changes.
@@ -81,26 +85,26 @@ proptest! {
     fn what_was_prepared_comes_out_of_the_file_and_answers_alike(
         (map, tiles) in map_and_tiles(150, 8),
     ) {
-        let bytes = encode(MapFormat::Tmap, &with_all_parts(&map)).unwrap();
+        let bytes = encode(MapFormat::Tmap, &with_all_sections(&map)).unwrap();
         let mut loaded_map = decode(MapFormat::Tmap, "a.tmap", &bytes).unwrap();
         prop_assert_eq!(&loaded_map, &map);
         for diagonal in Diagonal::ALL {
             let mut built = built(&map, diagonal);
-            let (mut loaded, refused) = NavMap::from_parts(diagonal, &loaded_map);
+            let (mut loaded, refused) = NavMap::from_sections(diagonal, &loaded_map);
             prop_assert_eq!(refused, []);
             prop_assert!(is_same(&built, &loaded) && loaded.is_ready(&map, Algorithm::JpsGraph));
-            prop_assert_eq!(loaded.parts(&map), built.parts(&map));
-            prop_assert_eq!(answers(&map, &built, &tiles), answers(&loaded_map, &loaded, &tiles));
+            prop_assert_eq!(loaded.to_sections(&map), built.to_sections(&map));
+            prop_assert_eq!(search_all(&map, &built, &tiles), search_all(&loaded_map, &loaded, &tiles));
             if diagonal == Diagonal::Cut {
                 let rect = TileRect::new(0, 0, map.width().min(3), map.height().min(2));
                 let changed = loaded_map.edit(rect, &TileEdit::Toggle).unwrap();
                 let changed: Vec<TileRect> = changed.into_iter().collect();
                 for nav_map in [&mut built, &mut loaded] {
-                    nav_map.follow_edit(&loaded_map, &changed);
+                    nav_map.apply_edit(&loaded_map, &changed);
                     nav_map.prepare(&loaded_map, Algorithm::JpsGraph);
                 }
-                prop_assert!(is_same(&built, &loaded) && loaded.is_of(&loaded_map));
-                let (none, refused) = NavMap::from_parts(diagonal, &loaded_map);
+                prop_assert!(is_same(&built, &loaded) && loaded.matches_tiles(&loaded_map));
+                let (none, refused) = NavMap::from_sections(diagonal, &loaded_map);
                 prop_assert!(none.planes().is_none() && refused.is_empty(), "an edit drops parts");
             }
         }
@@ -113,16 +117,16 @@ proptest! {
     ) {
         let tiles: Vec<IVec2> = tiles.into_iter().take(6).collect();
         for diagonal in Diagonal::ALL {
-            let mut parts = built(&map, diagonal).parts(&map);
+            let mut parts = built(&map, diagonal).to_sections(&map);
             for (nth, forgery) in forgeries.iter().enumerate() {
                 let part = &mut parts[nth % 2];
                 *part = forge(part, *forgery);
             }
             for chosen in [&parts[..1], &parts[1..], &parts[..]] {
-                let forged = map.clone().with_parts(chosen.to_vec());
-                let (mut nav_map, _) = NavMap::from_parts(diagonal, &forged);
+                let forged = map.clone().with_sections(chosen.to_vec());
+                let (mut nav_map, _) = NavMap::from_sections(diagonal, &forged);
                 nav_map.prepare(&forged, Algorithm::JpsGraph);
-                use_up(forged, nav_map, &tiles);
+                exercise(forged, nav_map, &tiles);
             }
         }
     }
@@ -133,13 +137,13 @@ proptest! {
         at in any::<usize>(),
     ) {
         for diagonal in Diagonal::ALL {
-            for part in built(&map, diagonal).parts(&map) {
+            for part in built(&map, diagonal).to_sections(&map) {
                 let length = at % part.bytes().len();
                 let longer = [part.bytes(), &[0]].concat();
                 for bytes in [part.bytes()[..length].to_vec(), longer] {
                     let part = MapSection::new(part.tag(), bytes);
                     let (nav_map, refused) =
-                        NavMap::from_parts(diagonal, &map.clone().with_parts(vec![part]));
+                        NavMap::from_sections(diagonal, &map.clone().with_sections(vec![part]));
                     prop_assert!(nav_map.planes().is_none() && nav_map.graph().is_none());
                     prop_assert_eq!(refused.len(), 1);
                 }
@@ -152,10 +156,10 @@ proptest! {
 fn parts_of_other_tiles_or_of_another_layout_are_refused_and_those_of_the_other_rule_passed_over() {
     let map = TileMap::from_ascii("..@..\n.....\n.@@@.").unwrap();
     let other = TileMap::from_ascii("..@..\n.....\n.@@..").unwrap();
-    let parts = built(&map, Diagonal::Cut).parts(&map);
+    let parts = built(&map, Diagonal::Cut).to_sections(&map);
     let of = |map: &TileMap, diagonal| {
-        let map = map.clone().with_parts(parts.clone());
-        let (nav_map, refused) = NavMap::from_parts(diagonal, &map);
+        let map = map.clone().with_sections(parts.clone());
+        let (nav_map, refused) = NavMap::from_sections(diagonal, &map);
         let told = refused.iter().map(ToString::to_string).collect::<Vec<_>>();
         (
             nav_map.planes().is_some() && nav_map.graph().is_some(),
@@ -172,8 +176,8 @@ fn parts_of_other_tiles_or_of_another_layout_are_refused_and_those_of_the_other_
         bytes[byte] = value;
         let map = map
             .clone()
-            .with_parts(vec![MapSection::new(*b"JUMP", bytes)]);
-        let (_, refused) = NavMap::from_parts(Diagonal::Cut, &map);
+            .with_sections(vec![MapSection::new(*b"JUMP", bytes)]);
+        let (_, refused) = NavMap::from_sections(Diagonal::Cut, &map);
         assert!(refused[0].to_string().contains(field), "{refused:?}");
     }
 }
@@ -181,8 +185,8 @@ fn parts_of_other_tiles_or_of_another_layout_are_refused_and_those_of_the_other_
 #[test]
 fn a_graph_of_a_file_keeps_to_the_limit_of_memory() {
     let map = TileMap::from_ascii("..@..\n.....\n.@@@.").unwrap();
-    let map = with_all_parts(&map);
-    let (mut nav_map, _) = NavMap::from_parts(Diagonal::NoCut, &map);
-    nav_map.prepare_within(&map, Algorithm::JpsGraph, 10);
+    let map = with_all_sections(&map);
+    let (mut nav_map, _) = NavMap::from_sections(Diagonal::NoCut, &map);
+    nav_map.prepare_with_limit(&map, Algorithm::JpsGraph, 10);
     assert!(nav_map.graph().is_none() && nav_map.is_prepared(&map, Algorithm::JpsGraph));
 }

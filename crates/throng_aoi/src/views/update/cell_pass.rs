@@ -20,13 +20,13 @@ use throng_core::memory::MemoryUse;
 
 use super::departures::{Departure, Departures};
 use crate::grid::GridCell;
-use crate::priority::BANDS;
+use crate::priority::BAND_COUNT;
 use crate::views::choose::band_words::BandWord;
 use crate::views::events::{ViewCounters, ViewEvent, ViewLeaveReason};
 use crate::views::state::bits::{bit, ones};
 use crate::views::state::cells::{OWN_CELL, RowState, TargetArrival, TargetCell, ViewerCell};
 use crate::views::state::object::{NONE, UNCAPPED};
-use crate::views::state::shared::Shared;
+use crate::views::state::scene_state::SceneState;
 
 /// Where a search for a victim ended: beyond it, towards the farthest cell, the list has no stranger.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +46,7 @@ pub(crate) struct CellScratch {
     /// Rows, or slots, that were found.
     pub(crate) hits: Vec<u32>,
     /// Rows with a place to fill.
-    pub(crate) hungry: Vec<u32>,
+    pub(crate) rows_to_refill: Vec<u32>,
     /// For each 64 rows a bit for each that has a place and lost nobody, and for each that sees all of the ordinary layer.
     pub(crate) open: Vec<[u64; 2]>,
     pub(crate) candidates: Vec<u64>,
@@ -54,11 +54,11 @@ pub(crate) struct CellScratch {
     pub(crate) members: Vec<BandWord>,
     pub(crate) outsiders: Vec<BandWord>,
     /// By nearness, bits of a row, counted from its first.
-    pub(crate) choices: [Vec<u32>; BANDS as usize],
+    pub(crate) choices: [Vec<u32>; BAND_COUNT as usize],
     /// By list, where the last search for a victim ended.
     pub(crate) search_ends: [Option<EvictionCursor>; UNCAPPED],
     /// How far, and who.
-    pub(crate) strangers: Vec<(u8, u32)>,
+    pub(crate) unrelated: Vec<(u8, u32)>,
     pub(crate) counters: ViewCounters,
     /// What changed in this update.
     pub(crate) events: Vec<ViewEvent>,
@@ -66,7 +66,7 @@ pub(crate) struct CellScratch {
 
 /// One cell in work.
 pub(crate) struct CellPass<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) shared: &'a SceneState,
     pub(crate) cell: &'a TargetCell,
     pub(crate) viewers: &'a mut ViewerCell,
     pub(crate) scratch: &'a mut CellScratch,
@@ -74,7 +74,7 @@ pub(crate) struct CellPass<'a> {
 
 impl<'a> CellPass<'a> {
     pub(crate) fn new(
-        shared: &'a Shared,
+        shared: &'a SceneState,
         viewers: &'a mut ViewerCell,
         scratch: &'a mut CellScratch,
     ) -> Self {
@@ -92,26 +92,29 @@ impl<'a> CellPass<'a> {
         if self.viewers.used == 0 {
             return;
         }
-        self.scratch.hungry.clear();
+        self.scratch.rows_to_refill.clear();
         self.viewers.movers.sort_unstable();
-        self.follow_targets();
-        self.bring_rows();
-        self.revise();
-        self.follow_far();
+        self.apply_departures();
+        self.copy_rows();
+        self.recheck_links();
+        self.update_far();
         if is_mutual {
-            self.tell_freed();
+            self.collect_freed();
             return;
         }
         self.trim();
-        self.note_hungry();
-        self.meet();
-        self.offer();
-        self.fill();
+        self.mark_refills();
+        self.enter_by_priority();
+        self.admit_arrivals();
+        self.refill();
         self.rerank();
-        for &row in &self.scratch.hungry {
+        for &row in &self.scratch.rows_to_refill {
             let state = &mut self.viewers.states[row as usize];
-            let (owes_look, id) = (state.owes_look(), self.viewers.ties.ids()[row as usize]);
-            state.hungry = 0;
+            let (owes_look, id) = (
+                state.needs_scan(),
+                self.viewers.relations.ids()[row as usize],
+            );
+            state.refill_lists = 0;
             if owes_look && id != NONE {
                 self.viewers.freed.push(id);
             }
@@ -119,26 +122,26 @@ impl<'a> CellPass<'a> {
     }
 
     /// Where a viewer that arrived in this update was.
-    pub(crate) fn came_from(&self, row: usize) -> Option<GridCell> {
+    pub(crate) fn previous_cell(&self, row: usize) -> Option<GridCell> {
         let movers = &self.viewers.movers;
         let found = movers.binary_search_by_key(&(row as u32), |mover| mover.0);
         found
             .ok()
-            .map(|nth| self.shared.moved[movers[nth].1 as usize].from)
+            .map(|nth| self.shared.moved_rows[movers[nth].1 as usize].from)
     }
 
     /// The cells around in which somebody took or left a slot in this update, with their directions.
     #[inline]
     pub(crate) fn touched_around(&self) -> impl Iterator<Item = (usize, &'a TargetCell)> + use<'a> {
-        let (shared, near) = (self.shared, self.cell.near);
+        let (shared, near) = (self.shared, self.cell.neighbours);
         let touched = ones(self.viewers.touched.into());
         touched.map(move |direction| (direction, &shared.cells[near[direction] as usize]))
     }
 
     /// Whoever left a slot is seen where it is now, or no more.
-    fn follow_targets(&mut self) {
+    fn apply_departures(&mut self) {
         if self.viewers.rows.are_long() {
-            self.follow_in_long_rows();
+            self.apply_departures_to_long_rows();
             return;
         }
         for (direction, near) in self.touched_around() {
@@ -147,9 +150,9 @@ impl<'a> CellPass<'a> {
                     // Rows are looked at 64 together, since most of them do not see it.
                     let Departure { word, place, .. } = departure;
                     let rows = &self.viewers.rows;
-                    let watching = rows.with(first, word as usize, place.into());
+                    let watching = rows.rows_with_bit(first, word as usize, place.into());
                     for row in ones(watching).map(|nth| first + nth) {
-                        self.follow(row, &departure);
+                        self.apply_departure(row, &departure);
                     }
                 }
             }
@@ -157,11 +160,11 @@ impl<'a> CellPass<'a> {
     }
 
     /// Each long row is gone through once for all who left a slot.
-    fn follow_in_long_rows(&mut self) {
+    fn apply_departures_to_long_rows(&mut self) {
         let (mut departures, cell) = (std::mem::take(&mut self.scratch.departures), self.cell);
         let around = self.touched_around();
         let all = around.flat_map(|(direction, near)| Departure::of(cell, direction, near));
-        if departures.set(all, self.viewers.rows.words()) == 0 {
+        if departures.replace(all, self.viewers.rows.words()) == 0 {
             self.scratch.departures = departures;
             return;
         }
@@ -169,7 +172,7 @@ impl<'a> CellPass<'a> {
         for row in 0..self.viewers.len() {
             departures.list_seen(self.viewers.rows.set_words(row), &mut seen);
             for departure in seen.drain(..) {
-                self.follow(row, &departure);
+                self.apply_departure(row, &departure);
             }
         }
         self.scratch.departures = departures;
@@ -177,54 +180,54 @@ impl<'a> CellPass<'a> {
 
     /// Whoever left its slot is seen by a viewer where it is now, or no more.
     #[inline(always)]
-    fn follow(&mut self, row: usize, departure: &Departure) {
+    fn apply_departure(&mut self, row: usize, departure: &Departure) {
         let rows = &mut self.viewers.rows;
         rows.remove(row, departure.word as usize, bit(departure.place.into()));
         match departure.to {
             Some((word, place)) => rows.insert(row, word as usize, bit(place.into())),
             None => {
                 let list = departure.list.into();
-                self.lose(row, departure.target, list, ViewLeaveReason::Range);
+                self.remove_link(row, departure.target, list, ViewLeaveReason::Range);
             }
         }
     }
 
     /// Whoever came here sees those whom it saw where it was, if they are still in range.
-    fn bring_rows(&mut self) {
+    fn copy_rows(&mut self) {
         let shared = self.shared;
         for nth in 0..self.viewers.movers.len() {
             let (row, mover) = self.viewers.movers[nth];
-            let (row, mover) = (row as usize, shared.moved[mover as usize]);
+            let (row, mover) = (row as usize, shared.moved_rows[mover as usize]);
             let old = &shared.cells[mover.cell as usize];
             let bits = &shared.moved_bits[mover.start..mover.end];
             self.viewers.rows.reserve(row, bits.len());
             let words = &shared.moved_words[mover.start..mover.end];
             let mut direction = 0;
             for (&place, &word) in words.iter().zip(bits) {
-                while old.first[direction + 1] <= place {
+                while old.layout[direction + 1] <= place {
                     direction += 1;
                 }
-                let near = &shared.cells[old.near[direction] as usize];
-                let nth = (place - old.first[direction]) as usize;
-                self.bring_word(row, near, nth, word);
+                let near = &shared.cells[old.neighbours[direction] as usize];
+                let nth = (place - old.layout[direction]) as usize;
+                self.copy_word(row, near, nth, word);
             }
         }
     }
 
     /// Whoever came sees those of a word of a cell near where it was, if they are still in range.
     #[inline]
-    fn bring_word(&mut self, row: usize, near: &TargetCell, nth: usize, word: u64) {
+    fn copy_word(&mut self, row: usize, near: &TargetCell, nth: usize, word: u64) {
         let shared = self.shared;
         // Whoever stayed in a cell is in range with it.
         let stayed = word & !near.slots[nth].vacated;
-        if let Some(to) = self.cell.at.direction_of(near.at) {
-            let first = self.cell.first[to] as usize;
+        if let Some(to) = self.cell.grid_cell.direction_of(near.grid_cell) {
+            let first = self.cell.layout[to] as usize;
             self.viewers.rows.insert(row, first + nth, stayed);
         } else {
             for slot in ones(stayed) {
                 let slot = nth * 64 + slot;
                 let (target, list) = (near.id(slot), near.list(slot));
-                self.lose(row, target, list, ViewLeaveReason::Range);
+                self.remove_link(row, target, list, ViewLeaveReason::Range);
             }
         }
         for slot in ones(word & near.slots[nth].vacated) {
@@ -232,43 +235,43 @@ impl<'a> CellPass<'a> {
             let (target, list) = (near.id(slot), near.list(slot));
             match shared.bit_of(self.cell, target) {
                 Some((word, place)) => self.viewers.rows.insert(row, word, bit(place)),
-                None => self.lose(row, target, list, ViewLeaveReason::Range),
+                None => self.remove_link(row, target, list, ViewLeaveReason::Range),
             }
         }
     }
 
     /// Ends links of those whose traits changed that cannot be any more.
-    fn revise(&mut self) {
+    fn recheck_links(&mut self) {
         let shared = self.shared;
         for (direction, near) in self.touched_around().filter(|_| shared.has_revised) {
             for arrival in near.arrivals.iter().filter(|arrival| arrival.is_revised) {
                 let word = self.cell.word(direction, arrival.slot as usize);
                 for first in (0..self.viewers.len()).step_by(64) {
                     let slot = arrival.slot as usize;
-                    let watching = self.viewers.rows.with(first, word, slot);
+                    let watching = self.viewers.rows.rows_with_bit(first, word, slot);
                     for row in ones(watching).map(|nth| first + nth) {
-                        self.revise_link(row, word, arrival);
+                        self.recheck_link(row, word, arrival);
                     }
                 }
             }
         }
-        for nth in 0..self.viewers.asked.len() {
-            let row = self.viewers.asked[nth] as usize;
-            if !self.viewers.states[row].is(RowState::REVISED) {
+        for nth in 0..self.viewers.scheduled_rows.len() {
+            let row = self.viewers.scheduled_rows[nth] as usize;
+            if !self.viewers.states[row].has_task(RowState::REVISED) {
                 continue;
             }
             let viewer = self.viewers.id(row);
-            self.viewers.states[row].low = Default::default();
-            self.viewers.states[row].lowest = Default::default();
-            for (direction, near) in shared.around(self.viewers.cell as usize) {
-                let first = self.cell.first[direction] as usize;
+            self.viewers.states[row].lowest_class = Default::default();
+            self.viewers.states[row].lowest_rank = Default::default();
+            for (direction, near) in shared.neighbours(self.viewers.cell as usize) {
+                let first = self.cell.layout[direction] as usize;
                 for nth in 0..near.words {
                     for slot in ones(self.viewers.rows.get(row, first + nth)) {
                         let target = near.id(nth * 64 + slot);
                         let other = shared.object(target);
                         if !shared.allows(shared.object(viewer), other) {
                             self.viewers.rows.remove(row, first + nth, bit(slot));
-                            self.lose(row, target, other.list(), ViewLeaveReason::Hidden);
+                            self.remove_link(row, target, other.list(), ViewLeaveReason::Hidden);
                         }
                     }
                 }
@@ -276,7 +279,7 @@ impl<'a> CellPass<'a> {
         }
     }
 
-    fn revise_link(&mut self, row: usize, word: usize, arrival: &TargetArrival) {
+    fn recheck_link(&mut self, row: usize, word: usize, arrival: &TargetArrival) {
         let viewer = self.viewers.id(row);
         let shared = self.shared;
         let place = arrival.slot as usize % 64;
@@ -284,40 +287,40 @@ impl<'a> CellPass<'a> {
         let (a, b) = (shared.object(viewer), shared.object(target));
         if !shared.allows(a, b) {
             self.viewers.rows.remove(row, word, bit(place));
-            self.lose(row, target, b.list(), ViewLeaveReason::Hidden);
+            self.remove_link(row, target, b.list(), ViewLeaveReason::Hidden);
             return;
         }
         let (list, class) = (b.list(), shared.ranking.class(a, b));
         let state = &mut self.viewers.states[row];
-        state.low[list] = state.low[list].min(class);
-        state.lowest[list] = 0;
+        state.lowest_class[list] = state.lowest_class[list].min(class);
+        state.lowest_rank[list] = 0;
         // Somebody who was refused may go before it now.
-        if state.refused >> list & 1 != 0 {
-            if state.hungry == 0 {
-                self.scratch.hungry.push(row as u32);
+        if state.refused_lists >> list & 1 != 0 {
+            if state.refill_lists == 0 {
+                self.scratch.rows_to_refill.push(row as u32);
             }
-            state.hunger(list, shared.is_ranked(list));
+            state.request_refill(list, shared.is_ranked(list));
         }
     }
 
     /// Who stands at a bit of the rows of this cell.
     pub(crate) fn target_at(&self, word: usize, place: usize) -> u32 {
-        let first = &self.cell.first;
+        let first = &self.cell.layout;
         let direction = (0..first.len() - 1).rfind(|&nth| first[nth] as usize <= word);
         let direction = direction.unwrap_or(OWN_CELL);
-        let near = &self.shared.cells[self.cell.near[direction] as usize];
+        let near = &self.shared.cells[self.cell.neighbours[direction] as usize];
         near.id((word - first[direction] as usize) * 64 + place)
     }
 
     /// A viewer lost a target, whose bit is clear. If its list was full it has a place for another.
     #[inline]
-    fn lose(&mut self, row: usize, target: u32, list: usize, reason: ViewLeaveReason) {
+    fn remove_link(&mut self, row: usize, target: u32, list: usize, reason: ViewLeaveReason) {
         let state = &mut self.viewers.states[row];
-        if !state.has_place(list) {
-            if state.hungry == 0 {
-                self.scratch.hungry.push(row as u32);
+        if !state.has_room(list) {
+            if state.refill_lists == 0 {
+                self.scratch.rows_to_refill.push(row as u32);
             }
-            state.hunger(list, self.shared.is_ranked(list));
+            state.request_refill(list, self.shared.is_ranked(list));
         }
         state.count[list] -= 1;
         self.scratch.counters.leaves += 1;
@@ -331,14 +334,14 @@ impl<'a> CellPass<'a> {
 
     /// Evicts from lists that are above their cap.
     fn trim(&mut self) {
-        for nth in 0..self.viewers.asked.len() {
-            let row = self.viewers.asked[nth] as usize;
+        for nth in 0..self.viewers.scheduled_rows.len() {
+            let row = self.viewers.scheduled_rows[nth] as usize;
             for list in 0..UNCAPPED {
                 while {
                     let state = &self.viewers.states[row];
-                    state.is(RowState::CAPS) && state.count[list] > state.caps[list]
+                    state.has_task(RowState::CAPS_CHANGED) && state.count[list] > state.caps[list]
                 } {
-                    let Some(victim) = self.lowest(row, list) else {
+                    let Some(victim) = self.find_lowest(row, list) else {
                         break;
                     };
                     self.evict(row, list, victim);
@@ -348,43 +351,45 @@ impl<'a> CellPass<'a> {
     }
 
     /// Whoever came, looks or has another cap may have places to fill.
-    pub(crate) fn note_hungry(&mut self) {
-        const TASKS: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::CAPS;
-        for nth in 0..self.viewers.asked.len() {
-            let row = self.viewers.asked[nth];
+    pub(crate) fn mark_refills(&mut self) {
+        const TASKS: u8 = RowState::ARRIVED | RowState::SCANS | RowState::CAPS_CHANGED;
+        for nth in 0..self.viewers.scheduled_rows.len() {
+            let row = self.viewers.scheduled_rows[nth];
             let state = &mut self.viewers.states[row as usize];
-            if state.is(TASKS) {
-                let is_raised = state.is(RowState::CAPS);
+            if state.has_task(TASKS) {
+                let is_raised = state.has_task(RowState::CAPS_CHANGED);
                 for list in (0..UNCAPPED).filter(|&list| self.shared.has_list(list)) {
-                    if state.has_place(list) {
+                    if state.has_room(list) {
                         // Who came finds the others of whom all have to be compared by itself.
-                        state.hunger(list, is_raised && self.shared.is_ranked(list));
+                        state.request_refill(list, is_raised && self.shared.is_ranked(list));
                     }
                 }
             }
-            if state.hungry != 0 {
-                self.scratch.hungry.push(row);
+            if state.refill_lists != 0 {
+                self.scratch.rows_to_refill.push(row);
             }
         }
-        let hungry = &mut self.scratch.hungry;
+        let hungry = &mut self.scratch.rows_to_refill;
         hungry.sort_unstable();
         hungry.dedup();
     }
 
     /// Who had a full list and has a place now is to be told of, where somebody else has to agree.
-    fn tell_freed(&mut self) {
-        for nth in 0..self.viewers.asked.len() {
-            let row = self.viewers.asked[nth];
+    fn collect_freed(&mut self) {
+        for nth in 0..self.viewers.scheduled_rows.len() {
+            let row = self.viewers.scheduled_rows[nth];
             let state = &self.viewers.states[row as usize];
             let any_ranked = (0..UNCAPPED).any(|list| self.shared.is_ranked(list));
-            if state.is(RowState::FREED) || state.is(RowState::CAPS) && any_ranked {
-                self.scratch.hungry.push(row);
+            if state.has_task(RowState::FREED)
+                || state.has_task(RowState::CAPS_CHANGED) && any_ranked
+            {
+                self.scratch.rows_to_refill.push(row);
             }
         }
-        for row in self.scratch.hungry.drain(..) {
+        for row in self.scratch.rows_to_refill.drain(..) {
             let state = &mut self.viewers.states[row as usize];
-            state.hungry = 0;
-            let id = self.viewers.ties.ids()[row as usize];
+            state.refill_lists = 0;
+            let id = self.viewers.relations.ids()[row as usize];
             if id != NONE {
                 self.viewers.freed.push(id);
             }

@@ -20,7 +20,7 @@ impl TileMap {
     ///
     /// Edges and corners belong to all tiles that meet there: a line exactly through a corner needs all four tiles,
     /// so a walk along a free line never clips a blocked corner. A tile outside the map is blocked.
-    pub fn line_is_free(&self, from: IVec2, to: IVec2) -> bool {
+    pub fn is_line_free(&self, from: IVec2, to: IVec2) -> bool {
         if !self.is_free(from) || !self.is_free(to) {
             return false;
         }
@@ -127,21 +127,21 @@ mod tests {
     fn a_line_through_a_corner_needs_all_four_tiles() {
         for blocked in [".@\n..", "..\n@.", "@.\n..", "..\n.@"] {
             let map = TileMap::from_ascii(blocked).unwrap();
-            assert!(!map.line_is_free(IVec2::ZERO, IVec2::ONE), "{blocked}");
+            assert!(!map.is_line_free(IVec2::ZERO, IVec2::ONE), "{blocked}");
         }
         assert!(
             TileMap::from_ascii("..\n..")
                 .unwrap()
-                .line_is_free(IVec2::ZERO, IVec2::ONE)
+                .is_line_free(IVec2::ZERO, IVec2::ONE)
         );
     }
 
     #[test]
     fn a_line_that_leaves_the_map_is_not_free() {
         let map = TileMap::new(4, 4, false).unwrap();
-        assert!(!map.line_is_free(IVec2::ZERO, IVec2::new(4, 0)));
-        assert!(!map.line_is_free(IVec2::new(i32::MIN, 0), IVec2::new(i32::MAX, i32::MAX)));
-        assert!(map.line_is_free(IVec2::new(3, 3), IVec2::new(3, 3)));
+        assert!(!map.is_line_free(IVec2::ZERO, IVec2::new(4, 0)));
+        assert!(!map.is_line_free(IVec2::new(i32::MIN, 0), IVec2::new(i32::MAX, i32::MAX)));
+        assert!(map.is_line_free(IVec2::new(3, 3), IVec2::new(3, 3)));
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
             for from in &ends {
                 for to in &ends {
                     assert_eq!(
-                        map.line_is_free(*from, *to),
+                        map.is_line_free(*from, *to),
                         !touches(*from, *to, *blocked),
                         "{from} to {to}, {blocked} blocked"
                     );
@@ -179,8 +179,8 @@ mod tests {
             for pair in ends.windows(2) {
                 let (from, to) = (IVec2::from(pair[0]), IVec2::from(pair[1]));
                 let expected = map.rect().contains(from) && map.rect().contains(to) && brute_force(&map, from, to);
-                prop_assert_eq!(map.line_is_free(from, to), expected);
-                prop_assert_eq!(map.line_is_free(to, from), expected);
+                prop_assert_eq!(map.is_line_free(from, to), expected);
+                prop_assert_eq!(map.is_line_free(to, from), expected);
             }
         }
     }

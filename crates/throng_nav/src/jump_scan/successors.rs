@@ -46,8 +46,10 @@ fn straight<W: JumpScanner<CUT>, const CUT: bool, const DX: i32, const DY: i32>(
     from: IVec2,
     offer: &mut impl FnMut(IVec2, Direction),
 ) {
-    let steps = walks.straight::<DX, DY>(from.x, from.y).to_jump_point();
-    offer_ahead::<DX, DY>(from, steps, offer);
+    let steps = walks
+        .scan_straight::<DX, DY>(from.x, from.y)
+        .to_jump_point();
+    emit_ahead::<DX, DY>(from, steps, offer);
 }
 
 /// Walks diagonally, and offers the stops, or with `PRUNE` what their straight parts meet.
@@ -61,23 +63,23 @@ fn diagonal<W, const CUT: bool, const PRUNE: bool, const DX: i32, const DY: i32>
 {
     let mut at = from;
     loop {
-        let stop = walks.diagonal::<DX, DY>(at.x, at.y);
+        let stop = walks.scan_diagonal::<DX, DY>(at.x, at.y);
         if stop.is_before_wall() {
             return;
         }
         if !PRUNE || (CUT && stop.turns) {
-            offer_ahead::<DX, DY>(at, stop.steps, offer);
+            emit_ahead::<DX, DY>(at, stop.steps, offer);
             return;
         }
         at += IVec2::new(DX, DY) * stop.steps as i32;
-        offer_ahead::<DX, 0>(at, stop.across, offer);
-        offer_ahead::<0, DY>(at, stop.along, offer);
+        emit_ahead::<DX, 0>(at, stop.across, offer);
+        emit_ahead::<0, DY>(at, stop.along, offer);
     }
 }
 
 /// Offers the tile some steps ahead, unless there are none.
 #[inline(always)]
-fn offer_ahead<const DX: i32, const DY: i32>(
+fn emit_ahead<const DX: i32, const DY: i32>(
     from: IVec2,
     steps: u32,
     offer: &mut impl FnMut(IVec2, Direction),

@@ -11,16 +11,16 @@
 //! A viewer that came finds every arrival in cells that it knew; so arrivals look for those who stayed, and each pair meets
 //! once. Nothing is noted of who was refused but a bit for the list: who has a place again looks for all of them.
 
-use super::victims::ListedTarget;
+use super::eviction::ListedTarget;
 use crate::priority::{TEAM, class_of, rank_of};
 use crate::views::events::ViewEvent;
 use crate::views::state::bits::{bit, ones};
-use crate::views::state::cells::{ALL_AROUND, RowState, TargetArrival, TargetCell};
+use crate::views::state::cells::{ALL_DIRECTIONS, RowState, TargetArrival, TargetCell};
 use crate::views::state::object::{NONE, UNCAPPED};
-use crate::views::state::rows::AROUND;
-use crate::views::state::shared::Shared;
-use crate::views::state::ties::RelationQuery;
-use crate::views::update::pass::CellPass;
+use crate::views::state::relations::RelationQuery;
+use crate::views::state::rows::NEIGHBOURHOOD_CELLS;
+use crate::views::state::scene_state::SceneState;
+use crate::views::update::cell_pass::CellPass;
 
 /// Of those who arrive so many pairs are collected at once.
 pub(crate) const CANDIDATES_MAX: usize = 1 << 16;
@@ -53,77 +53,83 @@ impl Candidate {
 
 impl CellPass<'_> {
     /// Lets in all who may be let in, each viewer's from the top.
-    pub(crate) fn meet(&mut self) {
-        for nth in 0..self.viewers.asked.len() {
-            self.look_around(self.viewers.asked[nth] as usize);
+    pub(crate) fn enter_by_priority(&mut self) {
+        for nth in 0..self.viewers.scheduled_rows.len() {
+            self.scan_around(self.viewers.scheduled_rows[nth] as usize);
             self.admit_all();
         }
-        for nth in 0..self.scratch.hungry.len() {
-            let row = self.scratch.hungry[nth] as usize;
+        for nth in 0..self.scratch.rows_to_refill.len() {
+            let row = self.scratch.rows_to_refill[nth] as usize;
             let state = self.viewers.states[row];
             // Those with tasks had their turn.
-            if state.tasks & !RowState::IS_PLAIN == 0 && self.may_gain(row) {
-                self.let_in_tied(row, ALL_AROUND);
+            if state.tasks & !RowState::HAS_DEFAULT_VISION == 0 && self.may_admit_refused(row) {
+                self.admit_related(row, ALL_DIRECTIONS);
             }
         }
         let mut welcomed = (0, 0);
-        while self.welcome_from(&mut welcomed) {
+        while self.collect_for_arrivals(&mut welcomed) {
             self.admit_all();
         }
         self.admit_all();
     }
 
     /// Finds those whom a viewer that has a task may let in.
-    pub(crate) fn look_around(&mut self, row: usize) {
+    pub(crate) fn scan_around(&mut self, row: usize) {
         let state = self.viewers.states[row];
-        if state.is(RowState::WAITS) || self.viewers.id(row) == NONE {
+        if state.has_task(RowState::WAITS_FOR_SCAN) || self.viewers.id(row) == NONE {
             return;
         }
         let is_mutual = self.shared.ranking.mutual;
-        if state.is(RowState::LOOKS) {
+        if state.has_task(RowState::SCANS) {
             if is_mutual {
-                self.seek(row, 0b111);
+                self.collect_candidates(row, 0b111);
                 return;
             }
-            self.let_in_tied(row, ALL_AROUND);
+            self.admit_related(row, ALL_DIRECTIONS);
             if self.ranked_lists() != 0 {
-                self.seek(row, self.ranked_lists());
+                self.collect_candidates(row, self.ranked_lists());
             }
             return;
         }
-        let (may_gain, came) = (self.may_gain(row), state.is(RowState::ARRIVED));
+        let (may_gain, came) = (
+            self.may_admit_refused(row),
+            state.has_task(RowState::ARRIVED),
+        );
         if is_mutual {
             if may_gain {
-                self.seek(row, !self.ranked_lists());
+                self.collect_candidates(row, !self.ranked_lists());
             }
             if came && (!may_gain || self.ranked_lists() != 0) {
-                self.come(row, 0b111);
+                self.collect_for_moved_viewer(row, 0b111);
             }
             return;
         }
         if may_gain || came {
             let directions = if may_gain {
-                ALL_AROUND
+                ALL_DIRECTIONS
             } else {
-                self.new_around(row)
+                self.new_directions(row)
             };
-            self.let_in_tied(row, directions);
+            self.admit_related(row, directions);
         }
         if came && self.ranked_lists() != 0 {
-            self.come(row, self.ranked_lists());
+            self.collect_for_moved_viewer(row, self.ranked_lists());
         }
     }
 
     /// Finds whom arrivals meet, from a direction and an arrival on; true if there were so many that the rest is left for
     /// later.
-    pub(crate) fn welcome_from(&mut self, (direction, arrival): &mut (usize, usize)) -> bool {
+    pub(crate) fn collect_for_arrivals(
+        &mut self,
+        (direction, arrival): &mut (usize, usize),
+    ) -> bool {
         let shared = self.shared;
-        while *direction < AROUND {
+        while *direction < NEIGHBOURHOOD_CELLS {
             let is_touched = self.viewers.touched >> *direction & 1 != 0;
-            let near = is_touched.then(|| &shared.cells[self.cell.near[*direction] as usize]);
+            let near = is_touched.then(|| &shared.cells[self.cell.neighbours[*direction] as usize]);
             let arrivals = near.map_or(&[][..], |near| &near.arrivals);
             if let (Some(near), Some(next)) = (near, arrivals.get(*arrival)) {
-                self.welcome(*direction, near, next);
+                self.collect_for_arrival(*direction, near, next);
                 *arrival += 1;
             } else {
                 (*direction, *arrival) = (*direction + 1, 0);
@@ -142,54 +148,54 @@ impl CellPass<'_> {
     }
 
     /// Those who were found: the row, the rank, and who it is.
-    pub(crate) fn take_found(&mut self) -> Vec<(usize, u8, u32)> {
+    pub(crate) fn drain_candidates(&mut self) -> Vec<(usize, u8, u32)> {
         let found = self.scratch.candidates.drain(..).map(|candidate| {
             let candidate = Candidate(candidate);
-            let near = &self.shared.cells[self.cell.near[candidate.direction()] as usize];
+            let near = &self.shared.cells[self.cell.neighbours[candidate.direction()] as usize];
             (candidate.row(), candidate.rank(), near.id(candidate.slot()))
         });
         found.collect()
     }
 
     /// Whether somebody who was refused by a list might be let in now.
-    fn may_gain(&self, row: usize) -> bool {
+    fn may_admit_refused(&self, row: usize) -> bool {
         let state = &self.viewers.states[row];
         (0..UNCAPPED).any(|list| {
-            let is_hungry = state.hungry >> list & 1 != 0;
-            let is_refused = state.refused >> list & 1 != 0 && !self.shared.is_ranked(list);
+            let is_hungry = state.refill_lists >> list & 1 != 0;
+            let is_refused = state.refused_lists >> list & 1 != 0 && !self.shared.is_ranked(list);
             is_hungry && is_refused && self.shared.has_list(list)
         })
     }
 
     /// Collects all around that may go before strangers in these lists.
-    pub(crate) fn seek(&mut self, row: usize, lists: u8) {
+    pub(crate) fn collect_candidates(&mut self, row: usize, lists: u8) {
         let shared = self.shared;
-        self.viewers.states[row].refused &= !lists;
-        let query = self.query(row, lists, 0);
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
+        self.viewers.states[row].refused_lists &= !lists;
+        let query = self.relation_query(row, lists, 0);
+        for (direction, near) in shared.neighbours(self.viewers.cell as usize) {
             self.collect(row, direction, near, &query, lists);
         }
     }
 
     /// The same for one that came: in the cells that are new to it, and among the arrivals of the others.
-    fn come(&mut self, row: usize, lists: u8) {
-        let (shared, from) = (self.shared, self.came_from(row));
-        let above = self.lowest_gate(row);
+    fn collect_for_moved_viewer(&mut self, row: usize, lists: u8) {
+        let (shared, from) = (self.shared, self.previous_cell(row));
+        let above = self.entry_threshold(row);
         if above >= TEAM {
             // Ties that are no higher are passed over, and so count as refused.
-            self.viewers.states[row].refused = 0b111;
+            self.viewers.states[row].refused_lists = 0b111;
         }
-        let query = self.query(row, lists, above);
+        let query = self.relation_query(row, lists, above);
         let are_compared = lists & self.ranked_lists() != 0;
-        for (direction, near) in shared.around(self.viewers.cell as usize) {
-            if from.is_none_or(|from| !from.is_near(near.at)) {
+        for (direction, near) in shared.neighbours(self.viewers.cell as usize) {
+            if from.is_none_or(|from| !from.is_near(near.grid_cell)) {
                 self.collect(row, direction, near, &query, lists);
                 continue;
             }
             for arrival in &near.arrivals {
                 let slot = arrival.slot as usize;
                 let is_sought = lists >> near.list(slot) & 1 != 0;
-                if is_sought && (are_compared || near.ties.is_any(slot, &query)) {
+                if is_sought && (are_compared || near.relations.matches(slot, &query)) {
                     self.consider(row, direction, near, slot);
                 }
             }
@@ -197,7 +203,7 @@ impl CellPass<'_> {
     }
 
     /// Who may be tied to a viewer, and of a higher class than this; nobody where all in the lists are compared anyway.
-    fn query(&self, row: usize, lists: u8, above: u8) -> RelationQuery {
+    fn relation_query(&self, row: usize, lists: u8, above: u8) -> RelationQuery {
         if lists & !self.ranked_lists() == 0 {
             return RelationQuery::default();
         }
@@ -205,14 +211,14 @@ impl CellPass<'_> {
     }
 
     /// No list lets in anybody of this class or a lower one.
-    fn lowest_gate(&self, row: usize) -> u8 {
+    fn entry_threshold(&self, row: usize) -> u8 {
         let state = &self.viewers.states[row];
         let lists = (0..UNCAPPED).filter(|&list| self.shared.has_list(list));
         let gates = lists.map(|list| {
-            if state.has_place(list) || self.shared.is_ranked(list) {
+            if state.has_room(list) || self.shared.is_ranked(list) {
                 0
             } else {
-                state.low[list]
+                state.lowest_class[list]
             }
         });
         gates.min().unwrap_or(0)
@@ -235,7 +241,7 @@ impl CellPass<'_> {
                 hits.extend(ones(population & !seen).map(|slot| (nth * 64 + slot) as u32));
             }
         }
-        near.ties.find(query, |slot| hits.push(slot as u32));
+        near.relations.find(query, |slot| hits.push(slot as u32));
         for &slot in &hits {
             self.consider(row, direction, near, slot as usize);
         }
@@ -243,9 +249,14 @@ impl CellPass<'_> {
     }
 
     /// An arrival meets those who were here before.
-    fn welcome(&mut self, direction: usize, near: &TargetCell, arrival: &TargetArrival) {
-        const LOOK_THEMSELVES: u8 = RowState::ARRIVED | RowState::LOOKS | RowState::WAITS;
-        if !Shared::is_new_to(arrival, self.cell.at) {
+    fn collect_for_arrival(
+        &mut self,
+        direction: usize,
+        near: &TargetCell,
+        arrival: &TargetArrival,
+    ) {
+        const SCANS_ITSELF: u8 = RowState::ARRIVED | RowState::SCANS | RowState::WAITS_FOR_SCAN;
+        if !SceneState::is_new_to(arrival, self.cell.grid_cell) {
             return;
         }
         let slot = arrival.slot as usize;
@@ -258,20 +269,22 @@ impl CellPass<'_> {
             hits.extend(0..self.viewers.len() as u32);
         } else {
             let query = RelationQuery::of(&object.traits, 0);
-            self.viewers.ties.find(&query, |row| hits.push(row as u32));
+            self.viewers
+                .relations
+                .find(&query, |row| hits.push(row as u32));
         }
         for &row in &hits {
             let row = row as usize;
-            if self.viewers.id(row) == NONE || self.viewers.states[row].is(LOOK_THEMSELVES) {
+            if self.viewers.id(row) == NONE || self.viewers.states[row].has_task(SCANS_ITSELF) {
                 continue;
             }
             // Of a crowd of mates most are full of others of their class: the columns say so.
             let is_refused = !is_ranked && !self.shared.ranking.mutual && {
-                let class = self.viewers.ties.class_at(row, &object.traits);
-                !self.takes(row, list, class)
+                let class = self.viewers.relations.class_at(row, &object.traits);
+                !self.may_admit(row, list, class)
             };
             if is_refused {
-                self.viewers.states[row].refused |= 1 << list;
+                self.viewers.states[row].refused_lists |= 1 << list;
             } else {
                 self.consider(row, direction, near, slot);
             }
@@ -295,7 +308,7 @@ impl CellPass<'_> {
             return;
         }
         let class = shared.ranking.class(a, b);
-        if shared.goes_first(list, class) {
+        if shared.outranks_unrelated(list, class) {
             let rank = rank_of(class, shared.nearness(viewer, target));
             let candidate = Candidate::new(row, rank, direction, slot);
             self.scratch.candidates.push(candidate.0);
@@ -310,7 +323,7 @@ impl CellPass<'_> {
         for &candidate in &candidates {
             let candidate = Candidate(candidate);
             let (row, direction, slot) = (candidate.row(), candidate.direction(), candidate.slot());
-            let near = &self.shared.cells[self.cell.near[direction] as usize];
+            let near = &self.shared.cells[self.cell.neighbours[direction] as usize];
             let entrant = ListedTarget {
                 word: self.cell.word(direction, slot),
                 place: slot % 64,
@@ -328,8 +341,8 @@ impl CellPass<'_> {
     pub(crate) fn admit(&mut self, row: usize, entrant: ListedTarget) {
         let list = self.shared.object(entrant.target).list();
         let state = &self.viewers.states[row];
-        if !state.has_place(list) {
-            let is_beyond = entrant.class <= state.low[list];
+        if !state.has_room(list) {
+            let is_beyond = entrant.class <= state.lowest_class[list];
             let victim = if is_beyond {
                 None
             } else {
@@ -338,7 +351,7 @@ impl CellPass<'_> {
             match victim {
                 Some(victim) if victim.class < entrant.class => self.evict(row, list, victim),
                 _ => {
-                    self.viewers.states[row].refused |= 1 << list;
+                    self.viewers.states[row].refused_lists |= 1 << list;
                     self.scratch.counters.full_list_attempts += 1;
                     return;
                 }
@@ -352,8 +365,8 @@ impl CellPass<'_> {
         rows.insert(row, entrant.word, bit(entrant.place));
         let state = &mut self.viewers.states[row];
         state.count[list] += 1;
-        state.low[list] = state.low[list].min(entrant.class);
-        let longest = &mut self.scratch.counters.max_list;
+        state.lowest_class[list] = state.lowest_class[list].min(entrant.class);
+        let longest = &mut self.scratch.counters.longest_list;
         *longest = (*longest).max(usize::from(state.count[list]));
         self.scratch.counters.enters += 1;
         self.scratch.events.push(ViewEvent::Enter {

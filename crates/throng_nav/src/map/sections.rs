@@ -27,7 +27,7 @@ impl MapSection {
     }
 
     /// A part of a file. The range lies in it.
-    pub(super) fn of_file(tag: [u8; 4], file: Arc<Vec<u8>>, range: Range<usize>) -> Self {
+    pub(super) fn from_file(tag: [u8; 4], file: Arc<Vec<u8>>, range: Range<usize>) -> Self {
         Self { tag, file, range }
     }
 

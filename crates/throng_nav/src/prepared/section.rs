@@ -31,7 +31,7 @@ use thiserror::Error;
 use super::graph::{JumpGraph, Successor};
 use super::jump_points::JumpPoints;
 use super::landmarks::{LANDMARKS, Landmarks};
-use super::planes::{STEP, SignPlanes, Skewed};
+use super::planes::{STEP, SignPlanes, SkewedPlane};
 use crate::direction::Directions;
 use crate::map::{MapSection, TileMap};
 use crate::rule::Diagonal;
@@ -46,10 +46,10 @@ const NO_LANDMARK: u32 = u32::MAX;
 
 /// Why a part of a map's file is not used. What it holds is built anew.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("map section `{part}`: {field} is {found}, expected {expected}")]
+#[error("map section `{section}`: {field} is {found}, expected {expected}")]
 pub struct MapSectionError {
     /// The part's tag.
-    pub part: &'static str,
+    pub section: &'static str,
     /// What is wrong.
     pub field: &'static str,
     /// What the part has there.
@@ -59,14 +59,18 @@ pub struct MapSectionError {
 }
 
 /// A part that is known and of the rule asked for.
-pub(super) enum PreparedPart {
+pub(super) enum PreparedSection {
     Planes(SignPlanes),
     Graph(JumpGraph),
 }
 
 /// The planes as a part.
-pub(super) fn planes_part(tiles: &TileMap, diagonal: Diagonal, planes: &SignPlanes) -> MapSection {
-    let mut bytes = begin(tiles, diagonal, planes.memory_bytes());
+pub(super) fn planes_section(
+    tiles: &TileMap,
+    diagonal: Diagonal,
+    planes: &SignPlanes,
+) -> MapSection {
+    let mut bytes = section_header(tiles, diagonal, planes.memory_bytes());
     for family in [&planes.falling, &planes.rising] {
         let words = family.words.as_flattened().iter();
         words.for_each(|word| bytes.extend(word.to_le_bytes()));
@@ -77,8 +81,8 @@ pub(super) fn planes_part(tiles: &TileMap, diagonal: Diagonal, planes: &SignPlan
 }
 
 /// The graph as a part.
-pub(super) fn graph_part(tiles: &TileMap, diagonal: Diagonal, graph: &JumpGraph) -> MapSection {
-    let mut bytes = begin(tiles, diagonal, graph.memory_bytes());
+pub(super) fn graph_section(tiles: &TileMap, diagonal: Diagonal, graph: &JumpGraph) -> MapSection {
+    let mut bytes = section_header(tiles, diagonal, graph.memory_bytes());
     let words = graph.points.is_jump_point.iter();
     words.for_each(|word| bytes.extend(word.to_le_bytes()));
     let first = graph.first.iter();
@@ -93,7 +97,7 @@ pub(super) fn graph_part(tiles: &TileMap, diagonal: Diagonal, graph: &JumpGraph)
     MapSection::new(JUMP_TAG, bytes)
 }
 
-fn begin(tiles: &TileMap, diagonal: Diagonal, bytes: usize) -> Vec<u8> {
+fn section_header(tiles: &TileMap, diagonal: Diagonal, bytes: usize) -> Vec<u8> {
     let mut part = Vec::with_capacity(HEADER_BYTES + bytes);
     part.extend(LAYOUT.to_le_bytes());
     part.extend(rule_number(diagonal).to_le_bytes());
@@ -111,19 +115,19 @@ const fn rule_number(diagonal: Diagonal) -> u32 {
 }
 
 /// Reads a part. `None` when it is something else, or of the other rule.
-pub(super) fn read_part(
+pub(super) fn read_section(
     tiles: &TileMap,
     diagonal: Diagonal,
     part: &MapSection,
-) -> Option<Result<PreparedPart, MapSectionError>> {
+) -> Option<Result<PreparedSection, MapSectionError>> {
     let name = match part.tag() {
         SIGN_TAG => "SIGN",
         JUMP_TAG => "JUMP",
         _ => return None,
     };
-    let mut reader = PartReader {
-        part: name,
-        left: part.bytes(),
+    let mut reader = SectionReader {
+        section: name,
+        remaining: part.bytes(),
     };
     match reader.header(tiles, diagonal) {
         Ok(true) => {}
@@ -131,22 +135,22 @@ pub(super) fn read_part(
         Err(refused) => return Some(Err(refused)),
     }
     Some(if part.tag() == SIGN_TAG {
-        read_planes(&mut reader, tiles, diagonal).map(PreparedPart::Planes)
+        read_planes(&mut reader, tiles, diagonal).map(PreparedSection::Planes)
     } else {
-        read_graph(&mut reader, tiles, diagonal).map(PreparedPart::Graph)
+        read_graph(&mut reader, tiles, diagonal).map(PreparedSection::Graph)
     })
 }
 
 /// What is left of a part.
-struct PartReader<'p> {
-    part: &'static str,
-    left: &'p [u8],
+struct SectionReader<'p> {
+    section: &'static str,
+    remaining: &'p [u8],
 }
 
-impl<'p> PartReader<'p> {
-    fn refused(&self, field: &'static str, found: u64, expected: impl ToString) -> MapSectionError {
+impl<'p> SectionReader<'p> {
+    fn error(&self, field: &'static str, found: u64, expected: impl ToString) -> MapSectionError {
         MapSectionError {
-            part: self.part,
+            section: self.section,
             field,
             found,
             expected: expected.to_string(),
@@ -154,44 +158,44 @@ impl<'p> PartReader<'p> {
     }
 
     /// So many bytes more.
-    fn take(&mut self, bytes: usize) -> Result<&'p [u8], MapSectionError> {
-        let Some((taken, left)) = self.left.split_at_checked(bytes) else {
+    fn read(&mut self, bytes: usize) -> Result<&'p [u8], MapSectionError> {
+        let Some((taken, left)) = self.remaining.split_at_checked(bytes) else {
             let field = "the number of bytes left";
-            return Err(self.refused(field, self.left.len() as u64, bytes));
+            return Err(self.error(field, self.remaining.len() as u64, bytes));
         };
-        self.left = left;
+        self.remaining = left;
         Ok(taken)
     }
 
-    fn end(&self) -> Result<(), MapSectionError> {
-        match self.left.len() {
+    fn expect_end(&self) -> Result<(), MapSectionError> {
+        match self.remaining.len() {
             0 => Ok(()),
-            left => Err(self.refused("the number of bytes at the end", left as u64, 0)),
+            left => Err(self.error("the number of bytes at the end", left as u64, 0)),
         }
     }
 
     /// Whether the part is of the rule; an error when it is of none, or of other tiles.
     fn header(&mut self, tiles: &TileMap, diagonal: Diagonal) -> Result<bool, MapSectionError> {
-        let header = self.take(HEADER_BYTES)?;
+        let header = self.read(HEADER_BYTES)?;
         let number = |nth: usize| u32_at(&header[nth * 4..]);
         if number(0) != LAYOUT {
-            return Err(self.refused("the layout", u64::from(number(0)), LAYOUT));
+            return Err(self.error("the layout", u64::from(number(0)), LAYOUT));
         }
         if number(1) > 1 {
             let found = u64::from(number(1));
-            return Err(self.refused("the movement rule", found, "0 or 1"));
+            return Err(self.error("the movement rule", found, "0 or 1"));
         }
         let found = u64_at(&header[8..]);
         if found != tiles.fingerprint() {
             let field = "the fingerprint of the tiles";
-            return Err(self.refused(field, found, tiles.fingerprint()));
+            return Err(self.error(field, found, tiles.fingerprint()));
         }
         for (nth, field, side) in [
             (4, "the width", tiles.width()),
             (5, "the height", tiles.height()),
         ] {
             if number(nth) != side {
-                return Err(self.refused(field, u64::from(number(nth)), side));
+                return Err(self.error(field, u64::from(number(nth)), side));
             }
         }
         Ok(number(1) == rule_number(diagonal))
@@ -223,25 +227,25 @@ fn numbers_of(bytes: &[u8]) -> impl Iterator<Item = u32> {
 }
 
 fn read_planes(
-    reader: &mut PartReader,
+    reader: &mut SectionReader,
     tiles: &TileMap,
     diagonal: Diagonal,
 ) -> Result<SignPlanes, MapSectionError> {
-    let (lines, blocks) = Skewed::shape(tiles);
-    let family = |reader: &mut PartReader| {
-        let words = words_of(reader.take(lines * blocks * 40)?);
+    let (lines, blocks) = SkewedPlane::shape(tiles);
+    let family = |reader: &mut SectionReader| {
+        let words = words_of(reader.read(lines * blocks * 40)?);
         let turns = match diagonal {
             Diagonal::NoCut => Vec::new(),
-            Diagonal::Cut => words_of(reader.take(lines * blocks * 16)?),
+            Diagonal::Cut => words_of(reader.read(lines * blocks * 16)?),
         };
-        Ok(Skewed {
+        Ok(SkewedPlane {
             lines,
             words,
             turns,
         })
     };
     let (falling, rising) = (family(reader)?, family(reader)?);
-    reader.end()?;
+    reader.expect_end()?;
     let planes = SignPlanes { falling, rising };
     for (family, dy) in [(&planes.falling, 1), (&planes.rising, -1)] {
         let lines = (0..).zip(&family.words);
@@ -249,14 +253,14 @@ fn read_planes(
             let beyond = !family.steps_inside(tiles, line, dy) & !words[STEP];
             if beyond != 0 {
                 let field = "the number of steps off the map that a line allows";
-                return Err(reader.refused(field, u64::from(beyond.count_ones()), 0));
+                return Err(reader.error(field, u64::from(beyond.count_ones()), 0));
             }
         }
     }
     Ok(planes)
 }
 
-impl Skewed {
+impl SkewedPlane {
     /// Which steps of a line lead from a tile of the map to another; `dy` as in `place`.
     fn steps_inside(&self, tiles: &TileMap, line: usize, dy: i32) -> u64 {
         let (block, line) = ((line / self.lines) as i64, (line % self.lines) as i64);
@@ -278,26 +282,26 @@ impl Skewed {
 }
 
 fn read_graph(
-    reader: &mut PartReader,
+    reader: &mut SectionReader,
     tiles: &TileMap,
     diagonal: Diagonal,
 ) -> Result<JumpGraph, MapSectionError> {
     let words_per_row = (tiles.width() as usize).div_ceil(64);
-    let bitmap = reader.take(words_per_row * tiles.height() as usize * 8)?;
+    let bitmap = reader.read(words_per_row * tiles.height() as usize * 8)?;
     let beyond = u64::MAX.checked_shl(tiles.width() - (words_per_row as u32 - 1) * 64);
     let mut rows = (0..).zip(bitmap.chunks_exact(words_per_row * 8));
     let is_beyond = |row: &[u8]| u64_at(&row[row.len() - 8..]) & beyond.unwrap_or(0) != 0;
     if let Some((y, _)) = rows.find(|(_, row)| is_beyond(row)) {
-        return Err(reader.refused("the row of a jump point off the map", y, "none"));
+        return Err(reader.error("the row of a jump point off the map", y, "none"));
     }
     let points = JumpPoints::number_all(tiles, |x, y| {
         u64_at(&bitmap[(y as usize * words_per_row + x as usize / 64) * 8..])
     });
     let mut graph = JumpGraph::without_successors(points, diagonal);
     let len = graph.points.len();
-    let ways = len as usize * graph.ways as usize;
-    graph.first = numbers_of(reader.take((ways + 1) * 4)?).collect();
-    let onward = reader.take(ways)?;
+    let ways = len as usize * graph.direction_count as usize;
+    graph.first = numbers_of(reader.read((ways + 1) * 4)?).collect();
+    let onward = reader.read(ways)?;
     graph.onward = onward
         .iter()
         .map(|&bits| Directions::of_bits(bits))
@@ -306,31 +310,31 @@ fn read_graph(
     let count = graph.first.last().copied().unwrap_or(0);
     if !is_rising {
         let field = "a place where successors begin";
-        return Err(reader.refused(field, u64::from(count), "0 for the first, then rising"));
+        return Err(reader.error(field, u64::from(count), "0 for the first, then rising"));
     }
     graph.landmarks = read_landmarks(reader, len)?;
-    let successors = reader.take(count as usize * 4)?;
-    reader.end()?;
-    let ways = graph.ways;
+    let successors = reader.read(count as usize * 4)?;
+    reader.expect_end()?;
+    let ways = graph.direction_count;
     let is_known = |successor: u32| successor >> 3 < len && successor & 7 < ways;
     if let Some(unknown) = numbers_of(successors).find(|&successor| !is_known(successor)) {
         let expected = format!("a jump point below {len} and a direction below {ways}");
-        return Err(reader.refused("a successor", u64::from(unknown), expected));
+        return Err(reader.error("a successor", u64::from(unknown), expected));
     }
     graph.successors = numbers_of(successors).map(Successor::of_bits).collect();
     Ok(graph)
 }
 
-fn read_landmarks(reader: &mut PartReader, points: u32) -> Result<Landmarks, MapSectionError> {
-    let mut numbers: Vec<u32> = numbers_of(reader.take(LANDMARKS * 4)?).collect();
+fn read_landmarks(reader: &mut SectionReader, points: u32) -> Result<Landmarks, MapSectionError> {
+    let mut numbers: Vec<u32> = numbers_of(reader.read(LANDMARKS * 4)?).collect();
     if numbers == [NO_LANDMARK; LANDMARKS] {
         numbers.clear();
     }
     if let Some(unknown) = numbers.iter().find(|number| **number >= points) {
         let expected = format!("a jump point below {points}");
-        return Err(reader.refused("a landmark", u64::from(*unknown), expected));
+        return Err(reader.error("a landmark", u64::from(*unknown), expected));
     }
-    let distances = reader.take(Landmarks::memory_bytes_of(points))?;
+    let distances = reader.read(Landmarks::memory_bytes_of(points))?;
     let distances = distances.chunks_exact(LANDMARKS * 4);
     let distances = distances.map(|of_one| std::array::from_fn(|nth| u32_at(&of_one[nth * 4..])));
     Ok(Landmarks {
@@ -356,8 +360,8 @@ mod tests {
             let graph =
                 JumpGraph::build(&map, diagonal, &planes, usize::MAX, InlineExecutor).unwrap();
             let parts = [
-                planes_part(&map, diagonal, &planes),
-                graph_part(&map, diagonal, &graph),
+                planes_section(&map, diagonal, &planes),
+                graph_section(&map, diagonal, &graph),
             ];
             for part in &parts {
                 let header = part.bytes()[..8].to_vec();
@@ -394,11 +398,11 @@ mod tests {
         let planes = SignPlanes::build(&map, Diagonal::NoCut);
         let graph =
             JumpGraph::build(&map, Diagonal::NoCut, &planes, usize::MAX, InlineExecutor).unwrap();
-        let part = graph_part(&map, Diagonal::NoCut, &graph);
+        let part = graph_section(&map, Diagonal::NoCut, &graph);
         for x in 70..128 {
             let mut bytes = part.bytes().to_vec();
             bytes[HEADER_BYTES + 4 * 16 + x / 8] |= 1 << (x % 8);
-            let read = read_part(&map, Diagonal::NoCut, &MapSection::new(JUMP_TAG, bytes));
+            let read = read_section(&map, Diagonal::NoCut, &MapSection::new(JUMP_TAG, bytes));
             let Some(Err(refused)) = read else {
                 panic!("{x} is taken")
             };
@@ -416,14 +420,14 @@ mod tests {
         for (width, height) in [(1, 1), (3, 2), (64, 1), (63, 70), (65, 5), (130, 66)] {
             let map = TileMap::new(width, height, false).unwrap();
             let planes = SignPlanes::build(&map, Diagonal::NoCut);
-            let part = planes_part(&map, Diagonal::NoCut, &planes);
+            let part = planes_section(&map, Diagonal::NoCut, &planes);
             let mut at = HEADER_BYTES;
             for (family, dy) in [(&planes.falling, 1), (&planes.rising, -1)] {
                 let mut inside = vec![0u64; family.words.len()];
                 for y in 0..height as i32 {
                     for x in 1..width as i32 {
                         if (0..height as i32).contains(&(y - dy)) {
-                            let (line, bit) = family.place(x, y, dy);
+                            let (line, bit) = family.locate_tile(x, y, dy);
                             inside[line] |= 1 << bit;
                         }
                     }
@@ -436,7 +440,7 @@ mod tests {
                         let mut bytes = part.bytes().to_vec();
                         bytes[at + bit as usize / 8] &= !(1 << (bit % 8));
                         let forged = MapSection::new(SIGN_TAG, bytes);
-                        let read = read_part(&map, Diagonal::NoCut, &forged);
+                        let read = read_section(&map, Diagonal::NoCut, &forged);
                         assert!(matches!(read, Some(Err(_))), "{line}, {bit}");
                     }
                     at += 40;

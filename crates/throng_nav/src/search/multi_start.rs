@@ -29,15 +29,15 @@ use throng_core::memory::MemoryUse;
 
 use super::nodes::{Index, NONE, Node, NodeId, Nodes};
 use super::open_list::OpenList;
-use super::query::{FoundPath, NODES_MAX, SearchOutcome, answer_at_once};
+use super::query::{FoundPath, NODES_MAX, SearchOutcome, trivial_outcome};
 use super::waypoints::push_turn;
-use crate::cost::{Cost, octile};
+use crate::cost::{PathCost, octile};
 use crate::direction::Directions;
+use crate::jump_scan::{BitScanner, JumpScanner, for_each_successor};
 use crate::key::Key;
 use crate::map::TileMap;
-use crate::prepared::{JumpGraph, NavMap, SignWalks};
-use crate::rule::{Diagonal, directions_on};
-use crate::walks::{JumpScanner, TileBits, for_each_successor};
+use crate::prepared::{JumpGraph, NavMap, SignScanner};
+use crate::rule::{Diagonal, next_directions};
 
 /// The side of a cell of starts, as a power of two.
 const CELL_BITS: u32 = 4;
@@ -48,9 +48,9 @@ pub struct MultiStartSearch {
     nodes: Nodes,
     open: OpenList,
     closed: Vec<Closed>,
-    ends: Vec<GroupEnd>,
+    starts: Vec<StartEntry>,
     /// The numbers of the starts that take a search, in the order in which they are answered.
-    order: Vec<u32>,
+    search_order: Vec<u32>,
     node_limit: u32,
     is_capped: bool,
 }
@@ -58,7 +58,7 @@ pub struct MultiStartSearch {
 /// A node that was expanded, and the directions in which walks go on from it.
 #[derive(Clone, Copy, Debug)]
 struct Closed {
-    g: Cost,
+    g: PathCost,
     key: Key,
     node: NodeId,
     onward: Directions,
@@ -66,16 +66,16 @@ struct Closed {
 
 /// A start and the node its walk comes to first; [`NONE`] where it stands on the goal.
 #[derive(Clone, Copy, Debug)]
-struct GroupEnd {
+struct StartEntry {
     start: IVec2,
     node: NodeId,
     is_found: bool,
 }
 
 /// What is known of the walks to a start.
-enum SharedWay {
+enum StartPath {
     /// The cost of a shortest one and the last node on it.
-    Found(Cost, NodeId),
+    Found(PathCost, NodeId),
     /// There is none.
     None,
     /// The limit leaves it open.
@@ -106,41 +106,41 @@ impl MultiStartSearch {
         self.is_capped = false;
         self.nodes.reset(Index::Hashed, self.node_limit);
         self.closed.clear();
-        self.ends.clear();
-        self.order.clear();
+        self.starts.clear();
+        self.search_order.clear();
         answers.clear();
         for (nth, &start) in (0..).zip(starts) {
-            let trivial = answer_at_once(tiles, goal, start);
+            let trivial = trivial_outcome(tiles, goal, start);
             answers.push(trivial.unwrap_or(SearchOutcome::Capped));
-            self.ends.push(GroupEnd {
+            self.starts.push(StartEntry {
                 start,
                 node: NONE,
                 is_found: matches!(trivial, Some(SearchOutcome::Found(_))),
             });
             if trivial.is_none() {
-                self.order.push(nth);
+                self.search_order.push(nth);
             }
         }
-        let planes = nav_map.planes().filter(|_| nav_map.is_of(tiles));
-        let graph = nav_map.graph().filter(|_| nav_map.is_of(tiles));
+        let planes = nav_map.planes().filter(|_| nav_map.matches_tiles(tiles));
+        let graph = nav_map.graph().filter(|_| nav_map.matches_tiles(tiles));
         match (nav_map.diagonal(), planes) {
             (Diagonal::NoCut, Some(planes)) => {
-                self.find_all::<_, false>(&SignWalks { tiles, planes }, graph, goal, answers);
+                self.find_all::<_, false>(&SignScanner { tiles, planes }, graph, goal, answers);
             }
             (Diagonal::Cut, Some(planes)) => {
-                self.find_all::<_, true>(&SignWalks { tiles, planes }, graph, goal, answers);
+                self.find_all::<_, true>(&SignScanner { tiles, planes }, graph, goal, answers);
             }
             (Diagonal::NoCut, None) => {
-                self.find_all::<_, false>(&TileBits(tiles), None, goal, answers)
+                self.find_all::<_, false>(&BitScanner(tiles), None, goal, answers)
             }
             (Diagonal::Cut, None) => {
-                self.find_all::<_, true>(&TileBits(tiles), None, goal, answers)
+                self.find_all::<_, true>(&BitScanner(tiles), None, goal, answers)
             }
         }
         debug_assert!(
             nav_map.is_loaded()
-                || !tiles.is_settled()
-                || (self.order.iter())
+                || !tiles.has_final_regions()
+                || (self.search_order.iter())
                     .all(|nth| answers[*nth as usize] != SearchOutcome::Unreachable),
             "tiles of a region are connected"
         );
@@ -150,7 +150,7 @@ impl MultiStartSearch {
     /// none unless it was found. O(nodes on the way).
     pub fn write_path(&self, nth: usize, waypoints: &mut Vec<IVec2>) {
         waypoints.clear();
-        let Some(end) = self.ends.get(nth).filter(|end| end.is_found) else {
+        let Some(end) = self.starts.get(nth).filter(|end| end.is_found) else {
             return;
         };
         let mut tile = end.start;
@@ -186,10 +186,15 @@ impl MultiStartSearch {
     ) where
         W: JumpScanner<CUT>,
     {
-        let Some(root) = self.reach(Node::new(Key::of_tile(goal), Cost::ZERO, NONE, None)) else {
+        let Some(root) = self.relax(Node::new(Key::of_tile(goal), PathCost::ZERO, NONE, None))
+        else {
             return;
         };
-        let Self { order, ends, .. } = self;
+        let Self {
+            search_order: order,
+            starts: ends,
+            ..
+        } = self;
         order.retain(|&nth| {
             let end = &mut ends[nth as usize];
             let is_clear = walks.is_clear(goal, end.start);
@@ -203,27 +208,27 @@ impl MultiStartSearch {
             let IVec2 { x, y } = ends[nth as usize].start;
             (y >> CELL_BITS, x >> CELL_BITS, y, x, nth)
         });
-        let mut before: Option<(GroupEnd, SearchOutcome)> = None;
-        for place in 0..self.order.len() {
-            let nth = self.order[place] as usize;
-            let start = self.ends[nth].start;
+        let mut before: Option<(StartEntry, SearchOutcome)> = None;
+        for place in 0..self.search_order.len() {
+            let nth = self.search_order[place] as usize;
+            let start = self.starts[nth].start;
             match before {
                 Some((end, answer)) if end.start == start => {
-                    (self.ends[nth], answers[nth]) = (end, answer);
+                    (self.starts[nth], answers[nth]) = (end, answer);
                 }
                 _ => {
                     let hint = before.map_or(root, |(end, _)| end.node);
                     answers[nth] = match self.find_one(walks, graph, start, hint) {
-                        SharedWay::Found(cost, node) => {
-                            (self.ends[nth].node, self.ends[nth].is_found) = (node, true);
+                        StartPath::Found(cost, node) => {
+                            (self.starts[nth].node, self.starts[nth].is_found) = (node, true);
                             found(cost)
                         }
-                        SharedWay::None => SearchOutcome::Unreachable,
-                        SharedWay::Unknown => SearchOutcome::Capped,
+                        StartPath::None => SearchOutcome::Unreachable,
+                        StartPath::Unknown => SearchOutcome::Capped,
                     };
                 }
             }
-            before = Some((self.ends[nth], answers[nth]));
+            before = Some((self.starts[nth], answers[nth]));
         }
     }
 
@@ -234,7 +239,7 @@ impl MultiStartSearch {
         graph: Option<&JumpGraph>,
         start: IVec2,
         hint: NodeId,
-    ) -> SharedWay
+    ) -> StartPath
     where
         W: JumpScanner<CUT>,
     {
@@ -255,17 +260,17 @@ impl MultiStartSearch {
                 continue;
             }
             let tile = node.key.tile();
-            let onward = directions_on::<CUT>(walks.rows(), tile, node.direction());
+            let onward = next_directions::<CUT>(walks.rows(), tile, node.direction());
             if onward.lead_to(tile, start) && walks.is_clear(tile, start) {
-                return SharedWay::Found(f, id);
+                return StartPath::Found(f, id);
             }
             if self.is_capped {
-                return SharedWay::Unknown;
+                return StartPath::Unknown;
             }
             let offer = |successor: IVec2, direction| {
                 let g = node.g + octile(tile, successor);
                 let successor_node = Node::new(Key::of_tile(successor), g, id, Some(direction));
-                if let Some(reached) = self.reach(successor_node) {
+                if let Some(reached) = self.relax(successor_node) {
                     self.open.push(reached, g + octile(successor, start));
                 }
             };
@@ -274,7 +279,7 @@ impl MultiStartSearch {
                 _ => for_each_successor::<W, CUT, true>(walks, tile, onward, offer),
             }
             if self.is_capped {
-                return SharedWay::Unknown;
+                return StartPath::Unknown;
             }
             self.nodes.get_mut(id).close();
             self.closed.push(Closed {
@@ -286,8 +291,8 @@ impl MultiStartSearch {
         }
         match best {
             // Only where the tiles are not settled.
-            Cost::MAX => SharedWay::None,
-            _ => SharedWay::Found(best, best_node),
+            PathCost::MAX => StartPath::None,
+            _ => StartPath::Found(best, best_node),
         }
     }
 
@@ -297,11 +302,11 @@ impl MultiStartSearch {
         walks: &W,
         start: IVec2,
         hint: NodeId,
-    ) -> (Cost, NodeId)
+    ) -> (PathCost, NodeId)
     where
         W: JumpScanner<CUT>,
     {
-        let (mut best, mut best_node) = (Cost::MAX, NONE);
+        let (mut best, mut best_node) = (PathCost::MAX, NONE);
         if let Some(node) = self.nodes.get(hint)
             && walks.is_clear(node.key.tile(), start)
         {
@@ -320,7 +325,7 @@ impl MultiStartSearch {
 
     /// Keeps a way to a node if it is the cheapest so far, and gives its number then.
     #[inline]
-    fn reach(&mut self, way: Node) -> Option<NodeId> {
+    fn relax(&mut self, way: Node) -> Option<NodeId> {
         let id = match self.nodes.find(way.key) {
             Ok(id) => {
                 let node = self.nodes.get_mut(id);
@@ -341,7 +346,7 @@ impl MultiStartSearch {
     }
 }
 
-fn found(cost: Cost) -> SearchOutcome {
+fn found(cost: PathCost) -> SearchOutcome {
     SearchOutcome::Found(FoundPath {
         steps: cost.steps(),
     })
@@ -350,7 +355,7 @@ fn found(cost: Cost) -> SearchOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Algorithm, PathQuery, Search};
+    use crate::{Algorithm, PathQuery, PathSearch};
 
     #[test]
     fn starts_share_what_is_expanded_and_a_warm_search_keeps_its_memory() {
@@ -359,7 +364,7 @@ mod tests {
         let starts: Vec<IVec2> = (0..240)
             .map(|i| IVec2::new(i % 120 * 37 % 200, i % 120 / 2 * 53 % 199))
             .collect();
-        let (mut shared, mut search) = (MultiStartSearch::new(), Search::new());
+        let (mut shared, mut search) = (MultiStartSearch::new(), PathSearch::new());
         let (mut answers, mut waypoints) = (Vec::new(), Vec::new());
         shared.find(&tiles, &nav_map, goal, &starts, None, &mut answers);
         let (expanded, warm_bytes) = (shared.expanded(), shared.heap_bytes());
@@ -378,7 +383,8 @@ mod tests {
 
     #[test]
     fn starts_cut_off_are_unreachable_before_the_tiles_are_settled() {
-        let (tiles, [left, right, far_left]) = crate::search::find::tests::comb_just_cut();
+        let (tiles, [left, right, far_left]) =
+            crate::search::path_search::tests::comb_with_pending_split();
         let mut shared = MultiStartSearch::new();
         let starts = [right, far_left, right + IVec2::Y];
         let mut nav_map = NavMap::default();
@@ -415,9 +421,9 @@ mod tests {
             (answers, lengths)
         };
         use SearchOutcome::{Blocked, Capped, OutOfBounds, Unreachable};
-        let two_steps = found(Cost::straight(2));
+        let two_steps = found(PathCost::straight(2));
         let known = [OutOfBounds, OutOfBounds, Blocked, Unreachable];
-        let on_it = found(Cost::ZERO);
+        let on_it = found(PathCost::ZERO);
         let expected = [&known[..], &[on_it, two_steps]].concat();
         assert_eq!(find((0, 0), 1), (expected, [0, 0, 0, 0, 1, 2]));
         let expected = [&known[..], &[on_it, Capped]].concat();

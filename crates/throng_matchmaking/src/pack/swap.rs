@@ -20,29 +20,29 @@ pub const OFFERS_MAX: usize = 4;
 const EVEN_SHIFT: u32 = 12;
 
 /// A trade: how large the gap of the uneven set would be, and the seats.
-type TradeOffer = (u64, u32, u32);
+type SwapOffer = (u64, u32, u32);
 
 /// The parties of a band; keeps its buffers.
 #[derive(Clone, Debug, Default)]
-pub struct Trader {
+pub struct PartySwapper {
     /// For each size, (power, seat), sorted.
-    market: [Vec<(u32, u32)>; 5],
+    by_size: [Vec<(u32, u32)>; 5],
     /// (seat, set) of the whole band, sorted.
     owners: Vec<(u32, usize)>,
     gaps: Vec<u64>,
-    offers: Vec<TradeOffer>,
+    offers: Vec<SwapOffer>,
 }
 
-impl Trader {
+impl PartySwapper {
     /// Lets the sets of a band trade.
-    pub fn trade(
+    pub fn swap_parties(
         &mut self,
         seats: &[SweepSeat],
         sets: &mut Sets,
         table: &mut CompositionTable,
         band: std::ops::Range<usize>,
     ) {
-        self.open(seats, sets, table, band.clone());
+        self.start_band(seats, sets, table, band.clone());
         for set in band.clone() {
             let Some((split, by_size)) = split_of(seats, sets.get(set), table) else {
                 continue;
@@ -52,7 +52,7 @@ impl Trader {
             }
             self.collect_offers(seats, set, &split, &by_size);
             for (_, mine, theirs) in std::mem::take(&mut self.offers) {
-                if self.close(
+                if self.try_swap(
                     seats,
                     sets,
                     table,
@@ -65,26 +65,26 @@ impl Trader {
         }
     }
 
-    fn open(
+    fn start_band(
         &mut self,
         seats: &[SweepSeat],
         sets: &Sets,
         table: &mut CompositionTable,
         band: std::ops::Range<usize>,
     ) {
-        self.market.iter_mut().for_each(Vec::clear);
+        self.by_size.iter_mut().for_each(Vec::clear);
         self.owners.clear();
         self.gaps.clear();
         for set in band {
             for &at in sets.get(set) {
                 let seat = &seats[at as usize];
-                self.market[usize::from(seat.entry.size) - 1].push((seat.power, at));
+                self.by_size[usize::from(seat.entry.size) - 1].push((seat.power, at));
                 self.owners.push((at, set));
             }
             let gap = split_of(seats, sets.get(set), table).map_or(0, |(split, _)| split.gap());
             self.gaps.push(gap);
         }
-        self.market
+        self.by_size
             .iter_mut()
             .for_each(|market| market.sort_unstable());
         self.owners.sort_unstable();
@@ -121,7 +121,7 @@ impl Trader {
                 lead
             };
             let wanted = i64::from(seat.power) + change;
-            let market = &self.market[usize::from(seat.entry.size) - 1];
+            let market = &self.by_size[usize::from(seat.entry.size) - 1];
             let from = market.partition_point(|offer| i64::from(offer.0) < wanted);
             let foreign = |&&(_, theirs): &&(u32, u32)| self.owner(theirs) != set;
             let above = market[from..].iter().filter(foreign).take(2);
@@ -136,7 +136,7 @@ impl Trader {
     }
 
     /// Trades two seats between their sets, if the gaps become smaller by it and the windows allow it.
-    fn close(
+    fn try_swap(
         &mut self,
         seats: &[SweepSeat],
         sets: &mut Sets,

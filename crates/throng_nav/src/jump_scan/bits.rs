@@ -18,16 +18,16 @@ use crate::map::{BitPlane, TileMap};
 
 /// Tells where walks end from the two bitmaps of a map.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct TileBits<'m>(pub(crate) &'m TileMap);
+pub(crate) struct BitScanner<'m>(pub(crate) &'m TileMap);
 
-impl<const CUT: bool> JumpScanner<CUT> for TileBits<'_> {
+impl<const CUT: bool> JumpScanner<CUT> for BitScanner<'_> {
     #[inline(always)]
     fn rows(&self) -> &BitPlane {
         self.0.rows()
     }
 
     #[inline]
-    fn straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
+    fn scan_straight<const DX: i32, const DY: i32>(&self, x: i32, y: i32) -> Reach {
         let (rows, columns) = (self.0.rows(), self.0.columns());
         match (DX, DY) {
             (1, _) => scan_up::<CUT>(rows, x, y),

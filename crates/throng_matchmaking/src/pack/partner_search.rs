@@ -27,31 +27,31 @@ use super::anchor::Anchor;
 use super::balance::GroupSplit;
 use super::subsets::SubsetSearch;
 use super::terms::{Limits, Terms};
-use crate::queue::by_skill::{SkillEntry, SkillPlace};
-use crate::queue::compositions::{CompositionTable, Counts, only, players};
-use crate::ticket::{ROLES, add_roles, roles};
+use crate::queue::compositions::{CompositionTable, Counts, player_count, single_party};
+use crate::queue::skill_index::{SkillEntry, SkillPosition};
+use crate::ticket::{ROLE_COUNT, add_roles, roles};
 
 /// Parties of a size that are considered in a window, in the numbers that two groups hold.
-pub const CHOICE_MAX: u32 = 4;
+pub const CONSIDERED_MAX: u32 = 4;
 
 /// Parties of each size that the search of subsets considers at least: those nearest to the anchor.
-pub const SEARCHED_MIN: u32 = 48;
+pub const CONSIDERED_MIN: u32 = 48;
 
 /// Parties that are looked at before it is asked whether the whole window can hold a match.
-const LOOKS_BEFORE_COUNTING: u64 = 64;
+const CANDIDATES_BEFORE_COUNTING: u64 = 64;
 
 /// Finds matches party by party; keeps its buffers and counts its work.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct PartnerSearch {
     chosen: Vec<SkillEntry>,
     nearby: Vec<SkillEntry>,
-    lows: Vec<SkillPlace>,
-    looks: u64,
-    uneven: u64,
+    lows: Vec<SkillPosition>,
+    examined: u64,
+    gap_refusals: u64,
 }
 
 /// The sizes of which fewer are counted than `times` as many as two groups hold, and than `least`.
-fn wanted(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> [bool; 5] {
+fn missing_sizes(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> [bool; 5] {
     let total = times * 2 * u32::from(table.group_size());
     std::array::from_fn(|at| counts[at] < (total / (at as u32 + 1)).max(least))
 }
@@ -59,24 +59,24 @@ fn wanted(table: &CompositionTable, counts: &Counts, times: u32, least: u32) -> 
 impl PartnerSearch {
     /// Looks since [`reset_looks`](Self::reset_looks).
     #[must_use]
-    pub const fn looks(&self) -> u64 {
-        self.looks
+    pub const fn examined(&self) -> u64 {
+        self.examined
     }
 
     /// Starts counting looks anew.
-    pub const fn reset_looks(&mut self) {
-        self.looks = 0;
+    pub const fn reset_examined(&mut self) {
+        self.examined = 0;
     }
 
     /// Counts a look.
-    pub const fn look(&mut self) {
-        self.looks += 1;
+    pub const fn count_candidate(&mut self) {
+        self.examined += 1;
     }
 
     /// Sets that were refused for their gap alone, since the seeker was made.
     #[must_use]
-    pub const fn uneven(&self) -> u64 {
-        self.uneven
+    pub const fn gap_refusals(&self) -> u64 {
+        self.gap_refusals
     }
 
     /// The parties of the match found last, sorted by size.
@@ -88,7 +88,7 @@ impl PartnerSearch {
     /// Finds a match that holds the party in `slot`, within these limits, and returns the most even split of its
     /// parties, which are [`chosen`](Self::chosen); `None` when there is none or the looks are used up: then
     /// [`looks`](Self::looks) has risen by `share` or more.
-    pub fn seek(
+    pub fn find_match(
         &mut self,
         terms: &Terms,
         table: &mut CompositionTable,
@@ -100,39 +100,39 @@ impl PartnerSearch {
         let anchor = Anchor {
             terms,
             entry,
-            place: terms.pool.by_skill().find(&entry)?,
+            position: terms.pool.skill_index().find(&entry)?,
             limits,
-            sight_tests_max: self.looks.saturating_add(share),
-            uneven: Cell::new(0),
+            sight_tests_max: self.examined.saturating_add(share),
+            gap_refusals: Cell::new(0),
         };
         self.chosen.clear();
-        self.looks += 1;
+        self.examined += 1;
         if !terms
             .pool
             .could_match(terms.ticket(slot)?, terms.rules.roles, table)
         {
             return None;
         }
-        let radius = self.grow(&anchor, table)?;
-        let (low, high) = self.tightest(&anchor, table, radius)?;
-        if !self.choose(&anchor, table, low, high) {
+        let radius = self.smallest_radius(&anchor, table)?;
+        let (low, high) = self.tightest_window(&anchor, table, radius)?;
+        if !self.choose_parties(&anchor, table, low, high) {
             return None;
         }
-        let mut split = anchor.split(table, &mut self.chosen, &mut self.looks);
+        let mut split = anchor.split(table, &mut self.chosen, &mut self.examined);
         if split.is_none() {
-            split = self.search(&anchor, table);
+            split = self.search_subsets(&anchor, table);
         }
-        self.uneven += anchor.uneven.get();
+        self.gap_refusals += anchor.gap_refusals.get();
         split
     }
 
     /// The smallest distance in skill from the anchor within which a composition fits, up to its window.
-    fn grow(&mut self, anchor: &Anchor, table: &mut CompositionTable) -> Option<u32> {
-        let order = anchor.terms.pool.by_skill();
-        let must = only(anchor.entry.size);
+    fn smallest_radius(&mut self, anchor: &Anchor, table: &mut CompositionTable) -> Option<u32> {
+        let order = anchor.terms.pool.skill_index();
+        let must = single_party(anchor.entry.size);
         let mut counts = [0; 5];
-        let (mut low, mut high) = (order.previous(anchor.place), order.next(anchor.place));
-        let distance = |place: Option<SkillPlace>| {
+        let (mut low, mut high) = (order.previous(anchor.position), order.next(anchor.position));
+        let distance = |place: Option<SkillPosition>| {
             let entry = order.at(place?);
             Some((anchor.distance(&entry), entry.party(), entry))
         };
@@ -140,7 +140,7 @@ impl PartnerSearch {
         if table.fits(&must, &counts) {
             return Some(0);
         }
-        while self.looks < anchor.sight_tests_max {
+        while self.examined < anchor.sight_tests_max {
             let (below, above) = (distance(low), distance(high));
             let is_below = match (&below, &above) {
                 (Some(below), Some(above)) => (below.0, below.1) < (above.0, above.1),
@@ -150,14 +150,14 @@ impl PartnerSearch {
             if nearest > anchor.limits.window {
                 return None;
             }
-            let wanted = wanted(table, &counts, 1, 0);
+            let wanted = missing_sizes(table, &counts, 1, 0);
             if is_below {
-                low = low.and_then(|place| order.previous_wanted(place, wanted));
+                low = low.and_then(|place| order.previous_of_size(place, wanted));
             } else {
-                high = high.and_then(|place| order.next_wanted(place, wanted));
+                high = high.and_then(|place| order.next_of_size(place, wanted));
             }
             nearby += 1;
-            if nearby == LOOKS_BEFORE_COUNTING {
+            if nearby == CANDIDATES_BEFORE_COUNTING {
                 let all = order.counts_within(anchor.entry.skill(), anchor.limits.window);
                 let others = std::array::from_fn(|size| all[size] - must[size]);
                 if !table.fits(&must, &others) {
@@ -173,36 +173,37 @@ impl PartnerSearch {
 
     /// The places of a window of the smallest spread that holds the anchor and a composition with it, the spread
     /// at most the anchor's window. What fits within `radius` on both sides fits within twice that spread.
-    fn tightest(
+    fn tightest_window(
         &mut self,
         anchor: &Anchor,
         table: &mut CompositionTable,
         radius: u32,
-    ) -> Option<(SkillPlace, SkillPlace)> {
-        let order = anchor.terms.pool.by_skill();
-        let must = only(anchor.entry.size);
+    ) -> Option<(SkillPosition, SkillPosition)> {
+        let order = anchor.terms.pool.skill_index();
+        let must = single_party(anchor.entry.size);
         let reach = anchor.limits.window.min(radius.saturating_mul(2));
         // Each side is counted by itself, so that enough of a size are counted on a side before its buckets are
         // passed over: while the window moves up, they stay enough as long as any that were passed are in it.
         let (mut below, mut above) = ([0; 5], [0; 5]);
-        let mut low = anchor.place;
+        let mut low = anchor.position;
         self.lows.clear();
-        while let Some(lower) = order.previous_wanted(low, wanted(table, &below, 1, 0)) {
+        while let Some(lower) = order.previous_of_size(low, missing_sizes(table, &below, 1, 0)) {
             let entry = order.at(lower);
-            if anchor.distance(&entry) > reach || self.looks >= anchor.sight_tests_max {
+            if anchor.distance(&entry) > reach || self.examined >= anchor.sight_tests_max {
                 break;
             }
             self.lows.push(low);
             low = lower;
             self.add(anchor, table, &mut below, &entry);
         }
-        let mut high = anchor.place;
-        let mut best: Option<(u32, SkillPlace, SkillPlace)> = None;
-        while self.looks < anchor.sight_tests_max {
+        let mut high = anchor.position;
+        let mut best: Option<(u32, SkillPosition, SkillPosition)> = None;
+        while self.examined < anchor.sight_tests_max {
             let lowest = order.at(low);
             let mut fits = table.fits(&must, &sum(&below, &above));
-            while !fits && self.looks < anchor.sight_tests_max {
-                let Some(higher) = order.next_wanted(high, wanted(table, &above, 1, 0)) else {
+            while !fits && self.examined < anchor.sight_tests_max {
+                let Some(higher) = order.next_of_size(high, missing_sizes(table, &above, 1, 0))
+                else {
                     break;
                 };
                 let entry = order.at(higher);
@@ -222,7 +223,7 @@ impl PartnerSearch {
             if best.is_some_and(|best| best.0 == radius) {
                 break;
             }
-            self.looks += 1;
+            self.examined += 1;
             if anchor.may_join(&lowest) {
                 below[usize::from(lowest.size) - 1] -= 1;
             }
@@ -233,15 +234,15 @@ impl PartnerSearch {
 
     /// Chooses the parties of the match among those from `low` to `high`, longest-waiting first; whether it could
     /// before the looks ran out.
-    fn choose(
+    fn choose_parties(
         &mut self,
         anchor: &Anchor,
         table: &mut CompositionTable,
-        low: SkillPlace,
-        high: SkillPlace,
+        low: SkillPosition,
+        high: SkillPosition,
     ) -> bool {
         let pool = anchor.terms.pool;
-        let order = pool.by_skill();
+        let order = pool.skill_index();
         let group_size = usize::from(table.group_size());
         let top = order.at(high).skill();
         let mut counts = [0; 5];
@@ -249,29 +250,29 @@ impl PartnerSearch {
         let mut place = Some(low);
         while let Some(here) = place {
             let entry = order.at(here);
-            if here > high && (entry.skill() != top || self.looks >= anchor.sight_tests_max) {
+            if here > high && (entry.skill() != top || self.examined >= anchor.sight_tests_max) {
                 break;
             }
-            if self.looks >= anchor.sight_tests_max {
+            if self.examined >= anchor.sight_tests_max {
                 return false;
             }
-            self.looks += 1;
-            let wanted = wanted(table, &counts, CHOICE_MAX, 0);
+            self.examined += 1;
+            let wanted = missing_sizes(table, &counts, CONSIDERED_MAX, 0);
             let size = usize::from(entry.size) - 1;
-            if wanted[size] && here != anchor.place && anchor.may_join(&entry) {
+            if wanted[size] && here != anchor.position && anchor.may_join(&entry) {
                 counts[size] += 1;
                 self.nearby.push(entry);
             }
-            place = order.next_wanted(here, wanted);
+            place = order.next_of_size(here, wanted);
         }
         self.nearby.sort_by_cached_key(|entry| pool.age(entry.slot));
         let size_of = |entry: &SkillEntry| usize::from(entry.size) - 1;
         let mut may = counts;
-        let mut must = only(anchor.entry.size);
+        let mut must = single_party(anchor.entry.size);
         let mut refused = [false; 5];
         self.chosen.push(anchor.entry);
         for entry in &self.nearby {
-            if players(&must) == 2 * group_size as u64 {
+            if player_count(&must) == 2 * group_size as u64 {
                 break;
             }
             let size = size_of(entry);
@@ -288,24 +289,28 @@ impl PartnerSearch {
                 refused[size] = true;
             }
         }
-        let full = players(&must) == 2 * group_size as u64;
+        let full = player_count(&must) == 2 * group_size as u64;
         debug_assert!(full, "a window that fits holds a match");
         full
     }
 
     /// Tries the subsets of the parties in the anchor's window, nearest first, until one is allowed, and leaves it in
     /// `chosen`.
-    fn search(&mut self, anchor: &Anchor, table: &mut CompositionTable) -> Option<GroupSplit> {
+    fn search_subsets(
+        &mut self,
+        anchor: &Anchor,
+        table: &mut CompositionTable,
+    ) -> Option<GroupSplit> {
         let terms = anchor.terms;
-        let order = terms.pool.by_skill();
+        let order = terms.pool.skill_index();
         self.nearby.clear();
         let mut counts = [0; 5];
-        let mut low = order.previous(anchor.place);
-        let mut high = order.next(anchor.place);
-        while self.looks < anchor.sight_tests_max {
+        let mut low = order.previous(anchor.position);
+        let mut high = order.next(anchor.position);
+        while self.examined < anchor.sight_tests_max {
             let below = low.map(|place| anchor.distance(&order.at(place)));
             let above = high.map(|place| anchor.distance(&order.at(place)));
-            let wanted = wanted(table, &counts, 2, SEARCHED_MIN);
+            let wanted = missing_sizes(table, &counts, 2, CONSIDERED_MIN);
             let is_below = match (below, above) {
                 (Some(below), Some(above)) => below < above,
                 _ => below.is_some(),
@@ -318,19 +323,19 @@ impl PartnerSearch {
                 break;
             }
             if is_below {
-                low = order.previous_wanted(place, wanted);
+                low = order.previous_of_size(place, wanted);
             } else {
-                high = order.next_wanted(place, wanted);
+                high = order.next_of_size(place, wanted);
             }
-            self.looks += 1;
+            self.examined += 1;
             let size = usize::from(entry.size) - 1;
             if wanted[size] && anchor.may_join(&entry) {
                 counts[size] += 1;
                 self.nearby.push(entry);
             }
         }
-        let plays = |entry: &SkillEntry| terms.ticket(entry.slot).map_or([0; ROLES], roles);
-        let mut rest = vec![([0; 5], [0; ROLES]); self.nearby.len() + 1];
+        let plays = |entry: &SkillEntry| terms.ticket(entry.slot).map_or([0; ROLE_COUNT], roles);
+        let mut rest = vec![([0; 5], [0; ROLE_COUNT]); self.nearby.len() + 1];
         for (at, entry) in self.nearby.iter().enumerate().rev() {
             let (mut sizes, filled) = rest[at + 1];
             sizes[usize::from(entry.size) - 1] += 1;
@@ -340,14 +345,14 @@ impl PartnerSearch {
             anchor,
             table,
             candidates: &self.nearby,
-            rest: &rest,
+            remaining: &rest,
             chosen: vec![anchor.entry],
-            counts: only(anchor.entry.size),
-            filled: add_roles([0; ROLES], &plays(&anchor.entry)),
-            looks: self.looks,
+            counts: single_party(anchor.entry.size),
+            filled: add_roles([0; ROLE_COUNT], &plays(&anchor.entry)),
+            examined: self.examined,
         };
-        let found = search.from(0, anchor.entry.skill(), anchor.entry.skill());
-        self.looks = search.looks;
+        let found = search.search_from(0, anchor.entry.skill(), anchor.entry.skill());
+        self.examined = search.examined;
         self.chosen = search.chosen;
         found
     }
@@ -360,7 +365,7 @@ impl PartnerSearch {
         counts: &mut Counts,
         entry: &SkillEntry,
     ) -> bool {
-        self.looks += 1;
+        self.examined += 1;
         if !anchor.may_join(entry) {
             return false;
         }
@@ -379,7 +384,7 @@ fn sum(one: &Counts, other: &Counts) -> Counts {
 mod tests {
     use super::*;
     use crate::mode::{GroupModeSettings, GroupModeTickSettings};
-    use crate::queue::pool::{Measure, Pool};
+    use crate::queue::pool::{Pool, SkillMeasure};
     use crate::rematch::Rematches;
     use crate::tests::{mode, ticket};
     use crate::ticket::{Ticket, TicketPreferences};
@@ -395,12 +400,12 @@ mod tests {
             limits_off_after_s: 1e9,
             ..mode(group_size)
         };
-        settings.rules(20.0).unwrap()
+        settings.tick_settings(20.0).unwrap()
     }
 
     /// A pool of (size, skill), oldest first; ids count from 0.
     fn pool_of(parties: &[(u8, i32)]) -> Pool {
-        let mut pool = Pool::new(Measure::Skill);
+        let mut pool = Pool::new(SkillMeasure::Skill);
         for (party, &(size, skill)) in (0..).zip(parties) {
             pool.insert(ticket(party, size, skill, u64::from(party)));
         }
@@ -414,7 +419,7 @@ mod tests {
         let mut seeker = PartnerSearch::default();
         let mut table = CompositionTable::new(rules.group_size);
         let slot = pool.queue().first().unwrap();
-        let found = seeker.seek(
+        let found = seeker.find_match(
             &terms,
             &mut table,
             slot,
@@ -490,7 +495,7 @@ mod tests {
     #[test]
     fn sizes_that_are_rare_are_searched_among_many_others() {
         // The gap of the nearest pair of fours is above the limit; the farther one comes behind a hundred twos.
-        let mut pool = Pool::new(Measure::Skill);
+        let mut pool = Pool::new(SkillMeasure::Skill);
         let mut parties = vec![(4, 0, 4_000), (4, 1, 9_000), (1, 0, 10), (1, 0, 10)];
         parties.extend((0..100).map(|at| (2, at, 20)));
         parties.push((4, 200, 4_000));
@@ -513,7 +518,7 @@ mod tests {
 
     #[test]
     fn whom_a_party_avoids_others_can_replace() {
-        let mut pool = Pool::new(Measure::Skill);
+        let mut pool = Pool::new(SkillMeasure::Skill);
         for party in 0..5 {
             // 0 and 1 have no quarrel with each other; 1 would avoid 2.
             let avoid = (party == 1).then(|| {
@@ -523,7 +528,7 @@ mod tests {
                 })
             });
             let party = Ticket {
-                wishes: avoid,
+                preferences: avoid,
                 ..ticket(party, 1, party as i32, u64::from(party))
             };
             pool.insert(party);

@@ -2,9 +2,9 @@
 //!
 //! Invariant: match ids count up from 0 over all modes, in the order in which the matches are made.
 
-use throng_core::memory::{MemoryUse, each_in_each};
+use throng_core::memory::{MemoryUse, heap_bytes_of_lists};
 
-use super::quality::Quality;
+use super::quality::MatchQuality;
 use super::ticket::{ModeId, Ticket, TicketPlayer};
 
 /// Two groups that are to fight each other.
@@ -15,12 +15,12 @@ pub struct Match {
     /// The mode in which the tickets of both groups waited.
     pub mode: ModeId,
     /// The tickets of both groups, longest-waiting first; the longest-waiting of all is in the first group.
-    #[memory(with = each_in_each)]
+    #[memory(with = heap_bytes_of_lists)]
     pub groups: [Vec<Ticket>; 2],
     /// The groups' power.
     pub power: [u64; 2],
     /// How good the match is.
-    pub quality: Quality,
+    pub quality: MatchQuality,
     /// Players who watch it; none but in rooms.
     pub spectators: Vec<TicketPlayer>,
 }
@@ -52,11 +52,11 @@ impl MatchWriter<'_> {
     }
 
     /// Makes a match of parties that wait no more.
-    pub fn make(
+    pub fn add_match(
         &mut self,
         mode: ModeId,
         groups: [Vec<Ticket>; 2],
-        quality: Quality,
+        quality: MatchQuality,
         spectators: Vec<TicketPlayer>,
     ) {
         let power = std::array::from_fn(|side: usize| {

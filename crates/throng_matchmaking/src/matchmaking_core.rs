@@ -18,14 +18,14 @@ use std::collections::HashMap;
 use foldhash::fast::FixedState;
 use throng_core::memory::MemoryUse;
 
-use super::found::{HeartbeatOutcome, Match};
+use super::match_mode::MatchMode;
+use super::match_mode_settings::MatchModeSettings;
+use super::matches::{HeartbeatOutcome, Match};
 use super::mode::ModeError;
-use super::open_mode::MatchMode;
 use super::pack::backfill::Backfill;
 use super::pack::wait_reason::WaitReason;
 use super::penalties::Penalties;
 use super::proposals::Proposals;
-use super::queue_mode::MatchModeSettings;
 use super::stats::ModeStats;
 use super::ticket::{ModeId, Ticket, TicketError, TicketParty, TicketPlayer};
 
@@ -59,14 +59,14 @@ impl MatchmakingCore {
     /// [`ModeError`] when a mode's settings are out of range or two have the same name.
     pub fn new(modes: &[MatchModeSettings], tick_hz: f64) -> Result<Self, ModeError> {
         if modes.len() > usize::from(u16::MAX) + 1 {
-            return Err(ModeError::TooMany(modes.len()));
+            return Err(ModeError::TooManyModes(modes.len()));
         }
         let mut names: Vec<String> = Vec::new();
         let mut opened = Vec::new();
         for (id, mode) in modes.iter().enumerate() {
             opened.push(MatchMode::new(ModeId(id as u16), mode, tick_hz)?);
             if names.iter().any(|known| known == mode.name()) {
-                return Err(ModeError::NameTwice(mode.name().to_owned()));
+                return Err(ModeError::DuplicateName(mode.name().to_owned()));
             }
             names.push(mode.name().to_owned());
         }
@@ -84,7 +84,7 @@ impl MatchmakingCore {
 
     /// The mode of this name. O(modes).
     #[must_use]
-    pub fn mode_named(&self, name: &str) -> Option<ModeId> {
+    pub fn mode_by_name(&self, name: &str) -> Option<ModeId> {
         self.names
             .iter()
             .position(|known| known == name)
@@ -111,7 +111,7 @@ impl MatchmakingCore {
 
     /// Parties that wait, those in proposals included, over all modes. O(1).
     #[must_use]
-    pub fn waiting(&self) -> usize {
+    pub fn waiting_parties(&self) -> usize {
         self.parties.len()
     }
 
@@ -130,7 +130,7 @@ impl MatchmakingCore {
                 self.modes.get(usize::from(mode.0))?.queue().ticket(slot)
             }
             TicketLocation::Proposed { id } => {
-                let groups = &self.proposals.get(id)?.found.groups;
+                let groups = &self.proposals.get(id)?.match_info.groups;
                 groups.iter().flatten().find(|ticket| ticket.party == party)
             }
         }
@@ -145,12 +145,12 @@ impl MatchmakingCore {
 
     /// The match that is proposed to a player. O(1).
     #[must_use]
-    pub fn proposed_to(&self, player: impl Into<TicketPlayer>) -> Option<&Match> {
+    pub fn proposed_match(&self, player: impl Into<TicketPlayer>) -> Option<&Match> {
         let player = player.into();
         let TicketLocation::Proposed { id } = *self.parties.get(&self.party_of(player)?)? else {
             return None;
         };
-        self.proposals.get(id).map(|proposal| &proposal.found)
+        self.proposals.get(id).map(|proposal| &proposal.match_info)
     }
 
     /// Queues a party; whoever of it watched a room does so no more. O(size · modes + log n).
@@ -158,7 +158,7 @@ impl MatchmakingCore {
     /// # Errors
     /// [`TicketError`] when the ticket is not valid for its mode, the party or a member waits already, or the
     /// mode's queue is full. Nothing is changed then.
-    pub fn queue(&mut self, ticket: Ticket) -> Result<(), TicketError> {
+    pub fn enqueue(&mut self, ticket: Ticket) -> Result<(), TicketError> {
         let (party, id, modes) = (ticket.party, ticket.mode, self.modes.len());
         let mode = self.modes.get_mut(usize::from(id.0));
         let mode = mode.ok_or(TicketError::UnknownMode {
@@ -166,33 +166,33 @@ impl MatchmakingCore {
             mode: id,
             modes,
         })?;
-        ticket.check(mode.rules().party_size_max)?;
+        ticket.check(mode.tick_settings().party_size_max)?;
         if self.parties.contains_key(&party) {
-            return Err(TicketError::PartyQueued { party });
+            return Err(TicketError::PartyAlreadyQueued { party });
         }
         for &player in &ticket.members {
             if let Some(&queued_in) = self.players.get(&player) {
-                return Err(TicketError::PlayerQueued {
+                return Err(TicketError::PlayerAlreadyQueued {
                     party,
                     player,
                     queued_in,
                 });
             }
-            if let Some(until_tick) = self.penalties.until(player) {
-                return Err(TicketError::Barred {
+            if let Some(until_tick) = self.penalties.until_tick(player) {
+                return Err(TicketError::DeclinePenalty {
                     party,
                     player,
                     until_tick,
                 });
             }
         }
-        let tickets_max = mode.rules().tickets_max;
+        let tickets_max = mode.tick_settings().tickets_max;
         if mode.queue().len() as u64 + mode.stats().proposed >= u64::from(tickets_max) {
             mode.stats_mut().refused += 1;
             return Err(TicketError::QueueFull { party, tickets_max });
         }
         for &player in &ticket.members {
-            self.unwatch(player);
+            self.stop_spectating(player);
         }
         let mode = &mut self.modes[usize::from(id.0)];
         self.players
@@ -223,7 +223,7 @@ impl MatchmakingCore {
         };
         let ticket = ticket.ok_or(missing)?;
         self.modes[usize::from(ticket.mode.0)].stats_mut().cancelled += 1;
-        self.forget(&ticket);
+        self.remove_from_index(&ticket);
         Ok(ticket)
     }
 
@@ -231,7 +231,7 @@ impl MatchmakingCore {
     ///
     /// # Errors
     /// [`TicketError::NotQueued`], [`TicketError::NotAMember`].
-    pub fn cancel_by(
+    pub fn cancel_by_member(
         &mut self,
         party: impl Into<TicketParty>,
         player: impl Into<TicketPlayer>,
@@ -248,7 +248,7 @@ impl MatchmakingCore {
     /// free again. Cost as in [`cancel`](Self::cancel).
     pub fn remove_player(&mut self, player: impl Into<TicketPlayer>) -> Option<Ticket> {
         let player = player.into();
-        self.unwatch(player);
+        self.stop_spectating(player);
         let party = self.party_of(player)?;
         self.cancel(party).ok()
     }
@@ -264,12 +264,12 @@ impl MatchmakingCore {
         now_tick: u64,
     ) -> Result<Option<Match>, TicketError> {
         let player = player.into();
-        let nothing = TicketError::NothingProposed { player };
-        let id = self.proposed_to(player).ok_or(nothing)?.id;
+        let nothing = TicketError::NoProposedMatch { player };
+        let id = self.proposed_match(player).ok_or(nothing)?.id;
         self.now_tick = self.now_tick.max(now_tick);
         let found = self.proposals.accept(id, player);
         if let Some(found) = &found {
-            self.form(found, now_tick);
+            self.start_match(found, now_tick);
         }
         Ok(found)
     }
@@ -282,8 +282,8 @@ impl MatchmakingCore {
     /// [`TicketError::NothingProposed`].
     pub fn decline(&mut self, player: impl Into<TicketPlayer>) -> Result<Ticket, TicketError> {
         let player = player.into();
-        let nothing = TicketError::NothingProposed { player };
-        self.proposed_to(player).ok_or(nothing.clone())?;
+        let nothing = TicketError::NoProposedMatch { player };
+        self.proposed_match(player).ok_or(nothing.clone())?;
         self.remove_player(player).ok_or(nothing)
     }
 
@@ -292,14 +292,14 @@ impl MatchmakingCore {
     /// # Errors
     /// [`TicketError::NotQueued`], [`TicketError::PlayerQueued`] when the player waits too,
     /// [`TicketError::NoSeat`] when four watch already or the party is in no room (yet).
-    pub fn watch(
+    pub fn spectate(
         &mut self,
         party: impl Into<TicketParty>,
         player: impl Into<TicketPlayer>,
     ) -> Result<(), TicketError> {
         let (party, player) = (party.into(), player.into());
         if let Some(queued_in) = self.party_of(player) {
-            return Err(TicketError::PlayerQueued {
+            return Err(TicketError::PlayerAlreadyQueued {
                 party,
                 player,
                 queued_in,
@@ -308,27 +308,31 @@ impl MatchmakingCore {
         let (at, slot) = match self.parties.get(&party) {
             None => return Err(TicketError::NotQueued { party }),
             Some(&TicketLocation::Waiting { mode, slot }) => (usize::from(mode.0), slot),
-            Some(TicketLocation::Proposed { .. }) => return Err(TicketError::NoSeat { party }),
+            Some(TicketLocation::Proposed { .. }) => {
+                return Err(TicketError::NoSpectatorSeat { party });
+            }
         };
         match &mut self.modes[at] {
-            MatchMode::Rooms(rooms) => rooms.watch(party, slot, player)?,
-            MatchMode::Groups(_) => return Err(TicketError::NoSeat { party }),
+            MatchMode::Rooms(rooms) => rooms.spectate(party, slot, player)?,
+            MatchMode::Groups(_) => return Err(TicketError::NoSpectatorSeat { party }),
         }
-        self.proposals.unwatch(player);
+        self.proposals.stop_spectating(player);
         for (other, mode) in self.modes.iter_mut().enumerate() {
             if other != at {
-                mode.unwatch(player);
+                mode.stop_spectating(player);
             }
         }
         Ok(())
     }
 
     /// A player watches no more; whether it did. O(modes).
-    pub fn unwatch(&mut self, player: impl Into<TicketPlayer>) -> bool {
+    pub fn stop_spectating(&mut self, player: impl Into<TicketPlayer>) -> bool {
         let player = player.into();
-        let proposed = self.proposals.unwatch(player);
+        let proposed = self.proposals.stop_spectating(player);
         let modes = self.modes.iter_mut();
-        modes.fold(proposed, |seated, mode| mode.unwatch(player) || seated)
+        modes.fold(proposed, |seated, mode| {
+            mode.stop_spectating(player) || seated
+        })
     }
 
     /// Parties that join a running match of a mode of groups, at `now_tick`: exactly as many players as are missing,
@@ -338,19 +342,21 @@ impl MatchmakingCore {
             return Vec::new();
         };
         let joined = groups.backfill(wanted, now_tick);
-        joined.iter().for_each(|ticket| self.forget(ticket));
+        joined
+            .iter()
+            .for_each(|ticket| self.remove_from_index(ticket));
         joined
     }
 
     /// One heartbeat over all modes: appends what it did to `outcome`. Cost as in `groups.rs` and `rooms.rs`.
-    pub fn run(&mut self, now_tick: u64, outcome: &mut HeartbeatOutcome) {
+    pub fn run_heartbeat(&mut self, now_tick: u64, outcome: &mut HeartbeatOutcome) {
         self.now_tick = self.now_tick.max(now_tick);
-        self.penalties.lift(self.now_tick);
-        self.end_proposals(now_tick, &mut outcome.expired);
+        self.penalties.expire(self.now_tick);
+        self.expire_proposals(now_tick, &mut outcome.expired);
         let mut found = Vec::new();
         for at in 0..self.modes.len() {
             let expired = outcome.expired.len();
-            self.modes[at].run(
+            self.modes[at].run_heartbeat(
                 now_tick,
                 &mut self.next_match,
                 &mut found,
@@ -362,10 +368,10 @@ impl MatchmakingCore {
                     self.players.remove(player);
                 }
             }
-            let accept_within_ticks = self.modes[at].rules().accept_within_ticks;
+            let accept_within_ticks = self.modes[at].tick_settings().accept_timeout_ticks;
             for found in found.drain(..) {
                 if accept_within_ticks == 0 {
-                    self.form(&found, now_tick);
+                    self.start_match(&found, now_tick);
                     outcome.matches.push(found);
                 } else {
                     outcome.proposed.push(found.clone());
@@ -385,34 +391,34 @@ impl MatchmakingCore {
                 .get(usize::from(mode.0))?
                 .wait_reason(slot, self.now_tick),
             TicketLocation::Proposed { id } => {
-                let missing = self.proposals.get(id)?.missing.len();
+                let missing = self.proposals.get(id)?.unanswered.len();
                 Some(WaitReason::Proposed { id, missing })
             }
         }
     }
 
     /// Feeds all that can influence later matches or counts, in a fixed order, to a hash. O(n).
-    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(self.next_match);
         if !self.modes.is_empty() {
             feed(self.now_tick);
-            self.penalties.digest(feed);
+            self.penalties.hash_state(feed);
         }
         feed(self.modes.len() as u64);
         for mode in &self.modes {
-            mode.digest(feed);
+            mode.hash_state(feed);
         }
         for proposal in self.proposals.iter() {
-            feed(proposal.found.id);
+            feed(proposal.match_info.id);
             feed(proposal.until_tick);
             proposal
-                .missing
+                .unanswered
                 .iter()
-                .for_each(|player| player.digest(feed));
-            let spectators = proposal.found.spectators.iter();
-            spectators.for_each(|player| player.digest(feed));
-            for group in &proposal.found.groups {
-                group.iter().for_each(|ticket| ticket.digest(feed));
+                .for_each(|player| player.hash_state(feed));
+            let spectators = proposal.match_info.spectators.iter();
+            spectators.for_each(|player| player.hash_state(feed));
+            for group in &proposal.match_info.groups {
+                group.iter().for_each(|ticket| ticket.hash_state(feed));
             }
         }
     }
@@ -431,19 +437,19 @@ impl MatchmakingCore {
     /// Ends a proposal: its parties wait on, but for those that are `out`, which are returned.
     fn dissolve(&mut self, id: u64, out: impl Fn(&Ticket) -> bool) -> Vec<Ticket> {
         let mut gone = Vec::new();
-        let Some(proposal) = self.proposals.take(id) else {
+        let Some(proposal) = self.proposals.remove(id) else {
             return gone;
         };
-        let mode = &mut self.modes[usize::from(proposal.found.mode.0)];
+        let mode = &mut self.modes[usize::from(proposal.match_info.mode.0)];
         mode.stats_mut().dissolved += 1;
-        mode.stats_mut().spectators_dropped += proposal.found.spectators.len() as u64;
-        let bar_ticks = mode.rules().bar_after_decline_ticks;
+        mode.stats_mut().spectators_dropped += proposal.match_info.spectators.len() as u64;
+        let bar_ticks = mode.tick_settings().decline_penalty_ticks;
         let until_tick = self.now_tick.saturating_add(bar_ticks);
-        for ticket in proposal.found.groups.into_iter().flatten() {
+        for ticket in proposal.match_info.groups.into_iter().flatten() {
             mode.stats_mut().proposed -= 1;
             if out(&ticket) {
                 let barred = ticket.members.iter().filter(|_| bar_ticks > 0);
-                barred.for_each(|&player| self.penalties.bar(player, until_tick));
+                barred.for_each(|&player| self.penalties.add(player, until_tick));
                 gone.push(ticket);
                 continue;
             }
@@ -456,36 +462,36 @@ impl MatchmakingCore {
     }
 
     /// Ends the proposals whose time is over: who has not answered waits no more.
-    fn end_proposals(&mut self, now_tick: u64, expired: &mut Vec<Ticket>) {
-        for id in self.proposals.due(now_tick) {
+    fn expire_proposals(&mut self, now_tick: u64, expired: &mut Vec<Ticket>) {
+        for id in self.proposals.expired(now_tick) {
             let missing = self
                 .proposals
                 .get(id)
-                .map(|proposal| proposal.missing.clone());
+                .map(|proposal| proposal.unanswered.clone());
             let missing = missing.unwrap_or_default();
             let silent =
                 |ticket: &Ticket| ticket.members.iter().any(|player| missing.contains(player));
             for ticket in self.dissolve(id, silent) {
                 self.modes[usize::from(ticket.mode.0)].stats_mut().expired += 1;
-                self.forget(&ticket);
+                self.remove_from_index(&ticket);
                 expired.push(ticket);
             }
         }
     }
 
     /// A match is on: its parties wait no more.
-    fn form(&mut self, found: &Match, now_tick: u64) {
+    fn start_match(&mut self, found: &Match, now_tick: u64) {
         for ticket in found.groups.iter().flatten() {
             let stats = self.modes[usize::from(ticket.mode.0)].stats_mut();
             if let Some(TicketLocation::Proposed { .. }) = self.parties.get(&ticket.party) {
                 stats.proposed -= 1;
             }
-            self.forget(ticket);
+            self.remove_from_index(ticket);
         }
-        self.modes[usize::from(found.mode.0)].formed(found, now_tick);
+        self.modes[usize::from(found.mode.0)].record_match(found, now_tick);
     }
 
-    fn forget(&mut self, ticket: &Ticket) {
+    fn remove_from_index(&mut self, ticket: &Ticket) {
         self.parties.remove(&ticket.party);
         for player in &ticket.members {
             self.players.remove(player);

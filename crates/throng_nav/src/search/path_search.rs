@@ -11,36 +11,36 @@ use throng_core::memory::MemoryUse;
 
 use super::nodes::{Index, NONE, Node, NodeId, Nodes};
 use super::open_list::OpenList;
-use super::query::{FoundPath, NODES_MAX, PathQuery, SearchOutcome, answer_at_once};
+use super::query::{FoundPath, NODES_MAX, PathQuery, SearchOutcome, trivial_outcome};
 use super::run::{SearchEnd, SearchProgress, SearchRun};
 use super::waypoints::push_turn;
 use super::{astar, jump, jump_graph};
 use crate::algorithm::Algorithm;
-use crate::cost::{Cost, Steps, octile};
+use crate::cost::{PathCost, Steps, octile};
+use crate::jump_scan::BitScanner;
 use crate::key::Key;
 use crate::map::TileMap;
-use crate::prepared::{JumpGraph, NavMap, SignPlanes, SignWalks};
-use crate::reference::{StepTable, Tiles};
+use crate::prepared::{JumpGraph, NavMap, SignPlanes, SignScanner};
+use crate::reference::{StepTable, TileScanner};
 use crate::rule::Diagonal;
-use crate::walks::TileBits;
 
 /// The scratch of a thread: made once, used for search after search on maps of any size, never shared.
 ///
 /// After a few searches it has grown to what they need and allocates nothing more. One that only ever answers queries
 /// with a node limit up to 800 holds 31 kB, and some more only where very many ways got cheaper while they waited.
 #[derive(Debug, Default, MemoryUse)]
-pub struct Search {
+pub struct PathSearch {
     nodes: Nodes,
     open: OpenList,
     expanded: u32,
     progress: SearchProgress,
     /// What the search under way has read so far; `None` before its first step.
-    reads: Option<Reads>,
+    inputs: Option<SearchInputs>,
 }
 
 /// What the nodes of a search stand for: it begins anew when this changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reads {
+struct SearchInputs {
     fingerprint: u64,
     size: (u32, u32),
     algorithm: Algorithm,
@@ -48,7 +48,7 @@ struct Reads {
     is_loaded: bool,
 }
 
-impl Search {
+impl PathSearch {
     /// Scratch that holds no memory yet; it grows with the first searches.
     pub fn new() -> Self {
         Self::default()
@@ -68,14 +68,14 @@ impl Search {
         query: PathQuery,
         waypoints: &mut Vec<IVec2>,
     ) -> SearchOutcome {
-        self.reads = None;
+        self.inputs = None;
         self.resume(tiles, nav_map, algorithm, query, u32::MAX, waypoints)
             .unwrap_or(SearchOutcome::Capped)
     }
 
     /// Forgets the search that [`Search::resume`] has under way, so that its next call begins another and counts from zero.
     pub const fn abandon(&mut self) {
-        (self.reads, self.expanded) = (None, 0);
+        (self.inputs, self.expanded) = (None, 0);
     }
 
     /// The same as [`Search::find`] in slices: `None` when it is not done after so many expansions more. The next call, with
@@ -93,22 +93,22 @@ impl Search {
         waypoints: &mut Vec<IVec2>,
     ) -> Option<SearchOutcome> {
         waypoints.clear();
-        let ground = SearchGround::new(tiles, nav_map, algorithm);
+        let ground = SearchMap::new(tiles, nav_map, algorithm);
         let PathQuery { from, to, .. } = query;
         let node_limit = query.node_limit.unwrap_or(NODES_MAX).min(NODES_MAX);
-        let reads = Some(ground.reads());
-        let is_begun = self.reads == reads;
+        let reads = Some(ground.inputs());
+        let is_begun = self.inputs == reads;
         if !is_begun {
-            self.reads = None;
+            self.inputs = None;
             self.reset(&ground, node_limit);
-            if let Some(outcome) = answer_at_once(tiles, from, to) {
+            if let Some(outcome) = trivial_outcome(tiles, from, to) {
                 waypoints.extend(matches!(outcome, SearchOutcome::Found(_)).then_some(from));
                 return Some(outcome);
             }
-            self.reads = reads;
-        } else if !tiles.connected(from, to) {
+            self.inputs = reads;
+        } else if !tiles.are_connected(from, to) {
             // The tiles were settled meanwhile.
-            self.reads = None;
+            self.inputs = None;
             return Some(SearchOutcome::Unreachable);
         }
         let pause_at = self.expanded.saturating_add(expansions);
@@ -122,7 +122,7 @@ impl Search {
             self.progress = progress;
             return None;
         }
-        self.reads = None;
+        self.inputs = None;
         Some(match progress.end() {
             SearchEnd::Goal { cost, parent } => {
                 let steps = self.write_waypoints(&ground, from, to, parent, waypoints);
@@ -132,7 +132,7 @@ impl Search {
             SearchEnd::Capped => SearchOutcome::Capped,
             SearchEnd::Exhausted => {
                 debug_assert!(
-                    ground.is_loaded || !tiles.is_settled(),
+                    ground.is_loaded || !tiles.has_final_regions(),
                     "tiles of a region are connected"
                 );
                 SearchOutcome::Unreachable
@@ -143,7 +143,7 @@ impl Search {
     /// The search under way, from where it stands.
     fn run<'a>(
         &'a mut self,
-        ground: &SearchGround<'a>,
+        ground: &SearchMap<'a>,
         goal: IVec2,
         node_limit: u32,
         pause_at: u32,
@@ -161,7 +161,7 @@ impl Search {
         }
     }
 
-    fn reset(&mut self, ground: &SearchGround, node_limit: u32) {
+    fn reset(&mut self, ground: &SearchMap, node_limit: u32) {
         let index = match (ground.graph, ground.algorithm) {
             (Some((graph, _)), _) => Index::Paged(graph.points.len()),
             (None, Algorithm::AStar) => Index::Chunked {
@@ -193,13 +193,13 @@ impl Search {
 
     /// The tiles the last search put on its open list, and whether it expanded them. Map and algorithm must
     /// be those of that search.
-    pub fn touched<'a>(
+    pub fn visited<'a>(
         &'a self,
         tiles: &'a TileMap,
         nav_map: &'a NavMap,
         algorithm: Algorithm,
     ) -> impl Iterator<Item = (IVec2, bool)> + 'a {
-        let ground = SearchGround::new(tiles, nav_map, algorithm);
+        let ground = SearchMap::new(tiles, nav_map, algorithm);
         let nodes = self.nodes.iter();
         nodes.map(move |(_, node)| (ground.tile_of(node.key), node.is_closed()))
     }
@@ -216,7 +216,7 @@ impl Search {
         waypoints: &mut Vec<IVec2>,
     ) {
         waypoints.clear();
-        let ground = SearchGround::new(tiles, nav_map, algorithm);
+        let ground = SearchMap::new(tiles, nav_map, algorithm);
         let nodes = self.nodes.iter().map(|(id, node)| {
             let tile = ground.tile_of(node.key);
             (octile(tile, query.to), node.g, Key::of_tile(tile), id)
@@ -236,7 +236,7 @@ impl Search {
     /// put back in, and points at which the walk does not turn are left out.
     fn write_waypoints(
         &self,
-        ground: &SearchGround,
+        ground: &SearchMap,
         from: IVec2,
         to: IVec2,
         parent: NodeId,
@@ -267,7 +267,7 @@ impl Search {
 
 /// What a search reads: the tiles, and what is prepared of them for its algorithm.
 #[derive(Clone, Copy)]
-struct SearchGround<'m> {
+struct SearchMap<'m> {
     tiles: &'m TileMap,
     algorithm: Algorithm,
     planes: Option<&'m SignPlanes>,
@@ -276,14 +276,14 @@ struct SearchGround<'m> {
     is_loaded: bool,
 }
 
-impl<'m> SearchGround<'m> {
+impl<'m> SearchMap<'m> {
     fn new(tiles: &'m TileMap, nav_map: &'m NavMap, algorithm: Algorithm) -> Self {
         let algorithm = if nav_map.is_ready(tiles, algorithm) {
             algorithm
         } else {
             Algorithm::JpsBitPrune
         };
-        let planes = nav_map.planes().filter(|_| nav_map.is_of(tiles));
+        let planes = nav_map.planes().filter(|_| nav_map.matches_tiles(tiles));
         let is_graph = algorithm == Algorithm::JpsGraph;
         Self {
             tiles,
@@ -295,8 +295,8 @@ impl<'m> SearchGround<'m> {
         }
     }
 
-    fn reads(&self) -> Reads {
-        Reads {
+    fn inputs(&self) -> SearchInputs {
+        SearchInputs {
             fingerprint: self.tiles.fingerprint(),
             size: (self.tiles.width(), self.tiles.height()),
             algorithm: self.algorithm,
@@ -314,7 +314,7 @@ impl<'m> SearchGround<'m> {
 }
 
 /// Which algorithm reads what of the ground. A search that begins is given its start.
-fn expand<const CUT: bool>(run: &mut SearchRun, ground: &SearchGround, start: Option<IVec2>) {
+fn expand<const CUT: bool>(run: &mut SearchRun, ground: &SearchMap, start: Option<IVec2>) {
     if let Some((graph, planes)) = ground.graph {
         if let Some(start) = start {
             jump_graph::open_start::<CUT>(run, graph, planes, start);
@@ -323,23 +323,23 @@ fn expand<const CUT: bool>(run: &mut SearchRun, ground: &SearchGround, start: Op
         return;
     }
     if let Some(start) = start {
-        run.reach(NONE, start, Cost::ZERO, None);
+        run.relax(NONE, start, PathCost::ZERO, None);
     }
     let (tiles, rows) = (ground.tiles, ground.tiles.rows());
     match (ground.algorithm, ground.table, ground.planes) {
         (Algorithm::AStar, ..) => astar::expand_all::<CUT>(run),
-        (Algorithm::Jps, ..) => jump::expand_all::<_, CUT, false>(run, &Tiles(rows)),
-        (Algorithm::JpsBit, ..) => jump::expand_all::<_, CUT, false>(run, &TileBits(tiles)),
+        (Algorithm::Jps, ..) => jump::expand_all::<_, CUT, false>(run, &TileScanner(rows)),
+        (Algorithm::JpsBit, ..) => jump::expand_all::<_, CUT, false>(run, &BitScanner(tiles)),
         (Algorithm::JpsBitPre, Some(table), _) => {
-            jump::expand_all::<_, CUT, false>(run, &table.walks(rows));
+            jump::expand_all::<_, CUT, false>(run, &table.scanner(rows));
         }
         (Algorithm::JpsBitPrunePre, Some(table), _) => {
-            jump::expand_all::<_, CUT, true>(run, &table.walks(rows));
+            jump::expand_all::<_, CUT, true>(run, &table.scanner(rows));
         }
         (_, _, Some(planes)) => {
-            jump::expand_all::<_, CUT, true>(run, &SignWalks { tiles, planes });
+            jump::expand_all::<_, CUT, true>(run, &SignScanner { tiles, planes });
         }
-        _ => jump::expand_all::<_, CUT, true>(run, &TileBits(tiles)),
+        _ => jump::expand_all::<_, CUT, true>(run, &BitScanner(tiles)),
     }
 }
 

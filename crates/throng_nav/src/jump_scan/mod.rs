@@ -12,6 +12,6 @@ mod bits;
 mod successors;
 mod walk;
 
-pub(super) use bits::{TileBits, diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
+pub(super) use bits::{BitScanner, diagonal_turns_in_word, turns_in_word, upright_turns_in_word};
 pub(super) use successors::for_each_successor;
 pub(super) use walk::{JumpScanner, Reach, Stop};
