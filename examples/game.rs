@@ -106,7 +106,7 @@ fn u16_of(bytes: &[u8]) -> u16 {
 
 /// What a player's program sends by what it knows: it goes to the gate, and leaves when it is rich.
 fn play(mirror: &Mirror) -> Option<ClientMessage<'static>> {
-    let (own, _) = mirror.own()?;
+    let (own, _) = mirror.controlled_object()?;
     let mut known = mirror.object(own)?.attributes.iter();
     if known.any(|(_, gold)| u16_of(gold) >= 10) {
         return Some(ClientMessage::Logout);
@@ -134,7 +134,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     for _ in 0..400 {
         server.step(1);
-        for (client, packet) in std::mem::take(&mut sent.kept().frames).iter() {
+        for (client, packet) in std::mem::take(&mut sent.delivered().packets).iter() {
             clients.entry(client).or_default().receive(packet)?;
         }
         for (&client, mirror) in &clients {

@@ -16,7 +16,7 @@ fn play(token: ConnectToken) -> Option<Vec2> {
         client
             .update(|packet| mirror.receive(packet).unwrap())
             .ok()?;
-        let own = mirror.own().map(|(own, _)| own);
+        let own = mirror.controlled_object().map(|(own, _)| own);
         let walk = match own.and_then(|own| mirror.position(own, mirror.tick())) {
             Some(at) if at.x > 12.0 => return Some(at),
             Some(at) => ClientMessage::move_to(at + Vec2::X * 0.1, 0),
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let town = open_scene(world, SceneSpec::default(), ())?;
     let key = SecretKey::random()?;
     let mut settings = ListenSettings::default();
-    settings.udp.loads = false; // Its clients know the town already.
+    settings.udp.requires_ready = false; // Its clients know the town already.
     let address = listen(world, "127.0.0.1:0".parse()?, key, settings, None)?;
     // A login service that knows the player and has the key does this, and sends the token over a channel that is safe.
     let claims = TokenClaims::new(7, vec![address], unix_ms() / 1_000);

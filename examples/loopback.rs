@@ -27,7 +27,7 @@ fn play(server: TransportHandle, packets: Receiver<Vec<u8>>) -> Option<u64> {
     let mut mirror = Mirror::default();
     for packet in packets {
         mirror.receive(&packet).ok()?;
-        let own = mirror.own().map(|(own, _)| own);
+        let own = mirror.controlled_object().map(|(own, _)| own);
         match own.and_then(|own| mirror.position(own, mirror.tick())) {
             Some(at) if at.x > 12.0 => send(ClientMessage::Logout),
             Some(at) => send(ClientMessage::move_to(at + Vec2::X * 0.1, 0)),

@@ -31,7 +31,7 @@ impl Walker {
             self.mirror.receive(&packet).ok()?;
             let corrected = self.predictor.reconcile(&on(&self.mirror), &self.mirror);
             if let Some(correction) = corrected {
-                println!("tick {tick}: it was off by {:.3} m", correction.off_m);
+                println!("tick {tick}: it was off by {:.3} m", correction.error_m);
             }
         }
         let direction = (tick / 30 * 40) as u8;
@@ -77,7 +77,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             teleport(server.world_mut(), own, Vec2::splat(20.2))?;
         }
         server.step(1);
-        let frames = sink.take().frames;
+        let frames = sink.take().packets;
         down.push_back(frames.iter().map(|(_, packet)| packet.to_vec()).collect());
     }
     println!("at {:?}", walker.predictor.position());

@@ -28,7 +28,7 @@ use throng::wire::{ClientId, Encoding};
 use throng::world::{
     KindId, Object, PlayerId, Position, SceneSpec, Velocity, open_scene, spawn_object,
 };
-use throng_net::outbox::workload::{WorkloadShard, fill};
+use throng_net::outbox::workload::{WorkloadShard, fill_batch};
 use throng_net::workload::ConnectedCrowd;
 use throng_scenario::crowd::TradePlugin;
 use throng_scenario::{LoadedScenario, RunOptions, ScenarioRun, Verdict};
@@ -58,15 +58,15 @@ fn memory_is_warm_accounted_for_and_not_leaked() {
 
 fn a_warm_outbox_allocates_nothing() {
     let mut batch = OutgoingBatch::default();
-    fill(&mut batch, 1, 2_000, 200, 60);
+    fill_batch(&mut batch, 1, 2_000, 200, 60);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
     let mut shard = WorkloadShard::new(1 << 20, Box::new(CountingSink::default()));
     let mut tick = || {
-        for line in batch.parts.iter().flat_map(|part| part.lines()) {
-            assembler.line(1, line, &batch.shared, &mut sink);
+        for line in batch.parts.iter().flat_map(|part| part.updates()) {
+            assembler.write_update(1, line, &batch.shared, &mut sink);
         }
-        shard.offer(&batch);
-        shard.take();
+        shard.push_batch(&batch);
+        shard.assemble();
     };
     (0..300).for_each(|_| tick());
     assert_eq!(allocations(100, tick), 0);
@@ -91,11 +91,11 @@ fn a_warm_inbox_and_warm_masks_allocate_nothing() {
         for client in 0..500 {
             for _ in 0..3 {
                 // Some are refused, which is counted.
-                let _ = queue.offer(ClientId(client), &[4, 1]);
+                let _ = queue.push(ClientId(client), &[4, 1]);
             }
             masks.mark(client * 2, client % 128);
         }
-        while queue.take(2).is_some() {}
+        while queue.pop(2).is_some() {}
         queue.take_refused(&mut refused);
         refused.clear();
         masks.drain(|_, mask| mask.fill(0));
@@ -109,7 +109,7 @@ fn a_warm_transport_allocates_nothing() {
     let mut crowd = ConnectedCrowd::new(50, Some(10));
     let mut tick = || {
         crowd.send();
-        crowd.answer();
+        crowd.run_clients();
         crowd.receive();
     };
     (0..100).for_each(|_| tick());

@@ -31,17 +31,17 @@ pub use plugin::{
     PlayersSaved, StoreReplyMode, close_directory,
 };
 pub use throng_store::{
-    CacheSettings, CacheStats, CachedPlayer, ClaimResult, ClaimTerms, EnrollTerms, FaultShares,
-    FaultySource, LeaseClaim, LeaseRefused, LeaseState, LeaseTable, LedgerEvent, LedgerSettings,
-    LocalPeers, LookupResult, MemoryDisk, MemoryStore, PeerFaults, PeerHub, PeerMessage,
-    PeerSettings, PeerStats, Peers, PlayerCache, PlayerRecord, PlayerSave, PlayerStoreError,
+    CacheSettings, CacheStats, CachedPlayer, ClaimResult, ClaimTerms, FaultShares, FaultySource,
+    LeaseClaim, LeaseEvent, LeaseRefused, LeaseState, LeaseTable, LeaseTableSettings, LocalPeers,
+    LookupResult, MemoryDisk, MemoryStore, PeerFaults, PeerHub, PeerMessage, PeerSettings,
+    PeerStats, Peers, PlayerCache, PlayerRecord, PlayerSave, PlayerStoreError, RegistrationTerms,
     Renewal, SaveBatch, SaveOutcome, ServerId, StoreBackend, StoreError, StoreErrorKind,
     StoreFactory, StoreReply, StoreRequest, StoreSupervisor, StoreThread, StoredAttribute,
-    check_spoilt_records, conformance,
+    check_corrupt_records, conformance,
 };
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use throng_store::{DisplayValue, StoreInspection, StoredRow};
 #[cfg(feature = "postgres")]
 pub use throng_store::{PostgresSource, PostgresStore};
-#[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub use throng_store::{ShownValue, StoreInspection, StoredRow};
 #[cfg(feature = "sqlite")]
 pub use throng_store::{SqliteSource, SqliteStore, dump_store, inspect_store, migrate_store};

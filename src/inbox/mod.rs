@@ -10,8 +10,8 @@ mod plugin;
 pub(crate) use plugin::lock;
 pub use plugin::{Inbox, InboxPlugin, InboxSettings};
 pub use throng_net::inbox::{
-    BacklogLength, BudgetRule, ClientQuota, ConnectionInfo, DisconnectReason, InboundMessage,
-    InboxCounters, InboxLimits, LANE_BYTES, MessageCosts, MessageQueue,
+    BacklogLength, BudgetRule, CLIENT_QUEUE_BYTES, ClientQuota, ConnectionInfo, DisconnectReason,
+    InboundMessage, InboxCounters, InboxLimits, MessageCosts, MessageQueue,
     PLAYERS_PER_UNAUTHENTICATED, ReceiveError, TickTime, TransportEvent, VerifiedIdentity,
     WorkBudget,
 };

@@ -40,7 +40,7 @@ impl InboxPlugin {
                     hasher.write_u64(u64::from(message.number));
                     hasher.write_bytes(&message.bytes);
                 }
-                intake.digest(|word| hasher.write_u64(word));
+                intake.hash_state(|word| hasher.write_u64(word));
             });
     }
 }
@@ -108,7 +108,7 @@ impl InboxSettings {
             backlog_max: self.backlog_max as usize,
             client_backlog_max: self.client_backlog_max,
             unauthenticated_client_backlog_max: self.unauthenticated_client_backlog_max,
-            newcomers_backlog_max: self.newcomers_backlog_max as usize,
+            unauthenticated_backlog_max: self.newcomers_backlog_max as usize,
             quota: self.quota,
             tick_ns,
         }

@@ -116,7 +116,7 @@ impl UdpListener {
     /// Whether a client is connected over this socket.
     #[must_use]
     pub fn has(&self, client: ClientId) -> bool {
-        self.server.has(client)
+        self.server.has_client(client)
     }
 
     /// Another sink, for an outbox with several sinks.
@@ -161,7 +161,7 @@ pub fn listen(
     udp.unacknowledged_us_max = udp.unacknowledged_us_max.min(in_flight_us_max(world));
     let server = UdpServer::start(socket, udp, gate, &intake(world)).map_err(of_socket)?;
     limit_packets(world, WIRE_PACKET_BYTES_MAX);
-    set_sink(world, server.sink().or(others));
+    set_sink(world, server.sink().with_fallback(others));
     world.insert_resource(UdpListener { server });
     Ok(bound)
 }
@@ -203,7 +203,7 @@ pub(super) fn gate(
     let gate = ServerHandshakeSettings {
         clients_max: u32::try_from(clients_max).unwrap_or(u32::MAX),
         requests_per_s: settings.requests_per_s,
-        seen: settings.seen.clone(),
+        used_tokens: settings.seen.clone(),
         ..ServerHandshakeSettings::new(settings.protocol, public)
     };
     Ok(ServerHandshake::new(gate, key)?)

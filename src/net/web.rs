@@ -39,7 +39,7 @@ impl WebListener {
     /// Updates the walls in a rectangle after an [edit](crate::map::MapEdited); open pages load it within seconds. O(tiles of the
     /// rectangle), plus a copy of the map if it is being sent.
     pub fn edit_map(&self, scene: u32, tiles: &TileMap, rect: TileRect) {
-        self.server.edit_map(scene, tiles, rect);
+        self.server.update_map(scene, tiles, rect);
     }
 
     /// The SHA-256 of the current WebTransport certificate; `None` without WebTransport.
@@ -64,7 +64,7 @@ impl WebListener {
     /// Whether a client is connected over this port.
     #[must_use]
     pub fn has(&self, client: ClientId) -> bool {
-        self.server.has(client)
+        self.server.has_client(client)
     }
 
     /// Another sink, for an outbox with several sinks.
@@ -105,7 +105,7 @@ pub fn listen_web(
     if has_webtransport {
         limit_packets(world, WIRE_PACKET_BYTES_MAX);
     }
-    set_sink(world, server.sink().or(others));
+    set_sink(world, server.sink().with_fallback(others));
     world.insert_resource(WebListener { server });
     Ok(bound)
 }
@@ -113,7 +113,7 @@ pub fn listen_web(
 #[cfg(feature = "webtransport")]
 fn bind(address: SocketAddr, settings: &ListenSettings) -> io::Result<WebSocketListener> {
     match settings.web.webtransport {
-        Some(_) => WebSocketListener::bind_both(address),
+        Some(_) => WebSocketListener::bind_with_udp(address),
         None => WebSocketListener::bind(address),
     }
 }

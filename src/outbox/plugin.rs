@@ -204,13 +204,13 @@ impl Outbox {
     /// Bytes of messages that wait for modelled lines.
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
-        self.models.waiting_bytes()
+        self.models.pending_bytes()
     }
 
     /// Sends what waits for modelled lines, at once.
     fn send_waiting(&mut self) {
         let sink = self.sink.inline();
-        let written = self.models.begin(false, &mut self.assembler, sink);
+        let written = self.models.begin_tick(false, &mut self.assembler, sink);
         self.inline.add(written);
         sink.flush();
     }
@@ -237,7 +237,7 @@ impl Outbox {
 
     fn start_threads(&mut self, spec: SenderSpec) {
         self.send_waiting();
-        self.models.forget();
+        self.models.clear();
         let (started, shared) = match &mut self.sink {
             SinkSource::One(sink) => {
                 let one = std::mem::replace(sink, Box::new(CountingSink::default()));
@@ -365,24 +365,24 @@ fn send(
         behind.write(SlowConsumerDetected { client });
     };
     if let Some(threads) = threads {
-        threads.senders.offer(batch, tell);
+        threads.senders.push_batch(batch, tell);
         let mut counters = *before;
         counters.add(threads.senders.counters());
         counters.feed.add(models.counters);
         *stats = OutboxStats::of(*inline, counters, 0);
     } else {
         let sink = sink.inline();
-        inline.add(models.begin(true, assembler, sink));
+        inline.add(models.begin_tick(true, assembler, sink));
         if models.is_empty() {
-            inline.add(assembler.batch(batch, *pool, sink));
+            inline.add(assembler.assemble_batch(batch, *pool, sink));
         } else {
             let limits = settings.spec().spill;
-            for line in batch.lines_in(0..batch.len()) {
+            for line in batch.updates_in(0..batch.len()) {
                 let news = (batch.tick, line, &*batch.shared);
                 let sent = models.send(news, limits, assembler, sink, &mut tell);
-                inline.add(
-                    sent.unwrap_or_else(|| assembler.line(batch.tick, line, &batch.shared, sink)),
-                );
+                inline.add(sent.unwrap_or_else(|| {
+                    assembler.write_update(batch.tick, line, &batch.shared, sink)
+                }));
             }
         }
         sink.flush();
@@ -417,10 +417,10 @@ mod tests {
     fn app(settings: OutboxSettings) -> App {
         fn greet(mut outbox: ResMut<Outbox>, tick: Res<SimTick>) {
             let batch = outbox.batch_mut();
-            let all = batch.share(|bytes| bytes.extend([20, tick.0 as u8]));
+            let all = batch.push_shared(|bytes| bytes.extend([20, tick.0 as u8]));
             for client in 1..=20 {
                 let part = batch.part(client as usize / 8);
-                part.begin(ClientId(client), 0, 0);
+                part.begin_client(ClientId(client), 0, 0);
                 part.reliable(all);
                 part.write_unreliable(|bytes| bytes.extend([21, client as u8]));
                 if client == 20 && tick.0 == 5 {
@@ -446,7 +446,7 @@ mod tests {
     /// Each client's packets.
     fn packets(sink: &MemorySink) -> BTreeMap<u32, Vec<Vec<u8>>> {
         let mut packets: BTreeMap<u32, Vec<Vec<u8>>> = BTreeMap::new();
-        for (client, packet) in sink.take().frames.iter() {
+        for (client, packet) in sink.take().packets.iter() {
             packets.entry(client.0).or_default().push(packet.to_vec());
         }
         packets

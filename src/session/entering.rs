@@ -159,7 +159,7 @@ impl Sessions {
             if is_new || (all && session.place != place) {
                 // Neither state has a deadline, so no list changes.
                 (session.state, session.place) = (SessionState::Queued, place);
-                let notice = SessionNotice::Queued { place };
+                let notice = SessionNotice::Queued { position: place };
                 self.effects.push(SessionEffect::Told(client, notice));
             }
         }

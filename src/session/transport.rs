@@ -119,7 +119,7 @@ impl TransportHandle {
     /// What came in since the last time, in its order, while it was [recorded](Self::set_recording).
     #[must_use]
     pub fn take_record(&self) -> Vec<TransportEvent> {
-        lock(&self.intake).take_record()
+        lock(&self.intake).take_recording()
     }
 
     /// How many events came since the recording began and were not kept. A recording that lacks any is not to be fed.

@@ -168,11 +168,11 @@ impl ClientState {
     pub fn close(&mut self, part: &mut BatchPart, reason: CloseReason, hello: &Hello) {
         let number = reason.number();
         self.tell(SessionNotice::Closed { reason: number });
-        part.begin(self.client, self.epoch, 0);
+        part.begin_client(self.client, self.epoch, 0);
         let client = self.client;
         self.notices.fill(&mut self.greeted, part, hello, client);
         part.close(reason);
-        part.end();
+        part.end_client();
     }
 
     /// The client controls another object, or comes to another scene: what it knew is forgotten at both ends.

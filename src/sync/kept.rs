@@ -436,17 +436,17 @@ mod tests {
     fn tell(log: &mut SentLog, kept: &mut ResumeBuffer, tick: u64, messages: &[Vec<u8>]) {
         let (mut batch, mut part) = (OutgoingBatch::default(), SentPart::default());
         let own = batch.part(0);
-        own.begin(CLIENT, 0, 0);
+        own.begin_client(CLIENT, 0, 0);
         for message in messages {
             own.write_reliable(|bytes| bytes.extend_from_slice(message));
         }
-        own.end();
-        if let Some(line) = batch.parts[0].line(0) {
+        own.end_client();
+        if let Some(line) = batch.parts[0].update(0) {
             kept.tell(part.keep(line, &batch.shared, kept.end()));
         }
         log.push(
             tick,
-            (&batch.shared, &batch.starts),
+            (&batch.shared, &batch.shared_starts),
             [&mut part].into_iter(),
             InlineExecutor,
         );

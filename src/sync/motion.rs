@@ -78,7 +78,7 @@ impl MotionBase {
     #[must_use]
     pub fn reckoned(&self, tick: u64, tick_s: f32) -> Vec2 {
         self.motion
-            .after((tick - self.made.min(tick)) as f32 * tick_s)
+            .position_after((tick - self.made.min(tick)) as f32 * tick_s)
     }
 
     /// Where the object was when it was last looked at.
@@ -101,7 +101,7 @@ impl MotionBase {
         }
         let (held, age) = (self.motion, tick - self.made.min(tick));
         let wrong = held.floor != now.floor
-            || if Motion::is_rest(now.velocity) {
+            || if Motion::rounds_to_rest(now.velocity) {
                 let motion = now.motion(tick);
                 let same = (held.position, held.heading) == (motion.position, motion.heading);
                 !(held.is_at_rest() && same)

@@ -35,7 +35,7 @@ impl ClientNotices {
         let is_greeted = std::mem::replace(greeted, true);
         let bytes = part.write_reliable(|bytes| {
             if !is_greeted {
-                hello.to(client).write(bytes);
+                hello.for_client(client).write(bytes);
             }
             bytes.extend_from_slice(&self.0);
         });

@@ -60,15 +60,15 @@ mod tests {
         let script = [(10, 1, 1.0), (11, 2, 1.5), (12, 3, 1.5), (13, 3, 2.0)];
         let rest = (14..40).map(|tick| (tick, 3, 2.0));
         for (tick, input, x) in script.into_iter().chain(rest) {
-            part.begin(ClientId(tick), 1, input);
+            part.begin_client(ClientId(tick), 1, input);
             told.fill(&mut part, input, Vec2::new(x, 0.0), u64::from(tick));
-            part.end();
+            part.end_client();
         }
         let lines: Vec<_> = part
-            .lines()
+            .updates()
             .map(|line| {
                 (
-                    line.head.client.0,
+                    line.header.client.0,
                     line.reliable.len(),
                     line.unreliable.len(),
                 )
@@ -77,7 +77,7 @@ mod tests {
         let expected = [10, 11, 12, 13].map(|tick| (tick, 0, 1));
         assert_eq!(lines[..4], expected);
         assert_eq!(lines[4..], [(19, 1, 0)]);
-        part.begin(ClientId(40), 2, 3);
+        part.begin_client(ClientId(40), 2, 3);
         told.begin(&mut part, 3, Vec2::ONE, 40);
         assert_eq!(
             told.fill(&mut part, 3, Vec2::ONE, 40),

@@ -274,7 +274,7 @@ impl SceneMessages {
         if due.find_motions(doublings) <= clients * MOTIONS_A_CLIENT {
             for id in due.motions() {
                 let encoded = &encoded[id as usize];
-                motions.set(id, batch.share(|bytes| encoded.append(bytes)));
+                motions.set(id, batch.push_shared(|bytes| encoded.append(bytes)));
             }
         }
     }

@@ -9,7 +9,7 @@ use super::counters::SentCounters;
 use super::records::{AudienceVariant, LinkNews, SceneMessages};
 use crate::memory::MemoryUse;
 use crate::outbox::{BatchPart, MessageSpan};
-use crate::wire::{UnseenObjectId, write_forget};
+use crate::wire::{UnseenObjectId, write_forget_unseen};
 use crate::world::{ObjectRef, SceneId};
 
 /// An object that a client need not see.
@@ -89,7 +89,7 @@ impl UnseenObjects {
     pub fn fill_forgotten(&mut self, part: &mut BatchPart, counters: &mut SentCounters) -> usize {
         let mut spent = 0;
         for object in self.forgotten.drain(..) {
-            let bytes = part.write_reliable(|bytes| write_forget(bytes, remote_id(object)));
+            let bytes = part.write_reliable(|bytes| write_forget_unseen(bytes, remote_id(object)));
             counters.remotes.one(bytes);
             spent += bytes;
         }

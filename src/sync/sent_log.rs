@@ -59,13 +59,13 @@ pub struct SentPart {
 impl SentPart {
     /// Takes down the line of a client that was told so many bytes before, and gives how many it was told now.
     pub fn keep(&mut self, line: ClientUpdate, shared: &[u8], told: u32) -> u32 {
-        let client = line.head.client;
+        let client = line.header.client;
         let mut end = told;
         for &span in line.reliable {
             end = end.wrapping_add(span.len() as u32);
-            let bytes = span.bytes(shared, line.own);
+            let bytes = span.bytes(shared, line.private);
             self.messages.push(self.place(span));
-            if span.is_own() {
+            if span.is_private() {
                 self.own.extend((bytes.len() as u32).to_le_bytes());
                 self.own.extend_from_slice(bytes);
             }
@@ -85,7 +85,7 @@ impl SentPart {
     }
 
     fn place(&self, span: MessageSpan) -> u32 {
-        if span.is_own() {
+        if span.is_private() {
             self.own.len() as u32 | OWN
         } else {
             span.start()
@@ -418,8 +418,8 @@ mod tests {
                 let mut batch = OutgoingBatch::default();
                 let spans: Vec<_> = (0..6_u8)
                     .map(|nth| {
-                        batch.share(|_| ());
-                        batch.share(|bytes| match nth {
+                        batch.push_shared(|_| ());
+                        batch.push_shared(|bytes| match nth {
                             0 => write_announce(bytes, None, b"!"),
                             nth => bytes.extend(vec![40 + nth; usize::from(nth)]),
                         })
@@ -430,7 +430,7 @@ mod tests {
                 let a_worker = told.len().div_ceil(workers).max(1);
                 for (nth, (client, messages)) in told.iter().enumerate() {
                     let mut of_worker = BatchPart::default();
-                    of_worker.begin(ClientId(u32::from(*client)), 0, 0);
+                    of_worker.begin_client(ClientId(u32::from(*client)), 0, 0);
                     let mut end = *ends.entry(*client).or_insert(0_u32);
                     for message in messages {
                         let bytes = match message {
@@ -450,15 +450,15 @@ mod tests {
                         }
                         model.entry(*client).or_default().push((tick, bytes));
                     }
-                    of_worker.end();
-                    if let Some(line) = of_worker.line(0) {
+                    of_worker.end_client();
+                    if let Some(line) = of_worker.update(0) {
                         let told = parts[nth / a_worker].keep(line, &batch.shared, ends[client]);
                         prop_assert_eq!(ends[client] + told, end);
                     }
                     ends.insert(*client, end);
                 }
                 let spread = Workers::with_pool(2);
-                log.push(tick, (&batch.shared, &batch.starts), parts.iter_mut(), spread);
+                log.push(tick, (&batch.shared, &batch.shared_starts), parts.iter_mut(), spread);
                 log.trim((tick + 1).saturating_sub(kept), usize::MAX, |announce| forgotten.push(announce));
                 let oldest = (tick + 1).saturating_sub(kept).max(since);
                 for client in 0..9 {

@@ -70,7 +70,7 @@ impl Town {
     fn rest(&mut self) {
         for _ in 0..20 {
             self.app.update();
-            for (client, packet) in self.sink.take().frames.iter() {
+            for (client, packet) in self.sink.take().packets.iter() {
                 let mut people = self.people.iter_mut();
                 let (.., mirror) = people.find(|person| person.0 == client).unwrap();
                 mirror.receive(packet).unwrap();

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use bevy_ecs::prelude::*;
-use throng::net::rambler::BotClient;
+use throng::net::bot_client::BotClient;
 use throng::net::{
     ConnectToken, EndpointSettings, ListenSettings, SecretKey, TokenClaims, UdpClient, WebListener,
     WebSettings, listen, listen_web, stop_listening_web,
@@ -122,7 +122,10 @@ fn clients_walk_and_hold_what_the_server_holds() {
             .collect();
         hall.walk_and_rest(&mut clients);
         let stats = hall.stats();
-        assert_eq!((stats.clients, stats.admitted, stats.lost), (12, 12, 0));
+        assert_eq!(
+            (stats.clients, stats.clients_accepted, stats.lost),
+            (12, 12, 0)
+        );
         assert!(
             stats.bytes_in > 0 && stats.packets_out > 12 * 30,
             "{stats:?}"
@@ -133,7 +136,7 @@ fn clients_walk_and_hold_what_the_server_holds() {
         hall.server.world_mut().resource_mut::<Sessions>().drain();
         hall.until("they are told that it is over", |hall| {
             for (client, rambler) in &mut clients[1..] {
-                client.hear(|packet| rambler.take(packet));
+                client.hear(|packet| rambler.receive(packet));
             }
             hall.stats().clients == 0
         });
@@ -142,7 +145,10 @@ fn clients_walk_and_hold_what_the_server_holds() {
             assert_eq!(rambler.closed(), Some(CloseReason::Stopping.number()));
         }
         let stats = stop_listening_web(hall.server.world_mut()).unwrap();
-        assert_eq!((stats.closed, stats.behind, stats.broken), (11, 0, 0));
+        assert_eq!(
+            (stats.closed, stats.slow_consumers, stats.broken),
+            (11, 0, 0)
+        );
     }
 }
 
@@ -156,7 +162,7 @@ fn a_line_that_is_lost_is_taken_up_again() {
     drop(std::mem::replace(&mut listener.client, connect()));
     hall.until("it is lost", |hall| hall.stats().lost == 1);
     listener.resume(&mut hall);
-    assert_eq!(hall.stats().admitted, 2);
+    assert_eq!(hall.stats().clients_accepted, 2);
 }
 
 #[test]
@@ -168,10 +174,13 @@ fn a_token_lets_in_once_and_here_and_in_time_whichever_way_it_comes() {
         assert_eq!(end_of(&mut hall, refused), Some(CloseCode::Policy));
     }
     let _first = WebClient::connect(address, good.clone());
-    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
     assert_eq!(end_of(&mut hall, good), Some(CloseCode::Policy));
     let stats = hall.stats();
-    assert_eq!((stats.denied, stats.admitted, stats.clients), (7, 1, 1));
+    assert_eq!(
+        (stats.denied, stats.clients_accepted, stats.clients),
+        (7, 1, 1)
+    );
 }
 
 #[test]
@@ -218,7 +227,7 @@ fn junk_ends_its_own_connection_and_no_other() {
     let enter = |player| WebClient::connect(address, request(&token(player, address)));
     let mut polite = enter(1);
     polite.say(&ClientMessage::login(1).to_bytes());
-    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
     // The head of a frame that says it has a gigabyte, masked as a client's frames are: it is not waited for.
     let long = [0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 1, 2, 3, 4];
     let unmasked = [0x82, 0x03, 7, 7, 7];
@@ -227,7 +236,7 @@ fn junk_ends_its_own_connection_and_no_other() {
     for (nth, junk) in [&long[..], &unmasked, &text, &reserved].iter().enumerate() {
         let mut client = enter(10 + nth as u64);
         hall.until("it is let in", |hall| {
-            hall.stats().admitted == 2 + nth as u64
+            hall.stats().clients_accepted == 2 + nth as u64
         });
         client.socket.get_mut().write_all(junk).unwrap();
         hall.until("it is over", |hall| {
@@ -273,7 +282,7 @@ fn half_a_request(server: SocketAddr) -> TcpStream {
 #[test]
 fn clients_of_a_trusted_proxy_have_addresses_of_their_own() {
     let mut hall = Hall::new(0, |settings| {
-        settings.web.strangers_of_address_max = 1;
+        settings.web.unauthenticated_per_address_max = 1;
         settings.web.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
     });
     let address = hall.address;
@@ -285,7 +294,7 @@ fn clients_of_a_trusted_proxy_have_addresses_of_their_own() {
     );
     assert!(open("203.0.113.9").is_some(), "another");
     first.say(&request(&token(1, address)));
-    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
     let addresses = |hall: &Hall| -> Vec<_> {
         let sessions = hall.server.world().resource::<Sessions>();
         let addresses = sessions.iter().filter_map(|(_, session)| session.address);
@@ -295,7 +304,9 @@ fn clients_of_a_trusted_proxy_have_addresses_of_their_own() {
         addresses(hall) == ["198.51.100.1"]
     });
     // Where the proxy is not trusted, its header is ignored.
-    let hall = Hall::new(0, |settings| settings.web.strangers_of_address_max = 1);
+    let hall = Hall::new(0, |settings| {
+        settings.web.unauthenticated_per_address_max = 1
+    });
     let open = |client: &str| WebClient::try_open_for(hall.address, Some(client));
     let _first = open("198.51.100.1").expect("there is room");
     assert!(open("203.0.113.9").is_none(), "both are the peer's");
@@ -313,7 +324,7 @@ fn who_says_nothing_is_not_waited_for() {
     let strangers = [(); 3].map(|()| half_a_request(address));
     hall.until("they are late", |hall| {
         silent.hear(|_| ());
-        hall.stats().late >= 4 && silent.end.is_some()
+        hall.stats().timed_out >= 4 && silent.end.is_some()
     });
     for mut stream in strangers {
         let mut rest = Vec::new();
@@ -331,7 +342,7 @@ fn strangers_have_so_much_room_and_give_it_back() {
     let address = hall.address;
     let strangers = [(); 30].map(|()| half_a_request(address));
     hall.until("half of them have no room", |hall| {
-        (hall.stats().accepted, hall.stats().crowded) == (15, 15)
+        (hall.stats().accepted, hall.stats().refused_unauthenticated) == (15, 15)
     });
     drop(strangers);
     let mut client = None;
@@ -340,12 +351,14 @@ fn strangers_have_so_much_room_and_give_it_back() {
         client.is_some()
     });
     client.unwrap().say(&request(&token(1, address)));
-    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
     // So many of one address, while others would still have room.
-    let mut hall = Hall::new(0, |settings| settings.web.strangers_of_address_max = 4);
+    let mut hall = Hall::new(0, |settings| {
+        settings.web.unauthenticated_per_address_max = 4
+    });
     let _strangers = [(); 9].map(|()| half_a_request(hall.address));
     hall.until("more than half have no room", |hall| {
-        (hall.stats().accepted, hall.stats().crowded) == (4, 5)
+        (hall.stats().accepted, hall.stats().refused_unauthenticated) == (4, 5)
     });
 }
 
@@ -365,7 +378,7 @@ fn of_many_as_many_are_let_in_as_may() {
         .collect();
     hall.until("they are let in or not", |hall| {
         clients.iter_mut().for_each(|client| client.hear(|_| ()));
-        hall.stats().admitted + hall.stats().full == 60
+        hall.stats().clients_accepted + hall.stats().full == 60
     });
     hall.until("those who are not are told so", |_| {
         clients.iter_mut().for_each(|client| client.hear(|_| ()));
@@ -383,7 +396,7 @@ fn who_never_reads_is_lost_and_nobody_waits_for_it() {
     let token = request(&token(1, hall.address));
     let mut client = WebClient::connect(hall.address, token);
     client.say(&ClientMessage::login(1).to_bytes());
-    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
     hall.until("it is lost", |hall| hall.stats().lost == 1);
     assert_eq!(hall.stats().clients, 0);
     // What it is told of a session that goes on waits for it there, and not at the socket.
@@ -395,7 +408,7 @@ fn who_never_reads_is_lost_and_nobody_waits_for_it() {
 fn a_message_in_pieces_is_one_and_a_ping_is_answered() {
     let mut hall = Hall::new(0, |_| ());
     let mut client = WebClient::connect(hall.address, request(&token(1, hall.address)));
-    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
     let WebClient { socket, .. } = client;
     // A login in two frames, by hand: 1, then the player.
     let stream = socket.into_inner();
@@ -460,7 +473,7 @@ fn a_page_lets_itself_in_on_this_machine_where_everybody_knows_the_key() {
         .collect();
     let token = ConnectToken::from_bytes(&bytes.unwrap()).unwrap();
     let _client = WebClient::connect(address, request(&token));
-    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
     // Another for the same guest, none for a player of the game's own, and none for who is not of here.
     let again = format!("/token?player={player}");
     assert_eq!(post(address, &again, &host).0, 200);

@@ -32,7 +32,7 @@ impl Ends {
         };
         Self {
             server: ReliableEndpoint::starting_at(settings, START),
-            client: ReliableEndpoint::starting_at(settings.client(), START),
+            client: ReliableEndpoint::starting_at(settings.for_client(), START),
             random: Pcg64Mcg::seed_from_u64(seed),
         }
     }
@@ -80,7 +80,7 @@ fn taken(client: &mut ReliableEndpoint, now_us: u64, packet: &[u8]) -> Value {
     let result = client.receive(now_us, packet, |it| messages.push(hex(it.bytes)));
     let fate = match result {
         Ok(()) => "taken",
-        Err(refused) if refused.is_final() => "broken",
+        Err(refused) if refused.is_fatal() => "broken",
         Err(_) => "refused",
     };
     let now_ms = now_us / 1_000;

@@ -123,7 +123,7 @@ impl Script {
             *came += 1;
         });
         if !is_changed && let Err(refused) = taken {
-            assert!(!refused.is_final(), "{refused}");
+            assert!(!refused.is_fatal(), "{refused}");
         }
     }
 
@@ -169,7 +169,7 @@ impl Script {
                     self.deliver(end, &packet);
                 }
             }
-            let waits = |end: &End| end.endpoint.waiting_bytes() > 0;
+            let waits = |end: &End| end.endpoint.pending_bytes() > 0;
             if !self.ends.iter().any(waits) {
                 return;
             }
@@ -181,7 +181,7 @@ impl Script {
 pub fn check(input: &[u8]) {
     let settings = EndpointSettings::default();
     let mut script = Script {
-        ends: [End::new(settings), End::new(settings.client())],
+        ends: [End::new(settings), End::new(settings.for_client())],
         now_us: 1_000_000,
         count: 0,
         is_changed: false,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use throng::net::rambler::BotClient;
+use throng::net::bot_client::BotClient;
 use throng::net::{
     ConnectToken, ListenSettings, SecretKey, TokenClaims, WebListener, WebStats, listen_web,
 };
@@ -147,23 +147,23 @@ impl Hall {
         let players = clients.len() as u64;
         self.until("they all walked", |hall| {
             for (client, rambler) in &mut *clients {
-                client.exchange(&mut |packet| rambler.take(packet));
-                rambler.act(|message| client.say(message));
+                client.exchange(&mut |packet| rambler.receive(packet));
+                rambler.update(|message| client.say(message));
             }
             hall.stats().messages_in > players * 40
         });
         for (_, rambler) in &mut *clients {
             assert_ne!(rambler.position().unwrap_or(START), START);
-            assert_eq!((rambler.corrections(), rambler.fault()), (0, None));
+            assert_eq!((rambler.corrections(), rambler.mirror_error()), (0, None));
             rambler.stop();
         }
         self.until("they hold the same", |hall| {
             for (client, rambler) in &mut *clients {
-                client.exchange(&mut |packet| rambler.take(packet));
+                client.exchange(&mut |packet| rambler.receive(packet));
             }
             clients.iter().all(|(_, rambler)| {
                 let same = hall.difference(rambler.player(), rambler.mirror());
-                same.is_ok() && rambler.unanswered() == 0
+                same.is_ok() && rambler.unhandled_inputs() == 0
             })
         });
     }
@@ -189,7 +189,8 @@ impl<C: WebEnd> Listener<C> {
         listener.client.say(&ClientMessage::login(1).to_bytes());
         hall.until("it is in", |hall| {
             listener.hear();
-            listener.mirror.own().is_some() && hall.difference(1, &listener.mirror).is_ok()
+            listener.mirror.controlled_object().is_some()
+                && hall.difference(1, &listener.mirror).is_ok()
         });
         listener.token = listener.notices.iter().find_map(|notice| match notice {
             SessionNotice::Welcome { token, .. } => Some(*token),
@@ -204,16 +205,16 @@ impl<C: WebEnd> Listener<C> {
         let resume = ClientMessage::Resume {
             player: 1,
             token: self.token.expect("a token"),
-            received: Some(self.mirror.received()),
+            received: Some(self.mirror.received_bytes()),
         };
         self.client.say(&resume.to_bytes());
-        let own = self.mirror.own();
+        let own = self.mirror.controlled_object();
         hall.until("it goes on", |hall| {
             self.hear();
             let is_on = |notice: &SessionNotice| matches!(notice, SessionNotice::Resumed { .. });
             self.notices.iter().any(is_on) && hall.difference(1, &self.mirror).is_ok()
         });
-        assert_eq!(self.mirror.own(), own);
+        assert_eq!(self.mirror.controlled_object(), own);
     }
 
     fn hear(&mut self) {

@@ -3,7 +3,7 @@
 //! The whole input is one message.
 
 use crate::wire::{
-    CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ClientMessage, MessageClass, SAY_BYTES_MAX,
+    CHAT_BYTES_MAX, CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ClientMessage, MessageClass,
 };
 
 pub fn check(input: &[u8]) {
@@ -26,7 +26,7 @@ pub fn check(input: &[u8]) {
             MessageClass::Input
         }
         ClientMessage::Chat { text, .. } => {
-            assert!(text.len() <= SAY_BYTES_MAX);
+            assert!(text.len() <= CHAT_BYTES_MAX);
             MessageClass::Other
         }
         _ => MessageClass::Other,

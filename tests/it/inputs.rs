@@ -349,7 +349,7 @@ fn touch(world: &mut World, walker: &mut Walker, now: u64, chance: &mut Chance) 
 /// What the server sent goes on its way: reliable packets in order, the others as they come.
 fn send_down(world: &World, walker: &mut Walker, now: u64, line: Line, chance: &mut Chance) {
     let kept = world.sink.take();
-    let frames = kept.frames.iter();
+    let frames = kept.packets.iter();
     for (_, packet) in frames.filter(|(client, _)| *client == walker.client) {
         let header = PacketHeader::read(&mut WireReader::new(packet)).unwrap();
         let mut due = now + 1 + line.lag + chance.below(line.jitter + 1);
@@ -410,7 +410,7 @@ fn teleports_pushes_and_other_speeds_are_followed() {
     for line in [CALM, lossy] {
         let walked = walk(line, Fate::Everything, 20.0, 1_800, 9);
         assert!(walked.corrections.len() > 10, "{walked:?}");
-        let farthest = walked.corrections.iter().map(|it| it.off_m);
+        let farthest = walked.corrections.iter().map(|it| it.error_m);
         assert!(farthest.fold(0.0, f32::max) > 5.0, "it was teleported");
     }
 }

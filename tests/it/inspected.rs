@@ -305,7 +305,7 @@ impl StoreFactory for AwayStore {
         if self.is_away.load(Ordering::Relaxed) {
             return Err(StoreError {
                 store: "of a test".to_owned(),
-                fault: StoreErrorKind::Unreachable,
+                kind: StoreErrorKind::Unreachable,
                 cause: "away".to_owned(),
             });
         }

@@ -28,22 +28,22 @@ fn any_packets(input: &[u8]) {
     let mut reader = WireReader::new(input);
     let (mut reassembler, mut mirror) = (Reassembler::default(), Mirror::default());
     let mut came = 0;
-    while let Ok(length) = reader.take(2) {
+    while let Ok(length) = reader.bytes(2) {
         let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
-        let Ok(packet) = reader.take(length) else {
+        let Ok(packet) = reader.bytes(length) else {
             // What is left is tried too, as a message of a client.
-            let _ = ClientMessage::decode(reader.rest());
+            let _ = ClientMessage::decode(reader.remaining());
             return;
         };
         came += packet.len();
         if mirror.receive(packet).is_ok() {
-            let known = mirror.ids().len() + mirror.remotes().count();
+            let known = mirror.ids().len() + mirror.unseen_objects().count();
             assert!(known <= came, "an object takes a byte at least");
         }
         if let Ok(received) = reassembler.accept(packet) {
             any_messages(received.messages);
         }
-        assert!(reassembler.held_bytes() <= came.min(MESSAGE_BYTES_MAX) + HELD_ABOVE_BYTES);
+        assert!(reassembler.buffer_bytes() <= came.min(MESSAGE_BYTES_MAX) + HELD_ABOVE_BYTES);
     }
 }
 
@@ -85,7 +85,7 @@ fn any_lengths(input: &[u8]) {
     let mut writer = PacketWriter::new(mtu_bytes);
     let mut state = ChannelState {
         sequence: 65_530,
-        cut: 65_530,
+        long_message: 65_530,
     };
     let header = PacketHeader {
         channel: Channel::Reliable,

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use throng::directory::{ClaimResult, ClaimTerms, EnrollTerms, SqliteStore, StoreBackend};
+use throng::directory::{ClaimResult, ClaimTerms, RegistrationTerms, SqliteStore, StoreBackend};
 use throng::world::PlayerId;
 use throng_scenario::crowd::{COINS, START_ITEMS};
 
@@ -105,11 +105,11 @@ fn leases_recover(file: &Path, folder: &Folder) -> usize {
         let _ = fs::remove_file(&copy);
         source.execute("VACUUM INTO ?1", [&copy]).unwrap();
         let mut store = SqliteStore::open(Path::new(&copy)).unwrap();
-        let take_over = EnrollTerms {
+        let take_over = RegistrationTerms {
             take_over: true,
-            ..EnrollTerms::default()
+            ..RegistrationTerms::default()
         };
-        let server = store.enroll(name, take_over).unwrap();
+        let server = store.register_server(name, take_over).unwrap();
         let terms = ClaimTerms {
             at_ms: Some(now_ms),
             lease_ms: 1_000,

@@ -45,8 +45,8 @@ fn gold() -> [StoredAttribute; 2] {
 /// A store in which players 1 to so many are saved with as much gold.
 fn filled(schema: &TestSchema, count: u64) -> PostgresStore {
     let mut store = schema.open();
-    store.learn(&gold()).unwrap();
-    let server = store.enroll("a", TAKE_OVER).unwrap();
+    store.register_attributes(&gold()).unwrap();
+    let server = store.register_server("a", TAKE_OVER).unwrap();
     let players: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 7);
     for claimed in store.claim(&server, &players, FIRST_MINUTE).unwrap() {
@@ -69,7 +69,7 @@ fn refused(url: &str, schema: &str) -> StoreErrorKind {
         .expect("it is refused");
     assert!(!error.to_string().contains("hidden"), "{error}");
     assert!(!error.cause.is_empty(), "{error}");
-    error.fault
+    error.kind
 }
 
 #[test]
@@ -86,12 +86,12 @@ fn what_an_operator_sees_is_what_was_saved() {
     let operator = schema.operator();
     let value = |name: &str| {
         let value = format!("SELECT shown FROM player_value WHERE player = 42 AND name = '{name}'");
-        operator.ask::<Option<String>>(&value)
+        operator.query::<Option<String>>(&value)
     };
     assert_eq!(value("gold"), [Some("42".to_owned())]);
     assert_eq!(value("motto"), [None], "there is a zero in it");
     let lease = "SELECT server FROM held_lease WHERE player = 42";
-    assert_eq!(operator.ask::<String>(lease), ["a"]);
+    assert_eq!(operator.query::<String>(lease), ["a"]);
 }
 
 #[test]
@@ -100,8 +100,8 @@ fn one_record_that_cannot_be_kept_keeps_nobody_else_from_being_saved() {
     let schema = TestSchema::new(&url);
     let mut store = filled(&schema, 20);
     let operator = schema.operator();
-    operator.say("UPDATE player SET revision = 9223372036854775807 WHERE player = 7");
-    let server = store.enroll("a", TAKE_OVER).unwrap();
+    operator.execute("UPDATE player SET revision = 9223372036854775807 WHERE player = 7");
+    let server = store.register_server("a", TAKE_OVER).unwrap();
     let players: Vec<PlayerId> = (1..=20).map(PlayerId).collect();
     let claimed = store.claim(&server, &players, FIRST_MINUTE).unwrap();
     let is_next = |claimed: &ClaimResult| matches!(claimed, ClaimResult::Granted { epoch: 2, .. });
@@ -113,16 +113,16 @@ fn one_record_that_cannot_be_kept_keeps_nobody_else_from_being_saved() {
             let value = std::iter::once((id, Some(&[1, 1][..])));
             batch.add((PlayerId(player), 2, 8), value);
         }
-        batch.tie(PlayerId(7), PlayerId(8));
+        batch.join(PlayerId(7), PlayerId(8));
         batch
     };
     let outcome = store.save(&server, &batch(1, 1..=20), Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(7), PlayerId(8)]);
-    let faults: Vec<StoreErrorKind> = outcome.faults.iter().map(|fault| fault.1.fault).collect();
-    assert_eq!(faults, [StoreErrorKind::Value]);
+    let faults: Vec<StoreErrorKind> = outcome.errors.iter().map(|fault| fault.1.kind).collect();
+    assert_eq!(faults, [StoreErrorKind::ValueRejected]);
     assert_eq!(outcome.revisions.len(), 18);
     // An attribute that somebody took out spoils those who have it, and them alone.
-    operator.say("DELETE FROM value WHERE attribute = 3; DELETE FROM attribute WHERE id = 3");
+    operator.execute("DELETE FROM value WHERE attribute = 3; DELETE FROM attribute WHERE id = 3");
     let outcome = store.save(&server, &batch(2, 9..=20), Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(9)]);
     assert_eq!(outcome.revisions.len(), 11);
@@ -133,17 +133,20 @@ fn what_is_no_store_or_too_new_or_out_of_reach_is_told() {
     let Some(url) = url() else { return };
     let foreign = TestSchema::new(&url);
     let name = &foreign.name;
-    foreign.operator().say(&format!(
+    foreign.operator().execute(&format!(
         "CREATE SCHEMA {name}; CREATE TABLE {name}.player (name TEXT)"
     ));
-    assert_eq!(refused(&url, name), StoreErrorKind::Foreign);
+    assert_eq!(refused(&url, name), StoreErrorKind::NotAPlayerStore);
     let newer = TestSchema::new(&url);
     drop(filled(&newer, 1));
     newer
         .operator()
-        .say("UPDATE store_version SET version = 99");
+        .execute("UPDATE store_version SET version = 99");
     let fault = refused(&url, &newer.name);
-    assert!(matches!(fault, StoreErrorKind::Newer { found: 99, .. }));
+    assert!(matches!(
+        fault,
+        StoreErrorKind::NewerSchema { found: 99, .. }
+    ));
     for (url, schema) in [
         ("postgres://a:hidden@127.0.0.1:1/b", "a"),
         ("postgres://a:hidden@[x", "a"),
@@ -164,7 +167,7 @@ fn a_connection_that_is_cut_in_a_save_is_opened_again_and_the_save_is_done_once(
         players: vec![PlayerId(1)],
         terms: FIRST_MINUTE,
     };
-    let Ok(StoreReply::Claimed(_, Ok(claimed))) = supervisor.work(&claim, 0) else {
+    let Ok(StoreReply::Claimed(_, Ok(claimed))) = supervisor.execute(&claim, 0) else {
         panic!("it is claimed");
     };
     let ClaimResult::Granted { epoch, .. } = claimed[0] else {
@@ -178,19 +181,19 @@ fn a_connection_that_is_cut_in_a_save_is_opened_again_and_the_save_is_done_once(
     };
     // The save waits for the row until it is cut off.
     let holder = schema.operator();
-    holder.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE");
+    holder.execute("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE");
     let waits = "SELECT pg_terminate_backend(waiting.pid) FROM pg_stat_activity AS waiting
         WHERE pg_backend_pid() = ANY(pg_blocking_pids(waiting.pid))";
     let (first, mut supervisor) = std::thread::scope(|scope| {
-        let saving = scope.spawn(|| (supervisor.work(&save, 0), supervisor));
-        while !saving.is_finished() && holder.ask::<bool>(waits).is_empty() {}
+        let saving = scope.spawn(|| (supervisor.execute(&save, 0), supervisor));
+        while !saving.is_finished() && holder.query::<bool>(waits).is_empty() {}
         saving.join().unwrap()
     });
-    holder.say("ROLLBACK");
+    holder.execute("ROLLBACK");
     let error = first.unwrap_err();
-    assert_eq!(error.fault, StoreErrorKind::Unreachable, "{error}");
+    assert_eq!(error.kind, StoreErrorKind::Unreachable, "{error}");
     for when in ["store reconnected", "done before"] {
-        let Ok(StoreReply::Saved(outcome)) = supervisor.work(&save, 10_000) else {
+        let Ok(StoreReply::Saved(outcome)) = supervisor.execute(&save, 10_000) else {
             panic!("{when}");
         };
         assert_eq!(outcome.revisions, [(PlayerId(1), 2)], "{when}");
@@ -205,7 +208,9 @@ fn servers_that_ask_at_the_same_time_never_have_a_player_both() {
     let players: Vec<PlayerId> = (1..=200).map(PlayerId).collect();
     let claim_all = |nth: usize| {
         let mut store = schema.open();
-        let server = store.enroll(&format!("server {nth}"), TAKE_OVER).unwrap();
+        let server = store
+            .register_server(&format!("server {nth}"), TAKE_OVER)
+            .unwrap();
         let mut players = players.clone();
         if nth % 2 == 1 {
             players.reverse();
@@ -235,7 +240,7 @@ fn database(server: &str) -> String {
     static NTH: AtomicU32 = AtomicU32::new(0);
     let nth = NTH.fetch_add(1, Ordering::Relaxed);
     let name = format!("test_db_{}_{nth}", std::process::id());
-    Operator::new(server).say(&format!("CREATE DATABASE {name}"));
+    Operator::new(server).execute(&format!("CREATE DATABASE {name}"));
     let (server, _) = server.rsplit_once('/').unwrap();
     format!("{server}/{name}")
 }
@@ -270,8 +275,8 @@ fn save_all_kinds(store: &mut dyn StoreBackend) {
             encoding: *encoding,
         });
     let attributes: Vec<StoredAttribute> = attributes.collect();
-    store.learn(&attributes).unwrap();
-    let server = store.enroll("a", TAKE_OVER).unwrap();
+    store.register_attributes(&attributes).unwrap();
+    let server = store.register_server("a", TAKE_OVER).unwrap();
     let players = [1, 2, 3, 1 << 40, u64::MAX].map(PlayerId);
     let mut batch = SaveBatch::new(1, 7);
     for (nth, claimed) in store
@@ -343,12 +348,12 @@ fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
     let operator = Operator::new(&url);
     assert!(
         operator
-            .ask::<String>("SELECT nspname::TEXT FROM pg_namespace WHERE nspname = 'throng'")
+            .query::<String>("SELECT nspname::TEXT FROM pg_namespace WHERE nspname = 'throng'")
             .is_empty()
     );
     save_all_kinds(&mut PostgresStore::open(&url, "throng").unwrap());
-    operator.say("SET search_path TO throng; UPDATE value SET shown = '258' WHERE player = 1 AND attribute = 0");
-    operator.say("UPDATE attribute SET encoding = 'u99' WHERE id = 3");
+    operator.execute("SET search_path TO throng; UPDATE value SET shown = '258' WHERE player = 1 AND attribute = 0");
+    operator.execute("UPDATE attribute SET encoding = 'u99' WHERE id = 3");
     let told = throng(&["db", "check", &url]);
     assert_eq!(told.code, 1, "{}", told.err);
     for wrong in [
@@ -357,7 +362,7 @@ fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
     ] {
         assert!(told.out.contains(wrong), "{}", told.out);
     }
-    operator.say("UPDATE store_version SET version = 99");
+    operator.execute("UPDATE store_version SET version = 99");
     for action in ["migrate", "check", "dump"] {
         let told = throng(&["db", action, &url]);
         assert_eq!((told.code, told.out.as_str()), (2, ""));
@@ -367,7 +372,7 @@ fn what_is_wrong_on_a_server_is_told_and_what_is_no_store_is_left_alone() {
             told.err
         );
     }
-    operator.say("DROP TABLE store_version");
+    operator.execute("DROP TABLE store_version");
     for url in [&url, "postgres://a:hidden@127.0.0.1:1/b"] {
         let told = throng(&["db", "check", url]);
         assert_eq!((told.code, told.out.as_str()), (2, ""));

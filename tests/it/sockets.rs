@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bevy_ecs::prelude::*;
 use glam::Vec2;
-use throng::net::link::{LossModel, NetworkConditioner};
-use throng::net::rambler::BotClient;
+use throng::net::bot_client::BotClient;
+use throng::net::conditioner::{LossModel, NetworkConditioner};
 use throng::net::{
     ClientHandshake, ConnectToken, ConnectionError, EndpointSettings, ListenSettings, SecretKey,
     TokenClaims, UdpClient, UdpListener, UdpStats, listen, stop_listening,
@@ -66,7 +66,7 @@ impl Hall {
     fn connect(&mut self, player: u64, link: NetworkConditioner) {
         let token = token(player, self.address);
         let client = UdpClient::connect(token, EndpointSettings::default()).unwrap();
-        let client = client.behind(link, player);
+        let client = client.with_conditioner(link, player);
         let rambler = BotClient::new(player, SPEED_M_S, 1);
         self.clients.push((client, rambler));
     }
@@ -90,16 +90,16 @@ impl Hall {
         let mut over = Vec::new();
         for (client, rambler) in &mut self.clients {
             if matches!(client.connection().is_open(), Ok(true)) {
-                rambler.act(|message| client.send(message).unwrap());
+                rambler.update(|message| client.send(message).unwrap());
             }
-            if let Err(end) = client.update(|packet| rambler.take(packet)) {
+            if let Err(end) = client.update(|packet| rambler.receive(packet)) {
                 over.push((rambler.player(), end));
             }
         }
         for _ in 0..3 {
             std::thread::sleep(TICK / 3);
             for (client, rambler) in &mut self.clients {
-                let _ = client.receive(|packet| rambler.take(packet));
+                let _ = client.receive(|packet| rambler.receive(packet));
             }
         }
         over
@@ -109,7 +109,7 @@ impl Hall {
     fn until(&mut self, admitted: u64, moved: u64) {
         for _ in 0..2_400 {
             let stats = self.stats();
-            if (stats.admitted, stats.moved) == (admitted, moved) {
+            if (stats.clients_accepted, stats.moved) == (admitted, moved) {
                 return;
             }
             assert_eq!(self.step(), []);
@@ -134,7 +134,7 @@ impl Hall {
             };
             let found = found.and(
                 rambler
-                    .fault()
+                    .mirror_error()
                     .map_or(Ok(()), |fault| Err(fault.to_owned())),
             );
             Some(format!("player {player}: {}", found.err()?))
@@ -147,10 +147,10 @@ fn losing(share: f64) -> NetworkConditioner {
     NetworkConditioner {
         delay_us: 8_000,
         jitter_us: 3_000,
-        doubled: 0.02,
-        late: 0.02,
-        late_us: 20_000,
-        ..NetworkConditioner::losing(LossModel::Each(share))
+        duplicated: 0.02,
+        delayed: 0.02,
+        extra_delay_us_max: 20_000,
+        ..NetworkConditioner::with_loss(LossModel::Independent(share))
     }
 }
 
@@ -178,7 +178,10 @@ fn clients_behind_bad_links_walk_and_hold_what_the_server_holds() {
         }
         assert_eq!(hall.differences(), [""; 0]);
         let stats = hall.stats();
-        assert_eq!((stats.clients, stats.admitted, stats.lost), (16, 16, 0));
+        assert_eq!(
+            (stats.clients, stats.clients_accepted, stats.lost),
+            (16, 16, 0)
+        );
         // One leaves, and the server says goodbye to the rest.
         hall.clients[0].0.leave();
         for _ in 0..4 {
@@ -209,7 +212,10 @@ fn who_changes_its_address_goes_on_and_who_starts_anew_takes_its_own_place() {
         assert_eq!(hall.step(), []);
     }
     let stats = hall.stats();
-    assert_eq!((stats.moved, stats.admitted, stats.lost), (24, 8, 0));
+    assert_eq!(
+        (stats.moved, stats.clients_accepted, stats.lost),
+        (24, 8, 0)
+    );
     assert!(
         hall.clients
             .iter()
@@ -226,7 +232,7 @@ fn who_changes_its_address_goes_on_and_who_starts_anew_takes_its_own_place() {
     }
     assert_eq!(hall.differences(), [""; 0]);
     let sessions = hall.server.world().resource::<Sessions>();
-    assert_eq!((sessions.len(), hall.stats().admitted), (8, 9));
+    assert_eq!((sessions.len(), hall.stats().clients_accepted), (8, 9));
 }
 
 /// A request for a connection, as it is sent.
@@ -283,7 +289,7 @@ fn strangers_are_told_less_than_they_say_and_the_polite_walk_on() {
     let stats = hall.stats();
     assert_eq!(stats.answers_out, answered.answers_out);
     assert_eq!((stats.clients, stats.moved, stats.lost), (4, 0, 0));
-    let heard = stats.strangers + stats.refused - answered.strangers - answered.refused;
+    let heard = stats.unauthenticated + stats.refused - answered.unauthenticated - answered.refused;
     assert!(heard >= 19 * packets.len() as u64, "{stats:?}");
     // A token that is good, from many addresses at once: few of them are answered, with less.
     let request = request(token(7, hall.address));
@@ -304,7 +310,7 @@ fn strangers_are_told_less_than_they_say_and_the_polite_walk_on() {
     assert!((1..=3).contains(&told.count()));
     let after = hall.stats();
     let (asked, told) = (
-        after.stranger_bytes_in - stats.stranger_bytes_in,
+        after.unauthenticated_bytes_in - stats.unauthenticated_bytes_in,
         after.answer_bytes_out - stats.answer_bytes_out,
     );
     assert!(told * 3 <= asked, "{told} bytes for {asked}");

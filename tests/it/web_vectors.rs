@@ -14,9 +14,9 @@ use throng::sync::{AttributeValues, Mirror, Predictor};
 use throng::wire::{
     Channel, ChannelState, ChatScope, ClientInput, ClientMessage, Hello, InputMotion, Motion,
     PacketHeader, PacketWriter, QuantizedPosition, ResumeToken, SessionNotice, UnseenObjectId,
-    write_announce, write_attribute, write_delta_head, write_despawn, write_forget, write_motion,
-    write_own, write_own_position, write_remote_delta_head, write_remote_head,
-    write_removed_attribute, write_scene, write_snapshot_head,
+    write_announce, write_attribute, write_controlled_object, write_delta_header, write_despawn,
+    write_forget_unseen, write_motion, write_own_position, write_removed_attribute, write_scene,
+    write_snapshot_header, write_unseen_delta_header, write_unseen_header,
 };
 
 use crate::datagram_vectors::{changed_datagrams, datagrams, first_datagram};
@@ -82,7 +82,7 @@ impl Speaker {
 
 fn name_of(notice: &SessionNotice) -> String {
     match *notice {
-        SessionNotice::Queued { place } => format!("queued {place}"),
+        SessionNotice::Queued { position: place } => format!("queued {place}"),
         SessionNotice::Welcome { player, token } => format!("welcome {player} {}", hex(&token.0)),
         SessionNotice::Loading { scene, size } => format!("loading {scene} {}", size.metres()),
         SessionNotice::Closed { reason } => format!("closed {reason}"),
@@ -123,12 +123,12 @@ fn state_of(mirror: &Mirror) -> Value {
         .own_position()
         .map(|own| json!([own.tick, own.input, own.position.x, own.position.y]));
     json!({
-        "scene": mirror.scene(), "size": mirror.size_m().to_array(), "own": mirror.own().map(|own| json!([own.0, own.1])),
+        "scene": mirror.scene(), "size": mirror.size_m().to_array(), "own": mirror.controlled_object().map(|own| json!([own.0, own.1])),
         "ownPosition": own_position, "tick": mirror.tick(), "tickS": mirror.tick_s(),
-        "timePercent": mirror.time_percent(), "input": mirror.input(), "received": mirror.received(),
-        "packets": mirror.packets(), "ignored": mirror.ignored(), "announces": mirror.announces(),
+        "timePercent": mirror.time_percent(), "input": mirror.handled_input(), "received": mirror.received_bytes(),
+        "packets": mirror.packets(), "ignored": mirror.ignored(), "announces": mirror.announcements(),
         "objects": mirror.ids().into_iter().map(object).collect::<Value>(),
-        "remotes": mirror.remotes().map(remote).collect::<Value>(),
+        "remotes": mirror.unseen_objects().map(remote).collect::<Value>(),
     })
 }
 
@@ -147,7 +147,7 @@ fn arrive(speaker: &mut Speaker) {
         mtu_bytes: 500,
     };
     speaker.say(|bytes| hello.write(bytes));
-    speaker.notify(SessionNotice::Queued { place: 128 });
+    speaker.notify(SessionNotice::Queued { position: 128 });
     let token = ResumeToken(std::array::from_fn(|nth| nth as u8 * 16));
     let player = u64::MAX - 5;
     speaker.notify(SessionNotice::Welcome { player, token });
@@ -157,8 +157,8 @@ fn arrive(speaker: &mut Speaker) {
     let tick = speaker.header.tick as u8;
     speaker.say(|bytes| {
         write_scene(bytes, 7, size.metres());
-        write_own(bytes, 200, 3);
-        write_snapshot_head(bytes, 200, 3, 2, moving(tick, 10.0, Vec2::ZERO), 2);
+        write_controlled_object(bytes, 200, 3);
+        write_snapshot_header(bytes, 200, 3, 2, moving(tick, 10.0, Vec2::ZERO), 2);
         write_attribute(bytes, 0, &[]);
         write_attribute(bytes, 300, b"own");
         write_own_position(bytes, Vec2::new(10.003, 30.249));
@@ -166,7 +166,7 @@ fn arrive(speaker: &mut Speaker) {
             floor: 4,
             ..moving(tick, 60.5, Vec2::new(1.5, -2.25))
         };
-        write_snapshot_head(bytes, 1, 0, 65_535, walks, 0);
+        write_snapshot_header(bytes, 1, 0, 65_535, walks, 0);
     });
 }
 
@@ -190,7 +190,7 @@ fn live(speaker: &mut Speaker) {
         });
     }
     speaker.say(|bytes| {
-        write_delta_head(bytes, 200, 3, 3);
+        write_delta_header(bytes, 200, 3, 3);
         write_attribute(bytes, 5, &[1; 255]);
         write_removed_attribute(bytes, 300);
         write_removed_attribute(bytes, 301);
@@ -202,16 +202,16 @@ fn live(speaker: &mut Speaker) {
         generation: 1,
     };
     speaker.say(|bytes| {
-        write_remote_head(bytes, of, 3, 1);
+        write_unseen_header(bytes, of, 3, 1);
         write_attribute(bytes, 1, b"far");
         let scene = UnseenObjectId {
             scene: 7,
             id: 0,
             generation: 0,
         };
-        write_remote_head(bytes, scene, 0, 1);
+        write_unseen_header(bytes, scene, 0, 1);
         write_attribute(bytes, 0, &[2]);
-        write_remote_delta_head(bytes, of, 2);
+        write_unseen_delta_header(bytes, of, 2);
         write_attribute(bytes, 2, b"new");
         write_removed_attribute(bytes, 1);
     });
@@ -233,7 +233,7 @@ fn live(speaker: &mut Speaker) {
         tick: 1 << 40,
     });
     speaker.say(|bytes| {
-        write_forget(bytes, of);
+        write_forget_unseen(bytes, of);
         write_despawn(bytes, 1, 0);
     });
 }
@@ -251,8 +251,8 @@ fn leave(speaker: &mut Speaker) {
     let tick = speaker.header.tick as u8;
     speaker.say(|bytes| {
         write_scene(bytes, 8, Vec2::splat(20.0));
-        write_own(bytes, 5, 0);
-        write_snapshot_head(bytes, 5, 0, 2, moving(tick, 3.0, Vec2::ZERO), 0);
+        write_controlled_object(bytes, 5, 0);
+        write_snapshot_header(bytes, 5, 0, 2, moving(tick, 3.0, Vec2::ZERO), 0);
     });
     speaker.take(&of_old[0]);
     speaker.notify(SessionNotice::Resumed { keeps_state: false });
@@ -294,7 +294,7 @@ fn changed(before: &[Value]) -> Vec<Value> {
             json!([
                 mirror.scene(),
                 mirror.tick(),
-                mirror.received(),
+                mirror.received_bytes(),
                 mirror.ids(),
                 mirror.ignored()
             ])
@@ -507,7 +507,7 @@ fn predicted() -> Vec<Value> {
                     let moved = predictor.unhandled().map(|(_, to)| to);
                     places.splice(later, std::iter::once(told).chain(moved));
                 }
-                let off = corrected.map(|corrected| corrected.off_m);
+                let off = corrected.map(|corrected| corrected.error_m);
                 steps.push(json!({ "packet": hex(&packet), "off": off, "at": at.to_array() }));
             }
         }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use throng::net::rambler::BotClient;
+use throng::net::bot_client::BotClient;
 use throng::net::{
     EndpointSettings, ListenSettings, PacketStamp, ReliableEndpoint, StreamId, WebListener,
     WebTransportSettings, stop_listening_web,
@@ -110,7 +110,7 @@ impl SessionClient {
             browser: browser.clone(),
             connection,
             stream,
-            endpoint: ReliableEndpoint::new(EndpointSettings::default().client()),
+            endpoint: ReliableEndpoint::new(EndpointSettings::default().for_client()),
             began: Instant::now(),
             packet: Vec::new(),
             passed: 0,
@@ -219,7 +219,7 @@ fn clients_lose_datagrams_and_hold_what_the_server_holds() {
         let mut told = vec![None; clients.len()];
         hall.until("they are told that it is over", |_| {
             for ((client, rambler), told) in clients.iter_mut().zip(&mut told) {
-                client.exchange(|packet| rambler.take(packet));
+                client.exchange(|packet| rambler.receive(packet));
                 *told = told.or_else(|| client.end());
             }
             told.iter().all(Option::is_some)
@@ -234,7 +234,10 @@ fn clients_lose_datagrams_and_hold_what_the_server_holds() {
             hall.stats().clients == 0
         });
         let stats = stop_listening_web(hall.server.world_mut()).unwrap();
-        assert_eq!((stats.closed, stats.behind, stats.broken), (5, 0, 0));
+        assert_eq!(
+            (stats.closed, stats.slow_consumers, stats.broken),
+            (5, 0, 0)
+        );
     }
 }
 
@@ -245,7 +248,9 @@ fn a_session_goes_on_over_another_connection() {
     let connect = || SessionClient::connect(&browser, address, &request(&token(1, address)));
     let mut listener = Listener::enter(&mut hall, connect());
     listener.client = connect();
-    hall.until("the other is let in", |hall| hall.stats().admitted == 2);
+    hall.until("the other is let in", |hall| {
+        hall.stats().clients_accepted == 2
+    });
     listener.resume(&mut hall);
 }
 
@@ -255,7 +260,7 @@ fn a_token_lets_in_once_and_here_and_in_time() {
     let (address, browser) = (hall.address, Browser::of(&hall));
     let (good, mut refused) = requests(address);
     let _first = SessionClient::connect(&browser, address, &good);
-    hall.until("it is let in", |hall| hall.stats().admitted == 1);
+    hall.until("it is let in", |hall| hall.stats().clients_accepted == 1);
     let long = [&good[..], &[0; 100_000]].concat();
     refused.extend([good, long]);
     for refused in refused {
@@ -268,7 +273,10 @@ fn a_token_lets_in_once_and_here_and_in_time() {
         assert_eq!(end, Some(1008));
     }
     let stats = hall.stats();
-    assert_eq!((stats.denied, stats.admitted, stats.clients), (8, 1, 1));
+    assert_eq!(
+        (stats.denied, stats.clients_accepted, stats.clients),
+        (8, 1, 1)
+    );
 }
 
 #[test]
@@ -295,14 +303,14 @@ fn who_says_nothing_is_not_waited_for() {
     hall.until("they are late", |hall| {
         browser.look(std::future::pending::<()>());
         let stats = hall.stats();
-        let gone = stats.late + stats.refused + stats.denied;
-        gone == stats.accepted && stats.accepted >= 5 && stats.late >= 3
+        let gone = stats.timed_out + stats.refused + stats.denied;
+        gone == stats.accepted && stats.accepted >= 5 && stats.timed_out >= 3
     });
     for connection in silent {
         browser.wait(connection.closed());
     }
     drop((empty, streams));
-    assert_eq!(hall.stats().admitted, 0);
+    assert_eq!(hall.stats().clients_accepted, 0);
 }
 
 #[test]
@@ -312,7 +320,7 @@ fn junk_is_dropped_and_a_stream_without_messages_ends_its_own_connection() {
     let enter =
         |player| SessionClient::connect(&browser, address, &request(&token(player, address)));
     let (mut polite, mut rude) = (enter(1), enter(2));
-    hall.until("they are let in", |hall| hall.stats().admitted == 2);
+    hall.until("they are let in", |hall| hall.stats().clients_accepted == 2);
     hall.until("it is refused", |hall| {
         for junk in [
             &[][..],
@@ -386,11 +394,11 @@ fn who_never_acknowledges_is_behind_or_lost_and_nobody_waits_for_it() {
             let _ = client.connection.send_datagram(packet);
             number = number.wrapping_add(1);
             browser.look(std::future::pending::<()>());
-            hall.stats().behind + hall.stats().lost == 1
+            hall.stats().slow_consumers + hall.stats().lost == 1
         });
         let stats = hall.stats();
         assert_eq!(
-            (stats.behind == 1, stats.clients),
+            (stats.slow_consumers == 1, stats.clients),
             (backlog_bytes_max == 10, 0)
         );
         browser.wait(client.connection.closed());
@@ -405,7 +413,10 @@ fn strangers_have_so_much_room_and_give_it_back() {
         .map(|_| browser.try_open(address, "/play"))
         .collect();
     assert_eq!(strangers.iter().flatten().count(), 5);
-    assert_eq!((hall.stats().accepted, hall.stats().crowded), (5, 7));
+    assert_eq!(
+        (hall.stats().accepted, hall.stats().refused_unauthenticated),
+        (5, 7)
+    );
     for connection in strangers.iter().flatten() {
         connection.close(0u8.into(), b"");
     }
@@ -424,7 +435,10 @@ fn strangers_have_so_much_room_and_give_it_back() {
     let browser = Browser::of(&hall);
     for nth in 1..=3 {
         assert!(browser.try_open(hall.address, "/play").is_none());
-        assert_eq!((hall.stats().accepted, hall.stats().crowded), (0, nth));
+        assert_eq!(
+            (hall.stats().accepted, hall.stats().refused_unauthenticated),
+            (0, nth)
+        );
     }
 }
 

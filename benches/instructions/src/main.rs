@@ -16,7 +16,7 @@ use throng::sync::{SlotMasks, SyncSettings};
 use throng_aoi::workload::{CAP, HotSpot, Walkers};
 use throng_matchmaking::workload::{PartyPowerSource, matcher_with_queue, tickets};
 use throng_nav::workload::{queries, town};
-use throng_net::outbox::workload::fill;
+use throng_net::outbox::workload::fill_batch;
 use throng_net::workload::ConnectedCrowd;
 use throng_scenario::crowd::{LOAD_WARM_UP_TICKS, add_load};
 use throng_scenario::testing::TestServer;
@@ -159,12 +159,12 @@ fn replicate() -> Work {
 
 fn packets() -> Work {
     let mut batch = OutgoingBatch::default();
-    fill(&mut batch, 1, 2_000, 200, 97);
+    fill_batch(&mut batch, 1, 2_000, 200, 97);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
     Box::new(move || {
-        let lines = batch.parts.iter().flat_map(|part| part.lines());
+        let lines = batch.parts.iter().flat_map(|part| part.updates());
         let made = lines.map(|line| {
-            let told = assembler.line(batch.tick, line, &batch.shared, &mut sink);
+            let told = assembler.write_update(batch.tick, line, &batch.shared, &mut sink);
             told.messages
         });
         made.sum()
@@ -175,7 +175,7 @@ fn datagrams() -> Work {
     let mut crowd = ConnectedCrowd::new(200, Some(10));
     let mut tick = move || {
         crowd.send();
-        crowd.answer();
+        crowd.run_clients();
         crowd.receive()
     };
     (0..30).for_each(|_| _ = tick());

@@ -13,7 +13,7 @@ use throng_protocol::wire::{
     CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, InputMotion, quantise,
 };
 
-use crate::status::{CallError, Outcome, ThrongStatus, error_text, guarded};
+use crate::status::{CallError, CallResult, ThrongStatus, catch_panic, error_text};
 use crate::structs::{
     ThrongClient, ThrongClientSettings, ThrongClientState, ThrongEvent, ThrongObject,
 };
@@ -57,7 +57,7 @@ pub extern "C" fn throng_settings(player: u64) -> ThrongClientSettings {
         credential: std::ptr::null(),
         credential_length: 0,
         speed_m_s: settings.speed_m_s,
-        smooth_s: settings.smooth_s,
+        smoothing_s: settings.smoothing_s,
         requires_ready: u8::from(!settings.is_ready_at_once),
     }
 }
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn throng_connect(
     settings: Option<&ThrongClientSettings>,
     client: Option<&mut MaybeUninit<Option<Box<ThrongClient>>>>,
 ) -> ThrongStatus {
-    guarded(|| {
+    catch_panic(|| {
         let client = client.ok_or_else(|| CallError::null("client"))?;
         client.write(None);
         // SAFETY: the caller says so.
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn throng_connect(
             ClientSettings {
                 credential: credential.to_vec(),
                 speed_m_s: not_negative("speed_m_s", settings.speed_m_s)?,
-                smooth_s: not_negative("smooth_s", settings.smooth_s)?,
+                smoothing_s: not_negative("smooth_s", settings.smoothing_s)?,
                 is_ready_at_once: settings.requires_ready == 0,
                 ..ClientSettings::new(settings.player)
             },
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn throng_reconnect(
     token: *const u8,
     length: usize,
 ) -> ThrongStatus {
-    act(client, |client| {
+    with_client_mut(client, |client| {
         // SAFETY: the caller says so.
         let token = unsafe { slice(token, length, "token") }?;
         client.client.reconnect(token)?;
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn throng_reconnect(
 /// Goes on from another port, as a phone does that changes its network.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_rebind(client: Option<&mut ThrongClient>) -> ThrongStatus {
-    act(client, |client| {
+    with_client_mut(client, |client| {
         client.client.rebind()?;
         Ok(ThrongStatus::Ok)
     })
@@ -133,9 +133,9 @@ pub extern "C" fn throng_rebind(client: Option<&mut ThrongClient>) -> ThrongStat
 /// Logs out, and frees a client. Of null nothing happens.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_destroy(client: Option<Box<ThrongClient>>) {
-    guarded(|| {
+    catch_panic(|| {
         if let Some(client) = client
-            && client.sound().is_ok()
+            && client.check_poisoned().is_ok()
         {
             client.client.leave();
         }
@@ -147,7 +147,7 @@ pub extern "C" fn throng_destroy(client: Option<Box<ThrongClient>>) {
 /// backwards. Of a connection that is over it says so again and again; events that came before wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_update(client: Option<&mut ThrongClient>, now_s: f64) -> ThrongStatus {
-    act(client, |client| {
+    with_client_mut(client, |client| {
         client.set_now(now_s)?;
         client.client.update(client.now)?;
         Ok(ThrongStatus::Ok)
@@ -161,7 +161,7 @@ pub extern "C" fn throng_next_event(
     client: Option<&mut ThrongClient>,
     event: Option<&mut MaybeUninit<ThrongEvent>>,
 ) -> ThrongStatus {
-    act(client, |client| {
+    with_client_mut(client, |client| {
         let event = event.ok_or_else(|| CallError::null("event"))?;
         Ok(write(event, client.next_event()))
     })
@@ -175,7 +175,7 @@ pub extern "C" fn throng_stand(
     heading: u8,
     buttons: u32,
 ) -> ThrongStatus {
-    walk(client, InputMotion::Stand, heading, buttons)
+    set_controls(client, InputMotion::Stand, heading, buttons)
 }
 
 /// From now on the own object walks on in a direction, in 256ths of a turn, a step each tick.
@@ -186,7 +186,7 @@ pub extern "C" fn throng_walk(
     heading: u8,
     buttons: u32,
 ) -> ThrongStatus {
-    walk(client, InputMotion::Towards(direction), heading, buttons)
+    set_controls(client, InputMotion::Towards(direction), heading, buttons)
 }
 
 /// The own object goes to a place, in metres, where the game has moved it; the server checks that it may have come so far.
@@ -200,13 +200,13 @@ pub extern "C" fn throng_move(
 ) -> ThrongStatus {
     let to = [not_negative("x", x), not_negative("y", y)];
     let [Ok(x), Ok(y)] = to else {
-        return guarded(|| {
+        return catch_panic(|| {
             Err(CallError::argument(format!(
                 "({x}, {y}) m, expected a place"
             )))
         });
     };
-    walk(
+    set_controls(
         client,
         InputMotion::To(quantise([x, y].into())),
         heading,
@@ -220,7 +220,7 @@ pub extern "C" fn throng_set_speed(
     client: Option<&mut ThrongClient>,
     speed_m_s: f32,
 ) -> ThrongStatus {
-    act(client, |client| {
+    with_client_mut(client, |client| {
         client
             .client
             .set_speed(not_negative("speed_m_s", speed_m_s)?);
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn throng_set_ground(
     height: u32,
     tile_m: f32,
 ) -> ThrongStatus {
-    act(client, |client| {
+    with_client_mut(client, |client| {
         let tile_m = not_negative("tile_m", tile_m)?;
         if tile_m == 0.0 {
             return Err(CallError::argument("tile_m is 0"));
@@ -261,7 +261,7 @@ pub unsafe extern "C" fn throng_set_ground(
 /// The scene is loaded, and the player may be told of it; needed with waits_for_ready.
 #[unsafe(no_mangle)]
 pub extern "C" fn throng_ready(client: Option<&mut ThrongClient>, scene: u32) -> ThrongStatus {
-    act(client, |client| {
+    with_client_mut(client, |client| {
         client.client.ready(scene);
         Ok(ThrongStatus::Ok)
     })
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn throng_send(
     bytes: *const u8,
     length: usize,
 ) -> ThrongStatus {
-    act(client, |client| {
+    with_client_mut(client, |client| {
         // SAFETY: the caller says so.
         let bytes = unsafe { slice(bytes, length, "bytes") }?;
         if length > CLIENT_MESSAGE_BYTES_MAX {
@@ -297,7 +297,7 @@ pub extern "C" fn throng_state(
     client: Option<&ThrongClient>,
     state: Option<&mut MaybeUninit<ThrongClientState>>,
 ) -> ThrongStatus {
-    look(client, |it| {
+    with_client(client, |it| {
         let state = state.ok_or_else(|| CallError::null("state"))?;
         Ok(write(state, Some(it.state())))
     })
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn throng_objects(
     capacity: usize,
     count: Option<&mut MaybeUninit<usize>>,
 ) -> ThrongStatus {
-    look(client, |client| {
+    with_client(client, |client| {
         let count = count.ok_or_else(|| CallError::null("count"))?;
         // SAFETY: the caller says so.
         let objects = unsafe { slice_mut(objects, capacity, "objects") }?;
@@ -335,7 +335,7 @@ pub extern "C" fn throng_object(
     id: u32,
     object: Option<&mut MaybeUninit<ThrongObject>>,
 ) -> ThrongStatus {
-    look(client, |client| {
+    with_client(client, |client| {
         let object = object.ok_or_else(|| CallError::null("object"))?;
         Ok(write(object, client.object(id)))
     })
@@ -351,7 +351,7 @@ pub extern "C" fn throng_attribute(
     bytes: Option<&mut MaybeUninit<*const u8>>,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> ThrongStatus {
-    look(client, |client| {
+    with_client(client, |client| {
         let bytes = bytes.ok_or_else(|| CallError::null("bytes"))?;
         let length = length.ok_or_else(|| CallError::null("length"))?;
         let held = client.client.attribute(id, attribute);
@@ -361,27 +361,33 @@ pub extern "C" fn throng_attribute(
     })
 }
 
-fn act(
+fn with_client_mut(
     client: Option<&mut ThrongClient>,
-    act: impl FnOnce(&mut ThrongClient) -> Outcome,
+    act: impl FnOnce(&mut ThrongClient) -> CallResult,
 ) -> ThrongStatus {
-    guarded(|| client.ok_or_else(|| CallError::null("client"))?.act(act))
+    catch_panic(|| client.ok_or_else(|| CallError::null("client"))?.run(act))
 }
 
-fn look(
+fn with_client(
     client: Option<&ThrongClient>,
-    look: impl FnOnce(&ThrongClient) -> Outcome,
+    look: impl FnOnce(&ThrongClient) -> CallResult,
 ) -> ThrongStatus {
-    guarded(|| look(client.ok_or_else(|| CallError::null("client"))?.sound()?))
+    catch_panic(|| {
+        look(
+            client
+                .ok_or_else(|| CallError::null("client"))?
+                .check_poisoned()?,
+        )
+    })
 }
 
-fn walk(
+fn set_controls(
     client: Option<&mut ThrongClient>,
     motion: InputMotion,
     heading: u8,
     buttons: u32,
 ) -> ThrongStatus {
-    act(client, |client| {
+    with_client_mut(client, |client| {
         client.client.set_controls(ControlState {
             motion,
             heading,
@@ -476,7 +482,7 @@ mod tests {
         let mut state = MaybeUninit::uninit();
         let looked = throng_state(client.as_deref(), Some(&mut state));
         assert_eq!(looked, ThrongStatus::Ok);
-        let panicked = act(client.as_deref_mut(), |_| panic!("of a test"));
+        let panicked = with_client_mut(client.as_deref_mut(), |_| panic!("of a test"));
         assert_eq!(panicked, ThrongStatus::Panicked);
         let looked = throng_state(client.as_deref(), Some(&mut state));
         assert_eq!(looked, ThrongStatus::Panicked);

@@ -43,7 +43,7 @@ pub(crate) struct CallError {
     text: String,
 }
 
-pub(crate) type Outcome = Result<ThrongStatus, CallError>;
+pub(crate) type CallResult = Result<ThrongStatus, CallError>;
 
 impl CallError {
     pub fn null(name: &str) -> Self {
@@ -68,7 +68,7 @@ impl CallError {
     }
 
     /// Connections that were made once and are over, or were never made.
-    fn of_end(end: ConnectionError) -> ThrongStatus {
+    fn status_of(end: ConnectionError) -> ThrongStatus {
         match end {
             ConnectionError::Failed(_) => ThrongStatus::NotConnected,
             ConnectionError::Lost => ThrongStatus::Lost,
@@ -92,7 +92,7 @@ impl From<ClientStartError> for CallError {
 impl From<ClientError> for CallError {
     fn from(error: ClientError) -> Self {
         let status = match error {
-            ClientError::Ended(end) => Self::of_end(end),
+            ClientError::Ended(end) => Self::status_of(end),
             ClientError::SendQueueFull(_) => ThrongStatus::SendQueueFull,
             _ => ThrongStatus::ProtocolError,
         };
@@ -120,10 +120,10 @@ pub(crate) fn error_text<R: Default>(show: impl FnOnce(&str) -> R) -> R {
 }
 
 /// Does something for C. What panics in it ends here.
-pub(crate) fn guarded(act: impl FnOnce() -> Outcome) -> ThrongStatus {
+pub(crate) fn catch_panic(act: impl FnOnce() -> CallResult) -> ThrongStatus {
     // Whatever a panic leaves half done is in a client that is not used again; see `ThrongClient`.
     let done = catch_unwind(AssertUnwindSafe(act));
-    match done.unwrap_or_else(|payload| Err(CallError::panicked(text_of(&*payload)))) {
+    match done.unwrap_or_else(|payload| Err(CallError::panicked(panic_text(&*payload)))) {
         Ok(status) => status,
         Err(fault) => {
             // A thread that is at its end keeps none.
@@ -133,7 +133,7 @@ pub(crate) fn guarded(act: impl FnOnce() -> Outcome) -> ThrongStatus {
     }
 }
 
-fn text_of(payload: &(dyn Any + Send)) -> &str {
+fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     let text = owned.or_else(|| payload.downcast_ref::<&str>().copied());
     text.unwrap_or("it does not say which")
@@ -145,9 +145,12 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_status_with_its_text() {
-        assert_eq!(guarded(|| panic!("no {}", "tiles")), ThrongStatus::Panicked);
+        assert_eq!(
+            catch_panic(|| panic!("no {}", "tiles")),
+            ThrongStatus::Panicked
+        );
         error_text(|text| assert_eq!(text, "a fault of the library: no tiles"));
-        assert_eq!(guarded(|| Ok(ThrongStatus::Empty)), ThrongStatus::Empty);
+        assert_eq!(catch_panic(|| Ok(ThrongStatus::Empty)), ThrongStatus::Empty);
         error_text(|text| assert!(text.ends_with("no tiles"), "{text}"));
     }
 }

@@ -4,20 +4,20 @@ use std::time::{Duration, Instant};
 
 use throng_client::{Client, ClientEvent, CloseReason};
 
-use crate::status::{CallError, Outcome};
+use crate::status::{CallError, CallResult};
 
 /// A player's program at one server.
 #[derive(Debug)]
 pub struct ThrongClient {
     pub(crate) client: Client,
     /// When the caller's clock was at 0, by ours.
-    began: Instant,
+    started: Instant,
     /// When it was updated last.
     pub(crate) now: Instant,
     /// What the last event announced.
     announced: Vec<u8>,
     /// A call began and did not end: it panicked.
-    is_unsound: bool,
+    is_poisoned: bool,
 }
 
 /// Threads may hand it on.
@@ -31,25 +31,25 @@ impl ThrongClient {
         let now = Instant::now();
         Self {
             client,
-            began: now,
+            started: now,
             now,
             announced: Vec::new(),
-            is_unsound: false,
+            is_poisoned: false,
         }
     }
 
     /// Does something with it, unless something panicked before.
-    pub(crate) fn act(&mut self, act: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
-        self.sound()?;
-        self.is_unsound = true;
+    pub(crate) fn run(&mut self, act: impl FnOnce(&mut Self) -> CallResult) -> CallResult {
+        self.check_poisoned()?;
+        self.is_poisoned = true;
         let done = act(self);
-        self.is_unsound = false;
+        self.is_poisoned = false;
         done
     }
 
     /// It, unless something panicked in it.
-    pub(crate) fn sound(&self) -> Result<&Self, CallError> {
-        if self.is_unsound {
+    pub(crate) fn check_poisoned(&self) -> Result<&Self, CallError> {
+        if self.is_poisoned {
             return Err(CallError::panicked("an earlier call did not end"));
         }
         Ok(self)
@@ -58,7 +58,7 @@ impl ThrongClient {
     /// It is this late by the caller's clock, in seconds.
     pub(crate) fn set_now(&mut self, now_s: f64) -> Result<(), CallError> {
         let since = Duration::try_from_secs_f64(now_s).ok();
-        let now = since.and_then(|since| self.began.checked_add(since));
+        let now = since.and_then(|since| self.started.checked_add(since));
         self.now = now.ok_or_else(|| {
             CallError::argument(format!(
                 "now_s is {now_s}, expected seconds of a clock from 0 on"
@@ -81,7 +81,10 @@ impl ThrongClient {
             kind: known.kind,
             heading: known.motion.heading,
             floor: known.motion.floor,
-            is_own: mirror.own().is_some_and(|(own, _)| own == id).into(),
+            is_own: mirror
+                .controlled_object()
+                .is_some_and(|(own, _)| own == id)
+                .into(),
         })
     }
 
@@ -89,7 +92,7 @@ impl ThrongClient {
     pub(crate) fn state(&self) -> ThrongClientState {
         let (client, mirror) = (&self.client, self.client.mirror());
         let session = client.session();
-        let (own_id, own_generation) = mirror.own().unwrap_or_default();
+        let (own_id, own_generation) = mirror.controlled_object().unwrap_or_default();
         let [width_m, height_m] = mirror.size_m().into();
         ThrongClientState {
             tick: mirror.tick(),
@@ -103,11 +106,11 @@ impl ThrongClient {
             height_m,
             own_id,
             own_generation,
-            last_input: mirror.input(),
+            last_input: mirror.handled_input(),
             time_percent: mirror.time_percent(),
             is_connected: client.is_connected().into(),
             is_in_scene: mirror.scene().is_some().into(),
-            has_own: mirror.own().is_some().into(),
+            has_own: mirror.controlled_object().is_some().into(),
         }
     }
 
@@ -115,59 +118,61 @@ impl ThrongClient {
     pub(crate) fn next_event(&mut self) -> Option<ThrongEvent> {
         loop {
             let event = self.client.next_event()?;
-            if let Some(told) = self.tell(event) {
+            if let Some(told) = self.convert_event(event) {
                 return Some(told);
             }
         }
     }
 
     /// An event as C has it; none of a kind that this version does not know.
-    fn tell(&mut self, event: ClientEvent) -> Option<ThrongEvent> {
+    fn convert_event(&mut self, event: ClientEvent) -> Option<ThrongEvent> {
         use ThrongEventKind as Kind;
-        let of = |kind| ThrongEvent::of(kind);
+        let of = |kind| ThrongEvent::new(kind);
         Some(match event {
-            ClientEvent::Queued { place } => of(Kind::Queued).number(place),
+            ClientEvent::Queued { position: place } => of(Kind::Queued).number(place),
             ClientEvent::Welcomed { player } => ThrongEvent {
                 player,
                 ..of(Kind::Welcomed)
             },
-            ClientEvent::Resumed { keeps } => of(Kind::Resumed).number(keeps),
-            ClientEvent::ResumeFailed => of(Kind::NotResumed),
+            ClientEvent::Resumed { keeps_state: keeps } => of(Kind::Resumed).number(keeps),
+            ClientEvent::ResumeFailed => of(Kind::ResumeFailed),
             ClientEvent::Loading { scene, size_m } => ThrongEvent {
                 scene,
-                ..of(Kind::Loading).at(size_m.into())
+                ..of(Kind::Loading).with_position(size_m.into())
             },
             ClientEvent::SceneEntered { scene, size_m } => ThrongEvent {
                 scene,
-                ..of(Kind::InScene).at(size_m.into())
+                ..of(Kind::SceneEntered).with_position(size_m.into())
             },
-            ClientEvent::SceneLeft => of(Kind::OutOfScene),
+            ClientEvent::SceneLeft => of(Kind::SceneLeft),
             ClientEvent::ControlChanged { id, generation } => {
-                of(Kind::Controls).about((id, generation))
+                of(Kind::ControlChanged).with_object((id, generation))
             }
             ClientEvent::Entered {
                 id,
                 generation,
                 kind,
-            } => of(Kind::Entered).about((id, generation)).number(kind),
-            ClientEvent::Left { id, generation } => of(Kind::Left).about((id, generation)),
+            } => of(Kind::Entered).with_object((id, generation)).number(kind),
+            ClientEvent::Left { id, generation } => of(Kind::Left).with_object((id, generation)),
             ClientEvent::AttributeChanged {
                 id,
                 generation,
                 attribute,
-            } => of(Kind::Changed).about((id, generation)).number(attribute),
-            ClientEvent::Announced { from, bytes } => {
+            } => of(Kind::AttributeChanged)
+                .with_object((id, generation))
+                .number(attribute),
+            ClientEvent::Announced { about: from, bytes } => {
                 self.announced = bytes;
                 ThrongEvent {
                     bytes: self.announced.as_ptr(),
                     length: self.announced.len(),
                     ..of(Kind::Announced)
-                        .about(from.unwrap_or_default())
+                        .with_object(from.unwrap_or_default())
                         .number(from.is_some())
                 }
             }
             ClientEvent::Corrected(correction) => of(Kind::Corrected)
-                .at(correction.jump_m.into())
+                .with_position(correction.jump_m.into())
                 .number(correction.input),
             ClientEvent::TimeRate { percent } => of(Kind::TimeRate).number(percent),
             ClientEvent::Closed { reason } => {
@@ -191,7 +196,7 @@ pub struct ThrongClientSettings {
     /// How fast its own object walks, in metres a second, as the server has it.
     pub speed_m_s: f32,
     /// In what time what is shown goes over to what is known, down to a third, in seconds. 0 shows what is known.
-    pub smooth_s: f32,
+    pub smoothing_s: f32,
     /// Not 0: it is told of a scene only after throng_ready.
     pub requires_ready: u8,
 }
@@ -267,21 +272,21 @@ pub enum ThrongEventKind {
     /// The session goes on over this connection; number: 1 where what was known before still holds, 0 where all is told anew.
     Resumed = 3,
     /// The session that was to go on is over, and the player logs in anew.
-    NotResumed = 4,
+    ResumeFailed = 4,
     /// The player is to be in this scene, of x by y metres, and is told of it after throng_ready; at once without waits_for_ready.
     Loading = 5,
     /// The player is in this scene, of x by y metres; all that was in sight before is not any more, without an event of its own.
-    InScene = 6,
+    SceneEntered = 6,
     /// The player controls nothing any more, and nothing is in sight.
-    OutOfScene = 7,
+    SceneLeft = 7,
     /// The player controls this object.
-    Controls = 8,
+    ControlChanged = 8,
     /// An object came into sight; number: its kind's.
     Entered = 9,
     /// An object is out of sight.
     Left = 10,
     /// An attribute of an object in sight has another value, or is gone; number: the attribute's.
-    Changed = 11,
+    AttributeChanged = 11,
     /// Something happens once: length bytes as the game defines them; number: 1 where it is about an object.
     Announced = 12,
     /// The server has the own object elsewhere than it was walked, by x and y metres; number: after which input.
@@ -320,7 +325,7 @@ pub struct ThrongEvent {
 }
 
 impl ThrongEvent {
-    const fn of(kind: ThrongEventKind) -> Self {
+    const fn new(kind: ThrongEventKind) -> Self {
         Self {
             player: 0,
             bytes: std::ptr::null(),
@@ -335,12 +340,12 @@ impl ThrongEvent {
         }
     }
 
-    const fn about(mut self, (id, generation): (u32, u32)) -> Self {
+    const fn with_object(mut self, (id, generation): (u32, u32)) -> Self {
         (self.id, self.generation) = (id, generation);
         self
     }
 
-    const fn at(mut self, [x, y]: [f32; 2]) -> Self {
+    const fn with_position(mut self, [x, y]: [f32; 2]) -> Self {
         (self.x, self.y) = (x, y);
         self
     }

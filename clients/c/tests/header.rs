@@ -41,7 +41,7 @@ fn the_header_is_that_of_the_library() {
 
 #[test]
 fn the_header_names_every_reason_to_be_closed() {
-    let reasons = (0..=u8::MAX).filter_map(CloseReason::of);
+    let reasons = (0..=u8::MAX).filter_map(CloseReason::from_number);
     let named = reasons.map(|reason| format!("{} {}", reason.number(), reason.name()));
     let written = written().replace("\n   * ", " ").replace("\n  // ", " ");
     let named = Vec::from_iter(named).join(", ");

@@ -1,7 +1,7 @@
 //! Flags of a simulated link, which are the same wherever there is one.
 
 use super::whole_number;
-use throng_net::link::{LossModel, NetworkConditioner};
+use throng_net::conditioner::{LossModel, NetworkConditioner};
 
 /// A simulated bad network, the same in each direction.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -30,7 +30,7 @@ impl NetworkArgs {
             return None;
         }
         let loss = match self.bursts_ms {
-            0 => LossModel::Each(self.loss),
+            0 => LossModel::Independent(self.loss),
             mean_ms => LossModel::Bursts {
                 share: self.loss,
                 mean_us: f64::from(mean_ms) * 1e3,
@@ -39,7 +39,7 @@ impl NetworkArgs {
         Some(NetworkConditioner {
             delay_us: u64::from(self.delay_ms) * 1_000,
             jitter_us: u64::from(self.jitter_ms) * 1_000,
-            ..NetworkConditioner::losing(loss)
+            ..NetworkConditioner::with_loss(loss)
         })
     }
 }

@@ -17,7 +17,7 @@ use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print, wh
 use throng::net::{EndpointSettings, SecretKey, UdpClient};
 use throng::sim::clock::Pacer;
 use throng::wire::{Channel, PacketHeader, WireReader, expand_counter};
-use throng_net::rambler::BotClient;
+use throng_net::bot_client::BotClient;
 
 /// Arguments of `throng client`.
 #[derive(Debug, clap::Args)]
@@ -339,7 +339,7 @@ impl ClientCommand {
             ))
         })?;
         let client = match self.link.model() {
-            Some(link) => client.behind(link, self.link.seed ^ player.rotate_left(32)),
+            Some(link) => client.with_conditioner(link, self.link.seed ^ player.rotate_left(32)),
             None => client,
         };
         Ok(Visitor {
@@ -368,19 +368,19 @@ impl Visitor {
     /// What it has got over, if it has just now.
     fn recover(&mut self) -> Option<ClientFault> {
         let is_over = match self.mishap? {
-            ClientFault::Rebind => !self.client.connection().is_moving(),
-            ClientFault::Restart => self.rambler.mirror().own().is_some(),
+            ClientFault::Rebind => !self.client.connection().is_migrating(),
+            ClientFault::Restart => self.rambler.mirror().controlled_object().is_some(),
         };
         self.mishap.take_if(|_| is_over)
     }
 
     /// Whether it is in the world, or never will be.
     fn is_settled(&self) -> bool {
-        self.end.is_some() || self.rambler.mirror().own().is_some()
+        self.end.is_some() || self.rambler.mirror().controlled_object().is_some()
     }
 
     fn is_well(&self) -> bool {
-        self.end.is_none() && self.was_open && self.rambler.fault().is_none()
+        self.end.is_none() && self.was_open && self.rambler.mirror_error().is_none()
     }
 }
 
@@ -388,7 +388,7 @@ impl Company {
     /// Who is well and has nothing to get over.
     fn idle(&self) -> impl Iterator<Item = usize> {
         let is_idle = |it: &Visitor| {
-            it.mishap.is_none() && it.is_well() && it.rambler.mirror().own().is_some()
+            it.mishap.is_none() && it.is_well() && it.rambler.mirror().controlled_object().is_some()
         };
         let all = self.visitors.iter().enumerate();
         all.filter_map(move |(nth, it)| is_idle(it).then_some(nth))
@@ -397,7 +397,7 @@ impl Company {
     /// Inputs that the server is not known to have handled.
     fn unanswered(&self) -> usize {
         let all = self.visitors.iter();
-        all.map(|it| it.rambler.unanswered()).sum()
+        all.map(|it| it.rambler.unhandled_inputs()).sum()
     }
 
     /// Takes what came, and has those act whose time it is.
@@ -422,7 +422,7 @@ impl Company {
                 ..
             } = visitor;
             let mut take = |packet: &[u8]| {
-                rambler.take(packet);
+                rambler.receive(packet);
                 let now_us = began.elapsed().as_secs_f64() * 1e6;
                 lateness.note(packet, rambler.mirror().tick_s(), now_us);
             };
@@ -432,11 +432,11 @@ impl Company {
                 if matches!(client.connection().is_open(), Ok(true)) {
                     *was_open = true;
                     // Where more waits than may, the connection will end.
-                    rambler.act(|message| {
+                    rambler.update(|message| {
                         let _ = client.send(message);
                     });
                 }
-                let mut take = |packet: &[u8]| rambler.take(packet);
+                let mut take = |packet: &[u8]| rambler.receive(packet);
                 over = over.or(client.update(&mut take).err());
             }
             *end = over.map(|over| over.to_string());
@@ -506,9 +506,9 @@ impl Company {
         json!({
             "clients": all.len(),
             "connected": count(|it| it.was_open),
-            "in_world": count(|it| it.rambler.mirror().own().is_some()),
+            "in_world": count(|it| it.rambler.mirror().controlled_object().is_some()),
             "ended": count(|it| it.end.is_some()),
-            "faults": count(|it| it.rambler.fault().is_some()),
+            "faults": count(|it| it.rambler.mirror_error().is_some()),
             "late_ms": {
                 "p50": self.lateness.ms(0.5),
                 "p99": self.lateness.ms(0.99),

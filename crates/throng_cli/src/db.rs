@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::store::StoreAddress;
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
 use throng::directory::{
-    ShownValue, StoreError, StoreInspection, StoredRow, dump_store, inspect_store, migrate_store,
+    DisplayValue, StoreError, StoreInspection, StoredRow, dump_store, inspect_store, migrate_store,
 };
 use throng::sim::clock::unix_ms;
 
@@ -90,7 +90,7 @@ impl Db {
                     let lines = lines(&findings, unix_ms());
                     lines.iter().try_for_each(|line| print(line))?;
                 }
-                Ok(if findings.wrong.is_empty() {
+                Ok(if findings.problems.is_empty() {
                     CliStatus::Done
                 } else {
                     CliStatus::Unmet
@@ -171,9 +171,9 @@ fn lines(findings: &StoreInspection, now_ms: u64) -> Vec<String> {
             super::escape::escaped(server)
         ));
     }
-    let wrong = findings.wrong.iter();
+    let wrong = findings.problems.iter();
     lines.extend(wrong.map(|wrong| format!("WRONG       {}", super::escape::escaped(wrong))));
-    if findings.wrong.is_empty() {
+    if findings.problems.is_empty() {
         lines.push("nothing is wrong".to_owned());
     }
     lines
@@ -193,16 +193,16 @@ fn as_json(findings: &StoreInspection) -> Value {
         "values": findings.values,
         "attributes": findings.attributes.values().collect::<Vec<_>>(),
         "leases": leases,
-        "wrong": findings.wrong,
+        "wrong": findings.problems,
     })
 }
 
 fn line_of(row: &StoredRow) -> Value {
     let values = row.values.iter().map(|(name, value)| {
         let value = match value {
-            ShownValue::Integer(number) => json!(number),
-            ShownValue::Real(number) => json!(number),
-            ShownValue::Text(text) => json!(text),
+            DisplayValue::Integer(number) => json!(number),
+            DisplayValue::Real(number) => json!(number),
+            DisplayValue::Text(text) => json!(text),
         };
         (name.clone(), value)
     });

@@ -22,7 +22,7 @@ use super::bad_link::NetworkArgs;
 use super::run::seconds;
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
 use throng::sim::clock::Stopwatch;
-use throng_net::link::{ConditionedPath, LossModel, NetworkConditioner};
+use throng_net::conditioner::{ConditionedPath, LossModel, NetworkConditioner};
 
 /// Arguments of `throng relay`.
 #[derive(Debug, clap::Args)]
@@ -128,7 +128,7 @@ impl Relay {
         let perfect = NetworkConditioner {
             delay_us: 0,
             jitter_us: 0,
-            ..NetworkConditioner::losing(LossModel::Each(0.0))
+            ..NetworkConditioner::with_loss(LossModel::Independent(0.0))
         };
         let lines = Rc::new(RefCell::new(Lines {
             front,
@@ -267,7 +267,7 @@ impl Lines {
         self.passed[way].datagrams += 1;
         self.passed[way].bytes += datagram.len() as u64;
         let link = &mut line.links[way];
-        if link.under_way() < UNDER_WAY_MAX {
+        if link.in_flight() < UNDER_WAY_MAX {
             link.send(now_us, datagram);
         }
     }
@@ -284,10 +284,10 @@ impl Lines {
                 ..
             } = line;
             // What the system does not take is lost like anything else.
-            while up.take(now_us, |_, datagram| {
+            while up.receive(now_us, |_, datagram| {
                 passed[UP].arrived += u64::from(socket.send(datagram).is_ok());
             }) {}
-            while down.take(now_us, |_, datagram| {
+            while down.receive(now_us, |_, datagram| {
                 passed[DOWN].arrived += u64::from(front.send_to(datagram, *client).is_ok());
             }) {}
             let is_there = now.saturating_sub(line.heard) < IDLE;

@@ -21,7 +21,8 @@ use throng::session::Sessions;
 use throng::sync::{AttributeValues, Mirror, compare_mirror};
 use throng::wire::{
     Channel, Hello, MESSAGE_BYTES_MAX, MTU_DEFAULT_BYTES, PacketHeader, tick_millihertz,
-    write_attribute, write_own, write_remote_head, write_scene, write_snapshot_head,
+    write_attribute, write_controlled_object, write_scene, write_snapshot_header,
+    write_unseen_header,
 };
 use throng::world::PlayerId;
 
@@ -215,8 +216,8 @@ fn packet_of(mirror: &Mirror) -> Vec<u8> {
     if let Some(scene) = mirror.scene() {
         write_scene(&mut bytes, scene, mirror.size_m());
     }
-    if let Some((id, generation)) = mirror.own() {
-        write_own(&mut bytes, id, generation);
+    if let Some((id, generation)) = mirror.controlled_object() {
+        write_controlled_object(&mut bytes, id, generation);
     }
     let write_all = |bytes: &mut Vec<u8>, attributes: &AttributeValues| {
         for (id, value) in attributes.iter() {
@@ -227,12 +228,12 @@ fn packet_of(mirror: &Mirror) -> Vec<u8> {
         if let Some(object) = mirror.object(id) {
             let (generation, kind) = (object.generation, object.kind);
             let count = object.attributes.len() as u16;
-            write_snapshot_head(&mut bytes, id, generation, kind, object.motion, count);
+            write_snapshot_header(&mut bytes, id, generation, kind, object.motion, count);
             write_all(&mut bytes, &object.attributes);
         }
     }
-    for (of, remote) in mirror.remotes() {
-        write_remote_head(&mut bytes, of, remote.kind, remote.attributes.len() as u16);
+    for (of, remote) in mirror.unseen_objects() {
+        write_unseen_header(&mut bytes, of, remote.kind, remote.attributes.len() as u16);
         write_all(&mut bytes, &remote.attributes);
     }
     bytes
@@ -260,7 +261,10 @@ mod tests {
         let mut again = Mirror::default();
         again.receive(&packet).unwrap();
         assert_eq!(packet_of(&again), packet);
-        assert_eq!((again.ids(), again.own()), (mirror.ids(), mirror.own()));
+        assert_eq!(
+            (again.ids(), again.controlled_object()),
+            (mirror.ids(), mirror.controlled_object())
+        );
         let told = |mirror| compare_mirror_exactly(server.world(), client, mirror);
         assert_eq!(told(&again), told(&mirror));
         assert!(told(&Mirror::default()).is_err());

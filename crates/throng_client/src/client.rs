@@ -46,9 +46,9 @@ pub enum ClientError {
 /// A player's program at one server: see the [crate's page](crate).
 #[derive(Debug)]
 pub struct Client {
-    line: UdpClient,
+    connection: UdpClient,
     session: ClientSession,
-    began: Instant,
+    started: Instant,
     error: Option<ClientError>,
 }
 
@@ -60,9 +60,9 @@ impl Client {
     /// before, is expired or of another key: that is told by `update` once the token's timeout is over.
     pub fn connect(token: &[u8], settings: ClientSettings) -> Result<Self, ClientStartError> {
         Ok(Self {
-            line: line(token)?,
+            connection: open_connection(token)?,
             session: ClientSession::new(settings),
-            began: Instant::now(),
+            started: Instant::now(),
             error: None,
         })
     }
@@ -72,7 +72,7 @@ impl Client {
     /// # Errors
     /// [`ClientStartError`]; all is as before then.
     pub fn reconnect(&mut self, token: &[u8]) -> Result<(), ClientStartError> {
-        self.line = line(token)?;
+        self.connection = open_connection(token)?;
         self.session.reconnect();
         self.error = None;
         Ok(())
@@ -83,7 +83,7 @@ impl Client {
     /// # Errors
     /// Where the system has no socket; it goes on from the one that it has then.
     pub fn rebind(&mut self) -> io::Result<()> {
-        self.line.rebind()
+        self.connection.rebind()
     }
 
     /// Takes what came, and sends what is due. To be called once a frame.
@@ -92,13 +92,17 @@ impl Client {
     /// [`ClientError`], again and again. Events that came before wait.
     pub fn update(&mut self, now: Instant) -> Result<(), ClientError> {
         self.error.map_or(Ok(()), Err)?;
-        let went = self.pump(self.seconds(now));
+        let went = self.exchange_packets(self.seconds_since_start(now));
         self.error = went.err();
         went
     }
 
-    fn pump(&mut self, now_s: f64) -> Result<(), ClientError> {
-        let Self { line, session, .. } = self;
+    fn exchange_packets(&mut self, now_s: f64) -> Result<(), ClientError> {
+        let Self {
+            connection: line,
+            session,
+            ..
+        } = self;
         let mut refused = Ok(());
         session.update(now_s, |message| {
             refused = refused.and_then(|()| line.send(&message.to_bytes()));
@@ -116,19 +120,19 @@ impl Client {
     /// # Errors
     /// [`ClientError::SendQueueFull`] where it is too long, or more waits than may.
     pub fn send(&mut self, message: &ClientMessage) -> Result<(), ClientError> {
-        Ok(self.line.send(&message.to_bytes())?)
+        Ok(self.connection.send(&message.to_bytes())?)
     }
 
     /// Says that it leaves, and logs out.
     pub fn leave(mut self) {
-        let _ = self.line.send(&ClientMessage::Logout.to_bytes());
-        let _ = self.line.update(|_| ());
-        self.line.leave();
+        let _ = self.connection.send(&ClientMessage::Logout.to_bytes());
+        let _ = self.connection.update(|_| ());
+        self.connection.leave();
     }
 
     /// What the player's hands say, from now on.
     pub const fn set_controls(&mut self, walk: ControlState) {
-        self.session.walk(walk);
+        self.session.set_controls(walk);
     }
 
     /// It has loaded a scene, and may be told of it; needed where [`ClientSettings::is_ready_at_once`] is off.
@@ -155,7 +159,7 @@ impl Client {
     /// Whether there is a connection: not yet, where it is `false`.
     #[must_use]
     pub fn is_connected(&self) -> bool {
-        self.line.connection().is_open() == Ok(true)
+        self.connection.connection().is_open() == Ok(true)
     }
 
     /// What the server told: objects, their kinds and attributes.
@@ -179,19 +183,19 @@ impl Client {
     /// Where an object is shown now, in metres.
     #[must_use]
     pub fn position(&self, id: u32, now: Instant) -> Option<Vec2> {
-        self.session.position(id, self.seconds(now))
+        self.session.position(id, self.seconds_since_start(now))
     }
 
     /// Where the own object is shown now, in metres, ahead of the server.
     #[must_use]
     pub fn own_position(&self, now: Instant) -> Option<Vec2> {
-        self.session.own_position(self.seconds(now))
+        self.session.own_position(self.seconds_since_start(now))
     }
 
     /// The server's tick now, with its fraction; none before it was asked and answered.
     #[must_use]
     pub fn server_tick(&self, now: Instant) -> Option<f64> {
-        self.session.server_tick(self.seconds(now))
+        self.session.server_tick(self.seconds_since_start(now))
     }
 
     /// The bytes of an object's attribute, as the game encodes it.
@@ -203,22 +207,22 @@ impl Client {
     /// The smoothed round trip of a packet, the server's tick included, in seconds; none before the first.
     #[must_use]
     pub fn round_trip_s(&self) -> Option<f64> {
-        let us = self.line.connection().endpoint().round_trip_us();
+        let us = self.connection.connection().endpoint().round_trip_us();
         (us > 0).then(|| us as f64 / 1e6)
     }
 
     /// The share of this client's packets that do not arrive, estimated.
     #[must_use]
     pub fn loss(&self) -> f32 {
-        self.line.connection().endpoint().loss()
+        self.connection.connection().endpoint().loss()
     }
 
-    fn seconds(&self, now: Instant) -> f64 {
-        now.saturating_duration_since(self.began).as_secs_f64()
+    fn seconds_since_start(&self, now: Instant) -> f64 {
+        now.saturating_duration_since(self.started).as_secs_f64()
     }
 }
 
-fn line(token: &[u8]) -> Result<UdpClient, ClientStartError> {
+fn open_connection(token: &[u8]) -> Result<UdpClient, ClientStartError> {
     let token = ConnectToken::from_bytes(token)?;
     Ok(UdpClient::connect(token, EndpointSettings::default())?)
 }

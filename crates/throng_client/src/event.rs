@@ -14,7 +14,7 @@ pub enum ClientEvent {
     /// The server is full, or lets nobody in for now.
     Queued {
         /// How many go in before this client and with it: 1 is next.
-        place: u32,
+        position: u32,
     },
     /// The player is logged in, or back.
     Welcomed {
@@ -24,7 +24,7 @@ pub enum ClientEvent {
     /// The session goes on over this connection.
     Resumed {
         /// Whether what was known before still holds, and only what was missed follows; otherwise all is told anew.
-        keeps: bool,
+        keeps_state: bool,
     },
     /// The session that was to go on is over, and the player logs in anew.
     ResumeFailed,
@@ -79,7 +79,7 @@ pub enum ClientEvent {
     /// Something happens once.
     Announced {
         /// Whom it is about: number and generation.
-        from: Option<(u32, u32)>,
+        about: Option<(u32, u32)>,
         /// What it says, as the game defines it.
         bytes: Vec<u8>,
     },

@@ -47,7 +47,7 @@ mod event;
 #[cfg(feature = "bevy")]
 mod plugin;
 mod session;
-mod smooth;
+mod smoothing;
 
 pub use client::{Client, ClientError, ClientStartError};
 pub use event::{ClientEvent, EVENTS_MAX};

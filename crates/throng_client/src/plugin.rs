@@ -23,10 +23,15 @@ pub struct ClientPlugin;
 
 impl Plugin for ClientPlugin {
     fn build(&self, app: &mut App) {
-        app.init_resource::<Mirrored>()
+        app.init_resource::<MirroredEntities>()
             .add_message::<ClientEventReceived>()
             .add_message::<ClientDisconnected>()
-            .add_systems(First, (follow, show).chain().after(MessageUpdateSystems));
+            .add_systems(
+                First,
+                (update_client, update_render_positions)
+                    .chain()
+                    .after(MessageUpdateSystems),
+            );
     }
 }
 
@@ -69,38 +74,38 @@ pub struct ControlledObject;
 
 /// The entities of objects in sight, by their number.
 #[derive(Resource, Debug, Default)]
-struct Mirrored(HashMap<u32, Entity>);
+struct MirroredEntities(HashMap<u32, Entity>);
 
 /// Takes what came since the last frame: objects come into sight and leave it, and the game gets all events.
 ///
 /// The client stays in the world, for the hooks and observers that entities run into.
-fn follow(
+fn update_client(
     client: Option<ResMut<GameClient>>,
-    mut mirrored: ResMut<Mirrored>,
+    mut mirrored: ResMut<MirroredEntities>,
     mut events: MessageWriter<ClientEventReceived>,
     mut ended: MessageWriter<ClientDisconnected>,
     mut commands: Commands,
 ) {
     let mirrored = &mut mirrored.0;
     let Some(mut client) = client else {
-        return clear(&mut commands, mirrored);
+        return despawn_mirrored(&mut commands, mirrored);
     };
     let went = client.0.update(Instant::now());
     while let Some(event) = client.0.next_event() {
-        follow_event(&mut commands, mirrored, &client.0, &event);
+        apply_event(&mut commands, mirrored, &client.0, &event);
         events.write(ClientEventReceived(event));
     }
     if let Err(error) = went {
-        clear(&mut commands, mirrored);
-        commands.queue(end_client);
+        despawn_mirrored(&mut commands, mirrored);
+        commands.queue(disconnect_client);
         ended.write(ClientDisconnected(error));
     }
 }
 
 /// Objects that came into sight and those that were there are shown where they are now.
-fn show(
+fn update_render_positions(
     client: Option<Res<GameClient>>,
-    mirrored: Res<Mirrored>,
+    mirrored: Res<MirroredEntities>,
     mut shown: Query<(&mut RenderPosition, Has<ControlledObject>)>,
     mut commands: Commands,
 ) {
@@ -108,7 +113,7 @@ fn show(
         return;
     };
     let now = Instant::now();
-    let own = client.mirror().own().map(|(id, _)| id);
+    let own = client.mirror().controlled_object().map(|(id, _)| id);
     for (&id, &entity) in &mirrored.0 {
         // A game may have despawned one.
         let Ok((mut shown, was_own)) = shown.get_mut(entity) else {
@@ -125,7 +130,7 @@ fn show(
     }
 }
 
-fn follow_event(
+fn apply_event(
     commands: &mut Commands,
     mirrored: &mut HashMap<u32, Entity>,
     client: &Client,
@@ -134,7 +139,7 @@ fn follow_event(
     match *event {
         ClientEvent::SceneEntered { .. }
         | ClientEvent::SceneLeft
-        | ClientEvent::Resumed { keeps: false } => clear(commands, mirrored),
+        | ClientEvent::Resumed { keeps_state: false } => despawn_mirrored(commands, mirrored),
         ClientEvent::Entered {
             id,
             generation,
@@ -150,7 +155,7 @@ fn follow_event(
             }
         }
         // Who came into sight before the connection ended is not told of once more.
-        ClientEvent::Resumed { keeps: true } => {
+        ClientEvent::Resumed { keeps_state: true } => {
             for id in client.ids() {
                 if let Some(object) = client.mirror().object(id) {
                     let (generation, kind) = (object.generation, object.kind);
@@ -174,7 +179,7 @@ fn follow_event(
     }
 }
 
-fn clear(commands: &mut Commands, mirrored: &mut HashMap<u32, Entity>) {
+fn despawn_mirrored(commands: &mut Commands, mirrored: &mut HashMap<u32, Entity>) {
     for (_, entity) in mirrored.drain() {
         commands.entity(entity).try_despawn();
     }
@@ -184,7 +189,7 @@ fn clear(commands: &mut Commands, mirrored: &mut HashMap<u32, Entity>) {
     clippy::disallowed_methods,
     reason = "the client that ended goes for good"
 )]
-fn end_client(world: &mut World) {
+fn disconnect_client(world: &mut World) {
     if let Some(GameClient(client)) = world.remove_resource() {
         world.insert_resource(DisconnectedClient(client));
     }

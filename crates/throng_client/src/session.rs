@@ -14,7 +14,7 @@ use throng_protocol::wire::{
 };
 
 use crate::event::{ClientEvent, EVENTS_MAX};
-use crate::smooth::Smoothing;
+use crate::smoothing::Smoothing;
 
 /// How a client is. All times in seconds.
 #[derive(Clone, Debug)]
@@ -29,9 +29,9 @@ pub struct ClientSettings {
     /// Whether it may be told of a scene at once; otherwise the game says [`ready`](ClientSession::ready) when it has loaded it.
     pub is_ready_at_once: bool,
     /// In what time what is shown goes over to what is known, down to a third. 0 shows what is known.
-    pub smooth_s: f32,
+    pub smoothing_s: f32,
     /// How often the server is asked for its time.
-    pub ping_every_s: f64,
+    pub ping_interval_s: f64,
 }
 
 impl ClientSettings {
@@ -43,8 +43,8 @@ impl ClientSettings {
             credential: Vec::new(),
             speed_m_s: 1.5,
             is_ready_at_once: true,
-            smooth_s: 0.1,
-            ping_every_s: 1.0,
+            smoothing_s: 0.1,
+            ping_interval_s: 1.0,
         }
     }
 }
@@ -103,22 +103,22 @@ pub struct ClientSession {
     /// None before the greeting, which says how long a tick is.
     clock: Option<ServerClock>,
     ground: Option<ClientMap>,
-    walk: ControlState,
+    controls: ControlState,
     events: VecDeque<ClientEvent>,
-    missed: u64,
+    missed_events: u64,
     /// When the mirror's latest tick came.
-    heard_s: f64,
+    tick_received_s: f64,
     /// Where others are shown.
-    shown: Smoothing<u32>,
-    own_shown: Smoothing<()>,
+    smoothing: Smoothing<u32>,
+    own_smoothing: Smoothing<()>,
     /// Where the own object was before its last input.
-    own_before: Option<Vec2>,
+    previous_own_position: Option<Vec2>,
     next_input_s: f64,
     next_ping_s: f64,
     token: Option<ResumeToken>,
-    is_greeted: bool,
+    has_logged_in: bool,
     /// The scene that it is to say it is ready for.
-    ready: Option<u32>,
+    ready_scene: Option<u32>,
     /// Objects whose motion a packet tells, and where they were shown until then.
     moved: Vec<(u32, Vec2)>,
 }
@@ -128,23 +128,23 @@ impl ClientSession {
     #[must_use]
     pub fn new(settings: ClientSettings) -> Self {
         Self {
-            shown: Smoothing::new(settings.smooth_s),
-            own_shown: Smoothing::new(settings.smooth_s),
+            smoothing: Smoothing::new(settings.smoothing_s),
+            own_smoothing: Smoothing::new(settings.smoothing_s),
             settings,
             mirror: Mirror::default(),
             predictor: Predictor::default(),
             clock: None,
             ground: None,
-            walk: ControlState::default(),
+            controls: ControlState::default(),
             events: VecDeque::new(),
-            missed: 0,
-            heard_s: 0.0,
-            own_before: None,
+            missed_events: 0,
+            tick_received_s: 0.0,
+            previous_own_position: None,
             next_input_s: 0.0,
             next_ping_s: 0.0,
             token: None,
-            is_greeted: false,
-            ready: None,
+            has_logged_in: false,
+            ready_scene: None,
             moved: Vec::new(),
         }
     }
@@ -155,9 +155,9 @@ impl ClientSession {
     /// [`MirrorError`]: the server and this client do not understand each other, and the connection is of no use any more.
     pub fn receive(&mut self, packet: &[u8], now_s: f64) -> Result<(), MirrorError> {
         let tick = self.mirror.tick();
-        let since_s = (now_s - self.heard_s) as f32;
-        let (events, missed) = (&mut self.events, &mut self.missed);
-        let (shown, moved) = (&mut self.shown, &mut self.moved);
+        let since_s = (now_s - self.tick_received_s) as f32;
+        let (events, missed) = (&mut self.events, &mut self.missed_events);
+        let (shown, moved) = (&mut self.smoothing, &mut self.moved);
         moved.clear();
         let taken = self.mirror.receive_each(packet, |mirror, message| {
             if let ServerMessage::Motion { id, .. } = *message
@@ -167,25 +167,25 @@ impl ClientSession {
             }
             match *message {
                 ServerMessage::Scene { .. } => shown.clear(),
-                ServerMessage::Despawn { id, .. } => shown.forget(id),
+                ServerMessage::Despawn { id, .. } => shown.remove(id),
                 _ => {}
             }
-            tell(message, |event| push(events, missed, event));
+            emit_event(message, |event| push_event(events, missed, event));
             // Without an object of its own it is told of no other, and forgets them.
             if let ServerMessage::Despawn { id, generation } = *message
-                && mirror.own() == Some((id, generation))
+                && mirror.controlled_object() == Some((id, generation))
             {
                 shown.clear();
-                push(events, missed, ClientEvent::SceneLeft);
+                push_event(events, missed, ClientEvent::SceneLeft);
             }
         });
         if self.mirror.tick() > tick {
-            self.heard_s = now_s;
+            self.tick_received_s = now_s;
         }
-        let since_s = (now_s - self.heard_s) as f32;
+        let since_s = (now_s - self.tick_received_s) as f32;
         for (id, was) in self.moved.drain(..) {
             if let Some(is) = self.mirror.position_after(id, since_s) {
-                self.shown.follow(id, was - is, now_s);
+                self.smoothing.add_offset(id, was - is, now_s);
             }
         }
         if self.clock.is_none() && self.mirror.tick_s() > 0.0 {
@@ -193,40 +193,40 @@ impl ClientSession {
             self.next_input_s = now_s;
         }
         for notice in self.mirror.take_notices() {
-            self.heed(notice, now_s);
+            self.apply_notice(notice, now_s);
         }
-        self.follow_own(now_s);
+        self.update_controlled_object(now_s);
         taken
     }
 
     /// What the server says about the session.
-    fn heed(&mut self, notice: SessionNotice, now_s: f64) {
+    fn apply_notice(&mut self, notice: SessionNotice, now_s: f64) {
         let event = match notice {
-            SessionNotice::Queued { place } => ClientEvent::Queued { place },
+            SessionNotice::Queued { position: place } => ClientEvent::Queued { position: place },
             SessionNotice::Welcome { player, token } => {
                 self.token = Some(token);
                 ClientEvent::Welcomed { player }
             }
             SessionNotice::Loading { scene, size } => {
                 if self.settings.is_ready_at_once {
-                    self.ready = Some(scene);
+                    self.ready_scene = Some(scene);
                 }
                 let size_m = size.metres();
                 ClientEvent::Loading { scene, size_m }
             }
             SessionNotice::Closed { reason } => {
-                let reason = CloseReason::of(reason);
+                let reason = CloseReason::from_number(reason);
                 ClientEvent::Closed { reason }
             }
             SessionNotice::ResumeRefused => {
-                (self.token, self.is_greeted) = (None, false);
+                (self.token, self.has_logged_in) = (None, false);
                 ClientEvent::ResumeFailed
             }
             SessionNotice::Resumed { keeps_state: keeps } => {
                 if !keeps {
-                    self.shown.clear();
+                    self.smoothing.clear();
                 }
-                ClientEvent::Resumed { keeps }
+                ClientEvent::Resumed { keeps_state: keeps }
             }
             SessionNotice::TimeRate { percent } => {
                 let real_tick_s = self.real_tick_s();
@@ -242,33 +242,33 @@ impl ClientSession {
                 return;
             }
         };
-        push(&mut self.events, &mut self.missed, event);
+        push_event(&mut self.events, &mut self.missed_events, event);
     }
 
     /// The own object, by what the server says now.
-    fn follow_own(&mut self, now_s: f64) {
+    fn update_controlled_object(&mut self, now_s: f64) {
         let shown = self.own_position(now_s);
-        let step = step_on(self.ground.as_ref(), &self.settings, &self.mirror);
+        let step = player_step(self.ground.as_ref(), &self.settings, &self.mirror);
         let corrected = self.predictor.reconcile(&step, &self.mirror);
         if let Some(correction) = corrected {
-            self.own_before = self.predictor.position();
-            if let Some((was, is)) = shown.zip(self.own_before) {
-                self.own_shown.follow((), was - is, now_s);
+            self.previous_own_position = self.predictor.position();
+            if let Some((was, is)) = shown.zip(self.previous_own_position) {
+                self.own_smoothing.add_offset((), was - is, now_s);
             }
             let event = ClientEvent::Corrected(correction);
-            push(&mut self.events, &mut self.missed, event);
+            push_event(&mut self.events, &mut self.missed_events, event);
         }
     }
 
     /// Says what is due by now: who it is, that it is ready, an input for each tick, a question for the time. To be called once a frame.
     pub fn update(&mut self, now_s: f64, mut say: impl FnMut(&ClientMessage)) {
-        if !std::mem::replace(&mut self.is_greeted, true) {
+        if !std::mem::replace(&mut self.has_logged_in, true) {
             let player = self.settings.player;
             say(&match self.token {
                 Some(token) => ClientMessage::Resume {
                     player,
                     token,
-                    received: Some(self.mirror.received()),
+                    received: Some(self.mirror.received_bytes()),
                 },
                 None => ClientMessage::Login {
                     player,
@@ -276,7 +276,7 @@ impl ClientSession {
                 },
             });
         }
-        if let Some(scene) = self.ready.take() {
+        if let Some(scene) = self.ready_scene.take() {
             say(&ClientMessage::Ready { scene });
         }
         let tick_s = self.real_tick_s();
@@ -284,7 +284,7 @@ impl ClientSession {
             return;
         };
         if now_s >= self.next_ping_s {
-            self.next_ping_s = now_s + self.settings.ping_every_s;
+            self.next_ping_s = now_s + self.settings.ping_interval_s;
             let number = clock.start_ping(now_s);
             say(&ClientMessage::Ping { number });
         }
@@ -300,13 +300,13 @@ impl ClientSession {
             let input = ClientInput {
                 seq: 0,
                 client_tick: tick as u16,
-                motion: self.walk.motion,
-                heading: self.walk.heading,
-                buttons: self.walk.buttons,
+                motion: self.controls.motion,
+                heading: self.controls.heading,
+                buttons: self.controls.buttons,
             };
-            let step = step_on(self.ground.as_ref(), &self.settings, &self.mirror);
+            let step = player_step(self.ground.as_ref(), &self.settings, &self.mirror);
             // While too much is not answered there is none, and it stands.
-            self.own_before = before;
+            self.previous_own_position = before;
             if let Some(input) = self.predictor.apply_input(&step, input) {
                 say(&ClientMessage::Input(input));
             }
@@ -314,13 +314,13 @@ impl ClientSession {
     }
 
     /// What the hands say from now on.
-    pub const fn walk(&mut self, walk: ControlState) {
-        self.walk = walk;
+    pub const fn set_controls(&mut self, walk: ControlState) {
+        self.controls = walk;
     }
 
     /// It has loaded a scene, and may be told of it.
     pub const fn ready(&mut self, scene: u32) {
-        self.ready = Some(scene);
+        self.ready_scene = Some(scene);
     }
 
     /// How fast its own object walks from now on, in metres a second.
@@ -336,7 +336,7 @@ impl ClientSession {
     /// Another connection takes the place of the one before: the session is to go on over it.
     pub fn reconnect(&mut self) {
         self.mirror.reconnect();
-        self.is_greeted = false;
+        self.has_logged_in = false;
     }
 
     /// The oldest event that the game was not told of.
@@ -347,7 +347,7 @@ impl ClientSession {
     /// How many events were pushed out, since nobody asked for them.
     #[must_use]
     pub const fn missed_events(&self) -> u64 {
-        self.missed
+        self.missed_events
     }
 
     /// What the server told.
@@ -359,24 +359,28 @@ impl ClientSession {
     /// Where an object is shown now, in metres: the own one as its inputs lead.
     #[must_use]
     pub fn position(&self, id: u32, now_s: f64) -> Option<Vec2> {
-        if self.mirror.own().is_some_and(|(own, _)| own == id) {
+        if self
+            .mirror
+            .controlled_object()
+            .is_some_and(|(own, _)| own == id)
+        {
             return self.own_position(now_s);
         }
-        let since_s = (now_s - self.heard_s).max(0.0) as f32;
+        let since_s = (now_s - self.tick_received_s).max(0.0) as f32;
         let known = self.mirror.position_after(id, since_s)?;
-        Some(known + self.shown.offset(id, now_s))
+        Some(known + self.smoothing.offset(id, now_s))
     }
 
     /// Where the own object is shown now, in metres: between its last input and the one before, by what has passed of a tick.
     #[must_use]
     pub fn own_position(&self, now_s: f64) -> Option<Vec2> {
         let to = self.predictor.position()?;
-        let from = self.own_before.unwrap_or(to);
+        let from = self.previous_own_position.unwrap_or(to);
         let tick_s = self.real_tick_s();
         let left = ((self.next_input_s - now_s) / tick_s.max(1e-6)).clamp(0.0, 1.0);
         // Not `lerp`, which moves what stands by a rounding.
         let shown = to + (from - to) * left as f32;
-        Some(shown + self.own_shown.offset((), now_s))
+        Some(shown + self.own_smoothing.offset((), now_s))
     }
 
     /// How long a tick takes by the clock on the wall, in seconds: where the server slows time down, longer than it stands for.
@@ -392,7 +396,7 @@ impl ClientSession {
 }
 
 /// How far its own object comes in a tick, and over what.
-fn step_on<'a>(
+fn player_step<'a>(
     ground: Option<&'a ClientMap>,
     settings: &ClientSettings,
     mirror: &Mirror,
@@ -408,7 +412,7 @@ fn step_on<'a>(
 }
 
 /// What a message means to a game.
-fn tell(message: &ServerMessage, mut tell: impl FnMut(ClientEvent)) {
+fn emit_event(message: &ServerMessage, mut tell: impl FnMut(ClientEvent)) {
     match *message {
         ServerMessage::Scene { scene, size } => {
             let size_m = size.metres();
@@ -441,15 +445,15 @@ fn tell(message: &ServerMessage, mut tell: impl FnMut(ClientEvent)) {
                 });
             }
         }
-        ServerMessage::Announce { from, bytes } => tell(ClientEvent::Announced {
-            from,
+        ServerMessage::Announce { about: from, bytes } => tell(ClientEvent::Announced {
+            about: from,
             bytes: bytes.to_vec(),
         }),
         _ => {}
     }
 }
 
-fn push(events: &mut VecDeque<ClientEvent>, missed: &mut u64, event: ClientEvent) {
+fn push_event(events: &mut VecDeque<ClientEvent>, missed: &mut u64, event: ClientEvent) {
     if events.len() == EVENTS_MAX {
         events.pop_front();
         *missed += 1;
@@ -461,7 +465,7 @@ fn push(events: &mut VecDeque<ClientEvent>, missed: &mut u64, event: ClientEvent
 mod tests {
     use super::*;
     use throng_protocol::wire::{
-        Channel, Hello, PacketHeader, write_own, write_scene, write_snapshot_head,
+        Channel, Hello, PacketHeader, write_controlled_object, write_scene, write_snapshot_header,
     };
 
     fn packet(sequence: u16, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -489,12 +493,12 @@ mod tests {
         let begins = packet(0, |bytes| {
             hello.write(bytes);
             write_scene(bytes, 4, Vec2::splat(100.0));
-            write_own(bytes, 7, 0);
+            write_controlled_object(bytes, 7, 0);
             let stands = throng_protocol::wire::Motion::of(7, Vec2::splat(10.0), Vec2::ZERO, 0, 0);
-            write_snapshot_head(bytes, 7, 0, 1, stands, 0);
+            write_snapshot_header(bytes, 7, 0, 1, stands, 0);
         });
         session.receive(&begins, 1.0).unwrap();
-        session.walk(ControlState::towards(0));
+        session.set_controls(ControlState::towards(0));
         let mut now_s = 1.0;
         let mut inputs = |session: &mut ClientSession| {
             let mut count = 0;

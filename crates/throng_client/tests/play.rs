@@ -101,7 +101,7 @@ impl Town {
     }
 
     /// Ticks until something holds.
-    fn until(
+    fn run_until(
         &mut self,
         clients: &mut [&mut Client],
         holds: impl Fn(&mut Self, &[&mut Client]) -> bool,
@@ -127,7 +127,7 @@ fn events(client: &mut Client) -> Vec<ClientEvent> {
 }
 
 fn own(client: &Client) -> Option<u32> {
-    client.mirror().own().map(|(id, _)| id)
+    client.mirror().controlled_object().map(|(id, _)| id)
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
     let both = |_: &mut Town, clients: &[&mut Client]| {
         clients.iter().all(|client| client.ids().len() == 2)
     };
-    town.until(&mut [&mut first, &mut second], both);
+    town.run_until(&mut [&mut first, &mut second], both);
     let told = events(&mut first);
     let at = |is: fn(&ClientEvent) -> bool| told.iter().position(is).expect("it was told");
     let order = [
@@ -158,7 +158,7 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
     first.set_ground(tiles(), TILE_M);
     first.set_controls(ControlState::towards(0));
     let walker = own(&first).expect("it controls one");
-    town.until(&mut [&mut first, &mut second], |town, clients| {
+    town.run_until(&mut [&mut first, &mut second], |town, clients| {
         let ahead = clients[0].own_position(town.now).expect("it has a place");
         let shown = clients[1].position(walker, town.now).expect("in sight");
         let place = town.place(7);
@@ -167,12 +167,12 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
     });
     // It walks on to the wall, and stands at the very place where the server has it.
     let wall_m = 15.0;
-    town.until(&mut [&mut first, &mut second], |town, clients| {
+    town.run_until(&mut [&mut first, &mut second], |town, clients| {
         let at = clients[0].own_position(town.now);
         at.is_some_and(|at| at.x > wall_m - 0.1)
     });
     first.set_controls(ControlState::stand(0));
-    town.until(&mut [&mut first, &mut second], |town, clients| {
+    town.run_until(&mut [&mut first, &mut second], |town, clients| {
         let at = |client: &Client| client.position(walker, town.now).expect("in sight");
         let (rest, seen) = (at(clients[0]), at(clients[1]));
         rest.x < wall_m && rest == town.place(7) && seen.distance(rest) < 0.05
@@ -189,7 +189,7 @@ fn two_players_meet_and_each_walks_ahead_of_the_server_without_a_correction() {
 fn who_does_not_know_the_map_is_corrected_at_its_walls() {
     let mut town = Town::open();
     let mut client = town.client(7);
-    town.until(&mut [&mut client], |_, clients| own(clients[0]).is_some());
+    town.run_until(&mut [&mut client], |_, clients| own(clients[0]).is_some());
     client.set_controls(ControlState::towards(0));
     let began = Instant::now();
     let mut is_corrected = false;
@@ -204,7 +204,7 @@ fn who_does_not_know_the_map_is_corrected_at_its_walls() {
     }
     assert!(town.place(7).x < 15.0);
     client.set_controls(ControlState::stand(0));
-    town.until(&mut [&mut client], |town, clients| {
+    town.run_until(&mut [&mut client], |town, clients| {
         let rest = clients[0].own_position(town.now).expect("it has a place");
         rest.distance(town.place(7)) < 0.01
     });
@@ -217,7 +217,7 @@ fn a_session_goes_on_over_another_connection_and_from_another_port() {
     let both = |_: &mut Town, clients: &[&mut Client]| {
         clients.iter().all(|client| client.ids().len() == 2)
     };
-    town.until(&mut [&mut client, &mut other], both);
+    town.run_until(&mut [&mut client, &mut other], both);
     let before = own(&client);
     client.rebind().unwrap();
     for _ in 0..40 {
@@ -227,7 +227,7 @@ fn a_session_goes_on_over_another_connection_and_from_another_port() {
     events(&mut client);
     client.reconnect(&town.token(7, &KEY)).unwrap();
     let is_back = |_: &mut Town, clients: &[&mut Client]| clients[0].is_connected();
-    town.until(&mut [&mut client, &mut other], is_back);
+    town.run_until(&mut [&mut client, &mut other], is_back);
     let began = Instant::now();
     let mut told = Vec::new();
     while !told
@@ -274,11 +274,11 @@ fn whoever_leaves_is_out_of_sight_and_a_server_that_stops_says_so() {
     let both = |_: &mut Town, clients: &[&mut Client]| {
         clients.iter().all(|client| client.ids().len() == 2)
     };
-    town.until(&mut [&mut client, &mut other], both);
+    town.run_until(&mut [&mut client, &mut other], both);
     let gone = own(&other).expect("it controls one");
     other.leave();
     let alone = |_: &mut Town, clients: &[&mut Client]| clients[0].ids().len() == 1;
-    town.until(&mut [&mut client], alone);
+    town.run_until(&mut [&mut client], alone);
     let left = |event: &ClientEvent| matches!(event, ClientEvent::Left { id, .. } if *id == gone);
     assert!(events(&mut client).iter().any(left));
     town.server.world_mut().resource_mut::<Sessions>().drain();
@@ -321,7 +321,7 @@ fn a_game_made_with_bevy_has_an_entity_for_each_object_in_sight() {
     let client = app.world().resource::<GameClient>();
     assert_eq!(
         own,
-        Vec::from_iter(client.0.mirror().own().map(|(id, _)| id))
+        Vec::from_iter(client.0.mirror().controlled_object().map(|(id, _)| id))
     );
     let shown: Vec<Vec2> = sight.iter(app.world()).map(|(_, at, _)| at.0).collect();
     assert_eq!(shown, [Vec2::splat(10.0); 2]);

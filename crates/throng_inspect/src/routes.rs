@@ -1,6 +1,6 @@
 //! Who may ask for what.
 
-use throng_net::http::{is_foreign, is_loopback};
+use throng_net::http::{is_cross_site, is_loopback};
 
 /// What an address answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl InspectAccess {
     /// Whether a page may be shown what happens.
     fn admit(&self, head: RequestHead) -> Result<(), RouteDenied> {
         // A page of another site runs in the operator's browser and can reach what that reaches.
-        if is_foreign(head.host, head.origin) {
+        if is_cross_site(head.host, head.origin) {
             return Err(RouteDenied::Foreign);
         }
         match &self.token {

@@ -7,7 +7,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = EndpointSettings::default();
     let (mut server, mut client) = (
         ReliableEndpoint::new(settings),
-        ReliableEndpoint::new(settings.client()),
+        ReliableEndpoint::new(settings.for_client()),
     );
     let (mut sent, mut lost, mut received) = (0, 0, Vec::new());
     let mut buffer = Vec::new();

@@ -9,13 +9,13 @@
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::is_newer;
 
-use super::packet::PIECES_MAX;
+use super::packet::FRAMES_MAX;
 
 /// How many sent packets are remembered: what is acknowledged later than that is sent again.
-const REMEMBERED: usize = 128;
+const TRACKED_PACKETS: usize = 128;
 
 /// A packet counts as lost when one this much newer was acknowledged and it was not.
-const LOST_BEHIND: u16 = 3;
+const REORDER_THRESHOLD: u16 = 3;
 
 /// The packets that came from the other end: the newest, and which of the 32 before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl ReceivedPackets {
 
 /// Bytes of a stream that a packet carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Carried {
+pub(super) struct CarriedRange {
     /// The whole offset of the first.
     pub start: u32,
     pub length: u16,
@@ -71,11 +71,11 @@ pub(super) struct Carried {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Fate {
+enum PacketStatus {
     /// No such packet was sent, or it is forgotten.
     #[default]
     Unsent,
-    Flying,
+    InFlight,
     Lost,
     Acknowledged,
 }
@@ -84,8 +84,8 @@ enum Fate {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SentPacket {
     pub at_us: u64,
-    pub carried: [Carried; PIECES_MAX],
-    pub pieces: u8,
+    pub carried: [CarriedRange; FRAMES_MAX],
+    pub frames: u8,
     pub is_probe: bool,
     /// Its length.
     pub bytes: u16,
@@ -93,22 +93,22 @@ pub(super) struct SentPacket {
 
 /// One that is remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Remembered {
+struct TrackedPacket {
     packet: SentPacket,
     number: u16,
-    fate: Fate,
+    status: PacketStatus,
 }
 
 impl SentPacket {
     /// What it carried of streams.
-    pub fn carried(&self) -> &[Carried] {
-        &self.carried[..usize::from(self.pieces)]
+    pub fn carried(&self) -> &[CarriedRange] {
+        &self.carried[..usize::from(self.frames)]
     }
 }
 
 /// What became of a sent packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PacketFate {
+pub(super) enum PacketOutcome {
     /// It arrived; `is_newest` where it is the newest that has, so that the time since it was sent is a round trip. `was_lost`
     /// where it was taken for lost before.
     Arrived { is_newest: bool, was_lost: bool },
@@ -120,14 +120,14 @@ pub(super) enum PacketFate {
 #[derive(Clone, Debug, MemoryUse)]
 pub(super) struct SentPackets {
     /// By number modulo [`REMEMBERED`]; empty before the first.
-    packets: Vec<Remembered>,
+    packets: Vec<TrackedPacket>,
     /// The number of the next.
     next: u16,
     /// The newest that was acknowledged, and which before it were: bit *i* is the one *i* before.
     acknowledged: u16,
-    known: u64,
+    acknowledged_bitmap: u64,
     /// The oldest of which it is not settled whether it is lost.
-    unsettled: u16,
+    oldest_undecided: u16,
 }
 
 impl SentPackets {
@@ -136,8 +136,8 @@ impl SentPackets {
             packets: Vec::new(),
             next: first,
             acknowledged: first.wrapping_sub(1),
-            known: u64::MAX,
-            unsettled: first,
+            acknowledged_bitmap: u64::MAX,
+            oldest_undecided: first,
         }
     }
 
@@ -154,21 +154,24 @@ impl SentPackets {
     /// Takes note of a packet, and gives its number.
     pub fn record(&mut self, packet: SentPacket) -> u16 {
         if self.packets.is_empty() {
-            self.packets.resize(REMEMBERED, Remembered::default());
+            self.packets
+                .resize(TRACKED_PACKETS, TrackedPacket::default());
         }
         let number = self.next;
-        self.packets[usize::from(number) % REMEMBERED] = Remembered {
+        self.packets[usize::from(number) % TRACKED_PACKETS] = TrackedPacket {
             packet,
             number,
-            fate: Fate::Flying,
+            status: PacketStatus::InFlight,
         };
         self.next = number.wrapping_add(1);
         number
     }
 
-    fn get_mut(&mut self, number: u16) -> Option<&mut Remembered> {
-        let sent = self.packets.get_mut(usize::from(number) % REMEMBERED)?;
-        (sent.number == number && sent.fate != Fate::Unsent).then_some(sent)
+    fn get_mut(&mut self, number: u16) -> Option<&mut TrackedPacket> {
+        let sent = self
+            .packets
+            .get_mut(usize::from(number) % TRACKED_PACKETS)?;
+        (sent.number == number && sent.status != PacketStatus::Unsent).then_some(sent)
     }
 
     /// Takes an acknowledgement, and tells what became of each packet that it settles: first those that arrived, then those
@@ -178,7 +181,7 @@ impl SentPackets {
         newest: u16,
         before: u32,
         reorder_us: u64,
-        mut tell: impl FnMut(&SentPacket, PacketFate),
+        mut tell: impl FnMut(&SentPacket, PacketOutcome),
     ) {
         debug_assert!(self.may_acknowledge(newest), "checked by whoever calls");
         let named = u64::from(before) << 1 | 1;
@@ -186,26 +189,26 @@ impl SentPackets {
         let mut fresh = if is_newer_than_all {
             let ahead = u32::from(newest.wrapping_sub(self.acknowledged));
             self.acknowledged = newest;
-            self.known = self.known.checked_shl(ahead).unwrap_or(0);
-            named & !self.known
+            self.acknowledged_bitmap = self.acknowledged_bitmap.checked_shl(ahead).unwrap_or(0);
+            named & !self.acknowledged_bitmap
         } else {
             let behind = u32::from(self.acknowledged.wrapping_sub(newest));
-            named.checked_shl(behind).unwrap_or(0) & !self.known
+            named.checked_shl(behind).unwrap_or(0) & !self.acknowledged_bitmap
         };
-        self.known |= fresh;
+        self.acknowledged_bitmap |= fresh;
         let top = self.acknowledged;
         while fresh != 0 {
             let back = fresh.trailing_zeros() as u16;
             fresh &= fresh - 1;
             if let Some(sent) = self.get_mut(top.wrapping_sub(back))
-                && sent.fate != Fate::Acknowledged
+                && sent.status != PacketStatus::Acknowledged
             {
-                let was_lost = sent.fate == Fate::Lost;
-                sent.fate = Fate::Acknowledged;
+                let was_lost = sent.status == PacketStatus::Lost;
+                sent.status = PacketStatus::Acknowledged;
                 let is_newest = back == 0;
                 tell(
                     &sent.packet,
-                    PacketFate::Arrived {
+                    PacketOutcome::Arrived {
                         is_newest,
                         was_lost,
                     },
@@ -213,34 +216,37 @@ impl SentPackets {
             }
         }
         if is_newer_than_all {
-            self.settle(reorder_us, tell);
+            self.detect_losses(reorder_us, tell);
         }
     }
 
     /// Tells which packets are lost, now that newer ones arrived.
-    fn settle(&mut self, reorder_us: u64, mut tell: impl FnMut(&SentPacket, PacketFate)) {
+    fn detect_losses(&mut self, reorder_us: u64, mut tell: impl FnMut(&SentPacket, PacketOutcome)) {
         let top = self.acknowledged;
         let Some(top_at_us) = self.get_mut(top).map(|sent| sent.packet.at_us) else {
             return;
         };
-        let oldest = self.next.wrapping_sub(REMEMBERED as u16);
-        if is_newer(oldest, self.unsettled) {
-            self.unsettled = oldest;
+        let oldest = self.next.wrapping_sub(TRACKED_PACKETS as u16);
+        if is_newer(oldest, self.oldest_undecided) {
+            self.oldest_undecided = oldest;
         }
-        while is_newer(top.wrapping_sub(LOST_BEHIND - 1), self.unsettled) {
-            let number = self.unsettled;
+        while is_newer(
+            top.wrapping_sub(REORDER_THRESHOLD - 1),
+            self.oldest_undecided,
+        ) {
+            let number = self.oldest_undecided;
             let before = self.get_mut(number.wrapping_sub(1));
-            let after_another = before.is_some_and(|sent| sent.fate == Fate::Lost);
+            let after_another = before.is_some_and(|sent| sent.status == PacketStatus::Lost);
             if let Some(sent) = self.get_mut(number)
-                && sent.fate == Fate::Flying
+                && sent.status == PacketStatus::InFlight
             {
                 if top_at_us < sent.packet.at_us.saturating_add(reorder_us) {
                     break;
                 }
-                sent.fate = Fate::Lost;
-                tell(&sent.packet, PacketFate::Lost { after_another });
+                sent.status = PacketStatus::Lost;
+                tell(&sent.packet, PacketOutcome::Lost { after_another });
             }
-            self.unsettled = number.wrapping_add(1);
+            self.oldest_undecided = number.wrapping_add(1);
         }
     }
 }
@@ -303,8 +309,8 @@ mod tests {
                     sent.acknowledge(received.newest, received.before, 10_000, |packet, fate| {
                         let at = packet.at_us;
                         match fate {
-                            PacketFate::Arrived { .. } => assert!(arrived.insert(at), "twice"),
-                            PacketFate::Lost { .. } => assert!(!arrived.contains(&at) && lost.insert(at)),
+                            PacketOutcome::Arrived { .. } => assert!(arrived.insert(at), "twice"),
+                            PacketOutcome::Lost { .. } => assert!(!arrived.contains(&at) && lost.insert(at)),
                         }
                     });
                     prop_assert!(arrived.is_subset(&came));

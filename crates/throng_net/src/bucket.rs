@@ -3,15 +3,15 @@
 //! Tokens are millionths of bytes, so that any rate is kept exactly whatever the time between two calls.
 
 /// Loss above which the link counts as too narrow, and below which it may be tried for more.
-const LOSS_TOO_MUCH: f32 = 0.3;
-const LOSS_LITTLE: f32 = 0.1;
+const LOSS_HIGH: f32 = 0.3;
+const LOSS_LOW: f32 = 0.1;
 
 /// How long it lasts until something is done about either, in microseconds.
-const TOO_MUCH_US: u64 = 5_000_000;
-const LITTLE_US: u64 = 10_000_000;
+const LOSS_HIGH_US: u64 = 5_000_000;
+const LOSS_LOW_US: u64 = 10_000_000;
 
 /// Of what is sent, the part that may be copies on the safe side: a quarter.
-const COPIES_PART: u64 = 4;
+const COPIES_DIVISOR: u64 = 4;
 
 /// The bucket of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub(super) struct ByteBucket {
     copies: u64,
     filled_us: u64,
     /// Since when the loss is too much, or little.
-    too_much_since_us: Option<u64>,
-    little_since_us: Option<u64>,
+    loss_high_since_us: Option<u64>,
+    loss_low_since_us: Option<u64>,
 }
 
 impl ByteBucket {
@@ -41,10 +41,10 @@ impl ByteBucket {
             rate_min: rate_min.min(rate),
             burst,
             tokens: full,
-            copies: full / COPIES_PART,
+            copies: full / COPIES_DIVISOR,
             filled_us: 0,
-            too_much_since_us: None,
-            little_since_us: None,
+            loss_high_since_us: None,
+            loss_low_since_us: None,
         }
     }
 
@@ -55,12 +55,12 @@ impl ByteBucket {
         let full = u64::from(self.burst) * 1_000_000;
         let more = passed_us.saturating_mul(u64::from(self.rate));
         self.tokens = self.tokens.saturating_add(more).min(full);
-        let more = more / COPIES_PART;
-        self.copies = self.copies.saturating_add(more).min(full / COPIES_PART);
+        let more = more / COPIES_DIVISOR;
+        self.copies = self.copies.saturating_add(more).min(full / COPIES_DIVISOR);
     }
 
     /// Halves the rate while much is lost, and doubles it again while little is.
-    pub fn watch(&mut self, now_us: u64, loss: f32) {
+    pub fn adapt_rate(&mut self, now_us: u64, loss: f32) {
         let lasts = |is: bool, since: &mut Option<u64>, for_us: u64| {
             if !is {
                 *since = None;
@@ -73,14 +73,10 @@ impl ByteBucket {
             }
             is_long
         };
-        if lasts(
-            loss > LOSS_TOO_MUCH,
-            &mut self.too_much_since_us,
-            TOO_MUCH_US,
-        ) {
+        if lasts(loss > LOSS_HIGH, &mut self.loss_high_since_us, LOSS_HIGH_US) {
             self.rate = (self.rate / 2).max(self.rate_min);
         }
-        if lasts(loss < LOSS_LITTLE, &mut self.little_since_us, LITTLE_US) {
+        if lasts(loss < LOSS_LOW, &mut self.loss_low_since_us, LOSS_LOW_US) {
             self.rate = self.rate.saturating_mul(2).min(self.rate_max);
         }
     }
@@ -137,7 +133,7 @@ mod tests {
         let mut rates = Vec::new();
         for second in 0..60_u64 {
             let loss = if second < 20 { 0.4 } else { 0.01 };
-            bucket.watch(second * 1_000_000, loss);
+            bucket.adapt_rate(second * 1_000_000, loss);
             rates.push(bucket.rate());
         }
         assert_eq!(rates[4], 10_000);

@@ -9,15 +9,15 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
+use super::cipher::{ConnectionCipher, DecryptError, SealedKind};
 use super::endpoint::{EndpointSettings, PacketError, ReliableEndpoint, SendError};
 use super::handshake::{ClientHandshake, ClientHandshakeError};
 use super::packet::{PacketStamp, StreamId};
 use super::path::{PathSecret, write_numbered};
-use super::seal::{ConnectionCipher, DecryptError, SealedKind};
 use super::token::ConnectToken;
 
 /// How often it is said that the connection is over, since nothing answers that.
-const GOODBYES: usize = 3;
+const DISCONNECT_PACKETS: usize = 3;
 
 /// After so long without a packet of the server, packets say to which connection they belong: something on the way may have given this end
 /// another address. In microseconds.
@@ -50,7 +50,7 @@ pub enum ConnectionError {
 pub enum DatagramError {
     /// It was not sealed by the server, or is a replay.
     #[error(transparent)]
-    Sealed(#[from] DecryptError),
+    Decrypt(#[from] DecryptError),
     /// Its content is not a valid packet.
     #[error(transparent)]
     Packet(#[from] PacketError),
@@ -74,17 +74,17 @@ pub struct ClientConnection {
     endpoint: ReliableEndpoint,
     server: Option<SocketAddr>,
     timeout_us: Option<u64>,
-    heard_us: u64,
+    last_received_us: u64,
     /// A packet is due that only says that this end is there.
-    is_to_confirm: bool,
+    must_confirm: bool,
     /// The server's number of the connection.
     number: u32,
     /// Whether packets say that number, since the server may know this end at another address.
-    is_numbered: bool,
+    sends_number: bool,
     /// It is at another address for certain, and was not asked there yet.
-    is_elsewhere: bool,
+    address_changed: bool,
     /// What the server wants to hear from this address.
-    path_answer: Option<PathSecret>,
+    path_response: Option<PathSecret>,
     packet: Vec<u8>,
     sealed: Vec<u8>,
     numbered: Vec<u8>,
@@ -98,14 +98,14 @@ impl ClientConnection {
         Self {
             timeout_us: timeout_s.map(|timeout_s| timeout_s.saturating_mul(1_000_000)),
             phase: ClientPhase::Connecting(Box::new(ClientHandshake::new(token))),
-            endpoint: ReliableEndpoint::new(settings.client()),
+            endpoint: ReliableEndpoint::new(settings.for_client()),
             server: None,
-            heard_us: 0,
-            is_to_confirm: false,
+            last_received_us: 0,
+            must_confirm: false,
             number: 0,
-            is_numbered: false,
-            is_elsewhere: false,
-            path_answer: None,
+            sends_number: false,
+            address_changed: false,
+            path_response: None,
             packet: Vec::new(),
             sealed: Vec::new(),
             numbered: Vec::new(),
@@ -174,13 +174,13 @@ impl ClientConnection {
             }
             ClientPhase::Open(line) => {
                 let (kind, packet) = line.open(datagram)?;
-                self.heard_us = self.heard_us.max(now_us);
+                self.last_received_us = self.last_received_us.max(now_us);
                 match kind {
                     // Packets of the connection come to where the server knows this end to be.
-                    SealedKind::Payload => self.is_numbered &= self.is_elsewhere,
+                    SealedKind::Payload => self.sends_number &= self.address_changed,
                     SealedKind::PathChallenge => {
-                        self.is_elsewhere = false;
-                        self.path_answer = PathSecret::try_from(&*packet).ok();
+                        self.address_changed = false;
+                        self.path_response = PathSecret::try_from(&*packet).ok();
                         return Ok(());
                     }
                     SealedKind::Disconnect => {
@@ -189,7 +189,7 @@ impl ClientConnection {
                     }
                     // It did not hear yet that this end is there.
                     SealedKind::KeepAlive => {
-                        self.is_to_confirm = true;
+                        self.must_confirm = true;
                         return Ok(());
                     }
                     _ => return Ok(()),
@@ -198,7 +198,7 @@ impl ClientConnection {
                     deliver(delivery.bytes);
                 });
                 taken.map_err(|refused| {
-                    if refused.is_final() {
+                    if refused.is_fatal() {
                         self.phase = ClientPhase::Over(ConnectionError::Broken(refused));
                     }
                     refused.into()
@@ -217,8 +217,8 @@ impl ClientConnection {
                 Ok(true) => {
                     self.server = handshake.server();
                     self.number = handshake.number();
-                    self.heard_us = now_us;
-                    self.is_to_confirm = true;
+                    self.last_received_us = now_us;
+                    self.must_confirm = true;
                     let line = handshake.into_cipher();
                     line.map_or(ClientPhase::Over(ConnectionError::Lost), |line| {
                         ClientPhase::Open(Box::new(line))
@@ -249,13 +249,13 @@ impl ClientConnection {
         let (ClientPhase::Open(line), Some(server)) = (&mut self.phase, self.server) else {
             return;
         };
-        let silent_us = now_us.saturating_sub(self.heard_us);
+        let silent_us = now_us.saturating_sub(self.last_received_us);
         if self.timeout_us.is_some_and(|most_us| silent_us >= most_us) {
             self.phase = ClientPhase::Over(ConnectionError::Lost);
             return;
         }
-        self.is_numbered |= silent_us >= SILENCE_US;
-        let (number, is_numbered) = (self.number, self.is_numbered);
+        self.sends_number |= silent_us >= SILENCE_US;
+        let (number, is_numbered) = (self.number, self.sends_number);
         let mut seal = |kind, body: &[u8]| {
             line.seal(kind, body, sealed);
             if is_numbered {
@@ -265,10 +265,10 @@ impl ClientConnection {
                 send(server, sealed);
             }
         };
-        if let Some(secret) = self.path_answer.take() {
-            seal(SealedKind::PathAnswer, &secret);
+        if let Some(secret) = self.path_response.take() {
+            seal(SealedKind::PathResponse, &secret);
         }
-        if std::mem::take(&mut self.is_to_confirm) {
+        if std::mem::take(&mut self.must_confirm) {
             seal(SealedKind::KeepAlive, &[0; 8]);
         }
         let stamp = PacketStamp::default();
@@ -280,20 +280,20 @@ impl ClientConnection {
 
     /// The client's address has changed. Packets name their connection until the server knows the new address.
     pub fn rebind(&mut self) {
-        (self.is_numbered, self.is_elsewhere) = (true, true);
-        self.is_to_confirm = true;
+        (self.sends_number, self.address_changed) = (true, true);
+        self.must_confirm = true;
     }
 
     /// Whether the server does not know the client's new address yet.
     #[must_use]
-    pub const fn is_moving(&self) -> bool {
-        self.is_numbered
+    pub const fn is_migrating(&self) -> bool {
+        self.sends_number
     }
 
     /// Leaves: calls `send` with the datagrams that tell the server. Unacknowledged messages are dropped.
     pub fn leave(&mut self, mut send: impl FnMut(SocketAddr, &[u8])) {
         if let (ClientPhase::Open(line), Some(server)) = (&mut self.phase, self.server) {
-            for _ in 0..GOODBYES {
+            for _ in 0..DISCONNECT_PACKETS {
                 line.seal(SealedKind::Disconnect, &[], &mut self.sealed);
                 send(server, &self.sealed);
             }

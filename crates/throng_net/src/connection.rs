@@ -11,29 +11,29 @@ use std::net::SocketAddr;
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::ClientId;
 
+use super::cipher::{ConnectionCipher, SealedKind, random_bytes};
 use super::handshake::AcceptedClient;
 use super::path::PathCandidate;
-use super::seal::{ConnectionCipher, SealedKind, random_bytes};
 use super::server_endpoint::{ConnectionLimits, ServerEndpoint};
 use crate::inbox::DisconnectReason;
 
 /// How often a client is told that it is in, until it says anything, in microseconds.
-const GREETING_US: u64 = 100_000;
+const KEEP_ALIVE_US: u64 = 100_000;
 
 /// How often it is said that the connection is over, since nothing answers that.
-const GOODBYES: usize = 3;
+const DISCONNECT_PACKETS: usize = 3;
 
 /// What became of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum DatagramResult {
     /// It was taken.
-    Whole,
+    Accepted,
     /// It was not sealed by the client, or came before, or its bytes make no sense.
     Refused,
     /// It was taken, and with it the client is at another address.
     Moved,
     /// With it the connection is over.
-    Over(DisconnectReason),
+    Ended(DisconnectReason),
 }
 
 /// The server's end.
@@ -43,8 +43,8 @@ pub(super) struct ServerConnection {
     pub address: SocketAddr,
     pub endpoint: ServerEndpoint,
     #[memory(skip)]
-    line: ConnectionCipher,
-    greeted_us: Option<u64>,
+    cipher: ConnectionCipher,
+    keep_alive_sent_us: Option<u64>,
     is_confirmed: bool,
     /// Where the client may be, if it answers.
     candidate: Option<PathCandidate>,
@@ -61,8 +61,8 @@ impl ServerConnection {
             client,
             address: admitted.address,
             endpoint: ServerEndpoint::new(admitted.timeout_s, limits, now_us),
-            line: admitted.line,
-            greeted_us: None,
+            cipher: admitted.cipher,
+            keep_alive_sent_us: None,
             is_confirmed: false,
             candidate: None,
         }
@@ -75,23 +75,23 @@ impl ServerConnection {
         now_us: u64,
         (from, datagram): (SocketAddr, &mut [u8]),
         deliver: impl FnMut(&[u8]),
-    ) -> Taken {
-        let before = self.line.newest();
-        let Ok((kind, packet)) = self.line.open(datagram) else {
-            return Taken::Refused;
+    ) -> DatagramResult {
+        let before = self.cipher.newest();
+        let Ok((kind, packet)) = self.cipher.open(datagram) else {
+            return DatagramResult::Refused;
         };
-        self.endpoint.hear(now_us);
+        self.endpoint.mark_received(now_us);
         self.is_confirmed = true;
         let candidate = self.candidate.filter(|candidate| candidate.address == from);
         match kind {
-            SealedKind::Disconnect => return Taken::Over(DisconnectReason::Closed),
-            SealedKind::PathAnswer if candidate.is_some_and(|it| it.secret == *packet) => {
+            SealedKind::Disconnect => return DatagramResult::Ended(DisconnectReason::Closed),
+            SealedKind::PathResponse if candidate.is_some_and(|it| it.secret == *packet) => {
                 self.address = from;
                 self.candidate = None;
-                return Taken::Moved;
+                return DatagramResult::Moved;
             }
             // Of two addresses the one counts from which the newest packet came: others may have been under way for long.
-            _ if from != self.address && candidate.is_none() && self.line.newest() > before => {
+            _ if from != self.address && candidate.is_none() && self.cipher.newest() > before => {
                 let secret = random_bytes();
                 self.candidate = secret.ok().map(|secret| PathCandidate {
                     address: from,
@@ -101,12 +101,12 @@ impl ServerConnection {
             _ => {}
         }
         if kind != SealedKind::Payload {
-            return Taken::Whole;
+            return DatagramResult::Accepted;
         }
         match self.endpoint.receive(now_us, packet, deliver) {
-            Ok(()) => Taken::Whole,
-            Err(refused) if refused.is_final() => Taken::Over(DisconnectReason::Lost),
-            Err(_) => Taken::Refused,
+            Ok(()) => DatagramResult::Accepted,
+            Err(refused) if refused.is_fatal() => DatagramResult::Ended(DisconnectReason::Lost),
+            Err(_) => DatagramResult::Refused,
         }
     }
 
@@ -114,7 +114,7 @@ impl ServerConnection {
     pub fn challenge(&mut self, at: SocketAddr, sealed: &mut Vec<u8>) -> bool {
         let candidate = self.candidate.filter(|candidate| candidate.address == at);
         if let Some(candidate) = candidate {
-            self.line
+            self.cipher
                 .seal(SealedKind::PathChallenge, &candidate.secret, sealed);
         }
         candidate.is_some()
@@ -128,7 +128,7 @@ impl ServerConnection {
         mut send: impl FnMut(&[u8]),
     ) {
         if self.is_confirmed {
-            let line = &mut self.line;
+            let line = &mut self.cipher;
             self.endpoint.flush(now_us, packet, |packet| {
                 line.seal(SealedKind::Payload, packet, sealed);
                 send(sealed);
@@ -136,20 +136,20 @@ impl ServerConnection {
             return;
         }
         self.endpoint.mark_flushed(now_us);
-        let is_due = |greeted_us| now_us.saturating_sub(greeted_us) >= GREETING_US;
-        if self.greeted_us.is_none_or(is_due) {
-            self.greeted_us = Some(now_us);
+        let is_due = |greeted_us| now_us.saturating_sub(greeted_us) >= KEEP_ALIVE_US;
+        if self.keep_alive_sent_us.is_none_or(is_due) {
+            self.keep_alive_sent_us = Some(now_us);
             let [c0, c1, c2, c3] = self.client.0.to_le_bytes();
             let greeting = [c0, c1, c2, c3, 0, 0, 0, 0];
-            self.line.seal(SealedKind::KeepAlive, &greeting, sealed);
+            self.cipher.seal(SealedKind::KeepAlive, &greeting, sealed);
             send(sealed);
         }
     }
 
     /// Seals the last packets, which say that the connection is over.
-    pub fn say_goodbye(&mut self, sealed: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
-        for _ in 0..GOODBYES {
-            self.line.seal(SealedKind::Disconnect, &[], sealed);
+    pub fn send_disconnect(&mut self, sealed: &mut Vec<u8>, mut send: impl FnMut(&[u8])) {
+        for _ in 0..DISCONNECT_PACKETS {
+            self.cipher.seal(SealedKind::Disconnect, &[], sealed);
             send(sealed);
         }
     }
@@ -158,8 +158,8 @@ impl ServerConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cipher::SecretKey;
     use crate::endpoint::EndpointSettings;
-    use crate::seal::SecretKey;
 
     #[test]
     fn a_late_packet_from_elsewhere_starts_no_challenge() {
@@ -170,7 +170,7 @@ mod tests {
             address: home,
             timeout_s: 10,
             user_data: [0; _],
-            line: ConnectionCipher::new(7, &down, &up),
+            cipher: ConnectionCipher::new(7, &down, &up),
         };
         let limits = ConnectionLimits {
             endpoint: EndpointSettings::default(),
@@ -186,7 +186,7 @@ mod tests {
         let [late, newer, newest] = &mut packets;
         let mut is_challenged = |from, packet: &mut Vec<u8>| {
             let taken = server.receive(0, (from, packet), |_| ());
-            assert_eq!(taken, Taken::Whole);
+            assert_eq!(taken, DatagramResult::Accepted);
             server.challenge(from, &mut Vec::new())
         };
         assert!(!is_challenged(home, newer));

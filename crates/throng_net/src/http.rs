@@ -14,15 +14,15 @@ use hyper::{Request, Response, StatusCode};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 /// What is answered.
-pub type Answer = Response<Full<Bytes>>;
+pub type HttpResponse = Response<Full<Bytes>>;
 
 /// A text.
-pub fn text_answer(status: StatusCode, text: String) -> Answer {
-    typed_answer(status, "text/plain; charset=utf-8", text.into())
+pub fn text_response(status: StatusCode, text: String) -> HttpResponse {
+    typed_response(status, "text/plain; charset=utf-8", text.into())
 }
 
 /// A body of this type. A browser keeps none of it, and loads nothing for it from elsewhere.
-pub fn typed_answer(status: StatusCode, what: &'static str, body: Bytes) -> Answer {
+pub fn typed_response(status: StatusCode, what: &'static str, body: Bytes) -> HttpResponse {
     let mut answer = Response::new(Full::new(body));
     *answer.status_mut() = status;
     for (name, value) in [
@@ -57,7 +57,10 @@ pub fn websocket_key(request: &Request<Incoming>) -> Option<HeaderValue> {
 }
 
 /// A request goes on as a WebSocket once this is answered.
-pub fn websocket_answer(request: &mut Request<Incoming>, key: HeaderValue) -> (OnUpgrade, Answer) {
+pub fn websocket_response(
+    request: &mut Request<Incoming>,
+    key: HeaderValue,
+) -> (OnUpgrade, HttpResponse) {
     let upgrade = hyper::upgrade::on(request);
     let mut answer = Response::new(Full::default());
     *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -82,7 +85,7 @@ pub fn is_loopback(host: &str) -> bool {
 }
 
 /// Whether a page of another site asks: its origin betrays it.
-pub fn is_foreign(host: Option<&str>, origin: Option<&str>) -> bool {
+pub fn is_cross_site(host: Option<&str>, origin: Option<&str>) -> bool {
     let of_page = origin.and_then(|origin| origin.split_once("://"));
     origin.is_some() && of_page.map(|(_, host)| host) != host
 }

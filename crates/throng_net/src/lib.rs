@@ -76,8 +76,13 @@
 mod draws;
 
 mod acks;
+#[cfg(any(test, feature = "bench"))]
+pub mod bot_client;
 mod bucket;
+mod cipher;
 mod client;
+#[cfg(any(test, feature = "bench"))]
+pub mod conditioner;
 mod connection;
 mod counters;
 mod endpoint;
@@ -86,28 +91,27 @@ mod handshake;
 #[doc(hidden)]
 pub mod http;
 pub mod inbox;
-#[cfg(any(test, feature = "bench"))]
-pub mod link;
 mod mtu;
 pub mod outbox;
 mod packet;
 mod path;
-#[cfg(any(test, feature = "bench"))]
-pub mod rambler;
-mod repeat;
-mod seal;
+mod retransmit;
 mod server_endpoint;
 mod stream;
-mod tail;
 #[cfg(test)]
 mod tests;
 mod token;
 mod udp;
+mod unreliable;
 #[cfg(feature = "web")]
 mod web;
 #[cfg(any(test, feature = "bench"))]
 pub mod workload;
 
+pub use cipher::{
+    ConnectionCipher, DecryptError, KEY_BYTES, RandomnessUnavailable, ReplayWindow, SEALING_BYTES,
+    SealedKind, SecretKey, TAG_BYTES,
+};
 pub use client::{ClientConnection, ConnectionError, DatagramError};
 pub use endpoint::{
     CountersStart, EndpointSettings, EndpointStats, PacketError, ReceivedMessage, ReliableEndpoint,
@@ -118,10 +122,6 @@ pub use handshake::{
     ServerHandshakeSettings, TokenIdentity, UsedTokens,
 };
 pub use packet::{PACKET_BYTES_MAX, PacketStamp, StreamId};
-pub use seal::{
-    ConnectionCipher, DecryptError, KEY_BYTES, RandomnessUnavailable, ReplayWindow, SEALING_BYTES,
-    SealedKind, SecretKey, TAG_BYTES,
-};
 pub use stream::WINDOW_BYTES_MAX;
 pub use token::{
     CONNECT_TOKEN_BYTES, ConnectToken, PROTOCOL_ID, TOKEN_ADDRESSES_MAX, TokenClaims, TokenError,

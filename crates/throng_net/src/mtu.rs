@@ -8,18 +8,18 @@
 const SIZES: [u16; 3] = [508, 1_200, 1_400];
 
 /// The size at first.
-const DEFAULT: usize = 1;
+const DEFAULT_INDEX: usize = 1;
 
 /// Probes of one size that may be lost before it is given up for a while.
 const PROBES_MAX: u8 = 3;
 
 /// The times between two probes, and after all of one size were lost, in microseconds.
 const PROBE_EVERY_US: u64 = 1_000_000;
-const TRY_AGAIN_US: u64 = 60_000_000;
+const RETRY_US: u64 = 60_000_000;
 
 /// Long packets lost one after the other that mean that none arrives: three, and twice as many where a tenth is lost anyway.
-const LOST_MAX: u8 = 3;
-const LOSS_MUCH: f32 = 0.1;
+const LOST_IN_A_ROW_MAX: u8 = 3;
+const LOSS_HIGH: f32 = 0.1;
 
 /// Timeouts in a row that mean the same: where both ends say nothing but what is too long, neither hears of it.
 const TIMEOUTS_MAX: u8 = 3;
@@ -28,9 +28,9 @@ const TIMEOUTS_MAX: u8 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PathMtu {
     /// Into [`SIZES`].
-    size: usize,
+    size_index: usize,
     /// The largest that is tried.
-    largest: usize,
+    largest_index: usize,
     probes_lost: u8,
     next_probe_us: u64,
     /// Long packets lost since one arrived.
@@ -46,8 +46,8 @@ impl PathMtu {
             .count();
         let largest = fitting.saturating_sub(1);
         Self {
-            size: DEFAULT.min(largest),
-            largest,
+            size_index: DEFAULT_INDEX.min(largest),
+            largest_index: largest,
             probes_lost: 0,
             next_probe_us: PROBE_EVERY_US,
             lost_in_a_row: 0,
@@ -56,60 +56,60 @@ impl PathMtu {
 
     /// The longest datagram, in bytes.
     pub fn bytes(&self) -> usize {
-        usize::from(SIZES[self.size])
+        usize::from(SIZES[self.size_index])
     }
 
     /// The length of a probe, if it is time for one.
     pub fn probe(&mut self, now_us: u64) -> Option<usize> {
-        if self.size >= self.largest || now_us < self.next_probe_us {
+        if self.size_index >= self.largest_index || now_us < self.next_probe_us {
             return None;
         }
         self.next_probe_us = now_us + PROBE_EVERY_US;
-        Some(usize::from(SIZES[self.size + 1]))
+        Some(usize::from(SIZES[self.size_index + 1]))
     }
 
     /// A datagram of so many bytes arrived.
-    pub fn arrived(&mut self, bytes: usize, is_probe: bool) {
+    pub fn on_arrived(&mut self, bytes: usize, is_probe: bool) {
         if bytes > usize::from(SIZES[0]) {
             self.lost_in_a_row = 0;
         }
         if is_probe && bytes > self.bytes() {
-            self.size += 1;
+            self.size_index += 1;
             self.probes_lost = 0;
         }
     }
 
     /// A datagram of so many bytes is lost, on a link that loses this share.
-    pub fn lost(&mut self, now_us: u64, bytes: usize, is_probe: bool, loss: f32) {
+    pub fn on_lost(&mut self, now_us: u64, bytes: usize, is_probe: bool, loss: f32) {
         if is_probe {
             self.probes_lost += 1;
             if self.probes_lost >= PROBES_MAX {
                 self.probes_lost = 0;
-                self.next_probe_us = now_us + TRY_AGAIN_US;
+                self.next_probe_us = now_us + RETRY_US;
             }
-        } else if bytes > usize::from(SIZES[0]) && self.size > 0 {
+        } else if bytes > usize::from(SIZES[0]) && self.size_index > 0 {
             self.lost_in_a_row += 1;
-            let most = if loss < LOSS_MUCH {
-                LOST_MAX
+            let most = if loss < LOSS_HIGH {
+                LOST_IN_A_ROW_MAX
             } else {
-                2 * LOST_MAX
+                2 * LOST_IN_A_ROW_MAX
             };
             if self.lost_in_a_row >= most {
-                self.narrow(now_us);
+                self.shrink(now_us);
             }
         }
     }
 
     /// So many times in a row nothing was heard where there should have been an answer: perhaps all that is said is too long.
-    pub fn unheard(&mut self, now_us: u64, timeouts: u8) {
-        if timeouts >= TIMEOUTS_MAX && self.size > 0 {
-            self.narrow(now_us);
+    pub fn on_timeouts(&mut self, now_us: u64, timeouts: u8) {
+        if timeouts >= TIMEOUTS_MAX && self.size_index > 0 {
+            self.shrink(now_us);
         }
     }
 
-    fn narrow(&mut self, now_us: u64) {
+    fn shrink(&mut self, now_us: u64) {
         self.lost_in_a_row = 0;
-        self.size = 0;
+        self.size_index = 0;
         self.probes_lost = 0;
         self.next_probe_us = now_us + 10 * PROBE_EVERY_US;
     }
@@ -124,25 +124,25 @@ mod tests {
         let mut path = PathMtu::new(1_400);
         assert_eq!((path.bytes(), path.probe(0)), (1_200, None));
         assert_eq!(path.probe(1_000_000), Some(1_400));
-        path.arrived(1_400, true);
+        path.on_arrived(1_400, true);
         assert_eq!((path.bytes(), path.probe(9_000_000)), (1_400, None));
-        path.lost(0, 1_300, false, 0.05);
-        path.lost(0, 1_300, false, 0.05);
-        path.arrived(600, false);
+        path.on_lost(0, 1_300, false, 0.05);
+        path.on_lost(0, 1_300, false, 0.05);
+        path.on_arrived(600, false);
         for _ in 0..2 {
-            path.lost(0, 1_300, false, 0.05);
-            path.lost(0, 400, false, 0.05);
-            path.arrived(400, false);
+            path.on_lost(0, 1_300, false, 0.05);
+            path.on_lost(0, 400, false, 0.05);
+            path.on_arrived(400, false);
             assert_eq!(path.bytes(), 1_400);
         }
-        path.lost(0, 1_300, false, 0.05);
+        path.on_lost(0, 1_300, false, 0.05);
         assert_eq!(path.bytes(), 508);
         assert_eq!(path.probe(10_000_000), Some(1_200));
-        path.arrived(1_200, true);
+        path.on_arrived(1_200, true);
         assert_eq!(path.bytes(), 1_200);
-        path.unheard(20_000_000, 2);
+        path.on_timeouts(20_000_000, 2);
         assert_eq!(path.bytes(), 1_200);
-        path.unheard(20_000_000, 3);
+        path.on_timeouts(20_000_000, 3);
         assert_eq!(path.bytes(), 508);
     }
 
@@ -154,7 +154,7 @@ mod tests {
                 let now_us = second * 1_000_000;
                 let bytes = path.probe(now_us);
                 if let Some(bytes) = bytes {
-                    path.lost(now_us, bytes, true, 0.0);
+                    path.on_lost(now_us, bytes, true, 0.0);
                 }
                 bytes.is_some()
             })

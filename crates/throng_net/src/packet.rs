@@ -5,16 +5,16 @@
 use throng_protocol::wire::{WireError, WireReader, write_varint};
 
 /// Bytes that every packet begins with.
-pub(super) const HEAD_BYTES: usize = 8;
+pub(super) const HEADER_BYTES: usize = 8;
 
 /// The longest head: with the bitmap and the number of an input.
-pub(super) const HEAD_BYTES_MAX: usize = HEAD_BYTES + 4 + 2;
+pub(super) const HEADER_BYTES_MAX: usize = HEADER_BYTES + 4 + 2;
 
 /// Bytes before the bytes of a piece.
-pub(super) const PIECE_HEAD_BYTES: usize = 2 + 3;
+pub(super) const FRAME_HEADER_BYTES: usize = 2 + 3;
 
 /// The most pieces in a packet.
-pub(super) const PIECES_MAX: usize = 3;
+pub(super) const FRAMES_MAX: usize = 3;
 
 /// The longest packet and the longest piece, in bytes: what eleven bits count.
 pub const PACKET_BYTES_MAX: usize = 2_047;
@@ -23,7 +23,7 @@ pub const PACKET_BYTES_MAX: usize = 2_047;
 pub(super) const STREAMS: usize = 4;
 
 /// The bits of the first byte.
-const PIECES: u8 = 0b11;
+const FRAME_COUNT: u8 = 0b11;
 const HAS_BITMAP: u8 = 1 << 2;
 const HAS_INPUT: u8 = 1 << 3;
 const WANTS_ACK: u8 = 1 << 4;
@@ -68,8 +68,8 @@ pub struct PacketStamp {
 
 /// What a packet says beside its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PacketHead {
-    pub pieces: usize,
+pub(super) struct TransportHeader {
+    pub frames: usize,
     pub wants_ack: bool,
     pub stamp: PacketStamp,
     /// Counts the packets of a direction, modulo 65,536.
@@ -79,12 +79,12 @@ pub(super) struct PacketHead {
     /// Which of the 32 before that were: bit 0 is the one just before it. Of those whose bit is 0 nothing is said.
     pub before: u32,
     /// Whether something is said of the older half of them, unless all came.
-    pub tells_all: bool,
+    pub has_long_bitmap: bool,
 }
 
 /// A piece of a stream, in a packet that is being read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct StreamPiece<'p> {
+pub(super) struct StreamFrame<'p> {
     pub stream: usize,
     /// The lowest 24 bits of the offset of its first byte.
     pub offset: u32,
@@ -93,21 +93,21 @@ pub(super) struct StreamPiece<'p> {
 
 /// A packet that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ReadPacket<'p> {
-    pub head: PacketHead,
-    pieces: [StreamPiece<'p>; PIECES_MAX],
-    tail: &'p [u8],
+pub(super) struct ParsedPacket<'p> {
+    pub header: TransportHeader,
+    frames: [StreamFrame<'p>; FRAMES_MAX],
+    messages: &'p [u8],
 }
 
-impl PacketHead {
+impl TransportHeader {
     /// Appends the head to an empty packet. How many pieces follow may be said later: [`set_pieces`].
     pub fn write(&self, packet: &mut Vec<u8>) {
         debug_assert!(packet.is_empty(), "a packet begins with its head");
         let has = |bit: u8, is: bool| if is { bit } else { 0 };
         let is_told = self.before != u32::MAX;
-        let flags = self.pieces as u8
+        let flags = self.frames as u8
             | has(HAS_BITMAP, is_told)
-            | has(LONG_BITMAP, is_told && self.tells_all)
+            | has(LONG_BITMAP, is_told && self.has_long_bitmap)
             | has(HAS_INPUT, self.stamp.input.is_some())
             | has(WANTS_ACK, self.wants_ack);
         let [n0, n1] = self.number.to_le_bytes();
@@ -115,7 +115,7 @@ impl PacketHead {
         let [a0, a1] = self.newest.to_le_bytes();
         packet.extend_from_slice(&[flags, self.stamp.epoch, n0, n1, t0, t1, a0, a1]);
         if is_told {
-            let bytes = if self.tells_all { 4 } else { 2 };
+            let bytes = if self.has_long_bitmap { 4 } else { 2 };
             packet.extend_from_slice(&self.before.to_le_bytes()[..bytes]);
         }
         if let Some(input) = self.stamp.input {
@@ -125,12 +125,13 @@ impl PacketHead {
 
     fn read(reader: &mut WireReader) -> Result<Self, WireError> {
         let [flags, epoch, n0, n1, t0, t1, a0, a1] = reader.array()?;
-        let is_known = flags & !(PIECES | HAS_BITMAP | HAS_INPUT | WANTS_ACK | LONG_BITMAP) == 0;
+        let is_known =
+            flags & !(FRAME_COUNT | HAS_BITMAP | HAS_INPUT | WANTS_ACK | LONG_BITMAP) == 0;
         let before = match flags & (HAS_BITMAP | LONG_BITMAP) {
-            _ if !is_known => return Err(WireError::Flags { found: flags }),
+            _ if !is_known => return Err(WireError::UnknownFlags { found: flags }),
             0 => u32::MAX,
             HAS_BITMAP => u32::from(u16::from_le_bytes(reader.array()?)),
-            LONG_BITMAP => return Err(WireError::Flags { found: flags }),
+            LONG_BITMAP => return Err(WireError::UnknownFlags { found: flags }),
             _ => u32::from_le_bytes(reader.array()?),
         };
         let input = if flags & HAS_INPUT == 0 {
@@ -139,7 +140,7 @@ impl PacketHead {
             Some(u16::from_le_bytes(reader.array()?))
         };
         Ok(Self {
-            pieces: usize::from(flags & PIECES),
+            frames: usize::from(flags & FRAME_COUNT),
             wants_ack: flags & WANTS_ACK != 0,
             stamp: PacketStamp {
                 tick: u16::from_le_bytes([t0, t1]),
@@ -149,64 +150,68 @@ impl PacketHead {
             number: u16::from_le_bytes([n0, n1]),
             newest: u16::from_le_bytes([a0, a1]),
             before,
-            tells_all: flags & LONG_BITMAP != 0,
+            has_long_bitmap: flags & LONG_BITMAP != 0,
         })
     }
 }
 
 /// Says in a packet's head how many pieces it has, and that they want to be acknowledged.
-pub(super) fn set_pieces(packet: &mut [u8], pieces: usize) {
-    debug_assert!(pieces <= PIECES_MAX, "two bits count the pieces");
+pub(super) fn set_frames(packet: &mut [u8], pieces: usize) {
+    debug_assert!(pieces <= FRAMES_MAX, "two bits count the pieces");
     if let Some(flags) = packet.first_mut()
         && pieces > 0
     {
-        *flags = *flags & !PIECES | pieces as u8 | WANTS_ACK;
+        *flags = *flags & !FRAME_COUNT | pieces as u8 | WANTS_ACK;
     }
 }
 
 /// Appends what stands before the bytes of a piece.
-pub(super) fn write_piece_head(packet: &mut Vec<u8>, stream: usize, offset: u32, length: usize) {
+pub(super) fn write_frame_header(packet: &mut Vec<u8>, stream: usize, offset: u32, length: usize) {
     debug_assert!(length <= PACKET_BYTES_MAX && stream < STREAMS);
     let [l0, l1] = (length as u16 | (stream as u16) << 11).to_le_bytes();
     let [o0, o1, o2, _] = offset.to_le_bytes();
     packet.extend_from_slice(&[l0, l1, o0, o1, o2]);
 }
 
-impl<'p> ReadPacket<'p> {
+impl<'p> ParsedPacket<'p> {
     /// Reads a packet. O(messages of its tail).
     ///
     /// # Errors
     /// Where it ends too early, and at a bit that this version does not know.
     pub fn read(packet: &'p [u8]) -> Result<Self, WireError> {
         let mut reader = WireReader::new(packet);
-        let head = PacketHead::read(&mut reader)?;
-        let mut pieces = [StreamPiece::default(); PIECES_MAX];
-        for piece in &mut pieces[..head.pieces] {
+        let head = TransportHeader::read(&mut reader)?;
+        let mut pieces = [StreamFrame::default(); FRAMES_MAX];
+        for piece in &mut pieces[..head.frames] {
             let [l0, l1, o0, o1, o2] = reader.array()?;
             let word = u16::from_le_bytes([l0, l1]);
             if word >> 13 != 0 {
-                return Err(WireError::Flags { found: l1 });
+                return Err(WireError::UnknownFlags { found: l1 });
             }
-            *piece = StreamPiece {
+            *piece = StreamFrame {
                 stream: usize::from(word >> 11),
                 offset: u32::from_le_bytes([o0, o1, o2, 0]),
-                bytes: reader.take(usize::from(word & 0x7ff))?,
+                bytes: reader.bytes(usize::from(word & 0x7ff))?,
             };
         }
-        let tail = reader.rest();
+        let tail = reader.remaining();
         let mut rest = WireReader::new(tail);
         while next_message(&mut rest)?.is_some() {}
-        Ok(Self { head, pieces, tail })
+        Ok(Self {
+            header: head,
+            frames: pieces,
+            messages: tail,
+        })
     }
 
     /// Its pieces, in their order.
-    pub fn pieces(&self) -> &[StreamPiece<'p>] {
-        &self.pieces[..self.head.pieces]
+    pub fn frames(&self) -> &[StreamFrame<'p>] {
+        &self.frames[..self.header.frames]
     }
 
     /// Its unreliable messages, in their order.
     pub fn unreliable(&self) -> impl Iterator<Item = &'p [u8]> + use<'p> {
-        let mut rest = WireReader::new(self.tail);
+        let mut rest = WireReader::new(self.messages);
         // It was read before, and had no error.
         std::iter::from_fn(move || next_message(&mut rest).ok().flatten())
     }
@@ -219,7 +224,7 @@ fn next_message<'p>(tail: &mut WireReader<'p>) -> Result<Option<&'p [u8]>, WireE
     }
     match tail.varint_u32()? as usize {
         0 => Ok(None),
-        length => tail.take(length).map(Some),
+        length => tail.bytes(length).map(Some),
     }
 }
 
@@ -251,19 +256,21 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    fn head() -> impl Strategy<Value = PacketHead> {
+    fn header() -> impl Strategy<Value = TransportHeader> {
         let stamp = (any::<u16>(), any::<u8>(), any::<Option<u16>>());
         let before = prop_oneof![Just(u32::MAX), any::<u32>()];
         let told = (any::<u16>(), before, any::<bool>());
         (any::<bool>(), stamp, any::<u16>(), told).prop_map(
-            |(wants_ack, (tick, epoch, input), number, (newest, before, tells_all))| PacketHead {
-                pieces: 0,
-                wants_ack,
-                stamp: PacketStamp { tick, epoch, input },
-                number,
-                newest,
-                before,
-                tells_all,
+            |(wants_ack, (tick, epoch, input), number, (newest, before, tells_all))| {
+                TransportHeader {
+                    frames: 0,
+                    wants_ack,
+                    stamp: PacketStamp { tick, epoch, input },
+                    number,
+                    newest,
+                    before,
+                    has_long_bitmap: tells_all,
+                }
             },
         )
     }
@@ -273,19 +280,19 @@ mod tests {
 
         #[test]
         fn a_packet_reads_back(
-            head in head(),
-            pieces in vec((0..STREAMS, 0_u32..1 << 24, vec(any::<u8>(), 0..50)), 0..=PIECES_MAX),
+            head in header(),
+            pieces in vec((0..STREAMS, 0_u32..1 << 24, vec(any::<u8>(), 0..50)), 0..=FRAMES_MAX),
             messages in vec(vec(any::<u8>(), 1..200), 0..5),
             filling in vec(any::<u8>(), 0..5),
         ) {
             let mut packet = Vec::new();
             head.write(&mut packet);
-            prop_assert!(packet.len() <= HEAD_BYTES_MAX);
+            prop_assert!(packet.len() <= HEADER_BYTES_MAX);
             for (stream, offset, bytes) in &pieces {
-                write_piece_head(&mut packet, *stream, *offset, bytes.len());
+                write_frame_header(&mut packet, *stream, *offset, bytes.len());
                 packet.extend_from_slice(bytes);
             }
-            set_pieces(&mut packet, pieces.len());
+            set_frames(&mut packet, pieces.len());
             for message in &messages {
                 let before = packet.len();
                 write_message(&mut packet, message);
@@ -293,21 +300,21 @@ mod tests {
             }
             packet.push(0);
             packet.extend(&filling);
-            let read = ReadPacket::read(&packet).unwrap();
+            let read = ParsedPacket::read(&packet).unwrap();
             let wants_ack = head.wants_ack || !pieces.is_empty();
             let is_told = head.before != u32::MAX;
-            let before = head.before & if is_told && !head.tells_all { 0xffff } else { u32::MAX };
-            let tells_all = is_told && head.tells_all;
-            let expected = PacketHead { pieces: pieces.len(), wants_ack, before, tells_all, ..head };
-            prop_assert_eq!(read.head, expected);
-            let found: Vec<_> = read.pieces().iter().map(|p| (p.stream, p.offset, p.bytes.to_vec())).collect();
+            let before = head.before & if is_told && !head.has_long_bitmap { 0xffff } else { u32::MAX };
+            let has_long_bitmap = is_told && head.has_long_bitmap;
+            let expected = TransportHeader { frames: pieces.len(), wants_ack, before, has_long_bitmap, ..head };
+            prop_assert_eq!(read.header, expected);
+            let found: Vec<_> = read.frames().iter().map(|p| (p.stream, p.offset, p.bytes.to_vec())).collect();
             prop_assert_eq!(found, pieces);
             prop_assert_eq!(read.unreliable().collect::<Vec<_>>(), messages);
         }
 
         #[test]
         fn any_bytes_are_a_packet_or_an_error(bytes in vec(any::<u8>(), 0..100)) {
-            if let Ok(read) = ReadPacket::read(&bytes) {
+            if let Ok(read) = ParsedPacket::read(&bytes) {
                 prop_assert!(read.unreliable().map(<[u8]>::len).sum::<usize>() < bytes.len());
             }
         }
@@ -316,18 +323,18 @@ mod tests {
     #[test]
     fn bits_that_mean_nothing_yet_are_an_error() {
         assert_eq!(
-            ReadPacket::read(&[0x40; 8]),
-            Err(WireError::Flags { found: 0x40 })
+            ParsedPacket::read(&[0x40; 8]),
+            Err(WireError::UnknownFlags { found: 0x40 })
         );
         assert_eq!(
-            ReadPacket::read(&[0x20; 8]),
-            Err(WireError::Flags { found: 0x20 })
+            ParsedPacket::read(&[0x20; 8]),
+            Err(WireError::UnknownFlags { found: 0x20 })
         );
         let mut packet = vec![1, 0, 0, 0, 0, 0, 0, 0];
         packet.extend([0, 0x20, 0, 0, 0]);
         assert_eq!(
-            ReadPacket::read(&packet),
-            Err(WireError::Flags { found: 0x20 })
+            ParsedPacket::read(&packet),
+            Err(WireError::UnknownFlags { found: 0x20 })
         );
     }
 }

@@ -22,7 +22,7 @@ use throng_protocol::wire::ClientId;
 const NUMBERED: u8 = 15;
 
 /// Bytes before the sealed packet.
-pub(super) const NUMBERED_HEAD_BYTES: usize = 5;
+pub(super) const NUMBERED_HEADER_BYTES: usize = 5;
 
 /// What a challenge holds, so that nobody guesses the answer.
 pub(super) type PathSecret = [u8; 8];
@@ -44,7 +44,7 @@ pub(super) fn write_numbered(number: u32, sealed: &[u8], packet: &mut Vec<u8>) {
 
 /// The client and the sealed packet of one with a number; `None` where it is none.
 pub(super) fn read_numbered(packet: &mut [u8]) -> Option<(ClientId, &mut [u8])> {
-    let (head, sealed) = packet.split_first_chunk_mut::<NUMBERED_HEAD_BYTES>()?;
+    let (head, sealed) = packet.split_first_chunk_mut::<NUMBERED_HEADER_BYTES>()?;
     let [NUMBERED, number @ ..] = *head else {
         return None;
     };

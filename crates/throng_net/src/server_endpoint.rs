@@ -58,11 +58,11 @@ pub(super) struct ServerEndpoint {
     endpoint: ReliableEndpoint,
     stamp: PacketStamp,
     timeout_us: Option<u64>,
-    heard_us: u64,
+    last_received_us: u64,
     /// Total time in which the client sent packets. Each silence counts for at most [`SILENCE_US`].
-    heard_for_us: u64,
+    active_us: u64,
     /// It is being closed, and is gone then at the latest.
-    closes_us: Option<u64>,
+    close_deadline_us: Option<u64>,
     watch: AckWatch,
     limits: ConnectionLimits,
 }
@@ -77,22 +77,22 @@ impl ServerEndpoint {
             endpoint: ReliableEndpoint::new(limits.endpoint),
             stamp: PacketStamp::default(),
             timeout_us: timeout_s.map(|timeout_s| timeout_s.saturating_mul(1_000_000)),
-            heard_us: now_us,
-            heard_for_us: 0,
-            closes_us: None,
+            last_received_us: now_us,
+            active_us: 0,
+            close_deadline_us: None,
             watch: AckWatch::default(),
             limits,
         }
     }
 
     /// The client is there.
-    pub fn hear(&mut self, now_us: u64) {
-        self.heard_for_us = self.heard_for_us(now_us);
-        self.heard_us = self.heard_us.max(now_us);
+    pub fn mark_received(&mut self, now_us: u64) {
+        self.active_us = self.active_us(now_us);
+        self.last_received_us = self.last_received_us.max(now_us);
     }
 
-    fn heard_for_us(&self, now_us: u64) -> u64 {
-        self.heard_for_us + now_us.saturating_sub(self.heard_us).min(SILENCE_US)
+    fn active_us(&self, now_us: u64) -> u64 {
+        self.active_us + now_us.saturating_sub(self.last_received_us).min(SILENCE_US)
     }
 
     /// Takes a packet of the client, and hands over the messages that are whole with it; none once it is being closed.
@@ -102,7 +102,7 @@ impl ServerEndpoint {
         packet: &[u8],
         mut deliver: impl FnMut(&[u8]),
     ) -> Result<(), PacketError> {
-        let is_open = self.closes_us.is_none();
+        let is_open = self.close_deadline_us.is_none();
         self.endpoint.receive(now_us, packet, |delivery| {
             if is_open {
                 deliver(delivery.bytes);
@@ -112,7 +112,7 @@ impl ServerEndpoint {
 
     /// Takes a packet for the client. Whether it can still be told everything: if not, it is behind, and to be given up.
     pub fn push(&mut self, channel: Channel, packet: &[u8]) -> bool {
-        if self.closes_us.is_some() {
+        if self.close_deadline_us.is_some() {
             return true;
         }
         self.is_touched = true;
@@ -143,7 +143,7 @@ impl ServerEndpoint {
     /// It is told nothing more than what it was given.
     pub fn close(&mut self, now_us: u64) {
         let until_us = now_us.saturating_add(self.limits.linger_us);
-        self.closes_us.get_or_insert(until_us);
+        self.close_deadline_us.get_or_insert(until_us);
     }
 
     /// Makes the packets of now in `packet`, and hands each to `send`.
@@ -162,16 +162,16 @@ impl ServerEndpoint {
     /// Whether the connection is over. `Closed`: it was closed, and everything is acknowledged or the time for it has passed. `Lost`: the
     /// client was silent for its timeout, or sends packets without acknowledging anything. A client that is silent for less than its
     /// timeout is not lost, whatever is in flight.
-    pub fn end(&mut self, now_us: u64) -> Option<DisconnectReason> {
-        let waiting = self.endpoint.waiting_bytes();
-        if let Some(closes_us) = self.closes_us
+    pub fn end_reason(&mut self, now_us: u64) -> Option<DisconnectReason> {
+        let waiting = self.endpoint.pending_bytes();
+        if let Some(closes_us) = self.close_deadline_us
             && (waiting == 0 || now_us >= closes_us)
         {
             return Some(DisconnectReason::Closed);
         }
-        let silent_us = now_us.saturating_sub(self.heard_us);
+        let silent_us = now_us.saturating_sub(self.last_received_us);
         let is_silent = self.timeout_us.is_some_and(|most_us| silent_us >= most_us);
-        let age_us = self.watch.age_us(self.heard_for_us(now_us), waiting);
+        let age_us = self.watch.age_us(self.active_us(now_us), waiting);
         (is_silent || age_us.saturating_mul(2) >= self.limits.unacknowledged_us_max)
             .then_some(DisconnectReason::Lost)
     }
@@ -204,7 +204,7 @@ mod tests {
     ) -> Option<(u64, DisconnectReason)> {
         let limits = limits();
         let mut server = ServerEndpoint::new(10, limits, 0);
-        let mut client = ReliableEndpoint::new(limits.endpoint.client());
+        let mut client = ReliableEndpoint::new(limits.endpoint.for_client());
         let mut buffer = Vec::new();
         for tick in 0..600 {
             let now_us = tick * TICK_US;
@@ -222,11 +222,11 @@ mod tests {
                     answers.push(packet.to_vec());
                 });
                 for answer in answers {
-                    server.hear(now_us);
+                    server.mark_received(now_us);
                     server.receive(now_us, &answer, |_| ()).unwrap();
                 }
             }
-            if let Some(reason) = server.end(now_us) {
+            if let Some(reason) = server.end_reason(now_us) {
                 return Some((now_us / 1_000, reason));
             }
         }

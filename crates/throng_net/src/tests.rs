@@ -2,14 +2,14 @@
 
 mod bounds;
 mod hostile;
-mod links;
+mod lossy_paths;
 
 use std::collections::BTreeSet;
 
+use super::conditioner::NetworkConditioner;
 use super::endpoint::{CountersStart, EndpointSettings, ReceivedMessage, SendError};
-use super::link::NetworkConditioner;
 use super::packet::StreamId;
-use super::workload::{Duplex, LinkEnd};
+use super::workload::{ConditionedEndpoint, Duplex};
 
 /// The bytes of a message: of no other, at no other place.
 fn content(id: u64, length: usize) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn content(id: u64, length: usize) -> Vec<u8> {
 #[derive(Debug, Default)]
 struct PushedLog {
     streams: [Vec<Vec<u8>>; 4],
-    came: [usize; 4],
+    delivered: [usize; 4],
     /// Pushed and not come.
     unreliable: BTreeSet<Vec<u8>>,
     pushed: u64,
@@ -35,7 +35,7 @@ struct PushedLog {
 }
 
 impl PushedLog {
-    fn push(&mut self, end: &mut LinkEnd, stream: StreamId, length: usize) {
+    fn push(&mut self, end: &mut ConditionedEndpoint, stream: StreamId, length: usize) {
         self.pushed += 1;
         let message = content(self.pushed, length);
         match end.endpoint.push(stream, &message) {
@@ -44,7 +44,7 @@ impl PushedLog {
         }
     }
 
-    fn push_unreliable(&mut self, end: &mut LinkEnd, length: usize) {
+    fn push_unreliable(&mut self, end: &mut ConditionedEndpoint, length: usize) {
         self.pushed += 1;
         // Long enough to be told from all others.
         let mut message = self.pushed.to_le_bytes().to_vec();
@@ -56,14 +56,14 @@ impl PushedLog {
         }
     }
 
-    fn take(&mut self, delivery: ReceivedMessage<'_>) {
+    fn receive(&mut self, delivery: ReceivedMessage<'_>) {
         let Some(stream) = delivery.stream else {
             if !self.unreliable.remove(delivery.bytes) {
                 self.fault = Some("an unreliable message came twice or was never pushed".into());
             }
             return;
         };
-        let came = &mut self.came[stream.number()];
+        let came = &mut self.delivered[stream.number()];
         let expected = self.streams[stream.number()].get(*came).map(Vec::as_slice);
         if expected != Some(delivery.bytes) && self.fault.is_none() {
             let (found, expected) = (delivery.bytes.len(), expected.map(<[u8]>::len));
@@ -74,8 +74,8 @@ impl PushedLog {
         *came += 1;
     }
 
-    fn is_settled(&self) -> bool {
-        let all = self.streams.iter().zip(self.came);
+    fn is_complete(&self) -> bool {
+        let all = self.streams.iter().zip(self.delivered);
         all.into_iter().all(|(pushed, came)| pushed.len() == came)
     }
 }
@@ -104,10 +104,10 @@ impl Talk {
     fn tick(&mut self) -> Result<(), String> {
         let Self { duplex, down, up } = self;
         duplex.tick(
-            |_, delivery| down.take(delivery),
-            |_, delivery| up.take(delivery),
+            |_, delivery| down.receive(delivery),
+            |_, delivery| up.receive(delivery),
         );
-        let refused = self.duplex.server.faults + self.duplex.client.faults;
+        let refused = self.duplex.server.refused + self.duplex.client.refused;
         let refused = (refused > 0).then(|| "a packet was refused".to_owned());
         match self.down.fault.take().or(self.up.fault.take()).or(refused) {
             Some(fault) => Err(format!("tick {}: {fault}", self.duplex.ticks)),
@@ -116,20 +116,20 @@ impl Talk {
     }
 
     /// Ticks until everything came and is known to have; an error if it takes longer.
-    fn settle(&mut self, ticks_max: u64) -> Result<(), String> {
+    fn run_until_complete(&mut self, ticks_max: u64) -> Result<(), String> {
         for _ in 0..ticks_max {
             self.tick()?;
-            let waiting = self.duplex.server.endpoint.waiting_bytes()
-                + self.duplex.client.endpoint.waiting_bytes();
-            if waiting == 0 && self.down.is_settled() && self.up.is_settled() {
+            let waiting = self.duplex.server.endpoint.pending_bytes()
+                + self.duplex.client.endpoint.pending_bytes();
+            if waiting == 0 && self.down.is_complete() && self.up.is_complete() {
                 return Ok(());
             }
         }
         Err(format!(
             "down {:?} of {:?} messages came, up {:?} of {:?}; {:?}",
-            self.down.came,
+            self.down.delivered,
             self.down.streams.each_ref().map(Vec::len),
-            self.up.came,
+            self.up.delivered,
             self.up.streams.each_ref().map(Vec::len),
             self.duplex.server.endpoint.stats(),
         ))

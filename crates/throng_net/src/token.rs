@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use thiserror::Error;
 
-use super::seal::{
+use super::cipher::{
     KEY_BYTES, RandomnessUnavailable, SecretKey, TAG_BYTES, VERSION, open_extended, random_bytes,
     seal_extended,
 };
@@ -141,7 +141,7 @@ pub(super) struct PrivateToken {
 }
 
 /// What the private part is bound to.
-fn bound(protocol: u64, expires_s: u64) -> [u8; 29] {
+fn associated_data(protocol: u64, expires_s: u64) -> [u8; 29] {
     let mut bound = [0; 29];
     bound[..13].copy_from_slice(VERSION);
     bound[13..21].copy_from_slice(&protocol.to_le_bytes());
@@ -175,7 +175,7 @@ impl ConnectToken {
         private.extend_from_slice(&to_client.0);
         private.extend_from_slice(&claims.user_data);
         private.resize(PRIVATE_BYTES - TAG_BYTES, 0);
-        let bound = bound(claims.protocol, claims.expires_s);
+        let bound = associated_data(claims.protocol, claims.expires_s);
         seal_extended(private_key, &nonce, &bound, &mut private);
         Ok(Self {
             protocol: claims.protocol,
@@ -214,7 +214,7 @@ impl ConnectToken {
     /// [`TokenError`] if the bytes are not a token.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TokenError> {
         let mut fields = TokenFields { bytes, at: 0 };
-        if fields.take(13)? != VERSION {
+        if fields.read(13)? != VERSION {
             return Err(TokenError::Version);
         }
         let [protocol, created_s, expires_s] = [fields.u64()?, fields.u64()?, fields.u64()?];
@@ -229,7 +229,7 @@ impl ConnectToken {
             created_s,
             expires_s,
             nonce: fields.array()?,
-            private: fields.take(PRIVATE_BYTES)?.to_vec(),
+            private: fields.read(PRIVATE_BYTES)?.to_vec(),
             timeout_s: fields.i32()?,
             servers: fields.addresses()?,
             to_server: fields.key()?,
@@ -246,7 +246,12 @@ impl PrivateToken {
         nonce: &[u8; 24],
         private_key: &SecretKey,
     ) -> Result<Self, TokenError> {
-        let opened = open_extended(private_key, nonce, &bound(protocol, expires_s), sealed);
+        let opened = open_extended(
+            private_key,
+            nonce,
+            &associated_data(protocol, expires_s),
+            sealed,
+        );
         let bytes = &*opened.map_err(|_| TokenError::Forged)?;
         let mut fields = TokenFields { bytes, at: 0 };
         Ok(Self {
@@ -284,7 +289,7 @@ struct TokenFields<'t> {
 }
 
 impl<'t> TokenFields<'t> {
-    fn take(&mut self, count: usize) -> Result<&'t [u8], TokenError> {
+    fn read(&mut self, count: usize) -> Result<&'t [u8], TokenError> {
         let end = self.at + count;
         let taken = self.bytes.get(self.at..end);
         self.at = end;
@@ -295,7 +300,7 @@ impl<'t> TokenFields<'t> {
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], TokenError> {
         let mut array = [0; N];
-        array.copy_from_slice(self.take(N)?);
+        array.copy_from_slice(self.read(N)?);
         Ok(array)
     }
 

@@ -6,10 +6,10 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_core::memory::MemoryUse;
 
+use super::conditioner::{ConditionedPath, NetworkConditioner};
 use super::endpoint::{
     CountersStart, EndpointSettings, PacketError, ReceivedMessage, ReliableEndpoint,
 };
-use super::link::{ConditionedPath, NetworkConditioner};
 use super::packet::{PacketStamp, StreamId};
 
 /// The length of a tick of both ends, in microseconds.
@@ -20,22 +20,22 @@ pub const DATAGRAM_BYTES: u64 = 28 + 20;
 
 /// One end of a connection, and the link away from it.
 #[derive(Clone, Debug)]
-pub struct LinkEnd {
+pub struct ConditionedEndpoint {
     /// The end.
     pub endpoint: ReliableEndpoint,
     /// To the other end.
-    pub link: ConditionedPath,
+    pub path: ConditionedPath,
     /// Packets that were refused, but for those that came twice or much too late.
-    pub faults: u64,
+    pub refused: u64,
     packet: Vec<u8>,
 }
 
-impl LinkEnd {
+impl ConditionedEndpoint {
     /// Sends what there is to send now.
     pub fn flush(&mut self, now_us: u64, tick: u16) {
         let Self {
             endpoint,
-            link,
+            path: link,
             packet,
             ..
         } = self;
@@ -55,12 +55,12 @@ impl LinkEnd {
         from: &mut ConditionedPath,
         mut deliver: impl FnMut(u64, ReceivedMessage<'_>),
     ) {
-        while from.take(now_us, |at_us, packet| {
+        while from.receive(now_us, |at_us, packet| {
             let taken = self.endpoint.receive(at_us, packet, |delivery| {
                 deliver(at_us, delivery);
             });
-            let is_fault = taken.is_err_and(|why| !matches!(why, PacketError::NotNew { .. }));
-            self.faults += u64::from(is_fault);
+            let is_fault = taken.is_err_and(|why| !matches!(why, PacketError::Duplicate { .. }));
+            self.refused += u64::from(is_fault);
         }) {}
     }
 }
@@ -69,9 +69,9 @@ impl LinkEnd {
 #[derive(Clone, Debug)]
 pub struct Duplex {
     /// The server's end, with the link down.
-    pub server: LinkEnd,
+    pub server: ConditionedEndpoint,
     /// The client's end, with the link up.
-    pub client: LinkEnd,
+    pub client: ConditionedEndpoint,
     /// How often both ends spoke.
     pub ticks: u64,
 }
@@ -85,15 +85,15 @@ impl Duplex {
         model: NetworkConditioner,
         seed: u64,
     ) -> Self {
-        let end = |settings, seed| LinkEnd {
+        let end = |settings, seed| ConditionedEndpoint {
             endpoint: ReliableEndpoint::starting_at(settings, start),
-            link: ConditionedPath::new(model, seed),
-            faults: 0,
+            path: ConditionedPath::new(model, seed),
+            refused: 0,
             packet: Vec::new(),
         };
         Self {
             server: end(settings, seed),
-            client: end(settings.client(), seed ^ 0x5eed),
+            client: end(settings.for_client(), seed ^ 0x5eed),
             ticks: 0,
         }
     }
@@ -113,12 +113,12 @@ impl Duplex {
     ) {
         let (tick, begin_us) = (self.ticks as u16, self.now_us());
         let Self { server, client, .. } = self;
-        server.receive(begin_us, &mut client.link, &mut to_server);
-        client.receive(begin_us, &mut server.link, &mut to_client);
+        server.receive(begin_us, &mut client.path, &mut to_server);
+        client.receive(begin_us, &mut server.path, &mut to_client);
         server.flush(begin_us, tick);
         let middle_us = begin_us + TICK_US / 2;
-        server.receive(middle_us, &mut client.link, &mut to_server);
-        client.receive(middle_us, &mut server.link, &mut to_client);
+        server.receive(middle_us, &mut client.path, &mut to_server);
+        client.receive(middle_us, &mut server.path, &mut to_client);
         client.flush(middle_us, tick);
         self.ticks += 1;
     }
@@ -126,7 +126,7 @@ impl Duplex {
 
 /// What came of a town's messages.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct TownFigures {
+pub struct TownResult {
     /// From the push of each message of the ordered stream to its delivery, in microseconds, ascending.
     pub latencies_us: Vec<u64>,
     /// Messages of the stream that did not come, or not in their order.
@@ -137,7 +137,7 @@ pub struct TownFigures {
     pub up_bytes: f64,
 }
 
-impl TownFigures {
+impl TownResult {
     /// The latency below which this share of the messages lies, in milliseconds.
     #[must_use]
     pub fn quantile_ms(&self, share: f64) -> f64 {
@@ -158,26 +158,26 @@ impl TownFigures {
 }
 
 /// How long what is under way at the end of a town has to arrive, in ticks.
-const SETTLING_TICKS: u64 = 150;
+const DRAIN_TICKS: u64 = 150;
 
 /// A town over so many ticks: in each 150 bytes of unreliable messages, and in about every second a message of 32 bytes on an
 /// ordered stream; the client says 12 bytes a tick.
 #[must_use]
-pub fn town(
+pub fn simulate_town(
     settings: EndpointSettings,
     model: NetworkConditioner,
     ticks: u64,
     seed: u64,
-) -> TownFigures {
+) -> TownResult {
     let mut duplex = Duplex::new(settings, CountersStart::default(), model, seed);
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut pushed_us: Vec<u64> = Vec::new();
     let mut latencies_us = Vec::new();
     let mut is_in_order = true;
     let mut spoken = (0, 0);
-    for tick in 0..ticks + SETTLING_TICKS {
+    for tick in 0..ticks + DRAIN_TICKS {
         if tick == ticks {
-            spoken = (said_bytes(&duplex.server), said_bytes(&duplex.client));
+            spoken = (sent_bytes(&duplex.server), sent_bytes(&duplex.client));
         }
         if tick < ticks {
             let server = &mut duplex.server.endpoint;
@@ -210,7 +210,7 @@ pub fn town(
         pushed_us.len()
     };
     latencies_us.sort_unstable();
-    TownFigures {
+    TownResult {
         latencies_us,
         missing,
         down_bytes: spoken.0 as f64 / ticks as f64,
@@ -218,8 +218,8 @@ pub fn town(
     }
 }
 
-fn said_bytes(end: &LinkEnd) -> u64 {
-    end.link.bytes + end.link.packets * DATAGRAM_BYTES
+fn sent_bytes(end: &ConditionedEndpoint) -> u64 {
+    end.path.bytes + end.path.packets * DATAGRAM_BYTES
 }
 
 /// How many unreliable messages and how many of a stream each client of a [`ConnectedCrowd`] is told a tick, of 12 bytes each.
@@ -242,7 +242,7 @@ pub struct ConnectedCrowd {
     tick: usize,
     scratch: Vec<u8>,
     /// Messages that came out at clients.
-    pub came: u64,
+    pub delivered: u64,
     /// Packets down, and their bytes.
     pub packets: u64,
     /// Bytes of those.
@@ -261,13 +261,13 @@ impl ConnectedCrowd {
         };
         Self {
             servers: ends(settings),
-            clients: ends(settings.client()),
+            clients: ends(settings.for_client()),
             down: vec![Vec::new(); count],
             up: VecDeque::new(),
             lost_one_in,
             tick: 0,
             scratch: Vec::new(),
-            came: 0,
+            delivered: 0,
             packets: 0,
             bytes: 0,
         }
@@ -308,7 +308,7 @@ impl ConnectedCrowd {
     }
 
     /// The clients take what came and answer.
-    pub fn answer(&mut self) {
+    pub fn run_clients(&mut self) {
         let now_us = self.tick as u64 * TICK_US + TICK_US / 2;
         let is_full = self.up.len() > CROWD_ROUND_TRIP_TICKS;
         let spare = if is_full { self.up.pop_front() } else { None };
@@ -317,7 +317,7 @@ impl ConnectedCrowd {
             let is_lost = [self.is_lost(nth, 0), self.is_lost(nth, 3)];
             let client = &mut self.clients[nth];
             if !is_lost[0] {
-                let came = &mut self.came;
+                let came = &mut self.delivered;
                 let _ = client.receive(now_us, &self.down[nth], |_| *came += 1);
             }
             let _ = client.push_unreliable(&[5; 12]);

@@ -18,8 +18,8 @@ fn packet(tick: u16, input: u16, at: Vec2) -> Vec<u8> {
     let mut bytes = header.to_bytes().to_vec();
     if tick == 0 {
         wire::write_scene(&mut bytes, 1, Vec2::splat(20.0));
-        wire::write_own(&mut bytes, 7, 0);
-        wire::write_snapshot_head(&mut bytes, 7, 0, 1, Motion::of(0, at, Vec2::ZERO, 0, 0), 0);
+        wire::write_controlled_object(&mut bytes, 7, 0);
+        wire::write_snapshot_header(&mut bytes, 7, 0, 1, Motion::of(0, at, Vec2::ZERO, 0, 0), 0);
     }
     wire::write_own_position(&mut bytes, at);
     bytes
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             mirror.receive(&down.pop_front().unwrap_or_default())?;
         }
         if let Some(correction) = predictor.reconcile(on, &mirror) {
-            println!("tick {tick}: it was off by {:.3} m", correction.off_m);
+            println!("tick {tick}: it was off by {:.3} m", correction.error_m);
         }
         let (mut input, direction) = (ClientInput::default(), (tick / 30 * 40) as u8);
         (input.motion, input.heading) = (InputMotion::Towards(direction), direction);

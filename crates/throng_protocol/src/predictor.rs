@@ -33,7 +33,7 @@ pub const UNHANDLED_MAX: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct Predictor {
     /// Scene, number and generation of the object that it is about.
-    own: Option<(u32, u32, u32)>,
+    controlled: Option<(u32, u32, u32)>,
     /// Where the server had it last.
     confirmed: Vec2,
     /// At which tick it said so.
@@ -43,11 +43,11 @@ pub struct Predictor {
     /// The number of the last input.
     seq: u16,
     /// Whether it acted with this object: from then on only what is told exactly counts.
-    has_acted: bool,
+    has_applied_input: bool,
 }
 
 /// How far what is told exactly may be from what is told in units of the wire, in metres, where both mean the same place.
-const SAME_PLACE_M: f32 = 1.0 / 64.0;
+const POSITION_TOLERANCE_M: f32 = 1.0 / 64.0;
 
 /// The server had the object elsewhere than it was walked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,7 +55,7 @@ pub struct Correction {
     /// After this input.
     pub input: u16,
     /// How far apart the two were there, in metres.
-    pub off_m: f32,
+    pub error_m: f32,
     /// From where it seemed to be now to where it is: what is shown may follow smoothly.
     pub jump_m: Vec2,
 }
@@ -71,23 +71,23 @@ impl Predictor {
     /// Takes an input, numbers it and walks it at once; what is given is to be sent, once. `None` while it is not known where the
     /// own object is, and where [`UNHANDLED_MAX`] inputs wait for the server: then nothing happens.
     pub fn apply_input(&mut self, on: &PlayerStep, input: ClientInput) -> Option<ClientInput> {
-        self.own?;
+        self.controlled?;
         if self.unhandled.len() >= UNHANDLED_MAX {
             return None;
         }
         self.seq = self.seq.wrapping_add(1);
         let seq = self.seq;
         let input = ClientInput { seq, ..input };
-        let to = walk(on, self.place(), input);
+        let to = position_after(on, self.latest_position(), input);
         self.unhandled.push_back((input, to));
-        self.has_acted = true;
+        self.has_applied_input = true;
         Some(input)
     }
 
     /// Takes what the mirror was told last; to be called after each packet. `on` is the ground of the scene that the mirror is in.
     /// A correction is given once.
     pub fn reconcile(&mut self, on: &PlayerStep, mirror: &Mirror) -> Option<Correction> {
-        let own = mirror.own().zip(mirror.scene());
+        let own = mirror.controlled_object().zip(mirror.scene());
         let own = own.map(|((id, generation), scene)| (scene, id, generation));
         let Some((_, id, _)) = own else {
             *self = Self {
@@ -96,14 +96,14 @@ impl Predictor {
             };
             return None;
         };
-        if std::mem::replace(&mut self.own, own) != own {
+        if std::mem::replace(&mut self.controlled, own) != own {
             // What is under way is for the new object, as far as the server has not handled it.
-            (self.has_acted, self.confirmed_tick) = (!self.unhandled.is_empty(), None);
-            self.begin(on, id, mirror);
+            (self.has_applied_input, self.confirmed_tick) = (!self.unhandled.is_empty(), None);
+            self.reset(on, id, mirror);
             return None;
         }
-        if !self.has_acted {
-            self.begin(on, id, mirror);
+        if !self.has_applied_input {
+            self.reset(on, id, mirror);
             return None;
         }
         let told = mirror.own_position()?;
@@ -116,20 +116,21 @@ impl Predictor {
     }
 
     /// Takes the place of an object with which the client has not acted.
-    fn begin(&mut self, on: &PlayerStep, id: u32, mirror: &Mirror) {
+    fn reset(&mut self, on: &PlayerStep, id: u32, mirror: &Mirror) {
         let told = mirror.own_position();
         let shown = mirror.position(id, mirror.tick());
         let exact = told.map(|told| told.position);
-        let is_same = |exact: &Vec2| shown.is_none_or(|at| at.distance(*exact) <= SAME_PLACE_M);
+        let is_same =
+            |exact: &Vec2| shown.is_none_or(|at| at.distance(*exact) <= POSITION_TOLERANCE_M);
         let at = exact.filter(is_same).or(shown);
         self.confirmed = at.unwrap_or(self.confirmed);
         self.confirmed_tick = told.map(|told| told.tick);
-        self.walk_anew(on);
+        self.replay_inputs(on);
     }
 
     /// The server's place after an input that it names.
     fn confirm(&mut self, on: &PlayerStep, told: OwnPosition) -> Option<Correction> {
-        let before = self.place();
+        let before = self.latest_position();
         while let Some(&(input, to)) = self.unhandled.front()
             && !is_newer(input.seq, told.input)
         {
@@ -141,37 +142,37 @@ impl Predictor {
         if walked == told.position {
             return None;
         }
-        self.walk_anew(on);
+        self.replay_inputs(on);
         Some(Correction {
             input: told.input,
-            off_m: walked.distance(told.position),
-            jump_m: self.place() - before,
+            error_m: walked.distance(told.position),
+            jump_m: self.latest_position() - before,
         })
     }
 
     /// All that is kept is walked again from where the server has the object.
-    fn walk_anew(&mut self, on: &PlayerStep) {
+    fn replay_inputs(&mut self, on: &PlayerStep) {
         let mut at = self.confirmed;
         for (input, to) in &mut self.unhandled {
-            at = walk(on, at, *input);
+            at = position_after(on, at, *input);
             *to = at;
         }
     }
 
-    fn place(&self) -> Vec2 {
+    fn latest_position(&self) -> Vec2 {
         self.unhandled.back().map_or(self.confirmed, |&(_, to)| to)
     }
 
     /// Where the own object is with all inputs so far, in metres; none while the client has none.
     #[must_use]
     pub fn position(&self) -> Option<Vec2> {
-        self.own.map(|_| self.place())
+        self.controlled.map(|_| self.latest_position())
     }
 
     /// Where the server had it last, in metres; none while the client has none.
     #[must_use]
     pub fn confirmed(&self) -> Option<Vec2> {
-        self.own.map(|_| self.confirmed)
+        self.controlled.map(|_| self.confirmed)
     }
 
     /// The inputs that the server has not handled as far as is known, oldest first, and where each led.
@@ -181,7 +182,7 @@ impl Predictor {
 }
 
 /// Where an input leads; one that would be refused leads nowhere.
-fn walk(on: &PlayerStep, from: Vec2, input: ClientInput) -> Vec2 {
+fn position_after(on: &PlayerStep, from: Vec2, input: ClientInput) -> Vec2 {
     let motion = match input.motion {
         InputMotion::Stand => PlayerMotion::Stand,
         InputMotion::To(to) => PlayerMotion::To(to.metres()),
@@ -195,8 +196,8 @@ fn walk(on: &PlayerStep, from: Vec2, input: ClientInput) -> Vec2 {
 mod tests {
     use super::*;
     use crate::wire::{
-        Channel, Hello, Motion, PacketHeader, write_own, write_own_position, write_scene,
-        write_snapshot_head,
+        Channel, Hello, Motion, PacketHeader, write_controlled_object, write_own_position,
+        write_scene, write_snapshot_header,
     };
     use proptest::prelude::*;
 
@@ -225,7 +226,7 @@ mod tests {
                 at: Vec2::splat(10.3),
             };
             let motion = Motion::of(100, far.at, Vec2::ZERO, 0, 0);
-            far.tell(Channel::Reliable, |bytes| {
+            far.send(Channel::Reliable, |bytes| {
                 let hello = Hello {
                     client: 1,
                     tick_millihertz: 20_000,
@@ -234,13 +235,13 @@ mod tests {
                 };
                 hello.write(bytes);
                 write_scene(bytes, 1, Vec2::splat(50.0));
-                write_own(bytes, 7, 0);
-                write_snapshot_head(bytes, 7, 0, 0, motion, 0);
+                write_controlled_object(bytes, 7, 0);
+                write_snapshot_header(bytes, 7, 0, 0, motion, 0);
             });
             far
         }
 
-        fn tell(&mut self, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) {
+        fn send(&mut self, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) {
             let header = PacketHeader {
                 channel,
                 epoch: 1,
@@ -256,13 +257,13 @@ mod tests {
 
         fn handle(&mut self, input: ClientInput) {
             self.tick += 1;
-            self.at = walk(&OPEN, self.at, input);
+            self.at = position_after(&OPEN, self.at, input);
             self.input = input.seq;
         }
 
-        fn tell_place(&mut self) {
+        fn send_position(&mut self) {
             let at = self.at;
-            self.tell(Channel::Unreliable, |bytes| write_own_position(bytes, at));
+            self.send(Channel::Unreliable, |bytes| write_own_position(bytes, at));
         }
     }
 
@@ -304,12 +305,12 @@ mod tests {
         for nth in 0..60_u8 {
             let input = predictor.apply_input(&OPEN, towards(nth)).unwrap();
             far.handle(input);
-            far.tell_place();
+            far.send_position();
             corrections.extend(predictor.reconcile(&OPEN, &far.mirror));
             assert_eq!(predictor.position(), Some(far.at));
         }
         assert_eq!(corrections.len(), 1);
-        assert!(corrections[0].off_m <= 1.5 / 128.0, "{corrections:?}");
+        assert!(corrections[0].error_m <= 1.5 / 128.0, "{corrections:?}");
     }
 
     proptest! {
@@ -342,7 +343,7 @@ mod tests {
                     }
                 }
                 if told > 2 && far.input > 0 {
-                    far.tell_place();
+                    far.send_position();
                     let corrected = predictor.reconcile(&OPEN, &far.mirror);
                     let parted = partings.len();
                     partings.retain(|&parting| parting > far.input);
@@ -350,7 +351,7 @@ mod tests {
                         prop_assert_eq!(corrected, None);
                     }
                     prop_assert_eq!(predictor.confirmed(), Some(far.at));
-                    let led = predictor.unhandled().fold(far.at, |at, (input, _)| walk(&OPEN, at, input));
+                    let led = predictor.unhandled().fold(far.at, |at, (input, _)| position_after(&OPEN, at, input));
                     prop_assert_eq!(predictor.position(), Some(led));
                     prop_assert_eq!(predictor.reconcile(&OPEN, &far.mirror), None, "once");
                 }

@@ -14,16 +14,16 @@ use std::collections::VecDeque;
 pub const CLOCK_SAMPLES: usize = 16;
 
 /// Questions that are kept until they are answered; older ones are forgotten, as if they were lost.
-const ASKED_MAX: usize = 16;
+const PENDING_PINGS_MAX: usize = 16;
 
 /// What a client knows of the server's clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerClock {
     tick_s: f64,
     /// The number of the last question.
-    number: u32,
+    last_ping: u32,
     /// Questions without an answer, oldest first, and when each was asked.
-    asked: VecDeque<(u32, f64)>,
+    pending_pings: VecDeque<(u32, f64)>,
     /// The last answers, oldest first.
     samples: VecDeque<ClockSample>,
 }
@@ -43,8 +43,8 @@ impl ServerClock {
         let is_length = tick_s.is_finite() && tick_s > 0.0;
         Self {
             tick_s: if is_length { f64::from(tick_s) } else { 1.0 },
-            number: 0,
-            asked: VecDeque::new(),
+            last_ping: 0,
+            pending_pings: VecDeque::new(),
             samples: VecDeque::new(),
         }
     }
@@ -54,24 +54,27 @@ impl ServerClock {
         if tick_s.is_finite() && tick_s > 0.0 {
             self.tick_s = tick_s;
         }
-        self.asked.clear();
+        self.pending_pings.clear();
         self.samples.clear();
     }
 
     /// A question is sent now, by a clock of the client's that never runs backwards, in seconds: the number for its *Ping*.
     pub fn start_ping(&mut self, now_s: f64) -> u32 {
-        if self.asked.len() == ASKED_MAX {
-            self.asked.pop_front();
+        if self.pending_pings.len() == PENDING_PINGS_MAX {
+            self.pending_pings.pop_front();
         }
-        self.number = self.number.wrapping_add(1);
-        self.asked.push_back((self.number, now_s));
-        self.number
+        self.last_ping = self.last_ping.wrapping_add(1);
+        self.pending_pings.push_back((self.last_ping, now_s));
+        self.last_ping
     }
 
     /// A *Pong* came now: its round trip, in seconds. `None` where nobody asked, or not since it was answered.
     pub fn finish_ping(&mut self, number: u32, tick: u64, now_s: f64) -> Option<f64> {
-        let nth = self.asked.iter().position(|&(asked, _)| asked == number)?;
-        let (_, asked_s) = self.asked.remove(nth)?;
+        let nth = self
+            .pending_pings
+            .iter()
+            .position(|&(asked, _)| asked == number)?;
+        let (_, asked_s) = self.pending_pings.remove(nth)?;
         let round_trip_s = now_s - asked_s;
         if !(round_trip_s >= 0.0 && round_trip_s.is_finite()) {
             return None;
@@ -88,7 +91,7 @@ impl ServerClock {
     }
 
     /// Of equally short ones the newest.
-    fn best(&self) -> Option<&ClockSample> {
+    fn best_sample(&self) -> Option<&ClockSample> {
         let shorter =
             |a: &&ClockSample, b: &&ClockSample| a.round_trip_s.total_cmp(&b.round_trip_s);
         self.samples.iter().rev().min_by(shorter)
@@ -97,20 +100,20 @@ impl ServerClock {
     /// The shortest round trip of the last answers, in seconds; none before the first.
     #[must_use]
     pub fn round_trip_s(&self) -> Option<f64> {
-        self.best().map(|best| best.round_trip_s)
+        self.best_sample().map(|best| best.round_trip_s)
     }
 
     /// The server's tick at a time of the client's clock, with its fraction; none before the first answer.
     #[must_use]
     pub fn tick_at(&self, now_s: f64) -> Option<f64> {
-        self.best()
+        self.best_sample()
             .map(|best| best.tick_at_zero + now_s / self.tick_s)
     }
 
     /// By how many ticks that may be off: half a round trip.
     #[must_use]
     pub fn error_ticks_max(&self) -> Option<f64> {
-        self.best()
+        self.best_sample()
             .map(|best| best.round_trip_s / 2.0 / self.tick_s)
     }
 }
@@ -148,7 +151,7 @@ mod tests {
         let answered = asked
             .iter()
             .filter(|&&number| clock.finish_ping(number, 1, 50.0).is_some());
-        assert_eq!(answered.count(), ASKED_MAX);
+        assert_eq!(answered.count(), PENDING_PINGS_MAX);
     }
 
     proptest! {

@@ -147,7 +147,7 @@ impl TestServer {
 
     /// Does exactly `ticks` ticks.
     pub fn step(&mut self, ticks: u64) {
-        self.sent.kept().clear();
+        self.sent.delivered().clear();
         self.server.step(ticks);
     }
 
@@ -160,8 +160,8 @@ impl TestServer {
     /// The frames that a client was sent in the last [`step`](Self::step), after [`keep_sent`](Self::keep_sent).
     #[must_use]
     pub fn sent_to(&self, client: ClientId) -> Vec<Vec<u8>> {
-        let kept = self.sent.kept();
-        kept.frames
+        let kept = self.sent.delivered();
+        kept.packets
             .iter()
             .filter(|&(to, _)| to == client)
             .map(|(_, frame)| frame.to_vec())

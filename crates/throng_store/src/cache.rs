@@ -44,15 +44,15 @@ pub struct CacheSettings {
     #[serde(alias = "fresh_ms")]
     pub ttl_ms: u64,
     /// By which share of that time an entry may be asked for earlier, so that those that came together do not go together; 0 to 1.
-    pub jitter_share: f64,
+    pub ttl_jitter_share: f64,
     /// How long it is remembered that there is no such player, in milliseconds.
-    pub missing_ms: u64,
+    pub missing_ttl_ms: u64,
     /// How long a look waits for the store, in milliseconds.
     pub load_timeout_ms: u64,
     /// Players in one order to the store, at most.
-    pub players_per_order: u32,
+    pub players_per_request: u32,
     /// Looks that may wait; further ones are refused.
-    pub waiting_max: u32,
+    pub pending_lookups_max: u32,
 }
 
 impl Default for CacheSettings {
@@ -60,11 +60,11 @@ impl Default for CacheSettings {
         Self {
             entries_max: 10_000,
             ttl_ms: 10_000,
-            jitter_share: 0.1,
-            missing_ms: 2_000,
+            ttl_jitter_share: 0.1,
+            missing_ttl_ms: 2_000,
             load_timeout_ms: 1_000,
-            players_per_order: 512,
-            waiting_max: 10_000,
+            players_per_request: 512,
+            pending_lookups_max: 10_000,
         }
     }
 }
@@ -89,9 +89,9 @@ pub struct CacheStats {
     /// Of the others, those that asked anew for what was not fresh any more.
     pub expired: u64,
     /// Looks that shared what somebody else had asked for.
-    pub shared: u64,
+    pub coalesced: u64,
     /// Players asked of the store.
-    pub loads: u64,
+    pub players_requested: u64,
     /// Looks that were not answered in time, or refused.
     pub failed: u64,
     /// Records that a player's server sent, and that were newer than what was known.
@@ -116,11 +116,11 @@ impl CacheEntry {
 
 /// Who waits for a player's record.
 #[derive(Clone, Debug)]
-struct AwaitedPlayer {
+struct PendingLookups {
     /// Whether the store was asked.
-    is_asked: bool,
+    is_requested: bool,
     /// Whoever looks, by a number of its own, and since when.
-    looks: Vec<(u64, u64)>,
+    lookups: Vec<(u64, u64)>,
 }
 
 type Entries =
@@ -131,13 +131,13 @@ type Entries =
 pub struct PlayerCache {
     settings: CacheSettings,
     entries: Entries,
-    awaited: BTreeMap<PlayerId, AwaitedPlayer>,
+    pending: BTreeMap<PlayerId, PendingLookups>,
     /// Who is to be asked for, the first one first; may name some who are not any more.
-    queue: VecDeque<PlayerId>,
-    waiting: usize,
-    is_under_way: bool,
+    request_queue: VecDeque<PlayerId>,
+    pending_lookups: usize,
+    is_request_pending: bool,
     /// When the store was asked last: what it answers is at least as new.
-    asked_ms: u64,
+    requested_ms: u64,
     stats: CacheStats,
 }
 
@@ -156,11 +156,11 @@ impl PlayerCache {
         Self {
             settings,
             entries,
-            awaited: BTreeMap::new(),
-            queue: VecDeque::new(),
-            waiting: 0,
-            is_under_way: false,
-            asked_ms: 0,
+            pending: BTreeMap::new(),
+            request_queue: VecDeque::new(),
+            pending_lookups: 0,
+            is_request_pending: false,
+            requested_ms: 0,
             stats: CacheStats::default(),
         }
     }
@@ -173,8 +173,8 @@ impl PlayerCache {
 
     /// Whether the store was asked, and its answer is to come.
     #[must_use]
-    pub const fn is_under_way(&self) -> bool {
-        self.is_under_way
+    pub const fn is_request_pending(&self) -> bool {
+        self.is_request_pending
     }
 
     /// How many players are known.
@@ -185,8 +185,8 @@ impl PlayerCache {
 
     /// How many looks wait.
     #[must_use]
-    pub const fn waiting(&self) -> usize {
-        self.waiting
+    pub const fn pending_lookups(&self) -> usize {
+        self.pending_lookups
     }
 
     /// Looks at a player: what is known, if that is fresh; else `None`, and the answer comes later, by this number. O(1) for
@@ -194,7 +194,7 @@ impl PlayerCache {
     ///
     /// # Errors
     /// [`PlayerStoreError::TooManyLookups`] when too many wait.
-    pub fn look(
+    pub fn lookup(
         &mut self,
         player: PlayerId,
         number: u64,
@@ -212,8 +212,8 @@ impl PlayerCache {
             self.stats.age_ms_sum += known.age_ms;
             return Ok(Some(known));
         }
-        let is_first = !self.awaited.contains_key(&player);
-        self.wait(player, number, now_ms)?;
+        let is_first = !self.pending.contains_key(&player);
+        self.enqueue_lookup(player, number, now_ms)?;
         self.stats.expired += u64::from(is_first && is_known);
         Ok(None)
     }
@@ -223,18 +223,26 @@ impl PlayerCache {
     ///
     /// # Errors
     /// [`PlayerStoreError::TooManyLookups`] when too many wait.
-    pub fn look_at_store(
+    pub fn lookup_in_store(
         &mut self,
         player: PlayerId,
         number: u64,
         now_ms: u64,
     ) -> Result<(), PlayerStoreError> {
         self.stats.lookups += 1;
-        self.wait(player, number, now_ms)
+        self.enqueue_lookup(player, number, now_ms)
     }
 
-    fn wait(&mut self, player: PlayerId, number: u64, now_ms: u64) -> Result<(), PlayerStoreError> {
-        let (waiting, max) = (self.waiting, self.settings.waiting_max as usize);
+    fn enqueue_lookup(
+        &mut self,
+        player: PlayerId,
+        number: u64,
+        now_ms: u64,
+    ) -> Result<(), PlayerStoreError> {
+        let (waiting, max) = (
+            self.pending_lookups,
+            self.settings.pending_lookups_max as usize,
+        );
         if waiting >= max {
             self.stats.failed += 1;
             return Err(PlayerStoreError::TooManyLookups {
@@ -243,19 +251,19 @@ impl PlayerCache {
                 max,
             });
         }
-        self.waiting += 1;
-        match self.awaited.entry(player) {
+        self.pending_lookups += 1;
+        match self.pending.entry(player) {
             // Also of one whose looks are all late: its record is on its way still.
             Entry::Occupied(mut awaited) => {
-                self.stats.shared += 1;
-                awaited.get_mut().looks.push((number, now_ms));
+                self.stats.coalesced += 1;
+                awaited.get_mut().lookups.push((number, now_ms));
             }
             Entry::Vacant(none) => {
-                none.insert(AwaitedPlayer {
-                    is_asked: false,
-                    looks: vec![(number, now_ms)],
+                none.insert(PendingLookups {
+                    is_requested: false,
+                    lookups: vec![(number, now_ms)],
                 });
-                self.queue.push_back(player);
+                self.request_queue.push_back(player);
             }
         }
         Ok(())
@@ -263,52 +271,52 @@ impl PlayerCache {
 
     /// The players whose records the store is to be asked for now, each once: of those who are looked at the first ones that
     /// `may_ask` lets pass, and all of `also`, about whom somebody else wants to know. None while an answer is to come.
-    pub fn order(
+    pub fn next_request(
         &mut self,
         now_ms: u64,
         may_ask: impl Fn(PlayerId) -> bool,
         also: &[PlayerId],
     ) -> Vec<PlayerId> {
-        if self.is_under_way {
+        if self.is_request_pending {
             return Vec::new();
         }
-        let max = self.settings.players_per_order.max(1) as usize;
+        let max = self.settings.players_per_request.max(1) as usize;
         let mut players = Vec::new();
-        let awaited = &mut self.awaited;
-        self.queue.retain(|&player| {
-            let Some(awaited) = awaited.get_mut(&player).filter(|one| !one.is_asked) else {
+        let awaited = &mut self.pending;
+        self.request_queue.retain(|&player| {
+            let Some(awaited) = awaited.get_mut(&player).filter(|one| !one.is_requested) else {
                 return false;
             };
             let is_asked = players.len() < max && may_ask(player);
             if is_asked {
-                awaited.is_asked = true;
+                awaited.is_requested = true;
                 players.push(player);
             }
             !is_asked
         });
         for &player in also {
-            match self.awaited.get_mut(&player) {
-                Some(awaited) if awaited.is_asked => continue,
-                Some(awaited) => awaited.is_asked = true,
+            match self.pending.get_mut(&player) {
+                Some(awaited) if awaited.is_requested => continue,
+                Some(awaited) => awaited.is_requested = true,
                 None => {}
             }
             players.push(player);
         }
-        self.is_under_way = !players.is_empty();
-        self.asked_ms = now_ms;
-        self.stats.loads += players.len() as u64;
+        self.is_request_pending = !players.is_empty();
+        self.requested_ms = now_ms;
+        self.stats.players_requested += players.len() as u64;
         players
     }
 
     /// Takes the store's answer to [`order`](Self::order), and tells it to all who wait for one of these players.
-    pub fn take(
+    pub fn receive(
         &mut self,
         players: &[PlayerId],
         found: Result<Vec<LookupResult>, StoreError>,
         now_ms: u64,
         mut tell: impl FnMut(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>),
     ) {
-        self.is_under_way = false;
+        self.is_request_pending = false;
         let (found, failed) = match found {
             Ok(found) => (found, None),
             Err(error) => (Vec::new(), Some(error)),
@@ -320,28 +328,28 @@ impl PlayerCache {
                 (None, Some(LookupResult::Found(record))) => Ok(Some(Arc::new(record))),
                 (None, Some(LookupResult::Missing)) => Ok(None),
                 (None, Some(LookupResult::Unreadable(error))) => Err(error.into()),
-                (None, None) => Err(PlayerStoreError::NoAnswer { player }),
+                (None, None) => Err(PlayerStoreError::MissingReply { player }),
             };
             let answer = match read {
-                Ok(record) => self.learn(player, record, now_ms).map(Ok),
+                Ok(record) => self.insert(player, record, now_ms).map(Ok),
                 Err(error) => Some(Err(error)),
             };
             match answer {
-                Some(answer) => self.answer(player, &answer, &mut tell),
-                None => self.ask_again(player),
+                Some(answer) => self.resolve_lookups(player, &answer, &mut tell),
+                None => self.retry(player),
             }
         }
     }
 
-    fn answer(
+    fn resolve_lookups(
         &mut self,
         player: PlayerId,
         answer: &Result<CachedPlayer, PlayerStoreError>,
         tell: &mut impl FnMut(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>),
     ) {
-        let awaited = self.awaited.remove(&player);
-        let looks = awaited.map_or_else(Vec::new, |awaited| awaited.looks);
-        self.waiting -= looks.len();
+        let awaited = self.pending.remove(&player);
+        let looks = awaited.map_or_else(Vec::new, |awaited| awaited.lookups);
+        self.pending_lookups -= looks.len();
         for (number, _) in looks {
             match answer {
                 Ok(known) => self.stats.age_ms_sum += known.age_ms,
@@ -351,12 +359,12 @@ impl PlayerCache {
         }
     }
 
-    fn ask_again(&mut self, player: PlayerId) {
-        match self.awaited.entry(player) {
-            Entry::Occupied(awaited) if awaited.get().looks.is_empty() => drop(awaited.remove()),
+    fn retry(&mut self, player: PlayerId) {
+        match self.pending.entry(player) {
+            Entry::Occupied(awaited) if awaited.get().lookups.is_empty() => drop(awaited.remove()),
             Entry::Occupied(mut awaited) => {
-                awaited.get_mut().is_asked = false;
-                self.queue.push_back(player);
+                awaited.get_mut().is_requested = false;
+                self.request_queue.push_back(player);
             }
             Entry::Vacant(_) => {}
         }
@@ -364,7 +372,7 @@ impl PlayerCache {
 
     /// Keeps what the store has of a player whom somebody looked at, unless a newer record came meanwhile; gives what is known
     /// then, or `None` when that is too old to be told.
-    fn learn(
+    fn insert(
         &mut self,
         player: PlayerId,
         record: Option<Arc<PlayerRecord>>,
@@ -372,17 +380,17 @@ impl PlayerCache {
     ) -> Option<CachedPlayer> {
         let revision = record.as_ref().map_or(0, |record| record.revision);
         let kept = self.entries.peek(&player);
-        if kept.is_none() && !self.awaited.contains_key(&player) {
+        if kept.is_none() && !self.pending.contains_key(&player) {
             return None;
         }
         let newer = kept.filter(|kept| kept.revision() > revision);
         let record = newer.map_or(record, |kept| kept.record.clone());
-        let age_ms = now_ms.saturating_sub(self.asked_ms);
-        let ttl_ms = self.ttl_ms(player, record.is_some(), self.asked_ms);
+        let age_ms = now_ms.saturating_sub(self.requested_ms);
+        let ttl_ms = self.ttl_ms(player, record.is_some(), self.requested_ms);
         let entry = CacheEntry {
-            fresh_until_ms: self.asked_ms.saturating_add(ttl_ms),
+            fresh_until_ms: self.requested_ms.saturating_add(ttl_ms),
             record: record.clone(),
-            read_ms: self.asked_ms,
+            read_ms: self.requested_ms,
         };
         self.entries.insert(player, entry);
         let is_young = age_ms < ttl_ms || age_ms <= self.settings.load_timeout_ms;
@@ -394,14 +402,14 @@ impl PlayerCache {
         let most = if is_there {
             self.settings.ttl_ms
         } else {
-            self.settings.missing_ms
+            self.settings.missing_ttl_ms
         };
         // The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
         let mut draw = player.0 ^ now_ms.rotate_left(32);
         draw = (draw ^ draw >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         draw = (draw ^ draw >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         let share = (draw >> 40) as f64 / (1_u64 << 24) as f64;
-        let earlier = most as f64 * self.settings.jitter_share.clamp(0.0, 1.0) * share;
+        let earlier = most as f64 * self.settings.ttl_jitter_share.clamp(0.0, 1.0) * share;
         most - (earlier as u64).min(most)
     }
 
@@ -419,7 +427,7 @@ impl PlayerCache {
             return is_newer;
         }
         drop(kept);
-        let is_awaited = self.awaited.contains_key(&record.player);
+        let is_awaited = self.pending.contains_key(&record.player);
         if is_awaited {
             // What the store was asked for may be older.
             let entry = CacheEntry {
@@ -449,15 +457,15 @@ impl PlayerCache {
     }
 
     /// Tells all who waited too long so. What comes later all the same is kept for whoever looks next.
-    pub fn expire(
+    pub fn expire_lookups(
         &mut self,
         now_ms: u64,
         mut tell: impl FnMut(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>),
     ) {
         let load_timeout_ms = self.settings.load_timeout_ms;
-        let (mut late, waiting) = (0, &mut self.waiting);
-        self.awaited.retain(|&player, awaited| {
-            awaited.looks.retain(|&(number, since_ms)| {
+        let (mut late, waiting) = (0, &mut self.pending_lookups);
+        self.pending.retain(|&player, awaited| {
+            awaited.lookups.retain(|&(number, since_ms)| {
                 let is_late = now_ms.saturating_sub(since_ms) > load_timeout_ms;
                 if is_late {
                     late += 1;
@@ -470,12 +478,13 @@ impl PlayerCache {
                 }
                 !is_late
             });
-            awaited.is_asked || !awaited.looks.is_empty()
+            awaited.is_requested || !awaited.lookups.is_empty()
         });
         self.stats.failed += late;
         if late > 0 {
-            let awaited = &self.awaited;
-            self.queue.retain(|player| awaited.contains_key(player));
+            let awaited = &self.pending;
+            self.request_queue
+                .retain(|player| awaited.contains_key(player));
         }
     }
 }
@@ -493,9 +502,9 @@ impl MemoryUse for PlayerCache {
         records.sum::<usize>()
             + used.map
             + used.entries * 4 / 3
-            + heap_bytes_of(self.awaited.values().map(|awaited| &awaited.looks))
-            + self.awaited.heap_bytes()
-            + self.queue.heap_bytes()
+            + heap_bytes_of(self.pending.values().map(|awaited| &awaited.lookups))
+            + self.pending.heap_bytes()
+            + self.request_queue.heap_bytes()
     }
 }
 
@@ -507,10 +516,10 @@ mod tests {
         CacheSettings {
             entries_max: 4,
             ttl_ms: 100,
-            missing_ms: 20,
+            missing_ttl_ms: 20,
             load_timeout_ms: 50,
-            players_per_order: 2,
-            waiting_max: 6,
+            players_per_request: 2,
+            pending_lookups_max: 6,
             ..CacheSettings::default()
         }
     }
@@ -526,18 +535,24 @@ mod tests {
     fn looks_at_one_player_share_what_was_asked_and_all_are_answered() {
         let mut cache = PlayerCache::new(settings());
         for number in 0..4 {
-            assert_eq!(cache.look(PlayerId(7), number, 0), Ok(None));
+            assert_eq!(cache.lookup(PlayerId(7), number, 0), Ok(None));
         }
-        assert_eq!(cache.order(0, |_| true, &[]), [PlayerId(7)]);
-        assert_eq!(cache.look(PlayerId(7), 4, 1), Ok(None));
-        assert!(cache.order(0, |_| true, &[]).is_empty(), "it is under way");
+        assert_eq!(cache.next_request(0, |_| true, &[]), [PlayerId(7)]);
+        assert_eq!(cache.lookup(PlayerId(7), 4, 1), Ok(None));
+        assert!(
+            cache.next_request(0, |_| true, &[]).is_empty(),
+            "it is under way"
+        );
         let mut told = Vec::new();
         let found = Ok(vec![LookupResult::Found(record(7, 3))]);
-        cache.take(&[PlayerId(7)], found, 2, |number, _, _| told.push(number));
+        cache.receive(&[PlayerId(7)], found, 2, |number, _, _| told.push(number));
         assert_eq!(told, [0, 1, 2, 3, 4]);
         let stats = cache.stats();
-        assert_eq!((stats.lookups, stats.shared, stats.loads), (5, 4, 1));
-        let known = cache.look(PlayerId(7), 5, 3).unwrap().unwrap();
+        assert_eq!(
+            (stats.lookups, stats.coalesced, stats.players_requested),
+            (5, 4, 1)
+        );
+        let known = cache.lookup(PlayerId(7), 5, 3).unwrap().unwrap();
         assert_eq!(known.record.map(|record| record.revision), Some(3));
     }
 
@@ -546,9 +561,9 @@ mod tests {
         let mut cache = PlayerCache::new(settings());
         let push = |cache: &mut PlayerCache, revision| cache.push(&Arc::new(record(7, revision)));
         assert!(!push(&mut cache, 9), "nobody looked at it here");
-        assert_eq!(cache.look(PlayerId(7), 0, 0), Ok(None));
-        cache.order(0, |_| true, &[]);
-        cache.take(
+        assert_eq!(cache.lookup(PlayerId(7), 0, 0), Ok(None));
+        cache.next_request(0, |_| true, &[]);
+        cache.receive(
             &[PlayerId(7)],
             Ok(vec![LookupResult::Found(record(7, 3))]),
             2,
@@ -557,10 +572,10 @@ mod tests {
         assert!(!push(&mut cache, 2) && !push(&mut cache, 3));
         assert!(push(&mut cache, 6) && !push(&mut cache, 5) && !push(&mut cache, 6));
         // What the store had before that comes later.
-        assert_eq!(cache.look(PlayerId(7), 1, 200), Ok(None));
-        cache.order(200, |_| true, &[]);
+        assert_eq!(cache.lookup(PlayerId(7), 1, 200), Ok(None));
+        cache.next_request(200, |_| true, &[]);
         let mut told = 0;
-        cache.take(
+        cache.receive(
             &[PlayerId(7)],
             Ok(vec![LookupResult::Found(record(7, 4))]),
             201,
@@ -574,9 +589,9 @@ mod tests {
     #[test]
     fn that_there_is_no_such_player_is_remembered_briefly() {
         let mut cache = PlayerCache::new(settings());
-        assert_eq!(cache.look(PlayerId(7), 0, 0), Ok(None));
-        cache.order(0, |_| true, &[]);
-        cache.take(
+        assert_eq!(cache.lookup(PlayerId(7), 0, 0), Ok(None));
+        cache.next_request(0, |_| true, &[]);
+        cache.receive(
             &[PlayerId(7)],
             Ok(vec![LookupResult::Missing]),
             0,
@@ -584,7 +599,7 @@ mod tests {
                 assert_eq!(known.unwrap().record, None);
             },
         );
-        let known = cache.look(PlayerId(7), 1, 10).unwrap();
+        let known = cache.lookup(PlayerId(7), 1, 10).unwrap();
         assert_eq!(
             known,
             Some(CachedPlayer {
@@ -593,7 +608,7 @@ mod tests {
             })
         );
         assert_eq!(
-            cache.look(PlayerId(7), 2, 20),
+            cache.lookup(PlayerId(7), 2, 20),
             Ok(None),
             "it is asked for anew"
         );

@@ -22,11 +22,11 @@ fn settings(entries_max: u32) -> CacheSettings {
     CacheSettings {
         entries_max,
         ttl_ms: FRESH_MS,
-        jitter_share: 0.0,
-        missing_ms: MISSING_MS,
+        ttl_jitter_share: 0.0,
+        missing_ttl_ms: MISSING_MS,
         load_timeout_ms: DEADLINE_MS,
-        players_per_order: PER_ORDER as u32,
-        waiting_max: WAITING_MAX as u32,
+        players_per_request: PER_ORDER as u32,
+        pending_lookups_max: WAITING_MAX as u32,
     }
 }
 
@@ -40,14 +40,14 @@ fn record(player: u64, revision: u64) -> PlayerRecord {
 fn error() -> StoreError {
     StoreError {
         store: "x".to_owned(),
-        fault: StoreErrorKind::Locked,
+        kind: StoreErrorKind::Locked,
         cause: "y".to_owned(),
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-enum StoreMood {
-    Answers,
+enum StoreBehaviour {
+    Replies,
     Fails,
     /// It cannot read the record of the player it was asked for first.
     ReadsAllButOne,
@@ -55,12 +55,12 @@ enum StoreMood {
 
 #[derive(Clone, Debug)]
 enum CacheStep {
-    Look(u64),
+    Lookup(u64),
     /// Of a player with something unsaved here.
-    LookAtStore(u64),
+    LookupInStore(u64),
     /// Players below this one have something unsaved here.
-    Order(u64),
-    Answer(StoreMood),
+    Request(u64),
+    Reply(StoreBehaviour),
     /// The record of so many revisions ago arrives.
     Push(u64, u64),
     /// A player is saved, here or elsewhere.
@@ -70,16 +70,16 @@ enum CacheStep {
 
 fn steps() -> impl Strategy<Value = Vec<CacheStep>> {
     let mood = prop_oneof![
-        6 => Just(StoreMood::Answers),
-        1 => Just(StoreMood::Fails),
-        1 => Just(StoreMood::ReadsAllButOne),
+        6 => Just(StoreBehaviour::Replies),
+        1 => Just(StoreBehaviour::Fails),
+        1 => Just(StoreBehaviour::ReadsAllButOne),
     ];
     let player = 0..PLAYERS;
     let step = prop_oneof![
-        8 => player.clone().prop_map(CacheStep::Look),
-        1 => player.clone().prop_map(CacheStep::LookAtStore),
-        4 => (0..2_u64).prop_map(CacheStep::Order),
-        4 => mood.prop_map(CacheStep::Answer),
+        8 => player.clone().prop_map(CacheStep::Lookup),
+        1 => player.clone().prop_map(CacheStep::LookupInStore),
+        4 => (0..2_u64).prop_map(CacheStep::Request),
+        4 => mood.prop_map(CacheStep::Reply),
         2 => (player.clone(), 0..4_u64).prop_map(|(player, back)| CacheStep::Push(player, back)),
         3 => (player, any::<bool>()).prop_map(|(player, is_here)| CacheStep::Save(player, is_here)),
         4 => (0..40_u64).prop_map(CacheStep::Wait),
@@ -88,9 +88,9 @@ fn steps() -> impl Strategy<Value = Vec<CacheStep>> {
 }
 
 /// What came of a look: a revision with its age, or that there was an error.
-type ToldInShort = Result<(u64, u64), ()>;
+type ReplySummary = Result<(u64, u64), ()>;
 
-fn in_short(answer: &Result<CachedPlayer, PlayerStoreError>) -> ToldInShort {
+fn summarise(answer: &Result<CachedPlayer, PlayerStoreError>) -> ReplySummary {
     let known = answer.as_ref().map_err(|_| ())?;
     let revision = known.record.as_ref().map_or(0, |record| record.revision);
     Ok((revision, known.age_ms))
@@ -111,7 +111,13 @@ struct NaiveCache {
 }
 
 impl NaiveCache {
-    fn look(&mut self, player: u64, number: u64, now_ms: u64, trusts: bool) -> Option<ToldInShort> {
+    fn lookup(
+        &mut self,
+        player: u64,
+        number: u64,
+        now_ms: u64,
+        trusts: bool,
+    ) -> Option<ReplySummary> {
         if let Some(&(revision, read_ms, until_ms)) = self.known.get(&player)
             && trusts
             && now_ms < until_ms
@@ -128,7 +134,7 @@ impl NaiveCache {
         None
     }
 
-    fn order(&mut self, now_ms: u64, may_ask: impl Fn(u64) -> bool) -> Vec<u64> {
+    fn next_request(&mut self, now_ms: u64, may_ask: impl Fn(u64) -> bool) -> Vec<u64> {
         if self.asked.is_empty() {
             let free = self.queue.iter().copied().filter(|&player| may_ask(player));
             self.asked = free.take(PER_ORDER).collect();
@@ -139,7 +145,7 @@ impl NaiveCache {
         Vec::new()
     }
 
-    fn answered(&mut self, revisions: &[Result<u64, ()>], now_ms: u64) -> Vec<(u64, ToldInShort)> {
+    fn answered(&mut self, revisions: &[Result<u64, ()>], now_ms: u64) -> Vec<(u64, ReplySummary)> {
         let mut told = Vec::new();
         for (player, revision) in std::mem::take(&mut self.asked).into_iter().zip(revisions) {
             let mut answer = Err(());
@@ -174,7 +180,7 @@ impl NaiveCache {
         }
     }
 
-    fn expire(&mut self, now_ms: u64) -> Vec<(u64, ToldInShort)> {
+    fn expire(&mut self, now_ms: u64) -> Vec<(u64, ReplySummary)> {
         let is_late = |look: &&(u64, u64, u64)| now_ms - look.2 > DEADLINE_MS;
         let late = self.waiting.iter().filter(is_late);
         let late = late.map(|look| (look.0, Err(()))).collect();
@@ -240,7 +246,7 @@ impl CacheTrial {
     }
 
     /// A revision was told of a player: it is not older than one that was told before, and not older than it may be.
-    fn tell(&mut self, player: u64, told: ToldInShort) -> CacheChecked {
+    fn check_reply(&mut self, player: u64, told: ReplySummary) -> CacheChecked {
         if let Ok((revision, age_ms)) = told {
             let newest = self.told.entry(player).or_default();
             prop_assert!(
@@ -255,14 +261,14 @@ impl CacheTrial {
         Ok(())
     }
 
-    fn tell_all(
+    fn check_replies(
         &mut self,
         told: &[(u64, PlayerId, Result<CachedPlayer, PlayerStoreError>)],
-        expected: Option<Vec<(u64, ToldInShort)>>,
+        expected: Option<Vec<(u64, ReplySummary)>>,
     ) -> CacheChecked {
         let answers = told.iter();
         let answers: Vec<_> = answers
-            .map(|(number, _, answer)| (*number, in_short(answer)))
+            .map(|(number, _, answer)| (*number, summarise(answer)))
             .collect();
         if let Some(mut expected) = expected {
             // Who is late is told by player.
@@ -274,37 +280,39 @@ impl CacheTrial {
         for ((number, player, _), (_, answer)) in told.iter().zip(answers) {
             let look = self.waiting.remove(number);
             prop_assert_eq!(look.map(|look| look.0), Some(player.0), "answered once");
-            self.tell(player.0, answer)?;
+            self.check_reply(player.0, answer)?;
         }
         Ok(())
     }
 
-    fn look(&mut self, player: u64, trusts: bool) -> CacheChecked {
+    fn lookup(&mut self, player: u64, trusts: bool) -> CacheChecked {
         self.looks += 1;
         let (number, now_ms) = (self.looks, self.now_ms);
         let answer = if trusts {
-            self.cache.look(PlayerId(player), number, now_ms)
+            self.cache.lookup(PlayerId(player), number, now_ms)
         } else {
-            let waits = self.cache.look_at_store(PlayerId(player), number, now_ms);
+            let waits = self.cache.lookup_in_store(PlayerId(player), number, now_ms);
             waits.map(|()| None)
         };
-        let answer = answer.transpose().map(|answer| in_short(&answer));
+        let answer = answer.transpose().map(|answer| summarise(&answer));
         if let Some(naive) = &mut self.naive {
-            prop_assert_eq!(answer, naive.look(player, number, now_ms, trusts));
+            prop_assert_eq!(answer, naive.lookup(player, number, now_ms, trusts));
         }
         match answer {
             Some(Err(())) => prop_assert_eq!(self.waiting.len(), WAITING_MAX),
-            Some(answer) => self.tell(player, answer)?,
+            Some(answer) => self.check_reply(player, answer)?,
             None => drop(self.waiting.insert(number, (player, now_ms))),
         }
         Ok(())
     }
 
-    fn order(&mut self, below: u64) -> CacheChecked {
+    fn request(&mut self, below: u64) -> CacheChecked {
         let now_ms = self.now_ms;
-        let players = self.cache.order(now_ms, |player| player.0 >= below, &[]);
+        let players = self
+            .cache
+            .next_request(now_ms, |player| player.0 >= below, &[]);
         if let Some(naive) = &mut self.naive {
-            let expected = naive.order(now_ms, |player| player >= below);
+            let expected = naive.next_request(now_ms, |player| player >= below);
             let found: Vec<u64> = players.iter().map(|player| player.0).collect();
             let is_under_way = !self.asked.is_empty();
             prop_assert_eq!(found, if is_under_way { Vec::new() } else { expected });
@@ -318,42 +326,42 @@ impl CacheTrial {
         Ok(())
     }
 
-    fn answer(&mut self, mood: StoreMood) -> CacheChecked {
+    fn reply(&mut self, mood: StoreBehaviour) -> CacheChecked {
         if self.asked.is_empty() {
             return Ok(());
         }
         let asked = std::mem::take(&mut self.asked);
         let players: Vec<PlayerId> = asked.iter().map(|&(player, _)| player).collect();
         let read = |(nth, &(player, revision)): (usize, &(PlayerId, u64))| match mood {
-            StoreMood::ReadsAllButOne if nth == 0 => LookupResult::Unreadable(error()),
+            StoreBehaviour::ReadsAllButOne if nth == 0 => LookupResult::Unreadable(error()),
             _ if revision == 0 => LookupResult::Missing,
             _ => LookupResult::Found(record(player.0, revision)),
         };
         let found = match mood {
-            StoreMood::Fails => Err(error()),
+            StoreBehaviour::Fails => Err(error()),
             _ => Ok(asked.iter().enumerate().map(read).collect()),
         };
         let revisions = asked.iter().enumerate().map(|(nth, one)| match mood {
-            StoreMood::Fails => Err(()),
-            StoreMood::ReadsAllButOne if nth == 0 => Err(()),
+            StoreBehaviour::Fails => Err(()),
+            StoreBehaviour::ReadsAllButOne if nth == 0 => Err(()),
             _ => Ok(one.1),
         });
         let revisions: Vec<_> = revisions.collect();
         let now_ms = self.now_ms;
         let mut told = Vec::new();
         let tell = |number, player, answer| told.push((number, player, answer));
-        self.cache.take(&players, found, now_ms, tell);
+        self.cache.receive(&players, found, now_ms, tell);
         let naive = self.naive.as_mut();
         let expected = naive.map(|naive| naive.answered(&revisions, now_ms));
-        self.tell_all(&told, expected)
+        self.check_replies(&told, expected)
     }
 
     fn step(&mut self, step: CacheStep) -> CacheChecked {
         match step {
-            CacheStep::Look(player) => self.look(player, true)?,
-            CacheStep::LookAtStore(player) => self.look(player, false)?,
-            CacheStep::Order(below) => self.order(below)?,
-            CacheStep::Answer(mood) => self.answer(mood)?,
+            CacheStep::Lookup(player) => self.lookup(player, true)?,
+            CacheStep::LookupInStore(player) => self.lookup(player, false)?,
+            CacheStep::Request(below) => self.request(below)?,
+            CacheStep::Reply(mood) => self.reply(mood)?,
             CacheStep::Push(player, back) => {
                 let revision = self.times.revision(player).saturating_sub(back);
                 if revision > 0 {
@@ -381,15 +389,15 @@ impl CacheTrial {
                 self.now_ms += ms;
                 let mut told = Vec::new();
                 let tell = |number, player, answer| told.push((number, player, answer));
-                self.cache.expire(self.now_ms, tell);
+                self.cache.expire_lookups(self.now_ms, tell);
                 let naive = self.naive.as_mut();
                 let expected = naive.map(|naive| naive.expire(self.now_ms));
-                self.tell_all(&told, expected)?;
+                self.check_replies(&told, expected)?;
             }
         }
         let is_in_time = |look: &(u64, u64)| self.now_ms - look.1 <= DEADLINE_MS;
         prop_assert!(self.waiting.values().all(is_in_time));
-        prop_assert_eq!(self.cache.waiting(), self.waiting.len());
+        prop_assert_eq!(self.cache.pending_lookups(), self.waiting.len());
         Ok(())
     }
 }

@@ -14,10 +14,10 @@ use throng_protocol::wire::{AttributeValue, Encoding};
 
 use clocks::{leases_from_the_future, names_in_use};
 
-use super::enrollment::EnrollTerms;
 use super::error::{StoreError, StoreErrorKind};
 use super::lease::ServerId;
 use super::record::{PlayerRecord, StoredAttribute};
+use super::registration::RegistrationTerms;
 use super::save_batch::SaveBatch;
 use super::store::{ClaimResult, ClaimTerms, LookupResult, Renewal, StoreBackend, StoreFactory};
 
@@ -48,8 +48,8 @@ const fn terms(now_ms: u64) -> ClaimTerms {
 }
 
 /// The terms of a process that starts at a time.
-const fn enroll_at(now_ms: u64, take_over: bool) -> EnrollTerms {
-    EnrollTerms {
+const fn registration_at(now_ms: u64, take_over: bool) -> RegistrationTerms {
+    RegistrationTerms {
         at_ms: Some(now_ms),
         lease_ms: LEASE_MS,
         take_over,
@@ -57,15 +57,15 @@ const fn enroll_at(now_ms: u64, take_over: bool) -> EnrollTerms {
 }
 
 /// What a check found: nothing, or a sentence on what is wrong.
-type Conformed = Result<(), String>;
+type CheckResult = Result<(), String>;
 
 /// Holds a store to all that [`StoreBackend`] says. `make` gives a source of stores that are empty at first, another one at every
 /// call; what one source opens is the same store.
 ///
 /// # Errors
 /// What was done, what was expected, and what was found.
-pub fn check_store<S: StoreFactory>(mut make: impl FnMut() -> S) -> Conformed {
-    let checks: [(&str, fn(&mut StoreTrial) -> Conformed); 14] = [
+pub fn check_store<S: StoreFactory>(mut make: impl FnMut() -> S) -> CheckResult {
+    let checks: [(&str, fn(&mut StoreTrial) -> CheckResult); 14] = [
         ("a new player", new_player),
         ("values", values_of_all_encodings),
         ("leases", leases),
@@ -73,10 +73,10 @@ pub fn check_store<S: StoreFactory>(mut make: impl FnMut() -> S) -> Conformed {
         ("processes of one name", incarnations),
         ("names that are in use", names_in_use),
         ("fenced writers", fenced_writers),
-        ("ties", ties),
-        ("batches done twice", batches_done_twice),
+        ("ties", joined_saves),
+        ("batches done twice", repeated_batches),
         ("batches of two processes", batches_of_two_processes),
-        ("what cannot be kept", what_cannot_be_kept),
+        ("what cannot be kept", unstorable_values),
         ("renewal and release", renewal_and_release),
         ("attributes", attributes_keep_their_meaning),
         ("a thousand random calls", random_calls),
@@ -102,7 +102,7 @@ fn failed(error: StoreError) -> String {
     format!("expected no error, found {error}")
 }
 
-fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Conformed {
+fn expect<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> CheckResult {
     if found == expected {
         return Ok(());
     }
@@ -121,8 +121,12 @@ fn dictionary() -> Vec<StoredAttribute> {
 impl<'s> StoreTrial<'s> {
     fn new(source: &'s mut dyn StoreFactory) -> Result<Self, String> {
         let mut store = source.open().map_err(failed)?;
-        store.learn(&dictionary()).map_err(failed)?;
-        let mut enroll = |name| store.enroll(name, enroll_at(0, false)).map_err(failed);
+        store.register_attributes(&dictionary()).map_err(failed)?;
+        let mut enroll = |name| {
+            store
+                .register_server(name, registration_at(0, false))
+                .map_err(failed)
+        };
         let servers = [enroll("a")?, enroll("b")?];
         Ok(Self {
             source,
@@ -133,9 +137,11 @@ impl<'s> StoreTrial<'s> {
     }
 
     /// Another connection to the same store, as after the first one broke.
-    fn reopen(&mut self) -> Conformed {
+    fn reopen(&mut self) -> CheckResult {
         self.store = self.source.open().map_err(failed)?;
-        self.store.learn(&dictionary()).map_err(failed)
+        self.store
+            .register_attributes(&dictionary())
+            .map_err(failed)
     }
 
     fn claim(&mut self, by: usize, player: u64, now_ms: u64) -> Result<ClaimResult, String> {
@@ -150,7 +156,7 @@ impl<'s> StoreTrial<'s> {
     }
 
     /// Claims what is free, and gives its epoch.
-    fn take(&mut self, by: usize, player: u64, now_ms: u64) -> Result<u64, String> {
+    fn claim_free(&mut self, by: usize, player: u64, now_ms: u64) -> Result<u64, String> {
         match self.claim(by, player, now_ms)? {
             ClaimResult::Granted { epoch, .. } => Ok(epoch),
             other => Err(format!("expected a lease, found {other:?}")),
@@ -170,8 +176,8 @@ impl<'s> StoreTrial<'s> {
     }
 
     /// What is kept of a player, without its tick.
-    fn look(&mut self, player: u64) -> Result<Option<PlayerRecord>, String> {
-        let mut found = self.store.look_up(&[PlayerId(player)]).map_err(failed)?;
+    fn lookup(&mut self, player: u64) -> Result<Option<PlayerRecord>, String> {
+        let mut found = self.store.lookup(&[PlayerId(player)]).map_err(failed)?;
         match (found.pop(), found.len()) {
             (Some(LookupResult::Found(record)), 0) => Ok(Some(record)),
             (Some(LookupResult::Missing), 0) => Ok(None),
@@ -180,29 +186,32 @@ impl<'s> StoreTrial<'s> {
     }
 }
 
-fn put(batch: &mut SaveBatch, player: u64, epoch: u64, values: &[(u16, Option<&[u8]>)]) {
+fn add_values(batch: &mut SaveBatch, player: u64, epoch: u64, values: &[(u16, Option<&[u8]>)]) {
     let tick = batch.tick;
     batch.add((PlayerId(player), epoch, tick), values.iter().copied());
 }
 
-fn new_player(bench: &mut StoreTrial) -> Conformed {
-    expect("nobody is there", bench.look(7)?, None)?;
+fn new_player(bench: &mut StoreTrial) -> CheckResult {
+    expect("nobody is there", bench.lookup(7)?, None)?;
     let granted = ClaimResult::Granted {
         epoch: 1,
         record: PlayerRecord::new(PlayerId(7)),
     };
     expect("the first claim", bench.claim(0, 7, 0)?, granted)?;
-    expect("a claim saves nothing", bench.look(7)?, None)?;
+    expect("a claim saves nothing", bench.lookup(7)?, None)?;
     let all = [PlayerId(7), PlayerId(8)];
-    let found = bench.store.look_up(&all).map_err(failed)?;
+    let found = bench.store.lookup(&all).map_err(failed)?;
     let nobody = vec![LookupResult::Missing, LookupResult::Missing];
     expect("who was never saved", found, nobody)?;
-    let epoch = bench.take(0, 8, 0)?;
+    let epoch = bench.claim_free(0, 8, 0)?;
     let mut batch = bench.batch(1);
-    put(&mut batch, 8, epoch, &[(1, Some(&[1]))]);
+    add_values(&mut batch, 8, epoch, &[(1, Some(&[1]))]);
     bench.save(0, &batch)?;
-    let found = bench.store.look_up(&[9, 8, 7].map(PlayerId));
-    let found = found.map_err(failed)?.into_iter().map(LookupResult::found);
+    let found = bench.store.lookup(&[9, 8, 7].map(PlayerId));
+    let found = found
+        .map_err(failed)?
+        .into_iter()
+        .map(LookupResult::into_record);
     let found: Vec<_> = found
         .map(|found| found.map(|record| record.player.0))
         .collect();
@@ -210,8 +219,8 @@ fn new_player(bench: &mut StoreTrial) -> Conformed {
     expect("answers in the order of players", found, expected)
 }
 
-fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
-    let epoch = bench.take(0, u64::MAX, 0)?;
+fn values_of_all_encodings(bench: &mut StoreTrial) -> CheckResult {
+    let epoch = bench.claim_free(0, u64::MAX, 0)?;
     let samples: [[AttributeValue; 3]; 7] = [
         [0u8.into(), 7u8.into(), u8::MAX.into()],
         [0u16.into(), 700u16.into(), u16::MAX.into()],
@@ -237,19 +246,19 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
             .iter()
             .map(|(&id, value)| (id, Some(&value[..])))
             .collect();
-        put(&mut batch, u64::MAX, epoch, &changes);
+        add_values(&mut batch, u64::MAX, epoch, &changes);
         expect("nobody is refused", bench.save(0, &batch)?, Vec::new())?;
         expected.values.extend(values);
         (expected.revision, expected.tick) = (round as u64 + 1, round as u64 + 1);
         expect(
             "what is kept",
-            bench.look(u64::MAX)?,
+            bench.lookup(u64::MAX)?,
             Some(expected.clone()),
         )?;
     }
     // A varint that is longer than it need be is kept as it is, too.
     let mut batch = bench.batch(4);
-    put(
+    add_values(
         &mut batch,
         u64::MAX,
         epoch,
@@ -261,7 +270,7 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
     expected.values.remove(&7);
     (expected.revision, expected.tick) = (4, 4);
     bench.reopen()?;
-    let after = bench.look(u64::MAX)?;
+    let after = bench.lookup(u64::MAX)?;
     expect(
         "after removals, opened again",
         after,
@@ -273,8 +282,8 @@ fn values_of_all_encodings(bench: &mut StoreTrial) -> Conformed {
     }
 }
 
-fn leases(bench: &mut StoreTrial) -> Conformed {
-    let epoch = bench.take(0, 7, 1_000)?;
+fn leases(bench: &mut StoreTrial) -> CheckResult {
+    let epoch = bench.claim_free(0, 7, 1_000)?;
     expect("the first epoch", epoch, 1)?;
     bench.reopen()?;
     for now_ms in [1_000, 1_050, 1_000 + LEASE_MS + GRACE_MS] {
@@ -292,18 +301,18 @@ fn leases(bench: &mut StoreTrial) -> Conformed {
             }
         }
     }
-    let epoch = bench.take(1, 7, 1_000 + LEASE_MS + GRACE_MS + 1)?;
+    let epoch = bench.claim_free(1, 7, 1_000 + LEASE_MS + GRACE_MS + 1)?;
     expect("the epoch of who takes what expired", epoch, 2)
 }
 
-fn incarnations(bench: &mut StoreTrial) -> Conformed {
+fn incarnations(bench: &mut StoreTrial) -> CheckResult {
     let older = bench.servers[0].clone();
-    bench.take(0, 7, 0)?;
-    bench.take(0, 8, 0)?;
+    bench.claim_free(0, 7, 0)?;
+    bench.claim_free(0, 8, 0)?;
     bench.reopen()?;
     let newer = bench
         .store
-        .enroll("a", enroll_at(0, true))
+        .register_server("a", registration_at(0, true))
         .map_err(failed)?;
     expect("the name", newer.name.as_str(), "a")?;
     if newer.incarnation <= older.incarnation {
@@ -315,37 +324,37 @@ fn incarnations(bench: &mut StoreTrial) -> Conformed {
         ClaimResult::Granted { epoch: 2, .. } => {}
         other => return Err(format!("expected the next epoch at once, found {other:?}")),
     }
-    let epoch = bench.take(1, 8, 2)?;
+    let epoch = bench.claim_free(1, 8, 2)?;
     expect("another server gets what the dead one had", epoch, 2)?;
     // One that was taken over and is alive gets nobody.
     match bench.store.claim(&older, &[PlayerId(9)], terms(2)) {
-        Err(error) => expect("why it gets nobody", error.fault, StoreErrorKind::NameInUse),
+        Err(error) => expect("why it gets nobody", error.kind, StoreErrorKind::NameInUse),
         other => Err(format!(
             "expected the older process to get nobody, found {other:?}"
         )),
     }
 }
 
-fn fenced_writers(bench: &mut StoreTrial) -> Conformed {
-    let old = bench.take(0, 7, 0)?;
+fn fenced_writers(bench: &mut StoreTrial) -> CheckResult {
+    let old = bench.claim_free(0, 7, 0)?;
     let mut batch = bench.batch(1);
-    put(&mut batch, 7, old, &[(1, Some(&[1]))]);
+    add_values(&mut batch, 7, old, &[(1, Some(&[1]))]);
     bench.save(0, &batch)?;
-    let new = bench.take(1, 7, 500)?;
-    let kept = bench.look(7)?;
+    let new = bench.claim_free(1, 7, 500)?;
+    let kept = bench.lookup(7)?;
     let mut late = bench.batch(2);
-    put(&mut late, 7, old, &[(1, Some(&[2]))]);
-    put(&mut late, 9, 1, &[(1, Some(&[2]))]);
+    add_values(&mut late, 7, old, &[(1, Some(&[2]))]);
+    add_values(&mut late, 9, 1, &[(1, Some(&[2]))]);
     late.release(PlayerId(7), old);
     expect(
         "a late writer, and one without a lease",
         bench.save(0, &late)?,
         vec![7, 9],
     )?;
-    expect("what is kept", bench.look(7)?, kept)?;
-    expect("of who has no lease", bench.look(9)?, None)?;
+    expect("what is kept", bench.lookup(7)?, kept)?;
+    expect("of who has no lease", bench.lookup(9)?, None)?;
     let mut batch = bench.batch(3);
-    put(&mut batch, 7, new, &[(1, Some(&[3]))]);
+    add_values(&mut batch, 7, new, &[(1, Some(&[3]))]);
     expect(
         "the new holder is not released",
         bench.save(1, &batch)?,
@@ -360,114 +369,114 @@ fn fenced_writers(bench: &mut StoreTrial) -> Conformed {
     ))
 }
 
-fn ties(bench: &mut StoreTrial) -> Conformed {
+fn joined_saves(bench: &mut StoreTrial) -> CheckResult {
     let mut epochs = BTreeMap::new();
     for player in 1..=6 {
-        epochs.insert(player, bench.take(0, player, 0)?);
+        epochs.insert(player, bench.claim_free(0, player, 0)?);
     }
-    bench.take(1, 3, 500)?;
+    bench.claim_free(1, 3, 500)?;
     let mut batch = bench.batch(1);
     for (&player, &epoch) in &epochs {
-        put(&mut batch, player, epoch, &[(1, Some(&[player as u8]))]);
+        add_values(&mut batch, player, epoch, &[(1, Some(&[player as u8]))]);
     }
     for (one, other) in [(5, 1), (3, 5), (2, 6)] {
-        batch.tie(PlayerId(one), PlayerId(other));
+        batch.join(PlayerId(one), PlayerId(other));
     }
     expect("who is tied to whom", bench.save(0, &batch)?, vec![1, 3, 5])?;
     for player in 1..=6 {
-        let is_there = bench.look(player)?.is_some();
+        let is_there = bench.lookup(player)?.is_some();
         expect("who is kept", is_there, [2, 4, 6].contains(&player))?;
     }
     Ok(())
 }
 
-fn batches_done_twice(bench: &mut StoreTrial) -> Conformed {
-    let (seven, eight) = (bench.take(0, 7, 0)?, bench.take(0, 8, 0)?);
-    bench.take(1, 8, 500)?;
+fn repeated_batches(bench: &mut StoreTrial) -> CheckResult {
+    let (seven, eight) = (bench.claim_free(0, 7, 0)?, bench.claim_free(0, 8, 0)?);
+    bench.claim_free(1, 8, 500)?;
     let mut batch = bench.batch(1);
-    put(&mut batch, 7, seven, &[(1, Some(&[1]))]);
-    put(&mut batch, 8, eight, &[(1, Some(&[1]))]);
+    add_values(&mut batch, 7, seven, &[(1, Some(&[1]))]);
+    add_values(&mut batch, 8, eight, &[(1, Some(&[1]))]);
     batch.release(PlayerId(7), seven);
     expect("the first time", bench.save(0, &batch)?, vec![8])?;
-    let kept = bench.look(7)?;
+    let kept = bench.lookup(7)?;
     expect(
         "the revision",
         kept.as_ref().map(|kept| kept.revision),
         Some(1),
     )?;
     // Meanwhile the player went elsewhere: that it was saved here stays true.
-    let epoch = bench.take(1, 7, 1)?;
+    let epoch = bench.claim_free(1, 7, 1)?;
     bench.reopen()?;
     expect("the second time", bench.save(0, &batch)?, vec![8])?;
-    expect("what is kept", bench.look(7)?, kept)?;
+    expect("what is kept", bench.lookup(7)?, kept)?;
     let by = bench.servers[1].clone();
     let lost = bench.store.renew(&by, &[(PlayerId(7), epoch)], terms(800));
     expect("the new lease", lost.map_err(failed)?, Renewal::default())
 }
 
-fn batches_of_two_processes(bench: &mut StoreTrial) -> Conformed {
-    let older = bench.take(0, 7, 0)?;
+fn batches_of_two_processes(bench: &mut StoreTrial) -> CheckResult {
+    let older = bench.claim_free(0, 7, 0)?;
     let mut batch = SaveBatch::new(1, 1);
-    put(&mut batch, 7, older, &[(1, Some(&[1]))]);
+    add_values(&mut batch, 7, older, &[(1, Some(&[1]))]);
     expect("the older process", bench.save(0, &batch)?, Vec::new())?;
     bench.servers[0] = bench
         .store
-        .enroll("a", enroll_at(0, true))
+        .register_server("a", registration_at(0, true))
         .map_err(failed)?;
-    let newer = bench.take(0, 7, 1)?;
+    let newer = bench.claim_free(0, 7, 1)?;
     // Each process counts from one.
     let mut batch = SaveBatch::new(1, 2);
-    put(&mut batch, 7, newer, &[(1, Some(&[2]))]);
+    add_values(&mut batch, 7, newer, &[(1, Some(&[2]))]);
     expect("the newer process", bench.save(0, &batch)?, Vec::new())?;
     let kept = bench
-        .look(7)?
+        .lookup(7)?
         .map(|kept| (kept.revision, kept.tick, kept.values));
     let values = BTreeMap::from([(1, vec![2])]);
     expect("what is kept", kept, Some((2, 2, values)))
 }
 
-fn what_cannot_be_kept(bench: &mut StoreTrial) -> Conformed {
+fn unstorable_values(bench: &mut StoreTrial) -> CheckResult {
     let mut batch = bench.batch(1);
     for player in 1..=5 {
-        let epoch = bench.take(0, player, 0)?;
+        let epoch = bench.claim_free(0, player, 0)?;
         // Nobody said what 999 is.
         let id = if player == 3 { 999 } else { 1 };
-        put(&mut batch, player, epoch, &[(id, Some(&[player as u8]))]);
+        add_values(&mut batch, player, epoch, &[(id, Some(&[player as u8]))]);
         if player == 2 {
             batch.release(PlayerId(player), epoch);
         }
     }
-    batch.tie(PlayerId(2), PlayerId(3));
+    batch.join(PlayerId(2), PlayerId(3));
     let by = bench.servers[0].clone();
     for round in 0..2 {
         let outcome = bench.store.save(&by, &batch, Some(0)).map_err(failed)?;
         let refused: Vec<u64> = outcome.refused.iter().map(|player| player.0).collect();
         expect("who cannot be kept, and is tied to it", refused, vec![2, 3])?;
-        let faults = outcome.faults.iter();
+        let faults = outcome.errors.iter();
         let faults: Vec<_> = faults
-            .map(|(player, error)| (player.0, error.fault))
+            .map(|(player, error)| (player.0, error.kind))
             .collect();
         let expected = if round == 0 {
-            vec![(3, StoreErrorKind::Attributes)]
+            vec![(3, StoreErrorKind::AttributeMismatch)]
         } else {
             Vec::new()
         };
         expect("why", faults, expected)?;
         for player in 1..=5 {
-            let is_there = bench.look(player)?.is_some();
+            let is_there = bench.lookup(player)?.is_some();
             expect("who is kept", is_there, [1, 4, 5].contains(&player))?;
         }
     }
     expect(
         "a lease is given back all the same",
-        bench.take(1, 2, 1)?,
+        bench.claim_free(1, 2, 1)?,
         2,
     )
 }
 
-fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
-    let (seven, eight) = (bench.take(0, 7, 0)?, bench.take(0, 8, 0)?);
-    let other = bench.take(1, 9, 0)?;
+fn renewal_and_release(bench: &mut StoreTrial) -> CheckResult {
+    let (seven, eight) = (bench.claim_free(0, 7, 0)?, bench.claim_free(0, 8, 0)?);
+    let other = bench.claim_free(1, 9, 0)?;
     let all =
         [7, 8, 9, 10].map(|player| (PlayerId(player), if player == 9 { other + 1 } else { 1 }));
     let by = bench.servers[0].clone();
@@ -482,7 +491,7 @@ fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
         return Err(format!("expected the lease to last, found {granted:?}"));
     }
     let mut batch = bench.batch(1);
-    put(&mut batch, 7, seven, &[(1, Some(&[1]))]);
+    add_values(&mut batch, 7, seven, &[(1, Some(&[1]))]);
     batch.release(PlayerId(7), seven);
     batch.release(PlayerId(8), eight);
     bench.save(0, &batch)?;
@@ -495,18 +504,18 @@ fn renewal_and_release(bench: &mut StoreTrial) -> Conformed {
         lost,
         Renewal::lost(vec![PlayerId(7), PlayerId(8)]),
     )?;
-    expect("who is next", bench.take(1, 7, 1)?, 2)?;
-    expect("who is next of the other", bench.take(1, 8, 1)?, 2)
+    expect("who is next", bench.claim_free(1, 7, 1)?, 2)?;
+    expect("who is next of the other", bench.claim_free(1, 8, 1)?, 2)
 }
 
-fn attributes_keep_their_meaning(bench: &mut StoreTrial) -> Conformed {
+fn attributes_keep_their_meaning(bench: &mut StoreTrial) -> CheckResult {
     let mut more = dictionary();
     more.push(StoredAttribute {
         id: 900,
         name: "later".to_owned(),
         encoding: Encoding::U8,
     });
-    bench.store.learn(&more).map_err(failed)?;
+    bench.store.register_attributes(&more).map_err(failed)?;
     bench.reopen()?;
     for change in 0..3 {
         let mut other = more.clone();
@@ -516,8 +525,8 @@ fn attributes_keep_their_meaning(bench: &mut StoreTrial) -> Conformed {
             _ => other[2].id = 901,
         }
         let mut store = bench.source.open().map_err(failed)?;
-        match store.learn(&other) {
-            Err(error) if error.fault == StoreErrorKind::Attributes => {}
+        match store.register_attributes(&other) {
+            Err(error) if error.kind == StoreErrorKind::AttributeMismatch => {}
             found => return Err(format!("expected a change to be refused, found {found:?}")),
         }
     }
@@ -535,7 +544,7 @@ struct StoreModel {
     values: BTreeMap<u16, Vec<u8>>,
 }
 
-fn random_calls(bench: &mut StoreTrial) -> Conformed {
+fn random_calls(bench: &mut StoreTrial) -> CheckResult {
     let mut random = Pcg64Mcg::seed_from_u64(17);
     let mut model: BTreeMap<u64, StoreModel> = BTreeMap::new();
     let mut now_ms = 0;
@@ -568,7 +577,7 @@ fn random_calls(bench: &mut StoreTrial) -> Conformed {
             tick: known.tick,
             values: known.values.clone(),
         });
-        let found = bench.look(player)?;
+        let found = bench.lookup(player)?;
         expect(&format!("call {call}: player {player}"), found, expected)?;
     }
     Ok(())
@@ -580,7 +589,7 @@ fn random_claim(
     by: usize,
     player: u64,
     now_ms: u64,
-) -> Conformed {
+) -> CheckResult {
     let known = model.entry(player).or_default();
     let is_had =
         known.holder.is_none_or(|holder| holder == by) || now_ms > known.expires_ms + GRACE_MS;
@@ -607,7 +616,7 @@ fn random_save(
     by: usize,
     call: u64,
     random: &mut Pcg64Mcg,
-) -> Conformed {
+) -> CheckResult {
     let mut batch = bench.batch(call);
     let mut expected = Vec::new();
     for player in 0..6 {
@@ -620,7 +629,7 @@ fn random_save(
         let value = [random.random::<u8>()];
         let is_removed = random.random_bool(0.2);
         let change = (1, (!is_removed).then_some(&value[..]));
-        put(&mut batch, player, epoch, &[change]);
+        add_values(&mut batch, player, epoch, &[change]);
         // Nobody ever claimed a player of epoch 0, so nobody may write it.
         let is_new = known.epoch == 0 || epoch != known.epoch;
         if is_new {

@@ -14,16 +14,16 @@ pub enum StoreErrorKind {
     ReadOnly,
     /// There is no room left.
     #[error("disk full")]
-    Full,
+    DiskFull,
     /// What it holds cannot be right.
     #[error("corrupted")]
     Corrupt,
     /// It is something else than a store of players.
     #[error("not a player store; choose another file or an empty database")]
-    Foreign,
+    NotAPlayerStore,
     /// A later version of the program wrote it.
     #[error("schema version {found} is newer than {known}, the newest that this program supports")]
-    Newer {
+    NewerSchema {
         /// The number of its schema.
         found: i64,
         /// The newest one that is known here.
@@ -31,10 +31,10 @@ pub enum StoreErrorKind {
     },
     /// An attribute means something else in it than in the game.
     #[error("an attribute has another name or encoding in the store")]
-    Attributes,
+    AttributeMismatch,
     /// It does not take a value, whoever's it is; what else it was to save it takes.
     #[error("value rejected")]
-    Value,
+    ValueRejected,
     /// Another process has the server's name, and is alive.
     #[error("server name in use")]
     NameInUse,
@@ -46,20 +46,20 @@ pub enum StoreErrorKind {
 impl StoreErrorKind {
     /// Whether it lies in what is kept of one player, and the store has nothing against all others.
     #[must_use]
-    pub const fn is_of_one_player(self) -> bool {
-        matches!(self, Self::Attributes | Self::Value)
+    pub const fn affects_one_player(self) -> bool {
+        matches!(self, Self::AttributeMismatch | Self::ValueRejected)
     }
 }
 
 /// A store could not do what it was asked for. What was asked is then done wholly or not at all, and which of them is open;
 /// saves are numbered for that, and done again.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("store {store}: {fault}: {cause}")]
+#[error("store {store}: {kind}: {cause}")]
 pub struct StoreError {
     /// Its file or address.
     pub store: String,
     /// What it failed of.
-    pub fault: StoreErrorKind,
+    pub kind: StoreErrorKind,
     /// What the store itself says.
     pub cause: String,
 }
@@ -100,7 +100,7 @@ pub enum PlayerStoreError {
     },
     /// There are as many players as there may be.
     #[error("player {} not loaded: player limit reached ({held} of {max})", player.0)]
-    Full {
+    PlayerLimitReached {
         /// Whose record was asked for.
         player: PlayerId,
         /// How many are here, on their way in, or not yet saved on their way out.
@@ -120,7 +120,7 @@ pub enum PlayerStoreError {
     },
     /// The store gave fewer answers than it was asked for.
     #[error("player {}: the store stopped before it replied", player.0)]
-    NoAnswer {
+    MissingReply {
         /// Whose record was asked for.
         player: PlayerId,
     },
@@ -129,5 +129,5 @@ pub enum PlayerStoreError {
     AlreadyOpen,
     /// No store was opened.
     #[error("no store is open")]
-    NoStore,
+    NotOpen,
 }

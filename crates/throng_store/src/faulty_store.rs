@@ -7,10 +7,10 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use throng_core::ids::PlayerId;
 
-use super::enrollment::EnrollTerms;
 use super::error::{StoreError, StoreErrorKind};
 use super::lease::ServerId;
 use super::record::StoredAttribute;
+use super::registration::RegistrationTerms;
 use super::save_batch::SaveBatch;
 use super::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
@@ -22,7 +22,7 @@ pub struct FaultShares {
     /// Nothing is done, and the connection is lost.
     pub failing: f64,
     /// It is done, and then the connection is lost before the answer comes: whoever asked cannot know.
-    pub torn: f64,
+    pub reply_lost: f64,
     /// It is done, and takes up to [`slow_ms`](Self::slow_ms).
     pub slow: f64,
     /// The longest that a slow call takes, in milliseconds of the [`FaultySource::clock`].
@@ -54,8 +54,8 @@ impl<S: StoreFactory> FaultySource<S> {
     }
 
     /// From now on faults strike so often.
-    pub fn set(&self, shares: FaultShares) {
-        locked(&self.faults).0 = shares;
+    pub fn set_shares(&self, shares: FaultShares) {
+        lock(&self.faults).0 = shares;
     }
 
     /// Milliseconds that slow calls took in all. Nobody sleeps for them; whoever models time adds them to it.
@@ -65,29 +65,29 @@ impl<S: StoreFactory> FaultySource<S> {
     }
 }
 
-fn locked(faults: &Mutex<(FaultShares, Pcg64Mcg)>) -> MutexGuard<'_, (FaultShares, Pcg64Mcg)> {
+fn lock(faults: &Mutex<(FaultShares, Pcg64Mcg)>) -> MutexGuard<'_, (FaultShares, Pcg64Mcg)> {
     faults.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn fault(fault: StoreErrorKind, cause: &str) -> StoreError {
+fn store_error(fault: StoreErrorKind, cause: &str) -> StoreError {
     StoreError {
         store: "with faults".to_owned(),
-        fault,
+        kind: fault,
         cause: cause.to_owned(),
     }
 }
 
 impl<S: StoreFactory> StoreFactory for FaultySource<S> {
     fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
-        let (shares, random) = &mut *locked(&self.faults);
+        let (shares, random) = &mut *lock(&self.faults);
         if random.random_bool(shares.closed) {
-            return Err(fault(StoreErrorKind::Unreachable, "closed"));
+            return Err(store_error(StoreErrorKind::Unreachable, "closed"));
         }
         Ok(Box::new(FaultyStore {
             store: self.source.open()?,
             faults: self.faults.clone(),
             clock: self.clock.clone(),
-            is_lost: false,
+            is_connection_lost: false,
         }))
     }
 }
@@ -97,7 +97,7 @@ struct FaultyStore {
     store: Box<dyn StoreBackend>,
     faults: Arc<Mutex<(FaultShares, Pcg64Mcg)>>,
     clock: Arc<AtomicU64>,
-    is_lost: bool,
+    is_connection_lost: bool,
 }
 
 impl FaultyStore {
@@ -106,24 +106,28 @@ impl FaultyStore {
         saves: bool,
         call: impl FnOnce(&mut dyn StoreBackend) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let lost = || fault(StoreErrorKind::Unreachable, "the connection is lost");
-        if self.is_lost {
+        let lost = || store_error(StoreErrorKind::Unreachable, "the connection is lost");
+        if self.is_connection_lost {
             return Err(lost());
         }
         let (fails, tears, is_full) = {
-            let (shares, random) = &mut *locked(&self.faults);
+            let (shares, random) = &mut *lock(&self.faults);
             if random.random_bool(shares.slow) {
                 let ms = random.random_range(0..=shares.slow_ms);
                 self.clock.fetch_add(ms, Ordering::Relaxed);
             }
             // Each draws, so that one share does not shift the others.
             let mut draw = |share| random.random_bool(share);
-            (draw(shares.failing), draw(shares.torn), draw(shares.full))
+            (
+                draw(shares.failing),
+                draw(shares.reply_lost),
+                draw(shares.full),
+            )
         };
         if is_full && saves {
-            return Err(fault(StoreErrorKind::Full, "no room"));
+            return Err(store_error(StoreErrorKind::DiskFull, "no room"));
         }
-        self.is_lost = fails || tears;
+        self.is_connection_lost = fails || tears;
         if fails {
             return Err(lost());
         }
@@ -133,16 +137,20 @@ impl FaultyStore {
 }
 
 impl StoreBackend for FaultyStore {
-    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
-        self.call(false, |store| store.learn(attributes))
+    fn register_attributes(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        self.call(false, |store| store.register_attributes(attributes))
     }
 
-    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
-        self.call(false, |store| store.enroll(name, terms))
+    fn register_server(
+        &mut self,
+        name: &str,
+        terms: RegistrationTerms,
+    ) -> Result<ServerId, StoreError> {
+        self.call(false, |store| store.register_server(name, terms))
     }
 
-    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
-        self.call(false, |store| store.sign_off(by))
+    fn unregister_server(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.call(false, |store| store.unregister_server(by))
     }
 
     fn claim(
@@ -172,7 +180,7 @@ impl StoreBackend for FaultyStore {
         self.call(false, |store| store.renew(by, leases, terms))
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
-        self.call(false, |store| store.look_up(players))
+    fn lookup(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
+        self.call(false, |store| store.lookup(players))
     }
 }

@@ -65,7 +65,7 @@ pub struct LeaseState {
 
 impl LeaseState {
     /// Bounds the expiry by the time for which the lease was granted. Whether that changed it: then the store has to keep it.
-    pub fn bound(&mut self, now_ms: u64) -> bool {
+    pub fn clamp_expiry(&mut self, now_ms: u64) -> bool {
         let latest_ms = now_ms.saturating_add(self.lease_ms);
         let is_beyond = self.holder.is_some() && self.expires_ms > latest_ms;
         if is_beyond {
@@ -80,7 +80,7 @@ impl LeaseState {
     /// # Errors
     /// [`LeaseRefused`], and nothing changes but an expiry that is to be [bounded](Self::bound).
     pub fn claim(&mut self, claim: LeaseClaim) -> Result<u64, LeaseRefused> {
-        self.bound(claim.now_ms);
+        self.clamp_expiry(claim.now_ms);
         let ends_ms = self.expires_ms.saturating_add(claim.grace_ms);
         if let Some(holder) = &self.holder {
             let is_own = holder.name == claim.by.name && holder.incarnation <= claim.by.incarnation;
@@ -101,13 +101,13 @@ impl LeaseState {
 
     /// Whether a writer of this epoch may write. One that released it may: what it wrote before is then written again.
     #[must_use]
-    pub const fn admits(&self, epoch: u64) -> bool {
+    pub const fn allows_write(&self, epoch: u64) -> bool {
         self.epoch == epoch
     }
 
     /// Extends it, also when it has expired and nobody took it. `false` when it is another's, or was given back.
     pub fn renew(&mut self, epoch: u64, now_ms: u64, lease_ms: u64) -> bool {
-        let is_held = self.admits(epoch) && self.holder.is_some();
+        let is_held = self.allows_write(epoch) && self.holder.is_some();
         if is_held {
             self.expires_ms = now_ms.saturating_add(lease_ms);
             self.lease_ms = lease_ms;
@@ -117,7 +117,7 @@ impl LeaseState {
 
     /// Gives it back. Nothing happens when it is another's.
     pub fn release(&mut self, epoch: u64) {
-        if self.admits(epoch) {
+        if self.allows_write(epoch) {
             self.holder = None;
         }
     }
@@ -157,7 +157,7 @@ mod tests {
         assert!(claim(&mut lease, &b, 1_111).is_err());
         assert_eq!(claim(&mut lease, &b, 1_161), Ok(2));
         assert!(
-            !lease.admits(1) && !lease.renew(1, 9_999, 100),
+            !lease.allows_write(1) && !lease.renew(1, 9_999, 100),
             "it is b's now"
         );
         lease.release(1);

@@ -16,11 +16,11 @@ use rand_pcg::Pcg64Mcg;
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 
-use super::enrollment::EnrollTerms;
 use super::faulty_store::{FaultShares, FaultySource};
-use super::ledger::{LeaseTable, LedgerEvent, LedgerSettings};
+use super::lease_table::{LeaseEvent, LeaseTable, LeaseTableSettings};
 use super::memory_store::MemoryDisk;
 use super::record::{PlayerRecord, StoredAttribute};
+use super::registration::RegistrationTerms;
 use super::store::{LookupResult, StoreFactory};
 use super::supervisor::{StoreReply, StoreRequest, StoreSupervisor};
 
@@ -69,18 +69,18 @@ struct LeaseModel {
 
 fn server(source: &FaultySource<MemoryDisk>, nth: usize, clocks: ModelClocks) -> ModelServer {
     let name = format!("server {nth}");
-    let settings = LedgerSettings {
+    let settings = LeaseTableSettings {
         load_timeout_ms: 300,
         lease_ms: 400,
         renew_after_ms: 130,
         clock_grace_ms: clocks.grace_ms,
-        ..LedgerSettings::default()
+        ..LeaseTableSettings::default()
     };
     ModelServer {
         supervisor: StoreSupervisor::new(Box::new(source.clone()), name.clone(), attributes())
-            .enrolling(EnrollTerms {
+            .with_registration(RegistrationTerms {
                 take_over: true,
-                ..EnrollTerms::default()
+                ..RegistrationTerms::default()
             }),
         name,
         ledger: LeaseTable::new(settings),
@@ -109,7 +109,7 @@ impl LeaseModel {
         let disk = MemoryDisk::default();
         let shares = FaultShares {
             failing: 0.04,
-            torn: 0.04,
+            reply_lost: 0.04,
             slow: 0.1,
             slow_ms: 30,
             full: 0.02,
@@ -143,7 +143,7 @@ impl LeaseModel {
         let nth = self.random.random_range(0..self.servers.len());
         match self.random.random_range(0..100) {
             0..25 => self.tick(nth)?,
-            25..50 => self.store_works(nth)?,
+            25..50 => self.run_store(nth)?,
             50..58 => self.log_in(nth),
             58..62 => self.log_out(nth),
             62..99 => self.play(nth),
@@ -151,7 +151,7 @@ impl LeaseModel {
             _ => {}
         }
         self.now_ms += self.source.clock() - slept;
-        self.judge()
+        self.check_invariants()
     }
 
     fn clock(&self, nth: usize) -> u64 {
@@ -165,13 +165,13 @@ impl LeaseModel {
         server.tick += 1;
         let mut events = Vec::new();
         let mut live = server.characters.keys();
-        let ends_now = live.any(|&player| server.ledger.holds_until(player) == Some(now_ms));
+        let ends_now = live.any(|&player| server.ledger.lease_valid_until(player) == Some(now_ms));
         // Between two ticks of a slow process leases run out, too: it looks at its clock first.
         server.ledger.expire(now_ms, |event| events.push(event));
         for &player in server.characters.keys() {
             if server
                 .ledger
-                .holds_until(player)
+                .lease_valid_until(player)
                 .is_some_and(|until_ms| until_ms <= now_ms)
             {
                 return Err(format!("{player:?} is live beyond its lease"));
@@ -181,14 +181,14 @@ impl LeaseModel {
             for report in std::mem::take(&mut server.reports) {
                 server
                     .ledger
-                    .take(report, now_ms, |event| events.push(event));
+                    .receive(report, now_ms, |event| events.push(event));
             }
         }
         if ends_now {
             self.count("ended now");
         }
         for event in events {
-            self.happen(nth, event)?;
+            self.apply_event(nth, event)?;
         }
         let server = &mut self.servers[nth];
         let tick = server.tick;
@@ -205,17 +205,17 @@ impl LeaseModel {
             }
         }
         let orders = &mut server.orders;
-        orders.extend(server.ledger.save_order());
+        orders.extend(server.ledger.next_save_request());
         server
             .ledger
-            .orders(now_ms, |order| orders.push_back(order));
+            .next_requests(now_ms, |order| orders.push_back(order));
         Ok(())
     }
 
-    fn happen(&mut self, nth: usize, event: LedgerEvent) -> Result<(), String> {
+    fn apply_event(&mut self, nth: usize, event: LeaseEvent) -> Result<(), String> {
         let server = &mut self.servers[nth];
         match event {
-            LedgerEvent::Loaded(record) => {
+            LeaseEvent::Loaded(record) => {
                 let read = |id| {
                     let bytes = record.values.get(&id)?;
                     Some(u64::from_le_bytes(bytes.as_slice().try_into().ok()?))
@@ -234,17 +234,17 @@ impl LeaseModel {
                 server.characters.insert(record.player, character);
                 self.count("loaded");
             }
-            LedgerEvent::Lost { player, .. } => {
+            LeaseEvent::Lost { player, .. } => {
                 server.characters.remove(&player);
                 server.written.retain(|&(_, whose, _)| whose != player);
                 self.count("lost");
             }
-            LedgerEvent::Expired(player) => {
+            LeaseEvent::Expired(player) => {
                 let tick = server.tick;
                 self.leave(nth, player, tick);
                 self.count("expired");
             }
-            LedgerEvent::Saved {
+            LeaseEvent::Saved {
                 tick, revisions, ..
             } => {
                 let saved = |player: PlayerId| revisions.iter().any(|&(other, _)| other == player);
@@ -259,8 +259,8 @@ impl LeaseModel {
                     self.count("saved");
                 }
             }
-            LedgerEvent::Refused(..) => self.count("refused"),
-            LedgerEvent::StoreFailed(_) => self.count("trouble"),
+            LeaseEvent::LoadFailed(..) => self.count("refused"),
+            LeaseEvent::StoreFailed(_) => self.count("trouble"),
         }
         Ok(())
     }
@@ -273,16 +273,16 @@ impl LeaseModel {
         }
     }
 
-    fn store_works(&mut self, nth: usize) -> Result<(), String> {
+    fn run_store(&mut self, nth: usize) -> Result<(), String> {
         let (now_ms, at_ms) = (self.now_ms, self.now_ms + self.store_ahead_ms);
         let server = &mut self.servers[nth];
         let Some(order) = server.orders.pop_front() else {
             return Ok(());
         };
-        match server.supervisor.work(&stamped(&order, at_ms), now_ms) {
+        match server.supervisor.execute(&with_time(&order, at_ms), now_ms) {
             Ok(report) => server.reports.push_back(report),
             Err(error) if matches!(order, StoreRequest::Save { .. }) => {
-                server.reports.push_back(StoreReply::Trouble(error));
+                server.reports.push_back(StoreReply::SaveFailed(error));
                 server.orders.push_front(order);
                 // Other orders are answered meanwhile.
                 if let Some(place) = server
@@ -291,12 +291,12 @@ impl LeaseModel {
                     .position(|order| !matches!(order, StoreRequest::Save { .. }))
                     && let Some(other) = server.orders.remove(place)
                 {
-                    let answer = server.supervisor.work(&stamped(&other, at_ms), now_ms);
-                    let answer = answer.map_or_else(|error| other.failed(error), Some);
+                    let answer = server.supervisor.execute(&with_time(&other, at_ms), now_ms);
+                    let answer = answer.map_or_else(|error| other.into_failure(error), Some);
                     server.reports.extend(answer);
                 }
             }
-            Err(error) => server.reports.extend(order.failed(error)),
+            Err(error) => server.reports.extend(order.into_failure(error)),
         }
         Ok(())
     }
@@ -339,7 +339,7 @@ impl LeaseModel {
             if let Some(taker) = server.characters.get_mut(&other) {
                 taker.coins += coins;
             }
-            server.ledger.tie(one, other, server.tick + 1);
+            server.ledger.join_saves(one, other, server.tick + 1);
         }
         for player in [one, other] {
             if let Some(character) = server.characters.get_mut(&player) {
@@ -358,7 +358,7 @@ impl LeaseModel {
         if self.random.random_bool(0.5)
             && let Some(order) = old.orders.pop_front()
         {
-            let _ = old.supervisor.work(&stamped(&order, at_ms), now_ms);
+            let _ = old.supervisor.execute(&with_time(&order, at_ms), now_ms);
         }
         let mut new = server(&self.source, nth, self.clocks);
         debug_assert_eq!(new.name, self.servers[nth].name);
@@ -367,22 +367,22 @@ impl LeaseModel {
         self.count("killed");
     }
 
-    fn judge(&mut self) -> Result<(), String> {
+    fn check_invariants(&mut self) -> Result<(), String> {
         for player in (0..PLAYERS).map(PlayerId) {
             let live = (0..self.servers.len()).filter(|&nth| {
                 let server = &self.servers[nth];
                 // Who has a lease that ran out is told so before it does anything.
                 server.characters.contains_key(&player)
-                    && server.ledger.holds_until(player) > Some(self.clock(nth))
+                    && server.ledger.lease_valid_until(player) > Some(self.clock(nth))
             });
-            if self.clocks.judges_liveness && live.count() > 1 {
+            if self.clocks.checks_liveness && live.count() > 1 {
                 return Err(format!("{player:?} is live twice"));
             }
         }
         let all: Vec<PlayerId> = (0..PLAYERS).map(PlayerId).collect();
         let mut store = self.disk.open().expect(DISK);
-        let kept = store.look_up(&all).expect(DISK).into_iter();
-        let kept: Vec<PlayerRecord> = kept.filter_map(LookupResult::found).collect();
+        let kept = store.lookup(&all).expect(DISK).into_iter();
+        let kept: Vec<PlayerRecord> = kept.filter_map(LookupResult::into_record).collect();
         let coins = |bytes: &Vec<u8>| u64::from_le_bytes(bytes.as_slice().try_into().expect(DISK));
         let sum: u64 = kept
             .iter()
@@ -415,7 +415,7 @@ fn save(ledger: &mut LeaseTable, player: PlayerId, tick: u64, character: Charact
 }
 
 /// The order as the store takes it, by its clock.
-fn stamped(order: &StoreRequest, at_ms: u64) -> StoreRequest {
+fn with_time(order: &StoreRequest, at_ms: u64) -> StoreRequest {
     let mut order = order.clone();
     if let StoreRequest::Claim { terms, .. } | StoreRequest::Renew { terms, .. } = &mut order {
         terms.at_ms = Some(at_ms);
@@ -432,7 +432,7 @@ struct ModelClocks {
     /// By how much the clock of the store is set forward, once in a while.
     jump_ms: u64,
     /// Whether nobody may be live twice.
-    judges_liveness: bool,
+    checks_liveness: bool,
 }
 
 /// Plays so many runs; what went wrong first, and what happened.
@@ -456,7 +456,7 @@ const RIGHT: ModelClocks = ModelClocks {
     grace_ms: 40,
     apart_ms: 1_000_000_000,
     jump_ms: 20,
-    judges_liveness: true,
+    checks_liveness: true,
 };
 
 /// All that is named happened often.
@@ -487,7 +487,7 @@ fn nobody_is_live_twice_and_nothing_is_doubled_or_lost() {
 fn with_a_store_clock_that_jumps_nothing_is_doubled_or_lost_all_the_same() {
     let clocks = ModelClocks {
         jump_ms: 2_000,
-        judges_liveness: false,
+        checks_liveness: false,
         ..RIGHT
     };
     let (wrong, counts) = play(40, clocks);

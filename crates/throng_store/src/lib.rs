@@ -37,58 +37,58 @@ mod cache;
 #[cfg(test)]
 mod cache_model;
 pub mod conformance;
+mod corrupt_records;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod encodings;
-mod enrollment;
 mod error;
 mod faulty_store;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-mod findings;
-mod followers;
+mod inspection;
 mod lease;
 #[cfg(test)]
 mod lease_model;
-mod ledger;
+mod lease_table;
 mod memory_store;
 mod peers;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod record;
+mod registration;
 mod save_batch;
-mod spoilt_records;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
 mod store_thread;
+mod subscribers;
 mod supervisor;
 #[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 pub mod testing;
 
 pub use cache::{CacheSettings, CacheStats, CachedPlayer, PlayerCache};
-pub use enrollment::EnrollTerms;
+pub use corrupt_records::check_corrupt_records;
 pub use error::{PlayerStoreError, StoreError, StoreErrorKind};
 pub use faulty_store::{FaultShares, FaultySource};
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
-pub use findings::{ShownValue, StoreInspection, StoredRow};
-#[doc(hidden)]
-pub use followers::SaveSubscribers;
-pub use followers::{PeerSettings, PeerStats};
+pub use inspection::{DisplayValue, StoreInspection, StoredRow};
 pub use lease::{LeaseClaim, LeaseRefused, LeaseState, ServerId};
 #[doc(hidden)]
-pub use ledger::thread_ended;
-pub use ledger::{LeaseTable, LedgerEvent, LedgerSettings};
+pub use lease_table::thread_ended_error;
+pub use lease_table::{LeaseEvent, LeaseTable, LeaseTableSettings};
 pub use memory_store::{MemoryDisk, MemoryStore};
 pub use peers::{LocalPeers, PeerFaults, PeerHub, PeerMessage, Peers};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresSource, PostgresStore};
 pub use record::{PlayerRecord, StoredAttribute};
+pub use registration::RegistrationTerms;
 pub use save_batch::{PlayerSave, SaveBatch};
-pub use spoilt_records::check_spoilt_records;
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSource, SqliteStore, dump_store, inspect_store, migrate_store};
 pub use store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 pub use store_thread::StoreThread;
+#[doc(hidden)]
+pub use subscribers::SaveSubscribers;
+pub use subscribers::{PeerSettings, PeerStats};
 pub use supervisor::{StoreReply, StoreRequest, StoreSupervisor};

@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throng_core::clock::unix_ms;
 use throng_core::ids::PlayerId;
 
-use super::enrollment::{EnrollTerms, LastProcess};
 use super::error::{StoreError, StoreErrorKind};
 use super::lease::{LeaseState, ServerId};
 use super::record::{PlayerRecord, StoredAttribute};
+use super::registration::{LastProcess, RegistrationTerms};
 use super::save_batch::{PlayerSave, SaveBatch};
 use super::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 
 /// How errors name it.
-const IN_MEMORY: &str = "in memory";
+const STORE_NAME: &str = "in memory";
 
 /// What a [`MemoryStore`] keeps: lives as long as anybody holds it, and is shared by all stores that it opens.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ struct MemoryTables {
     /// The newest process of each name.
     servers: BTreeMap<String, LastProcess>,
     /// Players whose records cannot be read.
-    spoilt: BTreeSet<PlayerId>,
+    corrupt: BTreeSet<PlayerId>,
     /// The last batch of each process, and who was refused in it.
     batches: BTreeMap<ServerId, (u64, Vec<PlayerId>)>,
 }
@@ -43,14 +43,14 @@ impl MemoryDisk {
 
 impl MemoryDisk {
     /// From now on the record of a player cannot be read: a fault for tests.
-    pub fn spoil(&self, player: PlayerId) {
-        self.tables().spoilt.insert(player);
+    pub fn corrupt_record(&self, player: PlayerId) {
+        self.tables().corrupt.insert(player);
     }
 }
 
 impl MemoryTables {
     /// A process was seen, or signed off: at 0.
-    fn see(&mut self, server: &ServerId, now_ms: u64) {
+    fn mark_seen(&mut self, server: &ServerId, now_ms: u64) {
         if let Some(last) = self.servers.get_mut(&server.name)
             && last.incarnation == server.incarnation
         {
@@ -59,10 +59,10 @@ impl MemoryTables {
     }
 
     /// Why the record of a player cannot be read, if it cannot.
-    fn spoilt(&self, player: PlayerId) -> Option<StoreError> {
-        self.spoilt.contains(&player).then(|| StoreError {
-            store: IN_MEMORY.to_owned(),
-            fault: StoreErrorKind::Value,
+    fn read_error(&self, player: PlayerId) -> Option<StoreError> {
+        self.corrupt.contains(&player).then(|| StoreError {
+            store: STORE_NAME.to_owned(),
+            kind: StoreErrorKind::ValueRejected,
             cause: format!("player {}: expected a record, found a spoilt one", player.0),
         })
     }
@@ -79,15 +79,15 @@ impl StoreFactory for MemoryDisk {
 pub struct MemoryStore(MemoryDisk);
 
 impl StoreBackend for MemoryStore {
-    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+    fn register_attributes(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
         let mut tables = self.0.tables();
         for new in attributes {
             let mut known = tables.attributes.values();
             let other = known.find(|known| known.id == new.id || known.name == new.name);
             if let Some(other) = other.filter(|&other| other != new) {
                 return Err(StoreError {
-                    store: IN_MEMORY.to_owned(),
-                    fault: StoreErrorKind::Attributes,
+                    store: STORE_NAME.to_owned(),
+                    kind: StoreErrorKind::AttributeMismatch,
                     cause: format!("expected {new:?}, found {other:?}"),
                 });
             }
@@ -97,11 +97,15 @@ impl StoreBackend for MemoryStore {
         Ok(())
     }
 
-    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
+    fn register_server(
+        &mut self,
+        name: &str,
+        terms: RegistrationTerms,
+    ) -> Result<ServerId, StoreError> {
         let mut tables = self.0.tables();
         let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
         let last = tables.servers.entry(name.to_owned()).or_default();
-        last.admit((IN_MEMORY, name), terms, now_ms)?;
+        last.check_name_free((STORE_NAME, name), terms, now_ms)?;
         *last = LastProcess {
             incarnation: last.incarnation + 1,
             seen_ms: now_ms,
@@ -117,8 +121,8 @@ impl StoreBackend for MemoryStore {
         Ok(id)
     }
 
-    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
-        self.0.tables().see(by, 0);
+    fn unregister_server(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.0.tables().mark_seen(by, 0);
         Ok(())
     }
 
@@ -131,10 +135,10 @@ impl StoreBackend for MemoryStore {
         let mut tables = self.0.tables();
         let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
         if let Some(last) = tables.servers.get(&by.name) {
-            last.refuse_former((IN_MEMORY, &by.name), by.incarnation)?;
+            last.check_current((STORE_NAME, &by.name), by.incarnation)?;
         }
         let claimed = players.iter().map(|&player| {
-            let spoilt = tables.spoilt(player);
+            let spoilt = tables.read_error(player);
             let fresh = || (PlayerRecord::new(player), LeaseState::default());
             let (record, lease) = tables.players.entry(player).or_insert_with(fresh);
             let mut claimed = lease.clone();
@@ -161,7 +165,7 @@ impl StoreBackend for MemoryStore {
         at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError> {
         let mut tables = self.0.tables();
-        tables.see(by, at_ms.unwrap_or_else(unix_ms));
+        tables.mark_seen(by, at_ms.unwrap_or_else(unix_ms));
         let mut outcome = SaveOutcome::default();
         let is_done = match tables.batches.get(by) {
             Some((number, refused)) if *number == batch.number => {
@@ -172,14 +176,14 @@ impl StoreBackend for MemoryStore {
         };
         let is_fenced = |save: &PlayerSave| {
             let player = tables.players.get(&save.player);
-            !player.is_some_and(|(_, lease)| lease.admits(save.epoch))
+            !player.is_some_and(|(_, lease)| lease.allows_write(save.epoch))
         };
         let fault_of = |save: &PlayerSave| {
             let mut ids = batch.values(save).filter(|(_, value)| value.is_some());
             let unknown = ids.find(|(id, _)| !tables.attributes.contains_key(id))?;
             Some(StoreError {
-                store: IN_MEMORY.to_owned(),
-                fault: StoreErrorKind::Attributes,
+                store: STORE_NAME.to_owned(),
+                kind: StoreErrorKind::AttributeMismatch,
                 cause: format!("attribute {} is not registered in this store", unknown.0),
             })
         };
@@ -187,11 +191,11 @@ impl StoreBackend for MemoryStore {
             let is_refused = |save: &PlayerSave| outcome.refused.contains(&save.player);
             batch.saves().iter().map(is_refused).collect()
         } else {
-            batch.refused::<StoreError>(|save| {
+            batch.refused_saves::<StoreError>(|save| {
                 let fault = fault_of(save).filter(|_| !is_fenced(save));
                 let is_faulty = fault.is_some();
                 outcome
-                    .faults
+                    .errors
                     .extend(fault.map(|error| (save.player, error)));
                 Ok(is_faulty || is_fenced(save))
             })?
@@ -232,7 +236,7 @@ impl StoreBackend for MemoryStore {
     ) -> Result<Renewal, StoreError> {
         let mut tables = self.0.tables();
         let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
-        tables.see(by, now_ms);
+        tables.mark_seen(by, now_ms);
         let mut lost = Vec::new();
         for &(player, epoch) in leases {
             let held = tables.players.get_mut(&player);
@@ -244,13 +248,13 @@ impl StoreBackend for MemoryStore {
         Ok(Renewal::lost(lost))
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
+    fn lookup(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
         let tables = self.0.tables();
         let found = players.iter().map(|&player| {
             let kept = tables.players.get(&player).map(|(record, _)| record);
             match (
                 kept.filter(|record| !record.is_new()),
-                tables.spoilt(player),
+                tables.read_error(player),
             ) {
                 (None, _) => LookupResult::Missing,
                 (Some(_), Some(error)) => LookupResult::Unreadable(error),

@@ -38,10 +38,10 @@ pub enum PeerMessage {
 /// that, and so an implementation drops what it cannot send, and never waits.
 pub trait Peers: Send + Sync + fmt::Debug {
     /// Tells the server of this name, if it is there.
-    fn tell(&mut self, server: &str, message: PeerMessage);
+    fn send(&mut self, server: &str, message: PeerMessage);
 
     /// Tells all servers but this one.
-    fn tell_all(&mut self, message: PeerMessage);
+    fn broadcast(&mut self, message: PeerMessage);
 
     /// The next message that came for this server, if there is one.
     fn receive(&mut self) -> Option<PeerMessage>;
@@ -56,11 +56,11 @@ pub struct PeerFaults {
     /// It never arrives.
     pub dropped: f64,
     /// It arrives twice.
-    pub doubled: f64,
+    pub duplicated: f64,
     /// It overtakes some of those that wait.
     pub reordered: f64,
     /// It, and what is behind it, is found later only: at the next tick, or after that.
-    pub late: f64,
+    pub delayed: f64,
 }
 
 /// Joins servers of one process: each [`join`](Self::join) gives one of them its [`Peers`]. Clones are the same hub. Servers that
@@ -93,7 +93,7 @@ impl PeerHub {
     }
 
     /// From now on faults strike so often.
-    pub fn set(&self, faults: PeerFaults) {
+    pub fn set_faults(&self, faults: PeerFaults) {
         self.mailboxes().faults = faults;
     }
 
@@ -122,7 +122,7 @@ impl Mailboxes {
         };
         let mut strikes = |share| self.random.random_bool(share);
         let faults = self.faults;
-        let (is_dropped, is_doubled) = (strikes(faults.dropped), strikes(faults.doubled));
+        let (is_dropped, is_doubled) = (strikes(faults.dropped), strikes(faults.duplicated));
         for _ in usize::from(is_dropped)..1 + usize::from(is_doubled) {
             let overtakes = self.random.random_bool(faults.reordered);
             let first = if overtakes { 0 } else { mailbox.len() };
@@ -143,11 +143,11 @@ pub struct LocalPeers {
 }
 
 impl Peers for LocalPeers {
-    fn tell(&mut self, server: &str, message: PeerMessage) {
+    fn send(&mut self, server: &str, message: PeerMessage) {
         self.hub.mailboxes().deliver(server, &message);
     }
 
-    fn tell_all(&mut self, message: PeerMessage) {
+    fn broadcast(&mut self, message: PeerMessage) {
         let mut mailboxes = self.hub.mailboxes();
         let servers: Vec<String> = mailboxes.by_server.keys().cloned().collect();
         let others = servers.iter().filter(|server| **server != self.server);
@@ -156,7 +156,7 @@ impl Peers for LocalPeers {
 
     fn receive(&mut self) -> Option<PeerMessage> {
         let mut mailboxes = self.hub.mailboxes();
-        let late = mailboxes.faults.late;
+        let late = mailboxes.faults.delayed;
         if mailboxes.random.random_bool(late) {
             return None;
         }
@@ -190,12 +190,12 @@ mod tests {
     fn all_but_the_sender_are_told_in_order_and_one_that_is_full_loses_its_oldest() {
         let hub = PeerHub::default();
         let [mut a, mut b, mut c] = ["a", "b", "c"].map(|server| hub.join(server));
-        a.tell_all(held(1));
-        a.tell("b", held(2));
-        a.tell("nobody", held(3));
+        a.broadcast(held(1));
+        a.send("b", held(2));
+        a.send("nobody", held(3));
         assert_eq!(all(&mut b), [held(1), held(2)]);
         assert_eq!((all(&mut a), all(&mut c)), (vec![], vec![held(1)]));
-        (0..=MAILBOX_MAX as u64).for_each(|player| a.tell("b", held(player)));
+        (0..=MAILBOX_MAX as u64).for_each(|player| a.send("b", held(player)));
         let kept = all(&mut b);
         assert_eq!((kept.len(), &kept[0]), (MAILBOX_MAX, &held(1)));
     }
@@ -206,13 +206,13 @@ mod tests {
             3,
             PeerFaults {
                 dropped: 0.25,
-                doubled: 0.25,
+                duplicated: 0.25,
                 reordered: 0.5,
-                late: 0.0,
+                delayed: 0.0,
             },
         );
         let (mut a, mut b) = (hub.join("a"), hub.join("b"));
-        (0..1_000).for_each(|player| a.tell_all(held(player)));
+        (0..1_000).for_each(|player| a.broadcast(held(player)));
         let came = all(&mut b);
         assert!((900..1_100).contains(&came.len()), "{}", came.len());
         let is_next = |pair: &&[PeerMessage]| format!("{:?}", pair[0]) > format!("{:?}", pair[1]);

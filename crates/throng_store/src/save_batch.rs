@@ -19,10 +19,10 @@ use throng_core::memory::MemoryUse;
 const REMOVED: u16 = u16::MAX;
 
 /// Bytes before each value: its attribute and its length.
-const HEAD_BYTES: usize = 4;
+const HEADER_BYTES: usize = 4;
 
 /// Bytes that are not in use are swept out when they are more than these, and more than those in use.
-const SLACK_BYTES: usize = 4_096;
+const COMPACT_SLACK_BYTES: usize = 4_096;
 
 /// Saves of many players that are one transaction.
 #[derive(Clone, Debug, Default, MemoryUse)]
@@ -33,7 +33,7 @@ pub struct SaveBatch {
     pub tick: u64,
     saves: Vec<PlayerSave>,
     /// Where each player is in `saves`.
-    places: HashMap<PlayerId, u32, FixedState>,
+    indices: HashMap<PlayerId, u32, FixedState>,
     /// Of all values: the attribute, the length or [`REMOVED`], the bytes.
     bytes: Vec<u8>,
     used_bytes: usize,
@@ -51,7 +51,7 @@ pub struct PlayerSave {
     /// When its values held.
     pub tick: u64,
     /// Another save of the batch that it is tied to, or itself.
-    tied_to: u32,
+    group_parent: u32,
     start: usize,
     end: usize,
 }
@@ -82,13 +82,13 @@ impl SaveBatch {
     /// Whether a player is in it.
     #[must_use]
     pub fn contains(&self, player: PlayerId) -> bool {
-        self.places.contains_key(&player)
+        self.indices.contains_key(&player)
     }
 
     /// The lease under which a player is saved, if it is in the batch.
     #[must_use]
     pub fn epoch_of(&self, player: PlayerId) -> Option<u64> {
-        let place = *self.places.get(&player)?;
+        let place = *self.indices.get(&player)?;
         Some(self.saves.get(place as usize)?.epoch)
     }
 
@@ -119,7 +119,7 @@ impl SaveBatch {
         let start = self.bytes.len();
         changes.for_each(|(id, value)| write(&mut self.bytes, id, value));
         let place = self.saves.len() as u32;
-        let place = *self.places.entry(player).or_insert(place);
+        let place = *self.indices.entry(player).or_insert(place);
         if let Some(save) = self.saves.get_mut(place as usize) {
             // What stays of the older ones goes behind the newer ones.
             let older = save.start..save.end;
@@ -143,25 +143,25 @@ impl SaveBatch {
                 player,
                 epoch,
                 tick,
-                tied_to: place,
+                group_parent: place,
                 start,
                 end: self.bytes.len(),
             });
         }
         self.used_bytes += self.bytes.len() - start;
-        if self.bytes.len() > 2 * self.used_bytes + SLACK_BYTES {
-            self.sweep();
+        if self.bytes.len() > 2 * self.used_bytes + COMPACT_SLACK_BYTES {
+            self.compact();
         }
     }
 
     /// Ties two players: both are saved, or neither is. `false` when one of them is not in the batch.
-    pub fn tie(&mut self, one: PlayerId, other: PlayerId) -> bool {
-        let (Some(&one), Some(&other)) = (self.places.get(&one), self.places.get(&other)) else {
+    pub fn join(&mut self, one: PlayerId, other: PlayerId) -> bool {
+        let (Some(&one), Some(&other)) = (self.indices.get(&one), self.indices.get(&other)) else {
             return false;
         };
         let (one, other) = (self.root(one), self.root(other));
         // The smaller place is the root, so that roots do not depend on the order of ties.
-        self.saves[one.max(other) as usize].tied_to = one.min(other);
+        self.saves[one.max(other) as usize].group_parent = one.min(other);
         true
     }
 
@@ -172,8 +172,8 @@ impl SaveBatch {
 
     /// Takes a player out with all who are tied to it, directly or by others, and gives them, ascending; it alone when it is
     /// not in the batch. O(players), for the rare case that a lease is lost.
-    pub fn take_out(&mut self, player: PlayerId) -> Vec<PlayerId> {
-        let Some(&place) = self.places.get(&player) else {
+    pub fn remove(&mut self, player: PlayerId) -> Vec<PlayerId> {
+        let Some(&place) = self.indices.get(&player) else {
             return vec![player];
         };
         let root = self.root(place);
@@ -193,7 +193,7 @@ impl SaveBatch {
         }
         for (place, save) in (0..).zip(&self.saves) {
             let root = &self.saves[self.root(place) as usize];
-            kept.tie(save.player, root.player);
+            kept.join(save.player, root.player);
         }
         *self = kept;
         out.sort_unstable();
@@ -201,7 +201,7 @@ impl SaveBatch {
     }
 
     /// Which saves are refused, by place, when those are that `is_fenced` says: all who are tied to one of them.
-    pub fn refused<E>(
+    pub fn refused_saves<E>(
         &self,
         mut is_fenced: impl FnMut(&PlayerSave) -> Result<bool, E>,
     ) -> Result<Vec<bool>, E> {
@@ -228,14 +228,14 @@ impl SaveBatch {
     }
 
     fn root(&self, mut place: u32) -> u32 {
-        while self.saves[place as usize].tied_to != place {
-            place = self.saves[place as usize].tied_to;
+        while self.saves[place as usize].group_parent != place {
+            place = self.saves[place as usize].group_parent;
         }
         place
     }
 
     /// Moves the values together.
-    fn sweep(&mut self) {
+    fn compact(&mut self) {
         let mut bytes = Vec::with_capacity(2 * self.used_bytes);
         for save in &mut self.saves {
             let start = bytes.len();
@@ -266,8 +266,8 @@ fn write(bytes: &mut Vec<u8>, id: u16, value: Option<&[u8]>) {
 /// The length of the first value with what is before it.
 fn length(bytes: &[u8]) -> usize {
     match u16::from_le_bytes([bytes[2], bytes[3]]) {
-        REMOVED => HEAD_BYTES,
-        length => HEAD_BYTES + usize::from(length),
+        REMOVED => HEADER_BYTES,
+        length => HEADER_BYTES + usize::from(length),
     }
 }
 
@@ -280,7 +280,7 @@ fn read(mut bytes: &[u8]) -> impl Iterator<Item = (u16, Option<&[u8]>)> {
         bytes = rest;
         let id = u16::from_le_bytes([first[0], first[1]]);
         let is_removed = first[2..4] == REMOVED.to_le_bytes();
-        Some((id, (!is_removed).then_some(&first[HEAD_BYTES..])))
+        Some((id, (!is_removed).then_some(&first[HEADER_BYTES..])))
     })
 }
 
@@ -345,7 +345,7 @@ mod tests {
                     }
                     Step::Tie(one, other) => {
                         let both = model.contains_key(&one) && model.contains_key(&other);
-                        prop_assert_eq!(batch.tie(PlayerId(one), PlayerId(other)), both);
+                        prop_assert_eq!(batch.join(PlayerId(one), PlayerId(other)), both);
                         if both {
                             ties.insert((one, other));
                         }
@@ -353,7 +353,7 @@ mod tests {
                     Step::TakeOut(player) => {
                         let out = group(player, &ties);
                         let expected: Vec<PlayerId> = out.iter().copied().map(PlayerId).collect();
-                        prop_assert_eq!(batch.take_out(PlayerId(player)), expected);
+                        prop_assert_eq!(batch.remove(PlayerId(player)), expected);
                         model.retain(|player, _| !out.contains(player));
                         ties.retain(|(one, _)| !out.contains(one));
                     }
@@ -369,7 +369,7 @@ mod tests {
                 }
                 prop_assert_eq!(&found, &model);
                 for fenced in 0..8 {
-                    let refused = batch.refused::<()>(|save| Ok(save.player.0 == fenced)).unwrap();
+                    let refused = batch.refused_saves::<()>(|save| Ok(save.player.0 == fenced)).unwrap();
                     let out = group(fenced, &ties);
                     for (save, refused) in batch.saves().iter().zip(refused) {
                         let tied = model.contains_key(&fenced) && out.contains(&save.player.0);
@@ -390,7 +390,7 @@ mod tests {
                 std::iter::once((7, Some(&value[..]))),
             );
         }
-        assert!(batch.bytes.len() <= 2 * 12 + SLACK_BYTES + 12);
+        assert!(batch.bytes.len() <= 2 * 12 + COMPACT_SLACK_BYTES + 12);
         let values: Vec<_> = batch.values(&batch.saves()[0]).collect();
         assert_eq!(values, [(7, Some(&99_999_u64.to_le_bytes()[..]))]);
         assert_eq!((batch.len(), batch.tick), (1, 99_999));

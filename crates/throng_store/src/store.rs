@@ -4,10 +4,10 @@ use std::fmt;
 
 use throng_core::ids::PlayerId;
 
-use super::enrollment::EnrollTerms;
 use super::error::StoreError;
 use super::lease::{LeaseClaim, LeaseRefused, ServerId};
 use super::record::{PlayerRecord, StoredAttribute};
+use super::registration::RegistrationTerms;
 use super::save_batch::SaveBatch;
 
 /// The terms of leases. Their times are those of the clock of the store, which all servers share.
@@ -74,7 +74,7 @@ pub enum LookupResult {
 impl LookupResult {
     /// The record, if there is one that can be read.
     #[must_use]
-    pub fn found(self) -> Option<PlayerRecord> {
+    pub fn into_record(self) -> Option<PlayerRecord> {
         match self {
             Self::Found(record) => Some(record),
             Self::Missing | Self::Unreadable(_) => None,
@@ -107,7 +107,7 @@ pub struct SaveOutcome {
     /// cannot be kept.
     pub refused: Vec<PlayerId>,
     /// Why what was to be saved of some of them cannot be kept, by one error for all who are tied to each other.
-    pub faults: Vec<(PlayerId, StoreError)>,
+    pub errors: Vec<(PlayerId, StoreError)>,
     /// The revision that each player has now who was saved, in the order of the batch.
     pub revisions: Vec<(PlayerId, u64)>,
 }
@@ -122,7 +122,7 @@ impl SaveOutcome {
         faults: Vec<(PlayerId, StoreError)>,
     ) -> Self {
         let mut outcome = Self {
-            faults,
+            errors: faults,
             ..Self::default()
         };
         for (save, &is_refused) in batch.saves().iter().zip(is_refused) {
@@ -146,7 +146,7 @@ pub trait StoreBackend: Send {
     ///
     /// # Errors
     /// [`StoreErrorKind::Attributes`](super::StoreErrorKind::Attributes) when one has another name or encoding than before.
-    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError>;
+    fn register_attributes(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError>;
 
     /// Enters a process on the list: gives a number that no other process of that name has or had, higher than theirs. What
     /// leases those have are given back.
@@ -155,13 +155,17 @@ pub trait StoreBackend: Send {
     /// [`StoreErrorKind::NameInUse`](super::StoreErrorKind::NameInUse) when the last process of that name was seen within the time of
     /// its leases (it enrolled, saved or renewed), did not [sign off](Self::sign_off), and is not to be taken over. Otherwise
     /// [`StoreError`], as of all that follows: nothing is known of what was done then.
-    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError>;
+    fn register_server(
+        &mut self,
+        name: &str,
+        terms: RegistrationTerms,
+    ) -> Result<ServerId, StoreError>;
 
     /// A process ends: the next one of its name is not refused. Its leases stay as they are.
     ///
     /// # Errors
     /// [`StoreError`].
-    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError>;
+    fn unregister_server(&mut self, by: &ServerId) -> Result<(), StoreError>;
 
     /// Claims the leases of players, and reads what is kept of those whose it gets. Answers in the order of `players`, each
     /// of which is there once.
@@ -206,7 +210,7 @@ pub trait StoreBackend: Send {
     ///
     /// # Errors
     /// [`StoreError`].
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError>;
+    fn lookup(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError>;
 }
 
 /// Opens a store, as often as that is needed: when a server starts, and after the store failed.

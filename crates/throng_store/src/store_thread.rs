@@ -18,26 +18,26 @@ use super::error::{StoreError, StoreErrorKind};
 use super::supervisor::{StoreReply, StoreRequest, StoreSupervisor};
 
 /// Orders that can be under way: one of each kind, and some to spare.
-const ORDERS_MAX: usize = 8;
+const REQUESTS_MAX: usize = 8;
 
 /// Answers that can wait: one an order, and news of trouble.
-const REPORTS_MAX: usize = 64;
+const REPLIES_MAX: usize = 64;
 
 /// How long a save that failed waits at least before it is tried again, in milliseconds.
 const RETRY_MS: u64 = 50;
 
 /// How long the end of the thread is waited for: a store that hangs must not hold up the end of the server for ever.
-const END_WITHIN: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A store's thread, as the tick has it.
 pub struct StoreThread {
-    orders: Option<SyncSender<StoreRequest>>,
-    reports: Receiver<StoreReply>,
+    requests: Option<SyncSender<StoreRequest>>,
+    replies: Receiver<StoreReply>,
     /// Whether saves that fail are given up, since nobody waits any longer.
-    gives_up: Arc<AtomicBool>,
+    abandons_saves: Arc<AtomicBool>,
     /// Is disconnected when the thread has ended.
-    end: Receiver<()>,
-    end_within: Duration,
+    ended: Receiver<()>,
+    shutdown_timeout: Duration,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -47,16 +47,16 @@ impl StoreThread {
     /// # Errors
     /// When the system has no thread left.
     pub fn start(supervisor: StoreSupervisor) -> io::Result<Self> {
-        let (orders, taken) = sync_channel(ORDERS_MAX);
-        let (told, reports) = sync_channel(REPORTS_MAX);
+        let (orders, taken) = sync_channel(REQUESTS_MAX);
+        let (told, reports) = sync_channel(REPLIES_MAX);
         let (runs, end) = sync_channel(0);
         let gives_up = Arc::new(AtomicBool::new(false));
         let worker = StoreWorker {
             supervisor,
-            orders: taken,
-            under_way: Vec::new(),
-            reports: told,
-            gives_up: gives_up.clone(),
+            requests: taken,
+            in_progress: Vec::new(),
+            replies: told,
+            abandons_saves: gives_up.clone(),
             clock: Stopwatch::start(),
         };
         let thread = thread::Builder::new()
@@ -66,11 +66,11 @@ impl StoreThread {
                 worker.run();
             })?;
         Ok(Self {
-            orders: Some(orders),
-            reports,
-            gives_up,
-            end,
-            end_within: END_WITHIN,
+            requests: Some(orders),
+            replies: reports,
+            abandons_saves: gives_up,
+            ended: end,
+            shutdown_timeout: SHUTDOWN_TIMEOUT,
             thread: Some(thread),
         })
     }
@@ -79,8 +79,8 @@ impl StoreThread {
     ///
     /// # Errors
     /// The order, when the thread has ended or does not keep up.
-    pub fn order(&self, order: StoreRequest) -> Result<(), StoreRequest> {
-        let Some(orders) = &self.orders else {
+    pub fn send(&self, order: StoreRequest) -> Result<(), StoreRequest> {
+        let Some(orders) = &self.requests else {
             return Err(order);
         };
         orders.try_send(order).map_err(|error| match error {
@@ -90,14 +90,14 @@ impl StoreThread {
 
     /// The next answer, if there is one. Never waits.
     #[must_use]
-    pub fn report(&self) -> Option<StoreReply> {
-        self.reports.try_recv().ok()
+    pub fn try_recv(&self) -> Option<StoreReply> {
+        self.replies.try_recv().ok()
     }
 
     /// The next answer; waits for it so long at most. Between ticks, and at the end.
     #[must_use]
-    pub fn report_within(&self, time: Duration) -> Option<StoreReply> {
-        self.reports.recv_timeout(time).ok()
+    pub fn recv_timeout(&self, time: Duration) -> Option<StoreReply> {
+        self.replies.recv_timeout(time).ok()
     }
 }
 
@@ -105,13 +105,13 @@ impl Drop for StoreThread {
     /// Lets the thread do what it was asked for, and ends it; a save that fails now is given up, and so is a thread that does not
     /// end within five seconds.
     fn drop(&mut self) {
-        self.orders = None;
-        self.gives_up.store(true, Ordering::Relaxed);
+        self.requests = None;
+        self.abandons_saves.store(true, Ordering::Relaxed);
         // Nobody reads answers any more, and the thread must not wait for room for them.
-        self.reports = sync_channel(0).1;
+        self.replies = sync_channel(0).1;
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            if self.end.recv_timeout(self.end_within) == Err(RecvTimeoutError::Timeout) {
+            if self.ended.recv_timeout(self.shutdown_timeout) == Err(RecvTimeoutError::Timeout) {
                 error!(
                     "store thread not joined: the store does not respond; the last request may be lost"
                 );
@@ -122,10 +122,10 @@ impl Drop for StoreThread {
     }
 }
 
-fn thread_panicked() -> StoreError {
+fn thread_panicked_error() -> StoreError {
     StoreError {
         store: "of this server".to_owned(),
-        fault: StoreErrorKind::Unreachable,
+        kind: StoreErrorKind::Unreachable,
         cause: "its thread panicked".to_owned(),
     }
 }
@@ -133,78 +133,78 @@ fn thread_panicked() -> StoreError {
 /// What the thread works with.
 struct StoreWorker {
     supervisor: StoreSupervisor,
-    orders: Receiver<StoreRequest>,
+    requests: Receiver<StoreRequest>,
     /// Orders without an answer: the save, and what is worked off while that waits.
-    under_way: Vec<StoreRequest>,
-    reports: SyncSender<StoreReply>,
-    gives_up: Arc<AtomicBool>,
+    in_progress: Vec<StoreRequest>,
+    replies: SyncSender<StoreReply>,
+    abandons_saves: Arc<AtomicBool>,
     clock: Stopwatch,
 }
 
 impl StoreWorker {
     /// Executes orders until no sender is left. A panic ends neither the thread nor a save.
     fn run(mut self) {
-        while catch_unwind(AssertUnwindSafe(|| self.work_off())).is_err() {
+        while catch_unwind(AssertUnwindSafe(|| self.handle_requests())).is_err() {
             error!(
                 "store thread panicked: the store is opened again, and a save that was under way is repeated"
             );
             self.supervisor.close();
         }
-        self.supervisor.sign_off();
+        self.supervisor.unregister();
     }
 
-    fn work_off(&mut self) {
+    fn handle_requests(&mut self) {
         // What a panic cut off.
-        let (saves, others) = std::mem::take(&mut self.under_way)
+        let (saves, others) = std::mem::take(&mut self.in_progress)
             .into_iter()
             .partition(|order| matches!(order, StoreRequest::Save { .. }));
-        self.under_way = saves;
+        self.in_progress = saves;
         for order in others {
-            self.answer_failed(order, thread_panicked());
+            self.reply_failed(order, thread_panicked_error());
         }
-        if let Some(save) = self.under_way.first().cloned() {
-            self.tell(StoreReply::Trouble(thread_panicked()));
+        if let Some(save) = self.in_progress.first().cloned() {
+            self.send_reply(StoreReply::SaveFailed(thread_panicked_error()));
             self.finish_save(&save);
         }
-        while let Ok(order) = self.orders.recv() {
-            self.under_way.push(order.clone());
-            match self.work(&order) {
-                Ok(report) => self.finish(report),
+        while let Ok(order) = self.requests.recv() {
+            self.in_progress.push(order.clone());
+            match self.execute(&order) {
+                Ok(report) => self.finish_request(report),
                 Err(error) if matches!(order, StoreRequest::Save { .. }) => {
-                    self.tell(StoreReply::Trouble(error));
+                    self.send_reply(StoreReply::SaveFailed(error));
                     self.finish_save(&order);
                 }
                 Err(error) => {
-                    self.under_way.pop();
-                    self.answer_failed(order, error);
+                    self.in_progress.pop();
+                    self.reply_failed(order, error);
                 }
             }
         }
     }
 
     /// The last order that is under way is done.
-    fn finish(&mut self, report: StoreReply) {
-        self.under_way.pop();
-        self.tell(report);
+    fn finish_request(&mut self, report: StoreReply) {
+        self.in_progress.pop();
+        self.send_reply(report);
     }
 
     fn finish_save(&mut self, order: &StoreRequest) {
-        let saved = self.save_at_last(order);
-        self.under_way.pop();
+        let saved = self.save_with_retry(order);
+        self.in_progress.pop();
         if let Some(saved) = saved {
-            self.tell(saved);
+            self.send_reply(saved);
         }
     }
 
-    fn answer_failed(&self, order: StoreRequest, error: StoreError) {
-        if let Some(report) = order.failed(error) {
-            self.tell(report);
+    fn reply_failed(&self, order: StoreRequest, error: StoreError) {
+        if let Some(report) = order.into_failure(error) {
+            self.send_reply(report);
         }
     }
 
-    fn work(&mut self, order: &StoreRequest) -> Result<StoreReply, StoreError> {
+    fn execute(&mut self, order: &StoreRequest) -> Result<StoreReply, StoreError> {
         let now_ms = self.now_ms();
-        self.supervisor.work(order, now_ms)
+        self.supervisor.execute(order, now_ms)
     }
 
     fn now_ms(&self) -> u64 {
@@ -213,28 +213,28 @@ impl StoreWorker {
 
     /// Tries a save until it is done; `None` when it is given up. Leases are renewed between the attempts, before the store
     /// is busy with the save again: a save that cannot be done must not cost the players.
-    fn save_at_last(&mut self, order: &StoreRequest) -> Option<StoreReply> {
+    fn save_with_retry(&mut self, order: &StoreRequest) -> Option<StoreReply> {
         let mut renewal = None;
         loop {
-            if self.gives_up.load(Ordering::Relaxed) {
+            if self.abandons_saves.load(Ordering::Relaxed) {
                 warn!("pending save abandoned: the server stops before the store recovers");
                 return None;
             }
             let pause_ms = self.supervisor.pause_ms(self.now_ms());
             let pause = Duration::from_millis(pause_ms.max(RETRY_MS));
-            match self.orders.recv_timeout(pause) {
+            match self.requests.recv_timeout(pause) {
                 Ok(later @ StoreRequest::Renew { .. }) => renewal = Some(later),
                 Ok(other) => {
                     // There is one save at a time, so this is something else.
-                    self.answer(other);
+                    self.handle_request(other);
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some(renewal) = renewal.take() {
-                        self.answer(renewal);
+                        self.handle_request(renewal);
                     }
-                    match self.work(order) {
+                    match self.execute(order) {
                         Ok(report) => return Some(report),
-                        Err(error) => self.tell(StoreReply::Trouble(error)),
+                        Err(error) => self.send_reply(StoreReply::SaveFailed(error)),
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => thread::park_timeout(pause),
@@ -243,25 +243,25 @@ impl StoreWorker {
     }
 
     /// Works off what is no save.
-    fn answer(&mut self, order: StoreRequest) {
-        self.under_way.push(order.clone());
-        match self.work(&order) {
-            Ok(report) => self.finish(report),
+    fn handle_request(&mut self, order: StoreRequest) {
+        self.in_progress.push(order.clone());
+        match self.execute(&order) {
+            Ok(report) => self.finish_request(report),
             Err(error) => {
-                self.under_way.pop();
-                self.answer_failed(order, error);
+                self.in_progress.pop();
+                self.reply_failed(order, error);
             }
         }
     }
 
     /// Trouble is told if there is room; answers always have it.
-    fn tell(&self, report: StoreReply) {
-        if let StoreReply::Trouble(_) = report {
+    fn send_reply(&self, report: StoreReply) {
+        if let StoreReply::SaveFailed(_) = report {
             // Whoever does not read needs no more of it.
-            let _ = self.reports.try_send(report);
+            let _ = self.replies.try_send(report);
         } else {
             // At the end nobody listens any more.
-            let _ = self.reports.send(report);
+            let _ = self.replies.send(report);
         }
     }
 }
@@ -298,24 +298,24 @@ mod tests {
             match failures_left.try_update(Ordering::Relaxed, Ordering::Relaxed, less) {
                 Ok(_) => Err(StoreError {
                     store: "it".to_owned(),
-                    fault: StoreErrorKind::Full,
+                    kind: StoreErrorKind::DiskFull,
                     cause: "no room".to_owned(),
                 }),
                 Err(_) => saving(),
             }
         }));
-        thread.order(save()).unwrap();
+        thread.send(save()).unwrap();
         let leases = vec![(PlayerId(7), 1)];
         let terms = ClaimTerms {
             at_ms: None,
             lease_ms: 1,
             grace_ms: 0,
         };
-        thread.order(StoreRequest::Renew { leases, terms }).unwrap();
+        thread.send(StoreRequest::Renew { leases, terms }).unwrap();
         let mut renewed = None;
         loop {
-            match thread.report_within(Duration::from_secs(30)).unwrap() {
-                StoreReply::Trouble(_) => {}
+            match thread.recv_timeout(Duration::from_secs(30)).unwrap() {
+                StoreReply::SaveFailed(_) => {}
                 StoreReply::Renewed(answer) => renewed = Some(answer.is_ok()),
                 StoreReply::Saved(_) => break,
                 other => panic!("{other:?}"),
@@ -333,8 +333,8 @@ mod tests {
             drop(waited_for.lock());
             saving()
         }));
-        thread.end_within = Duration::from_millis(20);
-        thread.order(save()).unwrap();
+        thread.shutdown_timeout = Duration::from_millis(20);
+        thread.send(save()).unwrap();
         drop(thread);
         drop(held);
     }
@@ -374,22 +374,22 @@ mod tests {
         let source = PanickingSource(hooked, AtomicU32::new(2));
         let supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), Vec::new());
         let thread = StoreThread::start(supervisor).unwrap();
-        thread.order(save()).unwrap();
+        thread.send(save()).unwrap();
         let players = vec![PlayerId(7)];
-        thread.order(StoreRequest::LookUp { players }).unwrap();
+        thread.send(StoreRequest::Lookup { players }).unwrap();
         let (mut looked_up, mut is_saved) = (0, false);
         while looked_up == 0 || !is_saved {
             match thread
-                .report_within(Duration::from_secs(30))
+                .recv_timeout(Duration::from_secs(30))
                 .expect("an answer")
             {
-                StoreReply::Trouble(_) => {}
+                StoreReply::SaveFailed(_) => {}
                 StoreReply::LookedUp(..) => looked_up += 1,
                 StoreReply::Saved(_) => is_saved = true,
                 other => panic!("{other:?}"),
             }
         }
         let players = vec![PlayerId(8)];
-        assert!(thread.order(StoreRequest::LookUp { players }).is_ok());
+        assert!(thread.send(StoreRequest::Lookup { players }).is_ok());
     }
 }

@@ -12,17 +12,17 @@ use std::sync::Arc;
 use throng_core::ids::PlayerId;
 use tracing::{error, info, warn};
 
-use super::enrollment::EnrollTerms;
 use super::error::{StoreError, StoreErrorKind};
 use super::lease::ServerId;
 use super::record::StoredAttribute;
+use super::registration::RegistrationTerms;
 use super::save_batch::SaveBatch;
 use super::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 
 /// The pauses between attempts to open a store that failed, in milliseconds: the first, and the longest.
-const PAUSE_MS: (u64, u64) = (100, 5_000);
+const REOPEN_PAUSE_MS: (u64, u64) = (100, 5_000);
 
 /// What is asked of a store. Times are those of [`ClaimTerms`].
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub enum StoreRequest {
         terms: ClaimTerms,
     },
     /// The records of players, whoever has their leases.
-    LookUp {
+    Lookup {
         /// Whose, each once.
         players: Vec<PlayerId>,
     },
@@ -65,17 +65,17 @@ pub enum StoreReply {
     /// Of each player what is kept of it.
     LookedUp(Vec<PlayerId>, Result<Vec<LookupResult>, StoreError>),
     /// A save failed, and is tried again.
-    Trouble(StoreError),
+    SaveFailed(StoreError),
 }
 
 impl StoreRequest {
     /// The answer when the order cannot be done; `None` for a save, which is tried again.
     #[must_use]
-    pub fn failed(self, error: StoreError) -> Option<StoreReply> {
+    pub fn into_failure(self, error: StoreError) -> Option<StoreReply> {
         Some(match self {
             Self::Claim { players, .. } => StoreReply::Claimed(players, Err(error)),
             Self::Renew { .. } => StoreReply::Renewed(Err(error)),
-            Self::LookUp { players } => StoreReply::LookedUp(players, Err(error)),
+            Self::Lookup { players } => StoreReply::LookedUp(players, Err(error)),
             Self::Save { .. } => return None,
         })
     }
@@ -86,13 +86,13 @@ pub struct StoreSupervisor {
     source: Box<dyn StoreFactory>,
     attributes: Vec<StoredAttribute>,
     server: String,
-    enroll: EnrollTerms,
+    registration: RegistrationTerms,
     /// Which process of that name this is, once a store has said so.
     id: Option<ServerId>,
     store: Option<Box<dyn StoreBackend>>,
     pause_ms: u64,
     /// Before this time the store is not opened again, and the last error stands.
-    not_before_ms: u64,
+    reopen_at_ms: u64,
     last_error: Option<StoreError>,
 }
 
@@ -108,19 +108,19 @@ impl StoreSupervisor {
             source,
             attributes,
             server,
-            enroll: EnrollTerms::default(),
+            registration: RegistrationTerms::default(),
             id: None,
             store: None,
-            pause_ms: PAUSE_MS.0,
-            not_before_ms: 0,
+            pause_ms: REOPEN_PAUSE_MS.0,
+            reopen_at_ms: 0,
             last_error: None,
         }
     }
 
     /// With other terms than the usual ones.
     #[must_use]
-    pub const fn enrolling(mut self, terms: EnrollTerms) -> Self {
-        self.enroll = terms;
+    pub const fn with_registration(mut self, terms: RegistrationTerms) -> Self {
+        self.registration = terms;
         self
     }
 
@@ -132,11 +132,11 @@ impl StoreSupervisor {
     }
 
     /// The process ends: the next one of its name need not wait. Nothing is opened for that.
-    pub fn sign_off(&mut self) {
+    pub fn unregister(&mut self) {
         let (Some(store), Some(id)) = (&mut self.store, &self.id) else {
             return;
         };
-        let signed_off = catch_unwind(AssertUnwindSafe(|| store.sign_off(id)));
+        let signed_off = catch_unwind(AssertUnwindSafe(|| store.unregister_server(id)));
         if let Ok(Err(error)) = signed_off {
             warn!(server = self.server, %error, "server name not released: it is free after the lease time");
         }
@@ -146,26 +146,26 @@ impl StoreSupervisor {
     ///
     /// # Errors
     /// What the store failed of. It is opened again at a later call.
-    pub fn work(&mut self, order: &StoreRequest, now_ms: u64) -> Result<StoreReply, StoreError> {
+    pub fn execute(&mut self, order: &StoreRequest, now_ms: u64) -> Result<StoreReply, StoreError> {
         if let Some(error) = &self.last_error
-            && now_ms < self.not_before_ms
+            && now_ms < self.reopen_at_ms
         {
             return Err(error.clone());
         }
         // A panic of a store is a mistake of its own, and must not end the saving of all others.
-        let attempt = catch_unwind(AssertUnwindSafe(|| self.attempt(order)));
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.execute_once(order)));
         match attempt.unwrap_or_else(|_| Err(self.panicked())) {
             Ok(report) => {
                 if self.last_error.take().is_some() {
                     info!(store = ?self.source, "store reconnected");
                 }
-                self.pause_ms = PAUSE_MS.0;
+                self.pause_ms = REOPEN_PAUSE_MS.0;
                 Ok(report)
             }
             Err(error) => {
                 // Told once for each thing that goes wrong, and not at every attempt.
                 if self.last_error.as_ref() != Some(&error) {
-                    if error.fault == StoreErrorKind::NameInUse {
+                    if error.kind == StoreErrorKind::NameInUse {
                         error!(server = self.server, %error, "server name in use: logins are refused");
                     } else {
                         error!(store = ?self.source, %error, "store failed: saves wait and logins are refused until it recovers");
@@ -173,7 +173,7 @@ impl StoreSupervisor {
                 }
                 self.last_error = Some(error.clone());
                 let is_of_others = matches!(
-                    error.fault,
+                    error.kind,
                     StoreErrorKind::Locked | StoreErrorKind::NameInUse
                 );
                 if is_of_others && self.id.is_some() && self.store.is_some() {
@@ -181,8 +181,8 @@ impl StoreSupervisor {
                     return Err(error);
                 }
                 self.store = None;
-                self.not_before_ms = now_ms.saturating_add(self.pause_ms);
-                self.pause_ms = (2 * self.pause_ms).min(PAUSE_MS.1);
+                self.reopen_at_ms = now_ms.saturating_add(self.pause_ms);
+                self.pause_ms = (2 * self.pause_ms).min(REOPEN_PAUSE_MS.1);
                 Err(error)
             }
         }
@@ -191,29 +191,31 @@ impl StoreSupervisor {
     /// Milliseconds until the next attempt makes sense.
     #[must_use]
     pub fn pause_ms(&self, now_ms: u64) -> u64 {
-        self.not_before_ms.saturating_sub(now_ms)
+        self.reopen_at_ms.saturating_sub(now_ms)
     }
 
     fn panicked(&self) -> StoreError {
         StoreError {
             store: format!("{:?}", self.source),
-            fault: StoreErrorKind::Unreachable,
+            kind: StoreErrorKind::Unreachable,
             cause: "the store panicked".to_owned(),
         }
     }
 
-    fn attempt(&mut self, order: &StoreRequest) -> Result<StoreReply, StoreError> {
+    fn execute_once(&mut self, order: &StoreRequest) -> Result<StoreReply, StoreError> {
         let store = match &mut self.store {
             Some(store) => store,
             none => {
                 let mut opened = self.source.open()?;
-                opened.learn(&self.attributes)?;
+                opened.register_attributes(&self.attributes)?;
                 none.insert(opened)
             }
         };
         let id = match &self.id {
             Some(id) => id,
-            None => self.id.insert(store.enroll(&self.server, self.enroll)?),
+            None => self
+                .id
+                .insert(store.register_server(&self.server, self.registration)?),
         };
         Ok(match order {
             StoreRequest::Claim { players, terms } => {
@@ -223,8 +225,8 @@ impl StoreSupervisor {
             StoreRequest::Renew { leases, terms } => {
                 StoreReply::Renewed(Ok(store.renew(id, leases, *terms)?))
             }
-            StoreRequest::LookUp { players } => {
-                StoreReply::LookedUp(players.clone(), Ok(store.look_up(players)?))
+            StoreRequest::Lookup { players } => {
+                StoreReply::LookedUp(players.clone(), Ok(store.lookup(players)?))
             }
         })
     }
@@ -235,18 +237,18 @@ mod tests {
     use super::*;
     use crate::memory_store::MemoryDisk;
 
-    const LOOK: StoreRequest = StoreRequest::LookUp {
+    const LOOK: StoreRequest = StoreRequest::Lookup {
         players: Vec::new(),
     };
 
     /// A process of the name `a` that starts at a time.
     fn process(disk: &MemoryDisk, at_ms: u64) -> StoreSupervisor {
         let source = Box::new(disk.clone());
-        StoreSupervisor::new(source, "a".to_owned(), Vec::new()).enrolling(at(at_ms))
+        StoreSupervisor::new(source, "a".to_owned(), Vec::new()).with_registration(at(at_ms))
     }
 
-    fn at(at_ms: u64) -> EnrollTerms {
-        EnrollTerms {
+    fn at(at_ms: u64) -> RegistrationTerms {
+        RegistrationTerms {
             at_ms: Some(at_ms),
             lease_ms: 60_000,
             take_over: false,
@@ -256,23 +258,26 @@ mod tests {
     #[test]
     fn restart_after_a_crash_waits_for_the_lease_time_alone() {
         let disk = MemoryDisk::default();
-        assert!(process(&disk, 1_000).work(&LOOK, 0).is_ok());
+        assert!(process(&disk, 1_000).execute(&LOOK, 0).is_ok());
         let mut next = process(&disk, 5_000);
         for now_ms in [0, 30_000] {
-            let error = next.work(&LOOK, now_ms).unwrap_err();
-            assert_eq!(error.fault, StoreErrorKind::NameInUse, "{error}");
+            let error = next.execute(&LOOK, now_ms).unwrap_err();
+            assert_eq!(error.kind, StoreErrorKind::NameInUse, "{error}");
         }
-        assert!(next.pause_ms(30_000) <= PAUSE_MS.1, "it tries again soon");
-        let mut next = next.enrolling(at(61_001));
-        assert!(next.work(&LOOK, 90_000).is_ok(), "without an operator");
+        assert!(
+            next.pause_ms(30_000) <= REOPEN_PAUSE_MS.1,
+            "it tries again soon"
+        );
+        let mut next = next.with_registration(at(61_001));
+        assert!(next.execute(&LOOK, 90_000).is_ok(), "without an operator");
     }
 
     #[test]
     fn restart_after_a_stop_does_not_wait() {
         let disk = MemoryDisk::default();
         let mut first = process(&disk, 1_000);
-        assert!(first.work(&LOOK, 0).is_ok());
-        first.sign_off();
-        assert!(process(&disk, 1_001).work(&LOOK, 0).is_ok());
+        assert!(first.execute(&LOOK, 0).is_ok());
+        first.unregister();
+        assert!(process(&disk, 1_001).execute(&LOOK, 0).is_ok());
     }
 }

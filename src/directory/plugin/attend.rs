@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
-use throng_store::{LedgerEvent, Peers, StoredAttribute};
+use throng_store::{LeaseEvent, Peers, StoredAttribute};
 
 use super::directory::PlayerStore;
 use super::events::{emit, with_directory};
@@ -41,7 +41,7 @@ fn kept_attributes(attributes: &Attributes) -> Vec<StoredAttribute> {
     kept.collect()
 }
 
-fn attend_to(world: &World, directory: &mut PlayerStore) -> Vec<LedgerEvent> {
+fn attend_to(world: &World, directory: &mut PlayerStore) -> Vec<LeaseEvent> {
     let PlayerStore {
         open,
         logins,
@@ -64,7 +64,7 @@ fn attend_to(world: &World, directory: &mut PlayerStore) -> Vec<LedgerEvent> {
         if sessions.of(player) == Some(client)
             && let Err(error) = open.ledger.claim(player, now_ms)
         {
-            events.push(LedgerEvent::Refused(player, error));
+            events.push(LeaseEvent::LoadFailed(player, error));
         }
     }
     // Behind those: what came for a session that was replaced in this tick is not for the new one.

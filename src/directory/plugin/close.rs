@@ -34,7 +34,7 @@ pub fn close_directory(world: &mut World, within: Duration) -> bool {
             return true;
         };
         let now_ms = open.now_ms(now);
-        let is_saved = open.ledger.is_settled();
+        let is_saved = open.ledger.is_idle();
         let left = within.saturating_sub(clock.elapsed());
         if (is_saved && open.is_published()) || left.is_zero() {
             let unsaved = open.ledger.unsaved();

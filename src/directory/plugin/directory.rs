@@ -7,9 +7,9 @@ use std::time::Duration;
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use throng_store::{
-    CacheStats, EnrollTerms, LeaseTable, LedgerEvent, PeerStats, Peers, PlayerStoreError,
+    CacheStats, LeaseEvent, LeaseTable, PeerStats, Peers, PlayerStoreError, RegistrationTerms,
     SaveSubscribers, StoreFactory, StoreReply, StoreRequest, StoreSupervisor, StoreThread,
-    StoredAttribute, thread_ended,
+    StoredAttribute, thread_ended_error,
 };
 use tracing::error;
 
@@ -72,7 +72,7 @@ impl PlayerStore {
     #[must_use]
     pub fn live_count(&self) -> usize {
         let open = self.open.as_ref();
-        open.map_or(0, |open| open.ledger.live().count())
+        open.map_or(0, |open| open.ledger.live_players().count())
     }
 
     /// Joins the other servers of the same store: from the next tick on they tell each other what they save of players that they
@@ -129,7 +129,7 @@ impl PlayerStore {
         let attributes = attributes();
         let kept = attributes.iter().map(|kept| kept.id).collect();
         let supervisor = StoreSupervisor::new(source, settings.server.clone(), attributes)
-            .enrolling(EnrollTerms {
+            .with_registration(RegistrationTerms {
                 at_ms: None,
                 lease_ms: settings.ledger.lease_ms,
                 take_over: settings.take_over,
@@ -162,7 +162,7 @@ pub(super) struct OpenDirectory {
     pub store: String,
     pub ledger: LeaseTable,
     /// What came of deals that were refused, and is emitted at the end of the tick.
-    pub refused: Vec<LedgerEvent>,
+    pub refused: Vec<LeaseEvent>,
     /// The attributes that the store was told of.
     kept: BTreeSet<u16>,
     /// Those that were registered too late for that.
@@ -203,7 +203,7 @@ impl OpenDirectory {
     }
 
     /// Takes what the store answered by now, and all that it was asked if the run is to be deterministic.
-    pub fn take_reports(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
+    pub fn take_reports(&mut self, now_ms: u64, events: &mut Vec<LeaseEvent>) {
         let waits = self.answers == StoreReplyMode::NextTick;
         loop {
             let is_awaited = waits && !self.is_failing && self.is_under_way();
@@ -221,7 +221,7 @@ impl OpenDirectory {
         &mut self,
         time: Duration,
         now_ms: u64,
-        events: &mut Vec<LedgerEvent>,
+        events: &mut Vec<LeaseEvent>,
     ) -> bool {
         let report = self.next(time);
         let came = report.is_some();
@@ -232,10 +232,10 @@ impl OpenDirectory {
     }
 
     fn is_under_way(&self) -> bool {
-        if self.elsewhere.cache.is_under_way() {
+        if self.elsewhere.cache.is_request_pending() {
             return true;
         }
-        self.ledger.is_under_way()
+        self.ledger.has_pending_request()
     }
 
     /// Whether other servers were told all that they are to be.
@@ -251,11 +251,11 @@ impl OpenDirectory {
     pub fn order_look_up(&mut self, now_ms: u64) {
         let players = self.elsewhere.order(now_ms, &self.ledger);
         if !players.is_empty() {
-            self.hand_over(StoreRequest::LookUp { players }, now_ms, &mut Vec::new());
+            self.hand_over(StoreRequest::Lookup { players }, now_ms, &mut Vec::new());
         }
     }
 
-    fn take(&mut self, report: StoreReply, now_ms: u64, events: &mut Vec<LedgerEvent>) {
+    fn take(&mut self, report: StoreReply, now_ms: u64, events: &mut Vec<LeaseEvent>) {
         if let StoreReply::LookedUp(players, found) = report {
             self.is_failing = found.is_err();
             let Self {
@@ -266,8 +266,8 @@ impl OpenDirectory {
         }
         let mut failed = false;
         let first = events.len();
-        self.ledger.take(report, now_ms, |event| {
-            failed |= matches!(event, LedgerEvent::StoreFailed(_));
+        self.ledger.receive(report, now_ms, |event| {
+            failed |= matches!(event, LeaseEvent::StoreFailed(_));
             events.push(event);
         });
         for event in &events[first..] {
@@ -282,39 +282,40 @@ impl OpenDirectory {
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
         if time.is_zero() {
-            thread.report()
+            thread.try_recv()
         } else {
-            thread.report_within(time)
+            thread.recv_timeout(time)
         }
     }
 
     /// Asks the store for leases, and to let them last.
-    pub fn order(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
+    pub fn order(&mut self, now_ms: u64, events: &mut Vec<LeaseEvent>) {
         let mut orders = Vec::new();
-        self.ledger.orders(now_ms, |order| orders.push(order));
+        self.ledger
+            .next_requests(now_ms, |order| orders.push(order));
         orders
             .into_iter()
             .for_each(|order| self.hand_over(order, now_ms, events));
     }
 
     /// Asks the store to save all that is not saved.
-    pub fn order_save(&mut self, now_ms: u64, events: &mut Vec<LedgerEvent>) {
-        if let Some(order) = self.ledger.save_order() {
+    pub fn order_save(&mut self, now_ms: u64, events: &mut Vec<LeaseEvent>) {
+        if let Some(order) = self.ledger.next_save_request() {
             self.hand_over(order, now_ms, events);
         }
     }
 
-    fn hand_over(&mut self, order: StoreRequest, now_ms: u64, events: &mut Vec<LedgerEvent>) {
+    fn hand_over(&mut self, order: StoreRequest, now_ms: u64, events: &mut Vec<LeaseEvent>) {
         let thread = self
             .thread
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Err(order) = thread.order(order) {
+        if let Err(order) = thread.send(order) {
             // It outlives panics, so that this is a fault of this program. What is to be saved waits until the players are logged
             // out, since no lease is renewed.
             error!("store thread ended: players will not be saved and are logged out");
-            let failed = order.failed(thread_ended());
-            let report = failed.unwrap_or_else(|| StoreReply::Trouble(thread_ended()));
+            let failed = order.into_failure(thread_ended_error());
+            let report = failed.unwrap_or_else(|| StoreReply::SaveFailed(thread_ended_error()));
             self.take(report, now_ms, events);
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throng_store::{
-    LeaseTable, LedgerEvent, LookupResult, PeerMessage, PeerSettings, Peers, PlayerCache,
+    LeaseEvent, LeaseTable, LookupResult, PeerMessage, PeerSettings, Peers, PlayerCache,
     SaveSubscribers, StoreError,
 };
 
@@ -45,10 +45,10 @@ impl RemotePlayers {
     /// an object, nothing is told that was known before.
     pub fn look(&mut self, player: PlayerId, number: u64, now_ms: u64, ledger: &LeaseTable) {
         let answer = if ledger.is_live(player) || ledger.is_unsaved(player) {
-            let waits = self.cache.look_at_store(player, number, now_ms);
+            let waits = self.cache.lookup_in_store(player, number, now_ms);
             waits.err().map(Err)
         } else {
-            self.cache.look(player, number, now_ms).transpose()
+            self.cache.lookup(player, number, now_ms).transpose()
         };
         self.answers.extend(answer.map(|answer| PlayerLookupResult {
             player,
@@ -60,7 +60,7 @@ impl RemotePlayers {
     /// Tells those who waited too long.
     pub fn expire(&mut self, now_ms: u64) {
         let Self { cache, answers, .. } = self;
-        cache.expire(now_ms, |number, player, answer| {
+        cache.expire_lookups(now_ms, |number, player, answer| {
             answers.push(PlayerLookupResult {
                 player,
                 number,
@@ -72,13 +72,15 @@ impl RemotePlayers {
     /// Whom the store is to be asked for now: for those who look, and for other servers. Who has something unsaved here is asked
     /// for when it is saved.
     pub fn order(&mut self, now_ms: u64, ledger: &LeaseTable) -> Vec<PlayerId> {
-        if self.cache.is_under_way() {
+        if self.cache.is_request_pending() {
             return Vec::new();
         }
         let followers = self.followers.as_mut();
-        let due = followers.map(SaveSubscribers::take_due).unwrap_or_default();
+        let due = followers
+            .map(SaveSubscribers::take_pending)
+            .unwrap_or_default();
         let may_ask = |player| !ledger.is_unsaved(player);
-        self.cache.order(now_ms, may_ask, &due)
+        self.cache.next_request(now_ms, may_ask, &due)
     }
 
     /// Takes the store's answer.
@@ -102,10 +104,10 @@ impl RemotePlayers {
                     outgoing.push((server.map(Arc::from), PeerMessage::Saved(records)));
                 });
             }
-            (Some(followers), Err(_)) => followers.fail(),
+            (Some(followers), Err(_)) => followers.on_store_failed(),
             (None, _) => {}
         }
-        cache.take(players, found, now_ms, |number, player, answer| {
+        cache.receive(players, found, now_ms, |number, player, answer| {
             answers.push(PlayerLookupResult {
                 player,
                 number,
@@ -130,9 +132,9 @@ impl RemotePlayers {
 
     /// Players of this server were saved, went or were lost: what was known of them from before is not served any more, and
     /// others are told.
-    pub fn note(&mut self, event: &LedgerEvent, now_ms: u64, ledger: &LeaseTable) {
+    pub fn note(&mut self, event: &LeaseEvent, now_ms: u64, ledger: &LeaseTable) {
         match event {
-            LedgerEvent::Saved {
+            LeaseEvent::Saved {
                 revisions, left, ..
             } => {
                 for &(player, revision) in revisions {
@@ -140,16 +142,16 @@ impl RemotePlayers {
                     if let Some(followers) = &mut self.followers
                         && ledger.is_live(player)
                     {
-                        followers.saved(player, revision, now_ms);
+                        followers.on_saved(player, revision, now_ms);
                     }
                 }
                 if let Some(followers) = &mut self.followers {
-                    left.iter().for_each(|&player| followers.left(player));
+                    left.iter().for_each(|&player| followers.on_left(player));
                 }
             }
-            &LedgerEvent::Lost { player, .. } => {
+            &LeaseEvent::Lost { player, .. } => {
                 if let Some(followers) = &mut self.followers {
-                    followers.lost(player);
+                    followers.on_lost(player);
                 }
             }
             _ => {}
@@ -162,7 +164,7 @@ impl RemotePlayers {
         let followers = self
             .followers
             .get_or_insert_with(|| SaveSubscribers::new(settings.clone()));
-        for _ in 0..settings.messages_per_tick {
+        for _ in 0..settings.messages_per_tick_max {
             match peers.receive() {
                 Some(PeerMessage::Saved(records)) => {
                     for record in &records {
@@ -176,7 +178,7 @@ impl RemotePlayers {
                 }) => {
                     let here = players.iter().filter(|(player, _)| ledger.is_live(*player));
                     for &(player, revision) in here {
-                        followers.follow(player, &by, revision, for_ms, now_ms);
+                        followers.subscribe(player, &by, revision, for_ms, now_ms);
                     }
                 }
                 None => return,
@@ -189,8 +191,8 @@ impl RemotePlayers {
     pub fn send(&mut self, peers: &mut dyn Peers) {
         for (server, message) in self.outgoing.drain(..) {
             match server {
-                Some(server) => peers.tell(&server, message),
-                None => peers.tell_all(message),
+                Some(server) => peers.send(&server, message),
+                None => peers.broadcast(message),
             }
         }
     }

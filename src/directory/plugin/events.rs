@@ -1,7 +1,7 @@
 //! Writes the events of the ledger as messages for the game.
 
 use bevy_ecs::prelude::*;
-use throng_store::{LedgerEvent, PlayerStoreError};
+use throng_store::{LeaseEvent, PlayerStoreError};
 use tracing::{error, warn};
 
 use super::directory::PlayerStore;
@@ -25,7 +25,7 @@ pub(super) fn with_directory<R>(
 
 /// Emits what happened, and gives leases back that no session needs any more. May log players out, so the directory has to be in
 /// the world.
-pub(super) fn emit(world: &mut World, events: Vec<LedgerEvent>) {
+pub(super) fn emit(world: &mut World, events: Vec<LeaseEvent>) {
     if events.is_empty() {
         return;
     }
@@ -42,17 +42,17 @@ pub(super) fn emit(world: &mut World, events: Vec<LedgerEvent>) {
 }
 
 /// Emits one event; gives the player whose lease no session needs any more.
-fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<PlayerId> {
+fn emit_one(world: &mut World, store: &str, event: LeaseEvent) -> Option<PlayerId> {
     let mut stats = world.resource_mut::<PlayerStoreStats>();
     match event {
-        LedgerEvent::Loaded(record) => {
+        LeaseEvent::Loaded(record) => {
             stats.loaded += 1;
             let Some(client) = world.resource::<Sessions>().of(record.player) else {
                 return Some(record.player);
             };
             world.write_message(PlayerLoaded { client, record });
         }
-        LedgerEvent::Refused(player, error) => {
+        LeaseEvent::LoadFailed(player, error) => {
             stats.refused += 1;
             match &error {
                 // Told by whoever keeps the store open.
@@ -71,7 +71,7 @@ fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<Player
                 disconnect(world, client, LogoutReason::PlayerUnavailable);
             }
         }
-        LedgerEvent::Lost { player, is_here } => {
+        LeaseEvent::Lost { player, is_here } => {
             stats.lost += 1;
             // Who is not here may be on its way in again.
             if is_here {
@@ -83,7 +83,7 @@ fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<Player
                 });
             }
         }
-        LedgerEvent::Expired(player) => {
+        LeaseEvent::Expired(player) => {
             stats.expired += 1;
             error!(
                 player = player.0,
@@ -91,14 +91,14 @@ fn emit_one(world: &mut World, store: &str, event: LedgerEvent) -> Option<Player
             );
             remove(world, player, true);
         }
-        LedgerEvent::Saved {
+        LeaseEvent::Saved {
             tick, revisions, ..
         } => {
             stats.transactions += 1;
             stats.players_saved += revisions.len() as u64;
             world.write_message(PlayersSaved { tick, revisions });
         }
-        LedgerEvent::StoreFailed(_) => stats.failures += 1,
+        LeaseEvent::StoreFailed(_) => stats.failures += 1,
     }
     None
 }

@@ -2,7 +2,7 @@
 
 use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
-use throng_store::LedgerEvent;
+use throng_store::LeaseEvent;
 use tracing::error;
 
 use super::directory::{OpenDirectory, PlayerStore};
@@ -31,7 +31,7 @@ pub(super) fn tie(world: &mut World, directory: &mut PlayerStore) {
     let tick = world.resource::<SimTick>().0;
     for AtomicSaveRequest { players } in deals {
         let [one, other] = players;
-        if !open.ledger.tie(one, other, tick) {
+        if !open.ledger.join_saves(one, other, tick) {
             error!(
                 player = one.0,
                 other = other.0,
@@ -41,7 +41,7 @@ pub(super) fn tie(world: &mut World, directory: &mut PlayerStore) {
             let OpenDirectory {
                 ledger, refused, ..
             } = open;
-            ledger.void_deal(players, |event| refused.push(event));
+            ledger.void_joined_saves(players, |event| refused.push(event));
             continue;
         }
         for player in players {
@@ -60,7 +60,7 @@ pub(super) fn hand_over(world: &mut World) {
     emit(world, happened);
 }
 
-fn order_saves(world: &mut World, directory: &mut PlayerStore) -> Vec<LedgerEvent> {
+fn order_saves(world: &mut World, directory: &mut PlayerStore) -> Vec<LeaseEvent> {
     let PlayerStore { open, saves, .. } = directory;
     let requests = saves.read(world.resource::<Messages<SaveRequest>>());
     let mut events = Vec::new();

@@ -26,7 +26,7 @@ pub(super) fn look_up(
         let unanswered = requests.into_iter().map(|request| PlayerLookupResult {
             player: request.player,
             number: request.number,
-            answer: Err(PlayerStoreError::NoStore),
+            answer: Err(PlayerStoreError::NotOpen),
         });
         world.write_message_batch(unanswered.collect::<Vec<_>>());
         return;

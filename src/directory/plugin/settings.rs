@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use throng_store::{CacheSettings, LedgerSettings, PeerSettings};
+use throng_store::{CacheSettings, LeaseTableSettings, PeerSettings};
 
 /// When answers of the store are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct PlayerStoreSettings {
     /// When answers of the store are taken.
     pub answers: StoreReplyMode,
     /// Limits and times.
-    pub ledger: LedgerSettings,
+    pub ledger: LeaseTableSettings,
     /// What is remembered of players elsewhere.
     pub cache: CacheSettings,
     /// Limits of what goes between servers.
@@ -52,7 +52,7 @@ impl Default for PlayerStoreSettings {
             server: "throng".to_owned(),
             take_over: false,
             answers: StoreReplyMode::default(),
-            ledger: LedgerSettings::default(),
+            ledger: LeaseTableSettings::default(),
             cache: CacheSettings::default(),
             peers: PeerSettings::default(),
         }

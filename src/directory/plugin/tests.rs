@@ -15,8 +15,8 @@ use throng_store::testing::HookedSource;
 
 use super::*;
 use crate::directory::{
-    ClaimTerms, EnrollTerms, FaultShares, FaultySource, LedgerSettings, MemoryDisk,
-    PlayerStoreError, StoreBackend, StoreError, StoreFactory,
+    ClaimTerms, FaultShares, FaultySource, LeaseTableSettings, MemoryDisk, PlayerStoreError,
+    RegistrationTerms, StoreBackend, StoreError, StoreFactory,
 };
 use crate::inbox::ConnectionInfo;
 use crate::session::{ControlledBy, Sessions, TransportHandle, connect};
@@ -126,8 +126,8 @@ fn deal(app: &mut App, from: u64, to: u64, coins: u32) {
 /// What the disk has of a player: its coins and the tick.
 fn kept(disk: &MemoryDisk, player: u64) -> Option<(u64, u64)> {
     let mut store = disk.clone().open().unwrap();
-    let looked = store.look_up(&[PlayerId(player)]).unwrap().pop();
-    let record = looked?.found()?;
+    let looked = store.lookup(&[PlayerId(player)]).unwrap().pop();
+    let record = looked?.into_record()?;
     Some((record.count(PURSE, Encoding::Varint)?, record.tick))
 }
 
@@ -337,7 +337,9 @@ fn a_fenced_player_and_who_dealt_with_it_go_unsaved_and_no_coin_is_doubled() {
     ticks(&mut app, 2);
     // Another server takes one of them, as if this one's clock had stood still.
     let mut store = disk.clone().open().unwrap();
-    let thief = store.enroll("thief", EnrollTerms::default()).unwrap();
+    let thief = store
+        .register_server("thief", RegistrationTerms::default())
+        .unwrap();
     let terms = ClaimTerms {
         at_ms: Some(u64::MAX - 1),
         lease_ms: 1,
@@ -373,7 +375,7 @@ fn a_store_that_fails_refuses_logins_delays_saves_and_loses_none() {
     let mut app = game(source.clone());
     log_in_up_to(&mut app, 2);
     ticks(&mut app, 3);
-    source.set(FaultShares {
+    source.set_shares(FaultShares {
         failing: 1.0,
         closed: 1.0,
         ..FaultShares::default()
@@ -400,7 +402,7 @@ fn a_store_that_fails_refuses_logins_delays_saves_and_loses_none() {
         ),
         (None, 4)
     );
-    source.set(FaultShares::default());
+    source.set_shares(FaultShares::default());
     assert!(close_directory(app.world_mut(), MINUTE));
     assert_eq!(kept(&disk, 1).map(|(coins, _)| coins), Some(50));
     assert_eq!(kept(&disk, 2).map(|(coins, _)| coins), Some(150));
@@ -414,7 +416,7 @@ fn a_file_that_is_no_store_is_named_to_whoever_logs_in_and_the_server_goes_on() 
         fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
             Err(StoreError {
                 store: "players.db".to_owned(),
-                fault: crate::directory::StoreErrorKind::Foreign,
+                kind: crate::directory::StoreErrorKind::NotAPlayerStore,
                 cause: "file is not a database".to_owned(),
             })
         }
@@ -451,9 +453,9 @@ fn gated(disk: &MemoryDisk, gate: &Arc<Mutex<()>>) -> HookedSource {
 fn a_store_that_stalls_delays_no_tick_and_what_waits_for_it_does_not_grow() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
     let settings = PlayerStoreSettings {
-        ledger: LedgerSettings {
+        ledger: LeaseTableSettings {
             unsaved_players_max: 1,
-            ..LedgerSettings::default()
+            ..LeaseTableSettings::default()
         },
         ..PlayerStoreSettings::default()
     };
@@ -597,7 +599,7 @@ fn a_spoilt_record_is_an_error_to_who_looks_at_it_and_to_nobody_else() {
     log_in_up_to(&mut other, 3);
     ticks(&mut other, 2);
     assert!(close_directory(other.world_mut(), MINUTE));
-    disk.spoil(PlayerId(2));
+    disk.corrupt_record(PlayerId(2));
     let mut app = game(disk);
     (1..=3).for_each(|player| ask(&mut app, player, player));
     ticks(&mut app, 2);
@@ -615,7 +617,7 @@ fn looks_at_a_store_that_stalls_are_answered_by_the_deadline() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
     let mut settings = PlayerStoreSettings::default();
     settings.cache.load_timeout_ms = 20;
-    settings.cache.waiting_max = 3;
+    settings.cache.pending_lookups_max = 3;
     let mut app = game_with(gated(&disk, &gate), settings);
     log_in(&mut app, 1);
     while purse(&mut app, 1).is_none() {

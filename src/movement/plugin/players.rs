@@ -279,7 +279,7 @@ impl PlayerRows<'_> {
                 continue;
             };
             if let Some(ground) = places.of(self.objects[row].scene_entity()).ground {
-                ground.look_ahead(match input.motion {
+                ground.prefetch(match input.motion {
                     PlayerMotion::To(to) => to,
                     _ => self.positions.get(row).0,
                 });
@@ -441,7 +441,7 @@ fn move_body(
     };
     let since = clock.tick.saturating_sub(last.tick);
     let elapsed_s = since as f32 * clock.tick_s;
-    let credit = last.credit.after(elapsed_s, speed, rules);
+    let credit = last.credit.refilled(elapsed_s, speed, rules);
     let from = body.position.0;
     let (to, way_m) = on.walk(from, input.motion, credit, rules)?;
     *last = LastMove {

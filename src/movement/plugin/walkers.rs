@@ -171,7 +171,7 @@ impl WalkerRows<'_> {
             if std::hint::black_box(turn).is_some()
                 && let Some(ground) = grounds.of(object.scene_entity())
             {
-                ground.look_ahead(self.positions.get(row).0);
+                ground.prefetch(self.positions.get(row).0);
             }
         }
     }

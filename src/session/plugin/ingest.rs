@@ -120,7 +120,7 @@ fn open_new(world: &mut World, state: &mut IngestState) {
     let refused = world
         .resource::<Inbox>()
         .intake()
-        .take_new(max, &mut state.new);
+        .take_connections(max, &mut state.new);
     world.resource_mut::<SessionStats>().refused += refused;
     for (client, connected) in state.new.drain(..) {
         let is_banned = connected.address.is_some_and(|address| {
@@ -150,7 +150,7 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
     };
     let budget_ns = state
         .budget
-        .begin(&settings.budget, waiting, clients, tick_ns);
+        .begin_tick(&settings.budget, waiting, clients, tick_ns);
     let watch = use_clock.then(Stopwatch::start);
     let mut spent_ns = 0;
     while spent_ns < budget_ns && left > 0 {
@@ -160,7 +160,7 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
             intake.queue.prefetch(TAKEN_AT_ONCE.min(left));
             while state.taken.len() < TAKEN_AT_ONCE.min(left) && spent_ns + reckoned_ns < budget_ns
             {
-                let Some(message) = intake.queue.take(tick) else {
+                let Some(message) = intake.queue.pop(tick) else {
                     break;
                 };
                 let is_login = MessageClass::of(&message.bytes) == MessageClass::Login;

@@ -288,7 +288,7 @@ fn bad_bytes_and_moves_before_login_change_nothing() {
     send(&mut app, client, ClientMessage::Face { heading: 1 });
     let transport = app.world().resource::<TransportHandle>().clone();
     let stranger = transport.receive(ClientId(999), &ClientMessage::login(1).to_bytes());
-    assert_eq!(stranger, Err(ReceiveError::NoClient(ClientId(999))));
+    assert_eq!(stranger, Err(ReceiveError::UnknownClient(ClientId(999))));
     app.update();
     assert_eq!(app.world().resource::<SessionStats>().bad_messages, 2);
     assert!(written::<MoveInput>(&app).is_empty() && written::<LoggedIn>(&app).is_empty());

@@ -116,12 +116,12 @@ impl ClientState {
         if part.len() <= before {
             return;
         }
-        let Some(line) = part.line(before) else {
+        let Some(line) = part.update(before) else {
             return;
         };
         if self.is_away {
             for span in line.reliable {
-                self.kept.keep(span.bytes(shared, line.own), tick);
+                self.kept.keep(span.bytes(shared, line.private), tick);
             }
             part.drop_last();
             self.is_behind |= !self.kept.trim(limits);

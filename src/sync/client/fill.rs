@@ -12,7 +12,7 @@ use crate::sync::announce::PlacedAnnounce;
 use crate::sync::counters::SentCounters;
 use crate::sync::links::{ClientObject, DuePlaces, Turn};
 use crate::sync::records::{AudienceVariant, LinkNews, SceneMessages};
-use crate::wire::{Hello, write_despawn, write_own, write_scene};
+use crate::wire::{Hello, write_controlled_object, write_despawn, write_scene};
 use crate::world::SceneId;
 
 use super::{ClientState, HELD_MAX, PASSING_KEPT, PendingAnnouncement, ViewedAs, has_link};
@@ -75,7 +75,7 @@ impl ClientState {
         if self.own.is_none() {
             return self.fill_parting(part, around.input, around.hello, counters);
         }
-        part.begin(self.client, self.epoch, around.input);
+        part.begin_client(self.client, self.epoch, around.input);
         let (greeted, client) = (&mut self.greeted, self.client);
         let mut spent = self.notices.fill(greeted, part, around.hello, client);
         self.fill_missed(part, true);
@@ -103,7 +103,7 @@ impl ClientState {
         // Whatever came at once, motions go on after a second.
         let least = -i64::from(around.allowance.bytes_max);
         self.credit = (self.credit - spent as i64).max(least);
-        part.end();
+        part.end_client();
     }
 
     /// The line of a client that controls nothing: once, that what it controlled is gone; and what it is told about its
@@ -115,7 +115,7 @@ impl ClientState {
         hello: &Hello,
         counters: &mut SentCounters,
     ) {
-        part.begin(self.client, self.epoch, input);
+        part.begin_client(self.client, self.epoch, input);
         let (greeted, client) = (&mut self.greeted, self.client);
         let spent = self.notices.fill(greeted, part, hello, client);
         self.fill_missed(part, true);
@@ -124,7 +124,7 @@ impl ClientState {
             counters.despawns.one(bytes);
         }
         self.credit -= spent as i64;
-        part.end();
+        part.end_client();
     }
 
     /// Those that come to be known; gives the bytes.
@@ -360,10 +360,10 @@ impl ClientState {
         };
         let bytes = part.write_reliable(|bytes| {
             if !self.greeted {
-                around.hello.to(self.client).write(bytes);
+                around.hello.for_client(self.client).write(bytes);
             }
             write_scene(bytes, scene, around.size_m);
-            write_own(bytes, id, generation);
+            write_controlled_object(bytes, id, generation);
         });
         part.reliable(snapshot);
         let base = &around.records.bases[id as usize];

@@ -45,8 +45,8 @@ impl ClientState {
                 continue;
             }
             let span = scene.motions.get(link.id);
-            let span =
-                span.unwrap_or_else(|| part.write_own(|bytes| scene.write_motion(link.id, bytes)));
+            let span = span
+                .unwrap_or_else(|| part.write_private(|bytes| scene.write_motion(link.id, bytes)));
             // Which channel it is no branch could foresee.
             let channel = [Channel::Unreliable, Channel::Reliable];
             part.push(channel[usize::from(base.is_reliable())], span);
@@ -113,7 +113,7 @@ mod tests {
                     panic!("it turned");
                 };
                 records.take_motion(id, &news);
-                let snapshot = batch.share(|bytes| bytes.push(9));
+                let snapshot = batch.push_shared(|bytes| bytes.push(9));
                 records.snapshots[0].set(id, snapshot);
             }
             // None is shared, so that each stands among the line's own with its number behind the kind.
@@ -146,9 +146,9 @@ mod tests {
             };
             let mut part = BatchPart::default();
             client.fill(&mut part, &around, &mut scratch, &mut counters);
-            let line = part.line(0).unwrap();
+            let line = part.update(0).unwrap();
             for span in line.unreliable {
-                told[usize::from(span.bytes(&[], line.own)[1])] += 1;
+                told[usize::from(span.bytes(&[], line.private)[1])] += 1;
             }
         }
         let own = told[1];

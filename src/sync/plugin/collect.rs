@@ -305,7 +305,7 @@ fn once(
     if let Some(&(_, span)) = written.iter().find(|(other, _)| *other == set) {
         return span;
     }
-    let span = outbox.batch_mut().share(write);
+    let span = outbox.batch_mut().push_shared(write);
     written.push((set, span));
     span
 }

@@ -62,10 +62,10 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
     let reference = object.reference();
     let (scene, id) = (reference.scene.0, reference.id.0);
     let generation = reference.generation.0;
-    if (mirror.scene(), mirror.own()) != (Some(scene), Some((id, generation))) {
+    if (mirror.scene(), mirror.controlled_object()) != (Some(scene), Some((id, generation))) {
         return Err(format!(
             "it controls {:?} of scene {:?}, not {reference:?}",
-            mirror.own(),
+            mirror.controlled_object(),
             mirror.scene()
         ));
     }
@@ -103,7 +103,11 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
 
 /// Who controls nothing knows nothing.
 fn compare_nothing(mirror: &Mirror) -> Result<(), String> {
-    let (own, ids, remotes) = (mirror.own(), mirror.ids(), mirror.remotes().count());
+    let (own, ids, remotes) = (
+        mirror.controlled_object(),
+        mirror.ids(),
+        mirror.unseen_objects().count(),
+    );
     if own.is_none() && mirror.scene().is_none() && ids.is_empty() && remotes == 0 {
         return Ok(());
     }
@@ -240,12 +244,12 @@ impl Claims<'_> {
             }
         }
         expected.sort_unstable_by_key(|&(of, _)| of);
-        let found: Vec<UnseenObjectId> = mirror.remotes().map(|(of, _)| of).collect();
+        let found: Vec<UnseenObjectId> = mirror.unseen_objects().map(|(of, _)| of).collect();
         let told: Vec<UnseenObjectId> = expected.iter().map(|&(of, _)| of).collect();
         if found != told {
             return Err(format!("it was told of {found:?} unseen, not {told:?}"));
         }
-        for ((of, remote), (_, entity)) in mirror.remotes().zip(expected) {
+        for ((of, remote), (_, entity)) in mirror.unseen_objects().zip(expected) {
             let kind = entity.get::<Object>().map_or(0, |object| object.kind().0);
             if remote.kind != kind {
                 return Err(format!("{of:?}, unseen: kind {}, not {kind}", remote.kind));

@@ -65,7 +65,7 @@ pub(super) fn gather(
         let from = from.map(|from| (from.id.0, from.generation.0));
         let mut share = |from| {
             let batch = outbox.batch_mut();
-            batch.share(|bytes| write_announce(bytes, from, &announce.bytes))
+            batch.push_shared(|bytes| write_announce(bytes, from, &announce.bytes))
         };
         let announced = PlacedAnnounce {
             span: share(from),

@@ -124,7 +124,7 @@ fn keep_sent(
     limits: KeptLimits,
 ) {
     let parts = workers.iter_mut().map(|worker| &mut worker.kept);
-    sent.push(tick, (&batch.shared, &batch.starts), parts, pool);
+    sent.push(tick, (&batch.shared, &batch.shared_starts), parts, pool);
     let bytes_max = limits.bytes_max.saturating_mul(clients.len());
     let oldest = tick.saturating_sub(limits.ticks);
     sent.trim(oldest, bytes_max, |announce| {
@@ -162,9 +162,9 @@ fn close_gone(
             let mut state = known.unwrap_or_else(|| ClientState::new(client));
             state.close(last, reason, hello);
         } else {
-            last.begin(client, 0, 0);
+            last.begin_client(client, 0, 0);
             last.close(reason);
-            last.end();
+            last.end_client();
         }
         false
     });

@@ -5,8 +5,8 @@ use super::sent_values::SentValues;
 use crate::sync::attribute_set::AttributeSet;
 use crate::sync::remotes::remote_id;
 use crate::wire::{
-    Motion, write_attribute, write_delta_head, write_remote_delta_head, write_remote_head,
-    write_removed_attribute, write_snapshot_head,
+    Motion, write_attribute, write_delta_header, write_removed_attribute, write_snapshot_header,
+    write_unseen_delta_header, write_unseen_header,
 };
 use crate::world::{Object, ObjectRef};
 
@@ -20,7 +20,7 @@ pub(super) fn write_delta(
 ) {
     let count = values.0.changes(values.1).count() as u16;
     if count > 0 {
-        write_delta_head(bytes, id, generation, count);
+        write_delta_header(bytes, id, generation, count);
         write_changes(bytes, attributes, values);
     }
 }
@@ -35,7 +35,7 @@ pub(super) fn write_snapshot(
 ) {
     let (id, generation) = (object.id().0, object.generation().0);
     let count = values.0.of(values.1).count() as u16;
-    write_snapshot_head(bytes, id, generation, object.kind().0, motion, count);
+    write_snapshot_header(bytes, id, generation, object.kind().0, motion, count);
     write_values(bytes, attributes, values);
 }
 
@@ -48,7 +48,7 @@ pub(super) fn write_remote(
     values: (&SentValues, &AttributeSet),
 ) {
     let count = values.0.of(values.1).count() as u16;
-    write_remote_head(bytes, remote_id(object), kind, count);
+    write_unseen_header(bytes, remote_id(object), kind, count);
     write_values(bytes, attributes, values);
 }
 
@@ -60,7 +60,7 @@ pub(super) fn write_remote_delta(
     values: (&SentValues, &AttributeSet),
 ) {
     let count = values.0.changes(values.1).count() as u16;
-    write_remote_delta_head(bytes, remote_id(object), count);
+    write_unseen_delta_header(bytes, remote_id(object), count);
     write_changes(bytes, attributes, values);
 }
 

@@ -59,7 +59,7 @@ pub(super) fn record_snapshots(
             continue;
         };
         let batch = outbox.batch_mut();
-        let span = batch.share(|bytes| bytes.extend_from_slice(message));
+        let span = batch.push_shared(|bytes| bytes.extend_from_slice(message));
         of_scene.tell_in_full(wanted.id, (wanted.variant, wanted.remote), span);
     }
     for worker in workers {

@@ -16,9 +16,9 @@ use rand_pcg::Pcg64Mcg;
 use super::CliError;
 use super::rows::BenchRow;
 use throng::directory::{
-    CacheSettings, ClaimResult, ClaimTerms, EnrollTerms, LeaseTable, LedgerSettings, LookupResult,
-    PlayerCache, PlayerRecord, ServerId, SqliteStore, StoreBackend, StoreError, StoreReply,
-    StoreRequest, StoredAttribute,
+    CacheSettings, ClaimResult, ClaimTerms, LeaseTable, LeaseTableSettings, LookupResult,
+    PlayerCache, PlayerRecord, RegistrationTerms, ServerId, SqliteStore, StoreBackend, StoreError,
+    StoreReply, StoreRequest, StoredAttribute,
 };
 use throng::sim::clock::Stopwatch;
 use throng::wire::{AttributeValue, Encoding};
@@ -88,8 +88,8 @@ impl BenchStore {
             CliError::new(format!("could not make `{}`: {error}", folder.display()))
         })?;
         let mut store = SqliteStore::open(&folder.join("players.db"))?;
-        store.learn(&attributes())?;
-        let server = store.enroll("bench", EnrollTerms::default())?;
+        store.register_attributes(&attributes())?;
+        let server = store.register_server("bench", RegistrationTerms::default())?;
         Ok(Self {
             folder,
             store,
@@ -110,8 +110,8 @@ impl BenchStore {
             StoreRequest::Renew { leases, terms } => {
                 StoreReply::Renewed(Ok(self.store.renew(&self.server, &leases, terms)?))
             }
-            StoreRequest::LookUp { players } => {
-                let found = self.store.look_up(&players)?;
+            StoreRequest::Lookup { players } => {
+                let found = self.store.lookup(&players)?;
                 StoreReply::LookedUp(players, Ok(found))
             }
         })
@@ -132,16 +132,16 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
 
 /// A tick in which all of so many players changed: the tick's share, and the store's.
 fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow>, CliError> {
-    let mut ledger = LeaseTable::new(LedgerSettings::default());
+    let mut ledger = LeaseTable::new(LeaseTableSettings::default());
     for player in 1..=count {
         // There is room for all of them.
         let _ = ledger.claim(PlayerId(player), 0);
     }
     let mut orders = Vec::new();
-    ledger.orders(0, |order| orders.push(order));
+    ledger.next_requests(0, |order| orders.push(order));
     for order in orders {
         let report = bench.work(order)?;
-        ledger.take(report, 0, drop);
+        ledger.receive(report, 0, drop);
     }
     let mut times = [const { Vec::new() }; 2];
     let mut is_whole = true;
@@ -153,14 +153,14 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
             let values = values.iter().map(|(id, value)| (*id, Some(&value[..])));
             is_whole &= ledger.save(player, tick, values);
         }
-        let order = ledger.save_order();
+        let order = ledger.next_save_request();
         let handed_over = watch.lap_ns();
         let Some(order) = order else {
             return Err(CliError::new("no save was pending"));
         };
         let report = bench.work(order)?;
         let saved = watch.lap_ns();
-        ledger.take(report, tick, drop);
+        ledger.receive(report, tick, drop);
         if tick > 3 {
             for (times, ns) in times.iter_mut().zip([handed_over, saved]) {
                 times.push(ns as f64 / 1e6);
@@ -168,8 +168,8 @@ fn saves(bench: &mut BenchStore, count: u64, rounds: u64) -> Result<Vec<BenchRow
         }
     }
     let all: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
-    let kept = bench.store.look_up(&all)?.into_iter();
-    let kept: Vec<PlayerRecord> = kept.filter_map(LookupResult::found).collect();
+    let kept = bench.store.lookup(&all)?.into_iter();
+    let kept: Vec<PlayerRecord> = kept.filter_map(LookupResult::into_record).collect();
     let is_kept = |record: &PlayerRecord| {
         let values = values(record.player.0, rounds + 3);
         let mut values = values.iter();
@@ -240,17 +240,17 @@ fn cache() -> PlayerCache {
     PlayerCache::new(CacheSettings {
         entries_max: REMEMBERED,
         ttl_ms: u64::MAX,
-        jitter_share: 0.0,
+        ttl_jitter_share: 0.0,
         ..CacheSettings::default()
     })
 }
 
 /// Looks at a player, and has the store answer at once if it must be asked; whether it was a hit.
 fn looked(cache: &mut PlayerCache, player: PlayerId) -> bool {
-    let is_hit = matches!(cache.look(player, 0, 0), Ok(Some(_)));
+    let is_hit = matches!(cache.lookup(player, 0, 0), Ok(Some(_)));
     if !is_hit {
-        let players = cache.order(0, |_| true, &[]);
-        cache.take(&players, Ok(answered(&players)), 0, |_, _, _| ());
+        let players = cache.next_request(0, |_| true, &[]);
+        cache.receive(&players, Ok(answered(&players)), 0, |_, _, _| ());
     }
     is_hit
 }
@@ -332,14 +332,14 @@ fn ages(looks: u64) -> BenchRow {
             now_ms += TICK_MS;
             if !asked.is_empty() {
                 let found = Ok(answered(&asked));
-                cache.take(&asked, found, now_ms, |_, _, answer| {
+                cache.receive(&asked, found, now_ms, |_, _, answer| {
                     served += 1;
                     oldest_ms = oldest_ms.max(answer.map_or(u64::MAX, |known| known.age_ms));
                 });
             }
-            asked = cache.order(now_ms, |_| true, &[]);
+            asked = cache.next_request(now_ms, |_| true, &[]);
         }
-        if let Ok(Some(known)) = cache.look(players.draw().1, nth, now_ms) {
+        if let Ok(Some(known)) = cache.lookup(players.draw().1, nth, now_ms) {
             served += 1;
             oldest_ms = oldest_ms.max(known.age_ms);
         }
@@ -376,7 +376,7 @@ fn hits(rounds: u64) -> BenchRow {
     for _ in 0..rounds {
         let mut watch = Stopwatch::start();
         for &player in &known {
-            let found = cache.look(player, 0, 1).ok().flatten();
+            let found = cache.lookup(player, 0, 1).ok().flatten();
             sums[0] += found
                 .and_then(|found| found.record)
                 .map_or(0, |record| record.revision);

@@ -14,7 +14,7 @@ use throng::movement::{Ground, MoveBudget, MoveRules, PlayerStep};
 use throng::sim::clock::Stopwatch;
 use throng::wire::{ClientId, ClientMessage, quantise};
 use throng::world::PlayerMotion;
-use throng_net::inbox::reference::{IntakeLoad, IntakePolicy, play};
+use throng_net::inbox::reference::{IntakeLoad, IntakePolicy, simulate};
 
 const SYSTEM: &str = "inbox";
 
@@ -50,7 +50,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
 
 /// One load under all policies: the worst tick, and the worst lag of the polite.
 fn policies(case: &str, load: IntakeLoad, what: &str) -> Vec<BenchRow> {
-    let ours = play(IntakePolicy::Ours, load);
+    let ours = simulate(IntakePolicy::ClientQueues, load);
     let ms = |ns: u64| ns as f64 / 1e6;
     let mut rows = Vec::new();
     for (name, policy) in [
@@ -58,7 +58,7 @@ fn policies(case: &str, load: IntakeLoad, what: &str) -> Vec<BenchRow> {
         ("fixed 20 ms", IntakePolicy::Fixed(20)),
         ("reference", IntakePolicy::Reference),
     ] {
-        let other = play(policy, load);
+        let other = simulate(policy, load);
         let row = BenchRow::new(
             SYSTEM,
             format!("{case} tick v {name}"),
@@ -113,11 +113,11 @@ fn messages(rounds: usize) -> BenchRow {
         queue.begin_tick(round, limits);
         for client in (0..CLIENTS).map(ClientId) {
             for _ in 0..EACH {
-                let _ = queue.offer(client, &bytes);
+                let _ = queue.push(client, &bytes);
             }
         }
         let watch = Stopwatch::start();
-        while let Some(message) = queue.take(round + 1) {
+        while let Some(message) = queue.pop(round + 1) {
             let is_move = matches!(
                 ClientMessage::decode(std::hint::black_box(&message.bytes)),
                 Ok(ClientMessage::Move { .. })

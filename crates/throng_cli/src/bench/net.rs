@@ -9,8 +9,8 @@ use super::CliError;
 use super::rows::BenchRow;
 use throng::net::EndpointSettings;
 use throng::sim::clock::Stopwatch;
-use throng_net::link::{LossModel, NetworkConditioner};
-use throng_net::workload::{CROWD_MESSAGES, ConnectedCrowd, TICK_US, TownFigures, town};
+use throng_net::conditioner::{LossModel, NetworkConditioner};
+use throng_net::workload::{CROWD_MESSAGES, ConnectedCrowd, TICK_US, TownResult, simulate_town};
 
 const SYSTEM: &str = "net";
 
@@ -24,9 +24,9 @@ const JITTER_MS: f64 = 4.0;
 
 /// What a link loses, by name.
 const LOSSES: [(&str, LossModel); 4] = [
-    ("no loss", LossModel::Each(0.0)),
-    ("5 % lost", LossModel::Each(0.05)),
-    ("10 % lost", LossModel::Each(0.1)),
+    ("no loss", LossModel::Independent(0.0)),
+    ("5 % lost", LossModel::Independent(0.05)),
+    ("10 % lost", LossModel::Independent(0.1)),
     (
         "10 % in bursts",
         LossModel::Bursts {
@@ -38,8 +38,8 @@ const LOSSES: [(&str, LossModel); 4] = [
 
 pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     let ticks = if quick { 30_000 } else { 100_000 };
-    let lossless = NetworkConditioner::losing(LossModel::Each(0.0));
-    let once = town(
+    let lossless = NetworkConditioner::with_loss(LossModel::Independent(0.0));
+    let once = simulate_town(
         EndpointSettings::default().for_reliable_carrier(),
         lossless,
         ticks,
@@ -47,8 +47,8 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
     );
     let mut rows = Vec::new();
     for (name, loss) in LOSSES {
-        let model = NetworkConditioner::losing(loss);
-        let figures = town(EndpointSettings::default(), model, ticks, SEED);
+        let model = NetworkConditioner::with_loss(loss);
+        let figures = simulate_town(EndpointSettings::default(), model, ticks, SEED);
         rows.extend(latencies(name, &figures));
         rows.push(bytes(name, &figures, &once));
     }
@@ -60,7 +60,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
 }
 
 /// The times of a town's ordered messages, with the aims of the loss.
-fn latencies(name: &str, figures: &TownFigures) -> Vec<BenchRow> {
+fn latencies(name: &str, figures: &TownResult) -> Vec<BenchRow> {
     let row = |quantile: &str, share: f64| {
         BenchRow::new(
             SYSTEM,
@@ -98,7 +98,7 @@ fn latencies(name: &str, figures: &TownFigures) -> Vec<BenchRow> {
 }
 
 /// What a tick takes down, beside each byte sent once and nothing acknowledged.
-fn bytes(name: &str, figures: &TownFigures, once: &TownFigures) -> BenchRow {
+fn bytes(name: &str, figures: &TownResult, once: &TownResult) -> BenchRow {
     let row = BenchRow::new(SYSTEM, format!("{name}: bytes"), figures.down_bytes, "B")
         .beside("sent once", once.down_bytes)
         .about(format!(
@@ -123,7 +123,7 @@ fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) 
         let mut watch = Stopwatch::start();
         crowd.send();
         let sent_ns = watch.lap_ns();
-        crowd.answer();
+        crowd.run_clients();
         watch.lap_ns();
         let came = crowd.receive();
         let received_ns = watch.lap_ns();
@@ -138,7 +138,7 @@ fn costs(name: &str, clients: usize, lost_one_in: Option<usize>, rounds: usize) 
     let a_message: Vec<f64> = sending.iter().map(|ns| ns / messages as f64).collect();
     // Whatever is lost takes no more than all unreliable messages of its packet with it.
     let least = if lost_one_in.is_some() { 0.85 } else { 0.95 };
-    let all = heard as f64 >= least * said as f64 && crowd.came > said as u64;
+    let all = heard as f64 >= least * said as f64 && crowd.delivered > said as u64;
     let (unreliable, reliable) = CROWD_MESSAGES;
     vec![
         BenchRow::repeated(SYSTEM, format!("{name}: send"), &sending, "ns/client")
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn messages_come_and_a_crowd_is_answered() {
-        let model = NetworkConditioner::losing(LossModel::Each(0.1));
-        let figures = town(EndpointSettings::default(), model, 300, SEED);
+        let model = NetworkConditioner::with_loss(LossModel::Independent(0.1));
+        let figures = simulate_town(EndpointSettings::default(), model, 300, SEED);
         let rows = latencies("10 % lost", &figures);
         assert!(rows.iter().all(|row| row.agrees != Some(false)));
         let rows = costs("10 % lost", 20, Some(10), 10);

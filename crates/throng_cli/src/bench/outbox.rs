@@ -9,8 +9,10 @@ use super::CliError;
 use super::rows::BenchRow;
 use throng::outbox::{Assembler, CountingSink, OutgoingBatch};
 use throng::sim::clock::Stopwatch;
-use throng_net::outbox::reference::{Sum, WAYS, Way, between_threads, single_threaded};
-use throng_net::outbox::workload::{WorkloadShard, fill};
+use throng_net::outbox::reference::{
+    QUEUE_KINDS, QueueKind, Sum, between_threads, single_threaded,
+};
+use throng_net::outbox::workload::{WorkloadShard, fill_batch};
 
 const SYSTEM: &str = "outbox";
 
@@ -35,7 +37,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
 /// A tick's news into packets, inline and by way of a shard.
 fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<BenchRow> {
     let mut batch = OutgoingBatch::default();
-    let messages = fill(&mut batch, 1, objects, clients, seen);
+    let messages = fill_batch(&mut batch, 1, objects, clients, seen);
     let (mut assembler, mut sink) = (Assembler::default(), CountingSink::default());
     let mut shard = WorkloadShard::new(16 << 20, Box::new(CountingSink::default()));
     let mut times = [const { Vec::new() }; 3];
@@ -43,14 +45,14 @@ fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<Benc
     // The first rounds warm buffers up.
     for round in 0..rounds + 3 {
         let mut watch = Stopwatch::start();
-        for line in batch.parts.iter().flat_map(|part| part.lines()) {
-            let written = assembler.line(batch.tick, line, &batch.shared, &mut sink);
+        for line in batch.parts.iter().flat_map(|part| part.updates()) {
+            let written = assembler.write_update(batch.tick, line, &batch.shared, &mut sink);
             inline += written.messages;
         }
         let assembled = watch.lap_ns();
-        shard.offer(&batch);
+        shard.push_batch(&batch);
         let offered = watch.lap_ns();
-        sharded = shard.take().messages;
+        sharded = shard.assemble().messages;
         let taken = watch.lap_ns();
         if round >= 3 {
             for (times, ns) in times.iter_mut().zip([assembled, offered, taken]) {
@@ -83,7 +85,7 @@ fn packets(objects: usize, clients: u32, seen: usize, rounds: usize) -> Vec<Benc
 /// Messages of one size through the ring, a channel and a queue.
 fn ring(
     case: &str,
-    pass: fn(Way, usize, u64) -> Sum,
+    pass: fn(QueueKind, usize, u64) -> Sum,
     bytes: usize,
     count: u64,
     rounds: usize,
@@ -91,7 +93,7 @@ fn ring(
     let mut times = [const { Vec::new() }; 3];
     let mut is_equal = true;
     for _ in 0..rounds {
-        let sums = WAYS.map(|way| {
+        let sums = QUEUE_KINDS.map(|way| {
             let watch = Stopwatch::start();
             let sum = pass(way, bytes, count);
             times[way as usize].push(watch.elapsed().as_secs_f64() * 1e9 / count as f64);

@@ -36,7 +36,7 @@ pub(super) fn measure(quick: bool) -> Result<Vec<BenchRow>, CliError> {
 
 /// A session's own bytes, the message lane and what replication knows of it included; buffers beside them.
 fn size() -> BenchRow {
-    let bytes = SESSION_BYTES + throng::inbox::LANE_BYTES + CLIENT_STATE_BYTES;
+    let bytes = SESSION_BYTES + throng::inbox::CLIENT_QUEUE_BYTES + CLIENT_STATE_BYTES;
     BenchRow::new(SYSTEM, "size", bytes as f64, "B")
         .about("A session, its lane in the inbox and what replication keeps of it, without their buffers.")
         .aiming_below(1_000.0, "B")
@@ -263,7 +263,7 @@ fn playing(app: &mut App, players: u32) -> Vec<ClientId> {
 fn tokens(sink: &MemorySink, clients: &[ClientId]) -> Vec<(PlayerId, ResumeToken)> {
     let kept = sink.take();
     let mut mirrors: Vec<Mirror> = clients.iter().map(|_| Mirror::default()).collect();
-    for (client, packet) in kept.frames.iter() {
+    for (client, packet) in kept.packets.iter() {
         if let Ok(nth) = clients.binary_search(&client) {
             // What is missing shows in how many come back.
             let _ = mirrors[nth].receive(packet);

@@ -295,7 +295,7 @@ impl Serve {
         let is_local = self.trusted_proxy.is_empty();
         if is_local && [at.udp, at.web].iter().flatten().all(is_here) {
             settings.requests_per_s = REQUESTS_OF_LOOPBACK_PER_S;
-            settings.web.strangers_of_address_max = u32::MAX;
+            settings.web.unauthenticated_per_address_max = u32::MAX;
         }
         let failed = |error: ListenError| CliError::new(error.to_string());
         let mut others: Box<dyn PacketSink> = world.resource::<SyntheticClients>().sink();
@@ -314,7 +314,7 @@ impl Serve {
                     web.set_map(scene.0, map.tiles(), map.tile_m());
                 }
             }
-            others = Box::new(web.sink().or(Some(synthetic)));
+            others = Box::new(web.sink().with_fallback(Some(synthetic)));
         }
         if let Some(address) = at.udp {
             let address = listen(world, address, key, settings, Some(others));

@@ -39,12 +39,12 @@ pub(super) fn lines(stats: &ListenStats, ticks: u64, [mean_ms, p99_ms]: [f64; 2]
 
 fn udp_lines(stats: &UdpStats) -> [String; 4] {
     let UdpStats {
-        admitted,
+        clients_accepted: admitted,
         left,
         lost,
         closed,
-        behind,
-        strangers,
+        slow_consumers: behind,
+        unauthenticated: strangers,
         refused,
         throttled,
         ..
@@ -73,11 +73,11 @@ fn udp_lines(stats: &UdpStats) -> [String; 4] {
 
 fn web_lines(stats: &WebStats) -> [String; 3] {
     let WebStats {
-        admitted,
+        clients_accepted: admitted,
         left,
         lost,
         closed,
-        behind,
+        slow_consumers: behind,
         broken,
         webtransport,
         ..
@@ -102,8 +102,8 @@ fn web_lines(stats: &WebStats) -> [String; 3] {
             "refused     {} invalid tokens, {} bad requests, {} timeouts, {} over the limit",
             stats.denied,
             stats.refused,
-            stats.late,
-            stats.crowded + stats.full
+            stats.timed_out,
+            stats.refused_unauthenticated + stats.full
         ),
     ]
 }
@@ -117,19 +117,19 @@ pub(super) fn as_json(
     let web = stats.web;
     let stats = stats.udp.unwrap_or_default();
     json!({
-        "admitted": stats.admitted,
+        "admitted": stats.clients_accepted,
         "left": stats.left,
         "lost": stats.lost,
         "closed": stats.closed,
-        "behind": stats.behind,
+        "behind": stats.slow_consumers,
         "replaced": stats.replaced,
         "moved": stats.moved,
         "datagrams_in": stats.datagrams_in,
         "bytes_in": stats.bytes_in,
         "datagrams_out": stats.datagrams_out,
         "bytes_out": stats.bytes_out,
-        "strangers": stats.strangers,
-        "stranger_bytes_in": stats.stranger_bytes_in,
+        "strangers": stats.unauthenticated,
+        "stranger_bytes_in": stats.unauthenticated_bytes_in,
         "answers_out": stats.answers_out,
         "answer_bytes_out": stats.answer_bytes_out,
         "refused": stats.refused,
@@ -147,13 +147,13 @@ pub(super) fn as_json(
 fn web_json(stats: &WebStats) -> serde_json::Value {
     json!({
         "accepted": stats.accepted,
-        "crowded": stats.crowded,
+        "crowded": stats.refused_unauthenticated,
         "answered": stats.answered,
         "refused": stats.refused,
-        "late": stats.late,
+        "late": stats.timed_out,
         "denied": stats.denied,
         "full": stats.full,
-        "admitted": stats.admitted,
+        "admitted": stats.clients_accepted,
         "webtransport": stats.webtransport,
         "datagrams_in": stats.datagrams_in,
         "datagrams_out": stats.datagrams_out,
@@ -161,7 +161,7 @@ fn web_json(stats: &WebStats) -> serde_json::Value {
         "left": stats.left,
         "lost": stats.lost,
         "closed": stats.closed,
-        "behind": stats.behind,
+        "behind": stats.slow_consumers,
         "broken": stats.broken,
         "messages_in": stats.messages_in,
         "bytes_in": stats.bytes_in,

@@ -16,7 +16,9 @@ use super::{InspectShared, STUCK_S, pages};
 use crate::exposition::exposition;
 use crate::routes::{InspectAccess, InspectRoute, PAGE_PATHS, RequestHead, RouteDenied};
 use crate::traffic::{InspectCounters, InspectRequest};
-use throng_net::http::{Answer, text_answer, typed_answer, websocket_answer, websocket_key};
+use throng_net::http::{
+    HttpResponse, text_response, typed_response, websocket_key, websocket_response,
+};
 
 /// How long a request may take to come.
 const HEAD_PATIENCE: Duration = Duration::from_secs(5);
@@ -65,7 +67,7 @@ async fn respond(
     mut request: Request<Incoming>,
     access: &InspectAccess,
     shared: &Arc<InspectShared>,
-) -> Answer {
+) -> HttpResponse {
     let field = |name: &str| request.headers().get(name)?.to_str().ok();
     let route = access.route(RequestHead {
         method: request.method().as_str(),
@@ -89,7 +91,7 @@ async fn respond(
         InspectRoute::Ready => ready(shared),
         InspectRoute::Page(place) => {
             let (what, text) = FILES[place];
-            typed_answer(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
+            typed_response(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
         }
         InspectRoute::Live => live(&mut request, shared),
     };
@@ -99,7 +101,7 @@ async fn respond(
     answer
 }
 
-fn deny(denied: RouteDenied) -> Answer {
+fn deny(denied: RouteDenied) -> HttpResponse {
     let (status, word) = match denied {
         RouteDenied::Unknown => (StatusCode::NOT_FOUND, "there is no such page\n"),
         RouteDenied::Busy => (
@@ -116,7 +118,7 @@ fn deny(denied: RouteDenied) -> Answer {
         ),
         RouteDenied::Foreign => (StatusCode::FORBIDDEN, "expected a page of this server\n"),
     };
-    let mut answer = text_answer(status, word.to_owned());
+    let mut answer = text_response(status, word.to_owned());
     if denied == RouteDenied::Method {
         let allowed = HeaderValue::from_static("GET, HEAD");
         answer.headers_mut().insert(ALLOW, allowed);
@@ -125,40 +127,40 @@ fn deny(denied: RouteDenied) -> Answer {
 }
 
 /// Goes on as a WebSocket.
-fn live(request: &mut Request<Incoming>, shared: &Arc<InspectShared>) -> Answer {
+fn live(request: &mut Request<Incoming>, shared: &Arc<InspectShared>) -> HttpResponse {
     let Some(key) = websocket_key(request) else {
-        return text_answer(
+        return text_response(
             StatusCode::BAD_REQUEST,
             "expected a WebSocket, version 13\n".into(),
         );
     };
     let Some(line) = shared.pages.open() else {
         InspectCounters::one(&shared.counters.refused);
-        return text_answer(
+        return text_response(
             StatusCode::SERVICE_UNAVAILABLE,
             "too many pages are open\n".into(),
         );
     };
-    let (upgrade, answer) = websocket_answer(request, key);
+    let (upgrade, answer) = websocket_response(request, key);
     tokio::spawn(pages::show(upgrade, line, shared.clone()));
     answer
 }
 
 /// Numbers as they are after the next tick; the last ones if it does not come.
-async fn metrics(shared: &InspectShared) -> Answer {
+async fn metrics(shared: &InspectShared) -> HttpResponse {
     let mut newest = shared.metrics.subscribe();
     // A wish for which there is no room is one of many for the same.
     let _ = shared.wishes.try_send(InspectRequest::Metrics);
     let _ = tokio::time::timeout(TICK_PATIENCE, newest.changed()).await;
     let families = newest.borrow().clone();
     if families.is_empty() {
-        return text_answer(
+        return text_response(
             StatusCode::SERVICE_UNAVAILABLE,
             "no tick is done yet\n".into(),
         );
     }
     let text = exposition(families.iter());
-    typed_answer(
+    typed_response(
         StatusCode::OK,
         "text/plain; version=0.0.4; charset=utf-8",
         text.into(),
@@ -166,17 +168,17 @@ async fn metrics(shared: &InspectShared) -> Answer {
 }
 
 /// Whether ticks go on.
-fn health(shared: &InspectShared) -> Answer {
+fn health(shared: &InspectShared) -> HttpResponse {
     let stuck_s = *shared.stuck_s.borrow();
     if stuck_s >= STUCK_S && shared.status.tick.load(Ordering::Relaxed) > 0 {
         let word = format!("stuck: no tick for {stuck_s} s\n");
-        return text_answer(StatusCode::SERVICE_UNAVAILABLE, word);
+        return text_response(StatusCode::SERVICE_UNAVAILABLE, word);
     }
-    text_answer(StatusCode::OK, "ok\n".into())
+    text_response(StatusCode::OK, "ok\n".into())
 }
 
 /// Whether players may come.
-fn ready(shared: &InspectShared) -> Answer {
+fn ready(shared: &InspectShared) -> HttpResponse {
     let is_stopping = shared.status.is_stopping.load(Ordering::Relaxed);
     let fault = shared.status.fault();
     let word = if is_stopping {
@@ -186,9 +188,9 @@ fn ready(shared: &InspectShared) -> Answer {
     } else if shared.status.tick.load(Ordering::Relaxed) == 0 {
         "starting: no tick is done yet\n"
     } else if let Some(fault) = fault {
-        return text_answer(StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n"));
+        return text_response(StatusCode::SERVICE_UNAVAILABLE, format!("{fault}\n"));
     } else {
-        return text_answer(StatusCode::OK, "ready\n".into());
+        return text_response(StatusCode::OK, "ready\n".into());
     };
-    text_answer(StatusCode::SERVICE_UNAVAILABLE, word.into())
+    text_response(StatusCode::SERVICE_UNAVAILABLE, word.into())
 }

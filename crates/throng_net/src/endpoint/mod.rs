@@ -22,14 +22,14 @@ use super::acks::{ReceivedPackets, SentPackets};
 use super::bucket::ByteBucket;
 use super::mtu::PathMtu;
 use super::packet::{
-    HEAD_BYTES_MAX, PACKET_BYTES_MAX, STREAMS, StreamId, framed_bytes, length_bytes,
+    HEADER_BYTES_MAX, PACKET_BYTES_MAX, STREAMS, StreamId, framed_bytes, length_bytes,
 };
-use super::repeat::PathEstimate;
+use super::retransmit::PathEstimate;
 use super::stream::{IncomingStream, OutgoingStream};
-use super::tail::UnreliableTail;
+use super::unreliable::UnreliableQueue;
 
 /// What a datagram of IPv4 and UDP has before the packet, in bytes.
-const DATAGRAM_HEAD_BYTES: usize = 28;
+const DATAGRAM_HEADER_BYTES: usize = 28;
 
 /// Where the counters of a connection begin; other than at 0 only to see them wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct ReliableEndpoint {
     settings: EndpointSettings,
     outgoing: [OutgoingStream; STREAMS],
     incoming: [IncomingStream; STREAMS],
-    tail: UnreliableTail,
+    unreliable: UnreliableQueue,
     sent: SentPackets,
     received: ReceivedPackets,
     estimate: PathEstimate,
@@ -59,8 +59,8 @@ pub struct ReliableEndpoint {
     /// A packet asked for an answer.
     owes_ack: bool,
     /// Packets that came since the last one that went out.
-    unanswered: u8,
-    is_behind: bool,
+    packets_since_ack: u8,
+    is_send_queue_full: bool,
     /// A stream said a length that cannot be.
     broken: Option<StreamId>,
     stats: EndpointStats,
@@ -76,7 +76,7 @@ impl ReliableEndpoint {
     /// The same, with counters that begin elsewhere, at both ends alike.
     #[must_use]
     pub fn starting_at(settings: EndpointSettings, start: CountersStart) -> Self {
-        let settings = settings.sane();
+        let settings = settings.clamped();
         let rates = (
             settings.bytes_per_s,
             settings.bytes_per_s_min,
@@ -85,7 +85,7 @@ impl ReliableEndpoint {
         Self {
             outgoing: std::array::from_fn(|_| OutgoingStream::starting_at(start.offset)),
             incoming: std::array::from_fn(|_| IncomingStream::starting_at(start.offset)),
-            tail: UnreliableTail::default(),
+            unreliable: UnreliableQueue::default(),
             sent: SentPackets::starting_at(start.packet),
             received: ReceivedPackets::starting_at(start.packet),
             estimate: PathEstimate::default(),
@@ -95,8 +95,8 @@ impl ReliableEndpoint {
             last_sent_us: 0,
             last_received_us: 0,
             owes_ack: false,
-            unanswered: 0,
-            is_behind: false,
+            packets_since_ack: 0,
+            is_send_queue_full: false,
             broken: None,
             stats: EndpointStats::default(),
             settings,
@@ -115,9 +115,11 @@ impl ReliableEndpoint {
             _ if found > most => return Err(SendError::TooLong { found, most }),
             _ => {}
         }
-        let waiting = self.waiting_bytes();
-        if self.is_behind || waiting + framed_bytes(found) > self.settings.backlog_bytes_max {
-            self.is_behind = true;
+        let waiting = self.pending_bytes();
+        if self.is_send_queue_full
+            || waiting + framed_bytes(found) > self.settings.backlog_bytes_max
+        {
+            self.is_send_queue_full = true;
             return Err(SendError::SendQueueFull { waiting });
         }
         self.outgoing[stream.number()].push(message);
@@ -139,7 +141,7 @@ impl ReliableEndpoint {
             _ => {}
         }
         let dropped = self
-            .tail
+            .unreliable
             .push(message, self.settings.unreliable_bytes_max.max(found));
         self.stats.unreliable_dropped += dropped;
         Ok(())
@@ -148,7 +150,7 @@ impl ReliableEndpoint {
     /// The longest unreliable message that fits into a packet of this path, in bytes.
     #[must_use]
     pub fn unreliable_bytes_max(&self) -> usize {
-        let room = self.packet_bytes_max() - HEAD_BYTES_MAX;
+        let room = self.packet_bytes_max() - HEADER_BYTES_MAX;
         room - length_bytes(room)
     }
 
@@ -161,15 +163,15 @@ impl ReliableEndpoint {
 
     /// Bytes that were pushed and are not acknowledged.
     #[must_use]
-    pub fn waiting_bytes(&self) -> usize {
-        let waiting = self.outgoing.iter().map(OutgoingStream::waiting_bytes);
+    pub fn pending_bytes(&self) -> usize {
+        let waiting = self.outgoing.iter().map(OutgoingStream::pending_bytes);
         waiting.sum()
     }
 
     /// Whether more waited than may: the connection is to be closed.
     #[must_use]
-    pub const fn is_behind(&self) -> bool {
-        self.is_behind
+    pub const fn is_send_queue_full(&self) -> bool {
+        self.is_send_queue_full
     }
 
     /// The smoothed round trip, the other end's tick included, in microseconds; 0 before there is any.

@@ -1,8 +1,8 @@
 //! What comes out of a packet.
 
 use super::{PacketError, ReliableEndpoint};
-use crate::acks::PacketFate;
-use crate::packet::{PacketStamp, ReadPacket, StreamId};
+use crate::acks::PacketOutcome;
+use crate::packet::{PacketStamp, ParsedPacket, StreamId};
 use crate::stream::StreamLimits;
 
 /// A message that came.
@@ -18,7 +18,7 @@ pub struct ReceivedMessage<'m> {
 }
 
 /// After so many packets that came an answer is due, even if none asked for one.
-const UNANSWERED_MAX: u8 = 8;
+const ACK_AFTER_PACKETS: u8 = 8;
 
 impl ReliableEndpoint {
     /// Takes a packet, and hands over the messages that are whole with it: those of streams once and in their order, then the
@@ -32,7 +32,7 @@ impl ReliableEndpoint {
         packet: &[u8],
         deliver: impl FnMut(ReceivedMessage<'_>),
     ) -> Result<(), PacketError> {
-        let taken = self.take(now_us, packet, deliver);
+        let taken = self.receive_packet(now_us, packet, deliver);
         match taken {
             Ok(()) => self.stats.packets_received += 1,
             Err(_) => self.stats.packets_refused += 1,
@@ -40,25 +40,25 @@ impl ReliableEndpoint {
         taken
     }
 
-    fn take(
+    fn receive_packet(
         &mut self,
         now_us: u64,
         packet: &[u8],
         mut deliver: impl FnMut(ReceivedMessage<'_>),
     ) -> Result<(), PacketError> {
         if let Some(stream) = self.broken {
-            return Err(self.broken_by(stream, 0));
+            return Err(self.stream_error(stream, 0));
         }
-        let packet = ReadPacket::read(packet)?;
-        let head = packet.head;
+        let packet = ParsedPacket::read(packet)?;
+        let head = packet.header;
         if !self.received.expects(head.number) {
-            return Err(PacketError::NotNew {
+            return Err(PacketError::Duplicate {
                 number: head.number,
                 newest: self.received.newest,
             });
         }
         if !self.sent.may_acknowledge(head.newest) {
-            return Err(PacketError::NeverSent {
+            return Err(PacketError::AckOfUnsent {
                 found: head.newest,
                 sent: self.sent.next().wrapping_sub(1),
             });
@@ -70,7 +70,7 @@ impl ReliableEndpoint {
             message_bytes_max: self.settings.receive_message_bytes_max,
         };
         let mut full = None;
-        for piece in packet.pieces() {
+        for piece in packet.frames() {
             let stream = StreamId::ALL[piece.stream];
             let mut hand_over = |bytes: &[u8]| {
                 deliver(ReceivedMessage {
@@ -80,21 +80,21 @@ impl ReliableEndpoint {
                 });
             };
             let incoming = &mut self.incoming[piece.stream];
-            match incoming.take(piece.offset, piece.bytes, &limits, &mut hand_over) {
+            match incoming.receive(piece.offset, piece.bytes, &limits, &mut hand_over) {
                 Ok(true) => {}
                 Ok(false) => full = Some(stream),
                 Err(found) => {
                     self.broken = Some(stream);
-                    return Err(self.broken_by(stream, found));
+                    return Err(self.stream_error(stream, found));
                 }
             }
         }
         if let Some(stream) = full {
-            return Err(PacketError::Full { stream });
+            return Err(PacketError::WindowExceeded { stream });
         }
         self.received.record(head.number);
-        self.unanswered = self.unanswered.saturating_add(1);
-        self.owes_ack |= head.wants_ack || self.unanswered >= UNANSWERED_MAX;
+        self.packets_since_ack = self.packets_since_ack.saturating_add(1);
+        self.owes_ack |= head.wants_ack || self.packets_since_ack >= ACK_AFTER_PACKETS;
         for bytes in packet.unreliable() {
             deliver(ReceivedMessage {
                 stream: None,
@@ -105,8 +105,8 @@ impl ReliableEndpoint {
         Ok(())
     }
 
-    const fn broken_by(&self, stream: StreamId, found: u32) -> PacketError {
-        PacketError::Broken {
+    const fn stream_error(&self, stream: StreamId, found: u32) -> PacketError {
+        PacketError::InvalidLength {
             stream,
             found,
             most: self.settings.receive_message_bytes_max,
@@ -133,25 +133,25 @@ impl ReliableEndpoint {
         sent.acknowledge(newest, before, reorder_us, |packet, fate| {
             let datagram_bytes = usize::from(packet.bytes) + overhead;
             match fate {
-                PacketFate::Arrived {
+                PacketOutcome::Arrived {
                     is_newest,
                     was_lost,
                 } => {
                     stats.packets_arrived += 1;
                     let round_trip_us = is_newest.then(|| now_us.saturating_sub(packet.at_us));
-                    estimate.arrived(now_us, round_trip_us, was_lost);
-                    path.arrived(datagram_bytes, packet.is_probe);
+                    estimate.on_arrived(now_us, round_trip_us, was_lost);
+                    path.on_arrived(datagram_bytes, packet.is_probe);
                     *acknowledged_at_us = (*acknowledged_at_us).max(Some(packet.at_us));
                     for &carried in packet.carried() {
                         outgoing[usize::from(carried.stream)].acknowledge(carried);
                     }
                 }
-                PacketFate::Lost { after_another } => {
+                PacketOutcome::Lost { after_another } => {
                     stats.packets_lost += 1;
                     if !packet.is_probe {
-                        estimate.lost(after_another);
+                        estimate.on_lost(after_another);
                     }
-                    path.lost(now_us, datagram_bytes, packet.is_probe, estimate.loss());
+                    path.on_lost(now_us, datagram_bytes, packet.is_probe, estimate.loss());
                 }
             }
         });

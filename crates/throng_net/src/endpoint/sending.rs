@@ -5,17 +5,19 @@
 //! unreliable messages, the newest first. A quarter of the budget is kept for the last, so that what is long does not make the
 //! world stand still.
 
-use super::{DATAGRAM_HEAD_BYTES, ReliableEndpoint};
-use crate::acks::{Carried, SentPacket};
-use crate::packet::{HEAD_BYTES_MAX, PIECES_MAX, PacketHead, PacketStamp, StreamId, set_pieces};
-use crate::repeat::UNTIL_ACKNOWLEDGED;
-use crate::stream::{DueRules, PieceRoom};
+use super::{DATAGRAM_HEADER_BYTES, ReliableEndpoint};
+use crate::acks::{CarriedRange, SentPacket};
+use crate::packet::{
+    FRAMES_MAX, HEADER_BYTES_MAX, PacketStamp, StreamId, TransportHeader, set_frames,
+};
+use crate::retransmit::UNTIL_ACKNOWLEDGED;
+use crate::stream::{FrameRoom, RetransmitRules};
 
 /// The least room in a budget for which a packet is begun.
-const PACKET_BYTES_LEAST: usize = 64;
+const PACKET_BYTES_MIN: usize = 64;
 
 /// Up to so many packets that came since the last one that went out, an answer tells only of the newest half.
-const UNANSWERED_FEW: u8 = 4;
+const SHORT_ACK_PACKETS: u8 = 4;
 
 /// What is left for the packets of one flush, in bytes with what sealing and datagrams add.
 struct FlushBudget {
@@ -41,38 +43,38 @@ impl ReliableEndpoint {
     ) {
         let is_assured = self.settings.carrier_is_reliable;
         self.bucket.fill(now_us);
-        self.bucket.watch(now_us, self.estimate.recent_loss());
+        self.bucket.adapt_rate(now_us, self.estimate.recent_loss());
         let copies = self.estimate.copies(now_us);
         let reorder_us = self.estimate.reorder_us();
-        let rules = DueRules {
+        let rules = RetransmitRules {
             now_us,
             pto_us: self.estimate.pto_us(),
-            passed_us: self
+            newest_acknowledged_us: self
                 .acknowledged_at_us
                 .and_then(|at_us| at_us.checked_sub(reorder_us.max(1))),
             copies,
         };
-        let mut allowance = self.allowance(budget_bytes, copies);
+        let mut allowance = self.flush_budget(budget_bytes, copies);
         let packets_max = if is_assured {
             usize::MAX
         } else {
             usize::from(self.settings.packets_per_flush_max)
         };
         for nth in 0..packets_max {
-            let must = nth == 0 && !is_assured && self.must_speak(now_us);
+            let must = nth == 0 && !is_assured && self.must_send(now_us);
             if !self.write_packet(stamp, &rules, &mut allowance, must, packet) {
                 break;
             }
             send(packet);
         }
-        self.stats.unreliable_dropped += self.tail.clear();
+        self.stats.unreliable_dropped += self.unreliable.clear();
         if !is_assured {
             self.bucket.spend(0, allowance.copied);
-            self.probe(now_us, stamp, packet, send);
+            self.send_probe(now_us, stamp, packet, send);
         }
     }
 
-    fn allowance(&self, budget_bytes: usize, copies: u8) -> FlushBudget {
+    fn flush_budget(&self, budget_bytes: usize, copies: u8) -> FlushBudget {
         if self.settings.carrier_is_reliable {
             return FlushBudget {
                 bytes: budget_bytes,
@@ -82,9 +84,9 @@ impl ReliableEndpoint {
             };
         }
         let bytes = self.bucket.bytes().min(budget_bytes);
-        let unreliable = match self.tail.framed_bytes() {
+        let unreliable = match self.unreliable.framed_bytes() {
             0 => 0,
-            framed => framed + self.overhead() + HEAD_BYTES_MAX,
+            framed => framed + self.overhead() + HEADER_BYTES_MAX,
         };
         FlushBudget {
             bytes,
@@ -99,11 +101,11 @@ impl ReliableEndpoint {
 
     /// What a packet takes in a datagram, beside itself.
     const fn overhead(&self) -> usize {
-        DATAGRAM_HEAD_BYTES + self.settings.sealing_bytes as usize
+        DATAGRAM_HEADER_BYTES + self.settings.sealing_bytes as usize
     }
 
     /// Whether a packet is due though there may be nothing in it.
-    const fn must_speak(&self, now_us: u64) -> bool {
+    const fn must_send(&self, now_us: u64) -> bool {
         self.owes_ack || now_us.saturating_sub(self.last_sent_us) >= self.settings.keep_alive_us
     }
 
@@ -111,7 +113,7 @@ impl ReliableEndpoint {
     fn write_packet(
         &mut self,
         stamp: PacketStamp,
-        rules: &DueRules,
+        rules: &RetransmitRules,
         allowance: &mut FlushBudget,
         must: bool,
         packet: &mut Vec<u8>,
@@ -123,34 +125,33 @@ impl ReliableEndpoint {
             room(allowance.bytes),
             room(allowance.bytes - allowance.reserved),
         );
-        let has_room = most >= PACKET_BYTES_LEAST;
+        let has_room = most >= PACKET_BYTES_MIN;
         if has_room {
             self.choose(rules, for_streams, allowance);
         }
         let is_keep_alive = must && !self.owes_ack;
-        self.head(stamp, is_keep_alive)
-            .write(packet_cleared(packet));
+        self.header(stamp, is_keep_alive).write(cleared(packet));
         let head_bytes = packet.len();
         let mut record = SentPacket {
             at_us: rules.now_us,
             ..SentPacket::default()
         };
         if has_room {
-            self.write_pieces(rules.now_us, packet, &mut record);
+            self.write_frames(rules.now_us, packet, &mut record);
             let room = most.saturating_sub(packet.len());
-            let room_max = packet_max - HEAD_BYTES_MAX;
-            self.stats.unreliable_dropped += self.tail.write(packet, room, room_max);
+            let room_max = packet_max - HEADER_BYTES_MAX;
+            self.stats.unreliable_dropped += self.unreliable.write(packet, room, room_max);
         }
         if packet.len() == head_bytes && !must {
             return false;
         }
         debug_assert!(packet.len() <= packet_max, "no packet is longer");
         allowance.bytes = allowance.bytes.saturating_sub(packet.len() + overhead);
-        if self.tail.is_empty() {
+        if self.unreliable.is_empty() {
             allowance.reserved = 0;
         }
         allowance.reserved = allowance.reserved.min(allowance.bytes);
-        self.sent_one(record, packet.len());
+        self.record_sent(record, packet.len());
         if self.settings.carrier_is_reliable {
             for stream in &mut self.outgoing {
                 stream.acknowledge_all();
@@ -160,19 +161,20 @@ impl ReliableEndpoint {
     }
 
     /// Chooses what of the streams goes into a packet with so much room.
-    fn choose(&mut self, rules: &DueRules, bytes: usize, allowance: &mut FlushBudget) {
-        let mut room = PieceRoom {
-            bytes: bytes.saturating_sub(HEAD_BYTES_MAX),
-            pieces: 0,
+    fn choose(&mut self, rules: &RetransmitRules, bytes: usize, allowance: &mut FlushBudget) {
+        let mut room = FrameRoom {
+            bytes: bytes.saturating_sub(HEADER_BYTES_MAX),
+            frames: 0,
         };
         let mut late = 0;
         for stream in &mut self.outgoing {
-            late += stream.choose_needed(rules, &mut room);
+            late += stream.choose_retransmissions(rules, &mut room);
         }
         if late > 0 {
-            self.estimate.timed_out(rules.now_us);
+            self.estimate.on_timeout(rules.now_us);
             self.stats.timeouts += 1;
-            self.path.unheard(rules.now_us, self.estimate.timeouts());
+            self.path
+                .on_timeouts(rules.now_us, self.estimate.timeouts());
         }
         let window_bytes = match self.settings.carrier_is_reliable {
             true => usize::MAX,
@@ -190,24 +192,24 @@ impl ReliableEndpoint {
         }
     }
 
-    fn head(&self, stamp: PacketStamp, wants_ack: bool) -> PacketHead {
-        PacketHead {
-            pieces: 0,
+    fn header(&self, stamp: PacketStamp, wants_ack: bool) -> TransportHeader {
+        TransportHeader {
+            frames: 0,
             wants_ack,
             stamp,
             number: self.sent.next(),
             newest: self.received.newest,
             before: self.received.before,
             // The rest was said before, in packets of which hardly all were lost.
-            tells_all: self.unanswered > UNANSWERED_FEW,
+            has_long_bitmap: self.packets_since_ack > SHORT_ACK_PACKETS,
         }
     }
 
-    fn write_pieces(&mut self, now_us: u64, packet: &mut Vec<u8>, record: &mut SentPacket) {
+    fn write_frames(&mut self, now_us: u64, packet: &mut Vec<u8>, record: &mut SentPacket) {
         let mut pieces = 0;
         for id in StreamId::ALL {
-            let carry = |carried: Carried| {
-                debug_assert!(pieces < PIECES_MAX, "no more were chosen");
+            let carry = |carried: CarriedRange| {
+                debug_assert!(pieces < FRAMES_MAX, "no more were chosen");
                 record.carried[pieces] = carried;
                 pieces += 1;
             };
@@ -216,12 +218,12 @@ impl ReliableEndpoint {
             self.stats.stream_bytes_new += new as u64;
             self.stats.stream_bytes_retransmitted += again as u64;
         }
-        record.pieces = pieces as u8;
-        set_pieces(packet, pieces);
+        record.frames = pieces as u8;
+        set_frames(packet, pieces);
     }
 
     /// Takes note of a packet of so many bytes that is sent now.
-    fn sent_one(&mut self, record: SentPacket, bytes: usize) {
+    fn record_sent(&mut self, record: SentPacket, bytes: usize) {
         self.sent.record(SentPacket {
             bytes: bytes as u16,
             ..record
@@ -229,13 +231,13 @@ impl ReliableEndpoint {
         self.bucket.spend(bytes + self.overhead(), 0);
         self.last_sent_us = self.last_sent_us.max(record.at_us);
         self.owes_ack = false;
-        self.unanswered = 0;
+        self.packets_since_ack = 0;
         self.stats.packets_sent += 1;
         self.stats.bytes_sent += bytes as u64;
     }
 
     /// Sends a probe of the path, if it is time for one and there is something to spend.
-    fn probe(
+    fn send_probe(
         &mut self,
         now_us: u64,
         stamp: PacketStamp,
@@ -248,24 +250,24 @@ impl ReliableEndpoint {
         let Some(datagram_bytes) = self.path.probe(now_us) else {
             return;
         };
-        self.head(stamp, true).write(packet_cleared(packet));
+        self.header(stamp, true).write(cleared(packet));
         packet.resize(datagram_bytes - usize::from(self.settings.sealing_bytes), 0);
         let record = SentPacket {
             at_us: now_us,
             is_probe: true,
             ..SentPacket::default()
         };
-        self.sent_one(record, packet.len());
+        self.record_sent(record, packet.len());
         send(packet);
     }
 
     /// What has to be left of the budget for a probe.
     const fn bucket_probe_bytes(&self) -> usize {
-        self.settings.datagram_bytes_max as usize + DATAGRAM_HEAD_BYTES
+        self.settings.datagram_bytes_max as usize + DATAGRAM_HEADER_BYTES
     }
 }
 
-fn packet_cleared(packet: &mut Vec<u8>) -> &mut Vec<u8> {
+fn cleared(packet: &mut Vec<u8>) -> &mut Vec<u8> {
     packet.clear();
     packet
 }

@@ -73,7 +73,7 @@ impl Default for EndpointSettings {
 impl EndpointSettings {
     /// The client's settings for a server with these settings.
     #[must_use]
-    pub fn client(self) -> Self {
+    pub fn for_client(self) -> Self {
         Self {
             send_message_bytes_max: self.receive_message_bytes_max,
             receive_message_bytes_max: self.send_message_bytes_max,
@@ -93,7 +93,7 @@ impl EndpointSettings {
     }
 
     /// Brought into what works.
-    pub(super) fn sane(self) -> Self {
+    pub(super) fn clamped(self) -> Self {
         let window = |bytes: usize| bytes.clamp(PACKET_BYTES_MAX, WINDOW_BYTES_MAX);
         let message = |bytes: usize| bytes.clamp(1, MESSAGE_BYTES_MAX);
         Self {
@@ -165,7 +165,7 @@ pub enum PacketError {
     Malformed(#[from] WireError),
     /// It was received before, or is too old to know.
     #[error("packet {number} was received before or is too old, the newest is {newest}")]
-    NotNew {
+    Duplicate {
         /// Its number.
         number: u16,
         /// The newest received.
@@ -173,7 +173,7 @@ pub enum PacketError {
     },
     /// It acknowledges a packet that was never sent.
     #[error("packet {found} is acknowledged, but the newest packet sent is {sent}")]
-    NeverSent {
+    AckOfUnsent {
         /// The packet that it acknowledges.
         found: u16,
         /// The newest packet sent.
@@ -181,13 +181,13 @@ pub enum PacketError {
     },
     /// It has bytes of a stream beyond the receive window. Its bytes in order were received; the packet is not acknowledged.
     #[error("stream {stream:?} has bytes beyond the receive window")]
-    Full {
+    WindowExceeded {
         /// The stream.
         stream: StreamId,
     },
     /// A message in a stream has an invalid length. Nothing more of this connection can be read.
     #[error("stream {stream:?} has a message of {found} bytes, expected 1 to {most}")]
-    Broken {
+    InvalidLength {
         /// The stream.
         stream: StreamId,
         /// The length, as far as it was read.
@@ -200,7 +200,7 @@ pub enum PacketError {
 impl PacketError {
     /// Whether the connection must be closed, because the other side breaks the protocol.
     #[must_use]
-    pub const fn is_final(self) -> bool {
-        matches!(self, Self::Broken { .. })
+    pub const fn is_fatal(self) -> bool {
+        matches!(self, Self::InvalidLength { .. })
     }
 }

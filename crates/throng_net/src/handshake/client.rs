@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use thiserror::Error;
 
 use super::{CHALLENGE_BYTES, REQUEST_BYTES};
-use crate::seal::{ConnectionCipher, DecryptError, SealedKind, VERSION};
+use crate::cipher::{ConnectionCipher, DecryptError, SealedKind, VERSION};
 use crate::token::ConnectToken;
 
 /// How often what is not answered is repeated, in microseconds.
-const REPEAT_US: u64 = 100_000;
+const RETRY_US: u64 = 100_000;
 
 /// Why a client is not admitted.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum ClientHandshakeError {
 }
 
 /// How long a server is tried before the next one, in microseconds. The last one is tried until the timeout of the token.
-const SERVER_PATIENCE_US: u64 = 3_000_000;
+const SERVER_TIMEOUT_US: u64 = 3_000_000;
 
 /// How far a client is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,12 +48,12 @@ enum Progress {
 #[derive(Debug)]
 pub struct ClientHandshake {
     token: ConnectToken,
-    line: ConnectionCipher,
+    cipher: ConnectionCipher,
     progress: Progress,
     server: usize,
     /// When it began, and with this server.
-    began_us: Option<u64>,
-    heard_us: u64,
+    started_us: Option<u64>,
+    last_received_us: u64,
     sent_us: Option<u64>,
     /// The server's number of the connection.
     number: u32,
@@ -64,12 +64,12 @@ impl ClientHandshake {
     #[must_use]
     pub fn new(token: ConnectToken) -> Self {
         Self {
-            line: ConnectionCipher::new(token.protocol, &token.to_server, &token.to_client),
+            cipher: ConnectionCipher::new(token.protocol, &token.to_server, &token.to_client),
             token,
             progress: Progress::Requesting,
             server: 0,
-            began_us: None,
-            heard_us: 0,
+            started_us: None,
+            last_received_us: 0,
             sent_us: None,
             number: 0,
         }
@@ -102,16 +102,16 @@ impl ClientHandshake {
     /// The encryption of the connection; `None` before it is connected.
     #[must_use]
     pub fn into_cipher(self) -> Option<ConnectionCipher> {
-        (self.progress == Progress::Connected).then_some(self.line)
+        (self.progress == Progress::Connected).then_some(self.cipher)
     }
 
     /// Replaces `packet` by what is to be sent to the [server](Self::server) now; empty if nothing is due. Call it about once per tick.
     pub fn update(&mut self, now_us: u64, packet: &mut Vec<u8>) {
         packet.clear();
-        self.watch(now_us);
+        self.check_timeouts(now_us);
         let is_due = self
             .sent_us
-            .is_none_or(|sent_us| now_us.saturating_sub(sent_us) >= REPEAT_US);
+            .is_none_or(|sent_us| now_us.saturating_sub(sent_us) >= RETRY_US);
         if !is_due {
             return;
         }
@@ -126,7 +126,7 @@ impl ClientHandshake {
                 debug_assert_eq!(packet.len(), REQUEST_BYTES);
             }
             Progress::Responding(challenge) => {
-                self.line.seal(SealedKind::Response, challenge, packet);
+                self.cipher.seal(SealedKind::Response, challenge, packet);
             }
             Progress::Connected | Progress::Failed(_) => return,
         }
@@ -140,15 +140,15 @@ impl ClientHandshake {
     }
 
     /// Gives a server up that is not heard of, and the token when it expires.
-    fn watch(&mut self, now_us: u64) {
+    fn check_timeouts(&mut self, now_us: u64) {
         if !matches!(
             self.progress,
             Progress::Requesting | Progress::Responding(_)
         ) {
             return;
         }
-        let began_us = *self.began_us.get_or_insert_with(|| {
-            self.heard_us = now_us;
+        let began_us = *self.started_us.get_or_insert_with(|| {
+            self.last_received_us = now_us;
             now_us
         });
         let valid_us = (self.token.expires_s - self.token.created_s).saturating_mul(1_000_000);
@@ -156,11 +156,11 @@ impl ClientHandshake {
             self.progress = Progress::Failed(ClientHandshakeError::Expired);
             return;
         }
-        if now_us.saturating_sub(self.heard_us) < self.patience_us(valid_us) {
+        if now_us.saturating_sub(self.last_received_us) < self.server_timeout_us(valid_us) {
             return;
         }
         self.server += 1;
-        self.heard_us = now_us;
+        self.last_received_us = now_us;
         self.sent_us = None;
         self.progress = if self.server < self.token.servers.len() {
             Progress::Requesting
@@ -171,14 +171,14 @@ impl ClientHandshake {
     }
 
     /// How long the current server is tried, so that all servers are tried before the token expires.
-    fn patience_us(&self, valid_us: u64) -> u64 {
+    fn server_timeout_us(&self, valid_us: u64) -> u64 {
         let timeout_s = u64::try_from(self.token.timeout_s).unwrap_or(u64::MAX);
         let patience_us = timeout_s.saturating_mul(1_000_000);
         let servers = self.token.servers.len();
         if self.server + 1 < servers {
             patience_us
                 .min(valid_us / servers as u64)
-                .min(SERVER_PATIENCE_US)
+                .min(SERVER_TIMEOUT_US)
         } else {
             patience_us
         }
@@ -189,8 +189,8 @@ impl ClientHandshake {
     /// # Errors
     /// [`DecryptError`] where it is not one that the server sealed for this client.
     pub fn receive(&mut self, now_us: u64, packet: &mut [u8]) -> Result<(), DecryptError> {
-        let (kind, body) = self.line.open(packet)?;
-        self.heard_us = self.heard_us.max(now_us);
+        let (kind, body) = self.cipher.open(packet)?;
+        self.last_received_us = self.last_received_us.max(now_us);
         let next = match (&self.progress, kind) {
             (Progress::Requesting, SealedKind::Challenge) if body.len() == 8 + CHALLENGE_BYTES => {
                 Progress::Responding(body.to_vec())

@@ -20,18 +20,18 @@
 //! Cost: a request that gets as far as its seal 4 µs; half open are at most [`ServerHandshakeSettings::half_open_max`], of about 200 bytes.
 
 mod client;
-mod gate;
-mod seen;
+mod server;
 #[cfg(test)]
 mod tests;
+mod used_tokens;
 
 pub use client::{ClientHandshake, ClientHandshakeError};
 #[cfg(feature = "webtransport")]
-pub(crate) use gate::RequestBucket;
-pub use gate::{
+pub(crate) use server::RequestBucket;
+pub use server::{
     AcceptedClient, ServerHandshake, ServerHandshakeError, ServerHandshakeSettings, TokenIdentity,
 };
-pub use seen::UsedTokens;
+pub use used_tokens::UsedTokens;
 
 use std::net::IpAddr;
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::*;
-use crate::seal::{DecryptError, SealedKind, SecretKey};
+use crate::cipher::{DecryptError, SealedKind, SecretKey};
 use crate::token::{ConnectToken, TokenClaims, TokenError};
 
 const PROTOCOL: u64 = 77;
@@ -22,7 +22,7 @@ fn address(nth: u16) -> SocketAddr {
     SocketAddr::new([10, 0, (nth >> 8) as u8, nth as u8].into(), 4_000)
 }
 
-fn gate() -> ServerHandshake {
+fn server_handshake() -> ServerHandshake {
     ServerHandshake::new(ServerHandshakeSettings::new(PROTOCOL, vec![server()]), KEY).unwrap()
 }
 
@@ -49,7 +49,7 @@ fn request(token: &ConnectToken) -> Vec<u8> {
 }
 
 /// What the gate says to a packet that comes at 100 s.
-fn said(
+fn reply_of(
     gate: &mut ServerHandshake,
     from: SocketAddr,
     packet: &[u8],
@@ -60,7 +60,7 @@ fn said(
 }
 
 /// A client of ours at a gate of ours, until it is in.
-fn admitted(gate: &mut ServerHandshake, client: &mut ClientHandshake) -> AcceptedClient {
+fn accepted(gate: &mut ServerHandshake, client: &mut ClientHandshake) -> AcceptedClient {
     let (mut packet, mut answer) = (Vec::new(), Vec::new());
     for now_us in (0..1_000_000).step_by(50_000) {
         client.update(now_us, &mut packet);
@@ -79,8 +79,8 @@ fn admitted(gate: &mut ServerHandshake, client: &mut ClientHandshake) -> Accepte
 
 #[test]
 fn who_has_a_token_gets_in_and_both_ends_understand_each_other() {
-    let (mut gate, mut client) = (gate(), ClientHandshake::new(token(9)));
-    let mut admitted = admitted(&mut gate, &mut client);
+    let (mut gate, mut client) = (server_handshake(), ClientHandshake::new(token(9)));
+    let mut admitted = accepted(&mut gate, &mut client);
     assert_eq!((admitted.client, admitted.timeout_s), (9, 5));
     assert_eq!(admitted.user_data, claims(9).user_data);
     assert_eq!((gate.half_open(), client.is_connected()), (0, Ok(true)));
@@ -88,13 +88,13 @@ fn who_has_a_token_gets_in_and_both_ends_understand_each_other() {
     let mut packet = Vec::new();
     for nth in 0..300_u16 {
         line.seal(SealedKind::Payload, &nth.to_le_bytes(), &mut packet);
-        let (kind, body) = admitted.line.open(&mut packet).unwrap();
+        let (kind, body) = admitted.cipher.open(&mut packet).unwrap();
         assert_eq!(
             (kind, &*body),
             (SealedKind::Payload, &nth.to_le_bytes()[..])
         );
         admitted
-            .line
+            .cipher
             .seal(SealedKind::Payload, b"back", &mut packet);
         assert_eq!(line.open(&mut packet).unwrap().1, b"back");
     }
@@ -117,7 +117,7 @@ fn a_client_of_renetcode_gets_in_here() {
     let connect_token = token.unwrap();
     let authentication = ClientAuthentication::Secure { connect_token };
     let mut theirs = NetcodeClient::new(now, authentication).unwrap();
-    let (mut gate, mut answer, mut inside) = (gate(), Vec::new(), None);
+    let (mut gate, mut answer, mut inside) = (server_handshake(), Vec::new(), None);
     for _ in 0..10 {
         let Some((packet, _)) = theirs.update(Duration::from_millis(300)) else {
             continue;
@@ -134,9 +134,9 @@ fn a_client_of_renetcode_gets_in_here() {
     assert!(theirs.is_connected());
     assert_eq!((inside.client, inside.user_data), (9, claims(9).user_data));
     let (_, packet) = theirs.generate_payload_packet(b"hello").unwrap();
-    assert_eq!(inside.line.open(packet).unwrap().1, b"hello");
+    assert_eq!(inside.cipher.open(packet).unwrap().1, b"hello");
     inside
-        .line
+        .cipher
         .seal(SealedKind::Payload, b"welcome", &mut answer);
     assert_eq!(theirs.process_packet(&mut answer), Some(&b"welcome"[..]));
 }
@@ -188,27 +188,27 @@ fn a_client_of_ours_gets_into_a_server_of_renetcode() {
 
 #[test]
 fn forged_requests_do_not_lock_out_the_address_that_they_name() {
-    let mut gate = gate();
+    let mut gate = server_handshake();
     let mut forged = request(&token(1));
     *forged.last_mut().unwrap() ^= 1;
     for _ in 0..1_000 {
-        assert!(said(&mut gate, address(1), &forged).is_err());
+        assert!(reply_of(&mut gate, address(1), &forged).is_err());
     }
-    let answer = said(&mut gate, address(1), &request(&token(1)));
+    let answer = reply_of(&mut gate, address(1), &request(&token(1)));
     assert!(answer.is_ok_and(|answer| !answer.is_empty()));
 }
 
 #[test]
 fn more_requests_than_a_gate_checks_are_refused() {
     let settings = ServerHandshakeSettings {
-        spare_requests_per_s: 100,
+        reserve_requests_per_s: 100,
         ..ServerHandshakeSettings::new(PROTOCOL, vec![server()])
     };
     let mut gate = ServerHandshake::new(settings, KEY).unwrap();
     let mut forged = request(&token(1));
     *forged.last_mut().unwrap() ^= 1;
     let checked = (0..1_000).filter(|_| {
-        let refused = said(&mut gate, address(1), &forged).unwrap_err();
+        let refused = reply_of(&mut gate, address(1), &forged).unwrap_err();
         refused != ServerHandshakeError::RateLimited
     });
     assert_eq!(checked.count(), 32 + 100);
@@ -222,7 +222,7 @@ fn a_challenge_is_answered_in_time_or_not_at_all() {
         (5_000_000, 105, false),
         (1_000_000, 130, false),
     ] {
-        let (mut gate, mut client) = (gate(), ClientHandshake::new(token(9)));
+        let (mut gate, mut client) = (server_handshake(), ClientHandshake::new(token(9)));
         let (mut packet, mut answer) = (Vec::new(), Vec::new());
         client.update(0, &mut packet);
         let asked = gate.receive((0, 100), address(1), &mut packet, false, &mut answer);
@@ -262,10 +262,13 @@ fn what_is_no_genuine_request_is_not_answered() {
     let stranger = ConnectToken::issue(&claims(1), &SecretKey([6; 32])).unwrap();
     let forged = ServerHandshakeError::Token(TokenError::Forged);
     for (packet, expected) in [
-        (Vec::new(), ServerHandshakeError::Stranger { found: 0 }),
+        (
+            Vec::new(),
+            ServerHandshakeError::UnexpectedPacket { found: 0 },
+        ),
         (
             good[..500].to_vec(),
-            ServerHandshakeError::Stranger { found: 500 },
+            ServerHandshakeError::UnexpectedPacket { found: 500 },
         ),
         (changed(5), ServerHandshakeError::Version),
         (changed(15), ServerHandshakeError::Version),
@@ -274,32 +277,32 @@ fn what_is_no_genuine_request_is_not_answered() {
         (changed(100), forged),
         (changed(REQUEST_BYTES - 1), forged),
         (request(&stranger), forged),
-        (elsewhere, ServerHandshakeError::Elsewhere),
+        (elsewhere, ServerHandshakeError::WrongServer),
         (over, ServerHandshakeError::Expired { expires_s: 100 }),
     ] {
-        let mut gate = gate();
-        assert_eq!(said(&mut gate, address(1), &packet), Err(expected));
+        let mut gate = server_handshake();
+        assert_eq!(reply_of(&mut gate, address(1), &packet), Err(expected));
         assert_eq!(gate.half_open(), 0);
     }
 }
 
 #[test]
 fn a_token_admits_once_and_has_one_place_among_the_half_open() {
-    let (mut gate, first) = (gate(), token(1));
+    let (mut gate, first) = (server_handshake(), token(1));
     let mut client = ClientHandshake::new(first.clone());
-    admitted(&mut gate, &mut client);
+    accepted(&mut gate, &mut client);
     let again = request(&first);
     for nth in [1, 2] {
         assert_eq!(
-            said(&mut gate, address(nth), &again),
-            Err(ServerHandshakeError::Used)
+            reply_of(&mut gate, address(nth), &again),
+            Err(ServerHandshakeError::TokenUsed)
         );
     }
     let other = request(&token(2));
-    assert!(said(&mut gate, address(3), &other).is_ok());
+    assert!(reply_of(&mut gate, address(3), &other).is_ok());
     assert_eq!(
-        said(&mut gate, address(4), &other),
-        Err(ServerHandshakeError::Used)
+        reply_of(&mut gate, address(4), &other),
+        Err(ServerHandshakeError::TokenUsed)
     );
     // The client may change its network. A request that is repeated from many addresses still has one half-open handshake.
     let mut answered = 0;
@@ -319,7 +322,7 @@ fn a_token_admits_once_and_has_one_place_among_the_half_open() {
 fn before_an_address_is_proven_less_goes_out_than_came_in_and_what_is_kept_is_bounded() {
     let settings = ServerHandshakeSettings {
         half_open_max: 20,
-        tokens_max: 30,
+        used_tokens_max: 30,
         ..ServerHandshakeSettings::new(PROTOCOL, vec![server()])
     };
     let mut gate = ServerHandshake::new(settings, KEY).unwrap();
@@ -327,7 +330,7 @@ fn before_an_address_is_proven_less_goes_out_than_came_in_and_what_is_kept_is_bo
     for nth in 0..100 {
         let packet = request(&token(u64::from(nth)));
         came += packet.len();
-        let answer = said(&mut gate, address(nth), &packet);
+        let answer = reply_of(&mut gate, address(nth), &packet);
         went += answer.as_ref().map_or(0, Vec::len);
         answered += usize::from(answer.is_ok());
     }
@@ -335,7 +338,7 @@ fn before_an_address_is_proven_less_goes_out_than_came_in_and_what_is_kept_is_bo
         3 * went < came && answered == 20,
         "{went} of {came} bytes, {answered}"
     );
-    assert_eq!((gate.half_open(), gate.remembered()), (20, 20));
+    assert_eq!((gate.half_open(), gate.used_token_count()), (20, 20));
     // Those that never answered make room after a while, and tokens when they expire.
     let mut late = request(&token(200));
     let mut answer = Vec::new();
@@ -346,7 +349,7 @@ fn before_an_address_is_proven_less_goes_out_than_came_in_and_what_is_kept_is_bo
 
 #[test]
 fn an_address_that_asks_all_the_time_is_not_answered_all_the_time() {
-    let mut gate = gate();
+    let mut gate = server_handshake();
     let packet = request(&token(1));
     let mut answered = 0;
     for now_us in (0..2_000_000).step_by(1_000) {
@@ -360,25 +363,25 @@ fn an_address_that_asks_all_the_time_is_not_answered_all_the_time() {
 
 #[test]
 fn an_answer_to_another_challenge_is_none() {
-    let mut gate = gate();
+    let mut gate = server_handshake();
     let (first, second) = (token(1), token(2));
     let mut clients = [first, second].map(ClientHandshake::new);
     let mut packet = Vec::new();
     for (nth, client) in clients.iter_mut().enumerate() {
         client.update(0, &mut packet);
-        let mut answer = said(&mut gate, address(nth as u16), &packet).unwrap();
+        let mut answer = reply_of(&mut gate, address(nth as u16), &packet).unwrap();
         client.receive(0, &mut answer).unwrap();
     }
     let [first, second] = &mut clients;
     first.swap_challenges(second);
     first.update(200_000, &mut packet);
-    let refused = said(&mut gate, address(0), &packet);
-    assert_eq!(refused, Err(ServerHandshakeError::Challenge));
+    let refused = reply_of(&mut gate, address(0), &packet);
+    assert_eq!(refused, Err(ServerHandshakeError::InvalidChallengeResponse));
     // At the address of the other it does not even open.
-    let refused = said(&mut gate, address(1), &packet);
+    let refused = reply_of(&mut gate, address(1), &packet);
     assert_eq!(
         refused,
-        Err(ServerHandshakeError::Sealed(DecryptError::Forged))
+        Err(ServerHandshakeError::Decrypt(DecryptError::Forged))
     );
     assert_eq!(gate.half_open(), 2);
 }
@@ -406,7 +409,7 @@ fn a_client_gives_up_and_says_why() {
     }
     assert_eq!(client.is_connected(), Err(ClientHandshakeError::Expired));
 
-    let (mut gate, mut client) = (gate(), ClientHandshake::new(token(3)));
+    let (mut gate, mut client) = (server_handshake(), ClientHandshake::new(token(3)));
     let mut answer = Vec::new();
     for now_us in [0, 200_000] {
         client.update(now_us, &mut packet);

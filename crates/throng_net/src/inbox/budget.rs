@@ -60,9 +60,9 @@ impl BacklogLength {
 #[cfg_attr(feature = "reflect", derive(bevy_reflect::Reflect))]
 pub struct BudgetRule {
     /// The threshold at first, and when little waits.
-    pub least: TickTime,
+    pub min: TickTime,
     /// The most that it grows to.
-    pub most: TickTime,
+    pub max: TickTime,
     /// By how much it changes a tick.
     pub step: TickTime,
     /// While more than this waits, the threshold grows; otherwise it falls.
@@ -79,8 +79,8 @@ pub struct BudgetRule {
 impl Default for BudgetRule {
     fn default() -> Self {
         Self {
-            least: TickTime::Share(0.15),
-            most: TickTime::Share(0.4),
+            min: TickTime::Share(0.15),
+            max: TickTime::Share(0.4),
             step: TickTime::Share(0.02),
             grow_above: BacklogLength::PerClient(1.0),
             drain_all_above: BacklogLength::PerClient(3.0),
@@ -95,8 +95,8 @@ impl BudgetRule {
     #[must_use]
     pub const fn reference() -> Self {
         Self {
-            least: TickTime::Ms(20.0),
-            most: TickTime::Ms(40.0),
+            min: TickTime::Ms(20.0),
+            max: TickTime::Ms(40.0),
             step: TickTime::Ms(1.0),
             grow_above: BacklogLength::Messages(100),
             drain_all_above: BacklogLength::Messages(300),
@@ -114,15 +114,15 @@ pub struct WorkBudget {
 
 impl WorkBudget {
     /// What this tick may spend, when so many messages of so many connected clients wait at its start. Call it once a tick.
-    pub fn begin(
+    pub fn begin_tick(
         &mut self,
         rule: &BudgetRule,
         waiting: usize,
         clients: usize,
         tick_ns: u64,
     ) -> u64 {
-        let least = rule.least.ns(tick_ns);
-        let most = rule.most.ns(tick_ns).max(least);
+        let least = rule.min.ns(tick_ns);
+        let most = rule.max.ns(tick_ns).max(least);
         let hard = rule.hard_limit.ns(tick_ns);
         if self.is_started {
             let step = rule.step.ns(tick_ns);
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn the_reference_rule_starts_at_20_ms_and_moves_by_one() {
         let (rule, mut budget) = (BudgetRule::reference(), WorkBudget::default());
-        let mut begin = |waiting| budget.begin(&rule, waiting, 7, TICK_NS) / MS;
+        let mut begin = |waiting| budget.begin_tick(&rule, waiting, 7, TICK_NS) / MS;
         assert_eq!(
             [101, 101, 300, 100, 0].map(&mut begin),
             [20, 21, 22, 21, 20]
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn ours_is_a_share_of_the_tick_and_everything_stops_at_the_hard_limit() {
         let (rule, mut budget) = (BudgetRule::default(), WorkBudget::default());
-        let mut begin = |waiting| budget.begin(&rule, waiting, 100, TICK_NS);
+        let mut begin = |waiting| budget.begin_tick(&rule, waiting, 100, TICK_NS);
         let near = |found: u64, ms: f64| (found as f64 - ms * 1e6).abs() < 10_000.0;
         assert!(near(begin(100), 7.5));
         assert!(near(begin(101), 8.5));
@@ -229,8 +229,8 @@ mod tests {
     #[test]
     fn settings_that_make_no_sense_give_no_work_and_no_panic() {
         let rule = BudgetRule {
-            least: TickTime::Ms(f32::NAN),
-            most: TickTime::Share(-1.0),
+            min: TickTime::Ms(f32::NAN),
+            max: TickTime::Share(-1.0),
             step: TickTime::Ms(f32::INFINITY),
             grow_above: BacklogLength::PerClient(f32::NAN),
             drain_all_above: BacklogLength::PerClient(f32::INFINITY),
@@ -238,7 +238,7 @@ mod tests {
         };
         let mut budget = WorkBudget::default();
         for waiting in [0, 1, usize::MAX, 5] {
-            assert_eq!(budget.begin(&rule, waiting, 0, TICK_NS), 0);
+            assert_eq!(budget.begin_tick(&rule, waiting, 0, TICK_NS), 0);
         }
     }
 }

@@ -18,18 +18,18 @@
 //! Cost: a lock and O(1) per message; `throng bench inbox`.
 
 mod budget;
-mod intake;
 mod queue;
 mod quota;
 #[cfg(any(test, feature = "bench"))]
 pub mod reference;
+mod shared;
 
 pub use budget::{BacklogLength, BudgetRule, MessageCosts, TickTime, WorkBudget};
-pub use intake::{ConnectionInfo, TransportEvent, VerifiedIdentity};
-#[doc(hidden)]
-pub use intake::{Intake, address_words};
 pub use queue::{
-    DisconnectReason, InboundMessage, InboxCounters, InboxLimits, LANE_BYTES, MessageQueue,
+    CLIENT_QUEUE_BYTES, DisconnectReason, InboundMessage, InboxCounters, InboxLimits, MessageQueue,
     PLAYERS_PER_UNAUTHENTICATED, ReceiveError,
 };
 pub use quota::ClientQuota;
+pub use shared::{ConnectionInfo, TransportEvent, VerifiedIdentity};
+#[doc(hidden)]
+pub use shared::{Intake, address_words};

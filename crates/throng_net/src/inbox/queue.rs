@@ -10,7 +10,7 @@
 //!
 //! Cost: O(1) a message, but for a stale input that goes: O(the lane). 48 bytes a waiting message, kept for the next.
 
-mod lane;
+mod client_queue;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +22,7 @@ use thiserror::Error;
 use throng_core::memory::MemoryUse;
 use throng_protocol::wire::{CLIENT_MESSAGE_BYTES_MAX, ClientId};
 
-use self::lane::{Backlog, ClientQueue};
+use self::client_queue::{Backlog, ClientQueue};
 use super::quota::{ClientQuota, QuotaBucket, QuotaPerTick};
 
 /// Messages of players that are taken before one of a newcomer is, where both wait.
@@ -38,7 +38,7 @@ pub struct InboxLimits {
     /// Messages of one client that has not logged in.
     pub unauthenticated_client_backlog_max: u32,
     /// Messages of all clients that have not logged in.
-    pub newcomers_backlog_max: usize,
+    pub unauthenticated_backlog_max: usize,
     /// How much one client may send.
     pub quota: ClientQuota,
     /// The length of a tick, in nanoseconds, by which quotas fill.
@@ -51,7 +51,7 @@ impl Default for InboxLimits {
             backlog_max: 200_000,
             client_backlog_max: 64,
             unauthenticated_client_backlog_max: 4,
-            newcomers_backlog_max: 50_000,
+            unauthenticated_backlog_max: 50_000,
             quota: ClientQuota::default(),
             tick_ns: 50_000_000,
         }
@@ -67,10 +67,10 @@ pub enum ReceiveError {
     TooLong(usize),
     /// The queue is full.
     #[error("the inbox is full: {0} messages wait")]
-    Full(usize),
+    QueueFull(usize),
     /// This client has too much waiting.
     #[error("client {} already has {waiting} waiting messages", client.0)]
-    ClientFull {
+    ClientQueueFull {
         /// The client that sent the message.
         client: ClientId,
         /// How many of its messages wait.
@@ -78,10 +78,10 @@ pub enum ReceiveError {
     },
     /// This client sends more than its quota.
     #[error("client {} exceeds its message quota", .0.0)]
-    Quota(ClientId),
+    OverQuota(ClientId),
     /// There is no such client, or it was closed, or its connection ended.
     #[error("there is no client {}", .0.0)]
-    NoClient(ClientId),
+    UnknownClient(ClientId),
 }
 
 /// Why a transport ended a connection.
@@ -133,7 +133,7 @@ pub struct InboxCounters {
 }
 
 /// The bytes of a client's lane, without what waits in it.
-pub const LANE_BYTES: usize = size_of::<ClientQueue>();
+pub const CLIENT_QUEUE_BYTES: usize = size_of::<ClientQueue>();
 
 /// Messages that wait for the tick.
 #[derive(Clone, Debug, MemoryUse)]
@@ -141,13 +141,13 @@ pub struct MessageQueue {
     limits: InboxLimits,
     quota: QuotaPerTick,
     tick: u64,
-    lanes: HashMap<ClientId, ClientQueue, FixedState>,
+    client_queues: HashMap<ClientId, ClientQueue, FixedState>,
     backlog: Backlog,
     /// Clients for which something waits, in the order in which they are served.
     players: VecDeque<ClientId>,
-    newcomers: VecDeque<ClientId>,
+    unauthenticated: VecDeque<ClientId>,
     /// Players served since a newcomer was.
-    turn: u32,
+    players_in_row: u32,
     /// Clients of which a message was refused while none waited.
     refused: Vec<ClientId>,
     ended: Vec<(ClientId, DisconnectReason)>,
@@ -169,11 +169,11 @@ impl MessageQueue {
             limits,
             quota: QuotaPerTick::of(limits.quota, limits.tick_ns),
             tick: 0,
-            lanes: HashMap::default(),
+            client_queues: HashMap::default(),
             backlog: Backlog::default(),
             players: VecDeque::new(),
-            newcomers: VecDeque::new(),
-            turn: 0,
+            unauthenticated: VecDeque::new(),
+            players_in_row: 0,
             refused: Vec::new(),
             ended: Vec::new(),
             flooding: Vec::new(),
@@ -193,21 +193,25 @@ impl MessageQueue {
     /// Makes the lane of a new client.
     pub fn open(&mut self, client: ClientId) {
         let lane = ClientQueue::new(QuotaBucket::full(&self.quota, self.tick));
-        let before = self.lanes.insert(client, lane);
+        let before = self.client_queues.insert(client, lane);
         debug_assert!(before.is_none(), "numbers of clients are not given twice");
     }
 
     /// The tick took notice of a client's connection: what waits in its lane may be taken from now on.
     pub fn acknowledge(&mut self, client: ClientId) {
-        let Some(lane) = self.lanes.get_mut(&client).filter(|lane| !lane.is_known) else {
+        let Some(lane) = self
+            .client_queues
+            .get_mut(&client)
+            .filter(|lane| !lane.is_acknowledged)
+        else {
             return;
         };
-        self.backlog.discount(lane, lane.waiting);
-        lane.is_known = true;
-        self.backlog.count(lane, lane.waiting);
+        self.backlog.subtract(lane, lane.waiting);
+        lane.is_acknowledged = true;
+        self.backlog.add(lane, lane.waiting);
         if lane.waiting > 0 {
-            lane.is_in_ring = true;
-            self.newcomers.push_back(client);
+            lane.is_scheduled = true;
+            self.unauthenticated.push_back(client);
         } else {
             self.ended.extend(lane.ended.map(|reason| (client, reason)));
         }
@@ -219,26 +223,30 @@ impl MessageQueue {
     /// A client logged in: more of it may wait, and it is served before newcomers.
     pub fn promote(&mut self, client: ClientId) {
         self.acknowledge(client);
-        let Some(lane) = self.lanes.get_mut(&client).filter(|lane| !lane.is_player) else {
+        let Some(lane) = self
+            .client_queues
+            .get_mut(&client)
+            .filter(|lane| !lane.is_player)
+        else {
             return;
         };
-        self.backlog.discount(lane, lane.waiting);
+        self.backlog.subtract(lane, lane.waiting);
         lane.is_player = true;
-        self.backlog.count(lane, lane.waiting);
+        self.backlog.add(lane, lane.waiting);
         // Its place in the newcomers' ring is passed over.
-        if lane.is_in_ring {
+        if lane.is_scheduled {
             self.players.push_back(client);
         }
     }
 
     /// Its connection ended: what waits is still handled, then [`take_ended`](Self::take_ended) tells. Nothing more is accepted.
-    pub fn end(&mut self, client: ClientId, reason: DisconnectReason) {
-        let Some(lane) = self.lanes.get_mut(&client) else {
+    pub fn disconnect(&mut self, client: ClientId, reason: DisconnectReason) {
+        let Some(lane) = self.client_queues.get_mut(&client) else {
             return;
         };
         if lane.ended.is_none() {
             lane.ended = Some(reason);
-            if lane.waiting == 0 && lane.is_known {
+            if lane.waiting == 0 && lane.is_acknowledged {
                 self.ended.push((client, reason));
             }
         }
@@ -246,10 +254,10 @@ impl MessageQueue {
 
     /// The server is done with a client: its lane goes, with all that waits in it.
     pub fn close(&mut self, client: ClientId) {
-        let Some(lane) = self.lanes.remove(&client) else {
+        let Some(lane) = self.client_queues.remove(&client) else {
             return;
         };
-        self.backlog.empty(&lane);
+        self.backlog.clear_client(&lane);
         self.counters.refused += u64::from(lane.waiting);
         self.counters.closed += u64::from(lane.waiting);
     }
@@ -258,7 +266,7 @@ impl MessageQueue {
     ///
     /// # Errors
     /// [`ReceiveError`]; nothing waits then that did not before.
-    pub fn offer(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
+    pub fn push(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
         self.counters.received += 1;
         let accepted = self.accept(client, bytes);
         if accepted.is_err() {
@@ -269,20 +277,20 @@ impl MessageQueue {
 
     fn accept(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
         let Some(lane) = self
-            .lanes
+            .client_queues
             .get_mut(&client)
             .filter(|lane| lane.ended.is_none())
         else {
             self.counters.unknown_client += 1;
-            return Err(ReceiveError::NoClient(client));
+            return Err(ReceiveError::UnknownClient(client));
         };
-        lane.came = lane.came.wrapping_add(1);
-        lane.tokens.fill(&self.quota, self.tick);
+        lane.received = lane.received.wrapping_add(1);
+        lane.quota.fill(&self.quota, self.tick);
         let room = if bytes.len() > CLIENT_MESSAGE_BYTES_MAX {
             Err(ReceiveError::TooLong(bytes.len()))
-        } else if lane.is_flooding || !lane.tokens.pay(bytes.len()) {
+        } else if lane.is_flooding || !lane.quota.try_consume(bytes.len()) {
             self.counters.over_quota += 1;
-            Err(ReceiveError::Quota(client))
+            Err(ReceiveError::OverQuota(client))
         } else {
             self.backlog.make_room(&self.limits, lane, client, bytes)
         };
@@ -293,7 +301,7 @@ impl MessageQueue {
             }
             Err(reason) => {
                 // That others have too much waiting is no fault of this one.
-                let is_offence = !matches!(reason, ReceiveError::Full(_));
+                let is_offence = !matches!(reason, ReceiveError::QueueFull(_));
                 self.refuse(client, is_offence);
                 return Err(reason);
             }
@@ -302,14 +310,14 @@ impl MessageQueue {
             client,
             tick: self.tick,
             bytes: SmallVec::from_slice(bytes),
-            number: lane.came,
+            number: lane.received,
         };
         self.backlog.push(lane, message);
-        if lane.is_known && !std::mem::replace(&mut lane.is_in_ring, true) {
+        if lane.is_acknowledged && !std::mem::replace(&mut lane.is_scheduled, true) {
             let ring = if lane.is_player {
                 &mut self.players
             } else {
-                &mut self.newcomers
+                &mut self.unauthenticated
             };
             ring.push_back(client);
         }
@@ -319,17 +327,17 @@ impl MessageQueue {
 
     /// A message of this client is refused.
     fn refuse(&mut self, client: ClientId, is_offence: bool) {
-        let Some(lane) = self.lanes.get_mut(&client) else {
+        let Some(lane) = self.client_queues.get_mut(&client) else {
             return;
         };
-        if lane.waiting == 0 && !lane.is_listed && !lane.is_flooding {
-            lane.is_listed = true;
+        if lane.waiting == 0 && !lane.is_in_refused && !lane.is_flooding {
+            lane.is_in_refused = true;
             self.refused.push(client);
         }
-        if is_offence && lane.tokens.offend(&self.quota) && !lane.is_flooding {
+        if is_offence && lane.quota.count_violation(&self.quota) && !lane.is_flooding {
             lane.is_flooding = true;
             self.counters.floods += 1;
-            if lane.is_known {
+            if lane.is_acknowledged {
                 self.flooding.push(client);
             }
         }
@@ -338,33 +346,33 @@ impl MessageQueue {
     /// Asks for the memory of the next so many messages of players, of which there is more in all than caches hold.
     pub fn prefetch(&self, count: usize) {
         let next = self.players.iter().take(count);
-        next.filter_map(|client| self.lanes.get(client))
+        next.filter_map(|client| self.client_queues.get(client))
             .for_each(|lane| self.backlog.prefetch(lane));
     }
 
     /// Takes the next message, at tick `now`: the oldest of the client whose turn it is.
-    pub fn take(&mut self, now: u64) -> Option<InboundMessage> {
+    pub fn pop(&mut self, now: u64) -> Option<InboundMessage> {
         let has_players = self.backlog.has_players();
-        let is_newcomers = self.backlog.has_newcomers()
-            && (!has_players || self.turn >= PLAYERS_PER_UNAUTHENTICATED);
+        let is_newcomers = self.backlog.has_unauthenticated()
+            && (!has_players || self.players_in_row >= PLAYERS_PER_UNAUTHENTICATED);
         if !is_newcomers && !has_players {
             self.players.clear();
-            self.newcomers.clear();
+            self.unauthenticated.clear();
             return None;
         }
-        self.turn = if is_newcomers {
+        self.players_in_row = if is_newcomers {
             0
         } else {
-            self.turn.saturating_add(1)
+            self.players_in_row.saturating_add(1)
         };
         loop {
             let ring = if is_newcomers {
-                &mut self.newcomers
+                &mut self.unauthenticated
             } else {
                 &mut self.players
             };
             let client = ring.pop_front()?;
-            let Some(lane) = self.lanes.get_mut(&client) else {
+            let Some(lane) = self.client_queues.get_mut(&client) else {
                 continue;
             };
             if lane.is_player == is_newcomers {
@@ -374,8 +382,8 @@ impl MessageQueue {
                 continue;
             };
             if lane.waiting == 0 {
-                lane.is_in_ring = false;
-                message.number = lane.came;
+                lane.is_scheduled = false;
+                message.number = lane.received;
                 self.ended.extend(lane.ended.map(|reason| (client, reason)));
             } else {
                 ring.push_back(client);
@@ -391,10 +399,10 @@ impl MessageQueue {
     /// they have nothing to wait for.
     pub fn take_refused(&mut self, into: &mut Vec<(ClientId, u16)>) {
         for client in self.refused.drain(..) {
-            if let Some(lane) = self.lanes.get_mut(&client) {
-                lane.is_listed = false;
+            if let Some(lane) = self.client_queues.get_mut(&client) {
+                lane.is_in_refused = false;
                 if lane.waiting == 0 {
-                    into.push((client, lane.came));
+                    into.push((client, lane.received));
                 }
             }
         }
@@ -425,42 +433,43 @@ impl MessageQueue {
     /// How many clients have a lane.
     #[must_use]
     pub fn clients(&self) -> usize {
-        self.lanes.len()
+        self.client_queues.len()
     }
 
     /// Whether a client has a lane whose connection did not end.
     #[must_use]
     pub fn is_open(&self, client: ClientId) -> bool {
-        self.lanes
+        self.client_queues
             .get(&client)
             .is_some_and(|lane| lane.ended.is_none())
     }
 
     /// The messages of a client that wait, oldest first.
-    pub fn lane(&self, client: ClientId) -> impl Iterator<Item = &InboundMessage> {
-        let lane = self.lanes.get(&client);
-        lane.into_iter().flat_map(|lane| self.backlog.of(lane))
+    pub fn client_messages(&self, client: ClientId) -> impl Iterator<Item = &InboundMessage> {
+        let lane = self.client_queues.get(&client);
+        lane.into_iter()
+            .flat_map(|lane| self.backlog.messages(lane))
     }
 
     /// The messages that wait, lane by lane in the order of turns.
     pub fn iter(&self) -> impl Iterator<Item = &InboundMessage> {
         let lane_of = |client: &ClientId, is_player: bool| {
-            let lane = self.lanes.get(client)?;
+            let lane = self.client_queues.get(client)?;
             (lane.is_player == is_player).then_some(lane)
         };
         let players = self.players.iter().filter_map(move |of| lane_of(of, true));
         let newcomers = self
-            .newcomers
+            .unauthenticated
             .iter()
             .filter_map(move |of| lane_of(of, false));
         players
             .chain(newcomers)
-            .flat_map(|lane| self.backlog.of(lane))
+            .flat_map(|lane| self.backlog.messages(lane))
     }
 
     /// Shows all that reaches later ticks beside the messages, as words; the same for the same state.
-    pub fn digest(&self, mut word: impl FnMut(u64)) {
-        word(u64::from(self.turn));
+    pub fn hash_state(&self, mut word: impl FnMut(u64)) {
+        word(u64::from(self.players_in_row));
         for client in self.refused.iter().chain(&self.flooding) {
             word(u64::from(client.0));
         }
@@ -468,17 +477,17 @@ impl MessageQueue {
             word(u64::from(client.0) << 1 | *reason as u64);
         }
         let mut sum = [0u64; 2];
-        for (client, lane) in &self.lanes {
+        for (client, lane) in &self.client_queues {
             // In no order, so each is mixed by itself and added up.
             let mut mixed = u64::from(client.0) << 20
-                | u64::from(lane.came) << 4
+                | u64::from(lane.received) << 4
                 | u64::from(lane.is_player) << 3
                 | u64::from(lane.is_flooding) << 2
-                | u64::from(lane.is_listed) << 1
+                | u64::from(lane.is_in_refused) << 1
                 | u64::from(lane.ended.is_some())
                 | lane.ended.map_or(0, |reason| reason as u64) << 62
-                | u64::from(lane.is_known) << 63;
-            for word in lane.tokens.words() {
+                | u64::from(lane.is_acknowledged) << 63;
+            for word in lane.quota.words() {
                 mixed = (mixed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                 mixed ^= mixed >> 29;
             }

@@ -67,7 +67,7 @@ pub(super) struct QuotaBucket {
     messages: u64,
     bytes: u64,
     /// Refused messages, in thousandths; they are forgotten at the rate at which messages are accepted.
-    offences: u64,
+    violations: u64,
     /// The tick up to which it was filled.
     tick: u64,
 }
@@ -78,7 +78,7 @@ impl QuotaBucket {
         Self {
             messages: quota.messages_max,
             bytes: quota.bytes_max,
-            offences: 0,
+            violations: 0,
             tick,
         }
     }
@@ -94,11 +94,11 @@ impl QuotaBucket {
         self.messages =
             (self.messages.saturating_add(more(quota.messages))).min(quota.messages_max);
         self.bytes = (self.bytes.saturating_add(more(quota.bytes))).min(quota.bytes_max);
-        self.offences = self.offences.saturating_sub(more(quota.messages));
+        self.violations = self.violations.saturating_sub(more(quota.messages));
     }
 
     /// Pays for a message of so many bytes, or says that it is too much.
-    pub fn pay(&mut self, bytes: usize) -> bool {
+    pub fn try_consume(&mut self, bytes: usize) -> bool {
         let cost = bytes as u64 * 1_000;
         if self.messages < 1_000 || self.bytes < cost {
             return false;
@@ -109,14 +109,14 @@ impl QuotaBucket {
     }
 
     /// Counts a refused message, and says whether there are too many.
-    pub fn offend(&mut self, quota: &QuotaPerTick) -> bool {
-        self.offences = self.offences.saturating_add(1_000);
-        self.offences > quota.violations_max
+    pub fn count_violation(&mut self, quota: &QuotaPerTick) -> bool {
+        self.violations = self.violations.saturating_add(1_000);
+        self.violations > quota.violations_max
     }
 
     /// As words, for a hash.
     pub const fn words(&self) -> [u64; 4] {
-        [self.messages, self.bytes, self.offences, self.tick]
+        [self.messages, self.bytes, self.violations, self.tick]
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
         let mut accepted = 0;
         for tick in 0..200 {
             tokens.fill(&quota, tick);
-            accepted += (0..50).filter(|_| tokens.pay(1)).count();
+            accepted += (0..50).filter(|_| tokens.try_consume(1)).count();
         }
         // Ten at the start, and 30 a second for the 199 ticks after it.
         assert_eq!(accepted, 10 + 298);
@@ -157,11 +157,11 @@ mod tests {
             TICK_NS,
         );
         let mut tokens = QuotaBucket::full(&quota, 0);
-        assert!(tokens.pay(60) && !tokens.pay(60) && tokens.pay(40));
+        assert!(tokens.try_consume(60) && !tokens.try_consume(60) && tokens.try_consume(40));
         tokens.fill(&quota, 1);
-        assert!(tokens.pay(50) && !tokens.pay(1));
+        assert!(tokens.try_consume(50) && !tokens.try_consume(1));
         tokens.fill(&quota, u64::MAX);
-        assert!(tokens.pay(100) && !tokens.pay(1));
+        assert!(tokens.try_consume(100) && !tokens.try_consume(1));
     }
 
     #[test]
@@ -178,10 +178,10 @@ mod tests {
         for tick in 1..100 {
             tokens.fill(&quota, tick);
             assert!(
-                (0..5).all(|_| !tokens.offend(&quota)),
+                (0..5).all(|_| !tokens.count_violation(&quota)),
                 "five a tick are forgotten"
             );
         }
-        assert!((0..30).any(|_| tokens.offend(&quota)));
+        assert!((0..30).any(|_| tokens.count_violation(&quota)));
     }
 }

@@ -18,7 +18,7 @@ pub enum IntakePolicy {
     /// In the order of arrival, by the reference's rule.
     Reference,
     /// This crate's: a lane a client, quotas, shares of the tick.
-    Ours,
+    ClientQueues,
 }
 
 /// What arrives.
@@ -57,40 +57,40 @@ pub struct IntakeOutcome {
 /// A list in the order of arrival, or lanes.
 enum IntakeQueue {
     List(VecDeque<(ClientId, u64)>),
-    Lanes(Box<MessageQueue>),
+    ClientQueues(Box<MessageQueue>),
 }
 
 impl IntakeQueue {
     fn len(&self) -> usize {
         match self {
             Self::List(list) => list.len(),
-            Self::Lanes(queue) => queue.len(),
+            Self::ClientQueues(queue) => queue.len(),
         }
     }
 
-    fn offer(&mut self, client: ClientId, tick: u64) -> bool {
+    fn push(&mut self, client: ClientId, tick: u64) -> bool {
         match self {
             Self::List(list) => {
                 list.push_back((client, tick));
                 true
             }
-            Self::Lanes(queue) => queue.offer(client, &[4, 1]).is_ok(),
+            Self::ClientQueues(queue) => queue.push(client, &[4, 1]).is_ok(),
         }
     }
 
-    fn take(&mut self, now: u64) -> Option<(ClientId, u64)> {
+    fn pop(&mut self, now: u64) -> Option<(ClientId, u64)> {
         match self {
             Self::List(list) => list.pop_front(),
-            Self::Lanes(queue) => queue
-                .take(now)
-                .map(|message| (message.client, message.tick)),
+            Self::ClientQueues(queue) => {
+                queue.pop(now).map(|message| (message.client, message.tick))
+            }
         }
     }
 }
 
 /// Plays a load through a policy, by reckoned work: the same every time.
 #[must_use]
-pub fn play(policy: IntakePolicy, load: IntakeLoad) -> IntakeOutcome {
+pub fn simulate(policy: IntakePolicy, load: IntakeLoad) -> IntakeOutcome {
     let limits = InboxLimits {
         // So that the flooder goes on as long as the others do.
         quota: ClientQuota {
@@ -100,34 +100,34 @@ pub fn play(policy: IntakePolicy, load: IntakeLoad) -> IntakeOutcome {
         ..InboxLimits::default()
     };
     let flooder = ClientId(load.polite + 1);
-    let mut waiting = if policy == IntakePolicy::Ours {
+    let mut waiting = if policy == IntakePolicy::ClientQueues {
         let mut queue = MessageQueue::new(limits);
         for client in (1..=flooder.0).map(ClientId) {
             queue.open(client);
             queue.promote(client);
         }
-        IntakeQueue::Lanes(Box::new(queue))
+        IntakeQueue::ClientQueues(Box::new(queue))
     } else {
         IntakeQueue::List(VecDeque::new())
     };
     let rule = match policy {
-        IntakePolicy::Ours => BudgetRule::default(),
+        IntakePolicy::ClientQueues => BudgetRule::default(),
         _ => BudgetRule::reference(),
     };
     let (mut budget, mut outcome) = (WorkBudget::default(), IntakeOutcome::default());
     for tick in 0..load.ticks {
-        if let IntakeQueue::Lanes(queue) = &mut waiting {
+        if let IntakeQueue::ClientQueues(queue) = &mut waiting {
             queue.begin_tick(tick, limits);
         }
         // The flooder is first at the door, every time.
         for _ in 0..load.flood {
-            waiting.offer(flooder, tick);
+            waiting.push(flooder, tick);
         }
         for client in 1..=load.polite {
             let now = u64::from((u64::from(client) + tick).is_multiple_of(2));
             let burst = u64::from(load.burst) * u64::from(tick == BURST_AT);
             for _ in 0..now + burst {
-                let accepted = waiting.offer(ClientId(client), tick);
+                let accepted = waiting.push(ClientId(client), tick);
                 outcome.polite_refused += u64::from(!accepted);
             }
         }
@@ -136,11 +136,11 @@ pub fn play(policy: IntakePolicy, load: IntakeLoad) -> IntakeOutcome {
         let budget_ns = match policy {
             IntakePolicy::Everything => u64::MAX,
             IntakePolicy::Fixed(ms) => ms * 1_000_000,
-            _ => budget.begin(&rule, waiting.len(), clients, TICK_NS),
+            _ => budget.begin_tick(&rule, waiting.len(), clients, TICK_NS),
         };
         let mut spent_ns = 0;
         while spent_ns < budget_ns
-            && let Some((client, came)) = waiting.take(now)
+            && let Some((client, came)) = waiting.pop(now)
         {
             spent_ns += load.message_ns;
             if client != flooder {
@@ -168,12 +168,12 @@ mod tests {
 
     #[test]
     fn a_flood_delays_the_polite_in_a_list_and_not_in_lanes() {
-        let ours = play(IntakePolicy::Ours, FLOOD);
+        let ours = simulate(IntakePolicy::ClientQueues, FLOOD);
         assert_eq!((ours.worst_polite_lag_ticks, ours.polite_refused), (0, 0));
         assert!(ours.worst_tick_ns < 10_000_000, "{ours:?}");
-        let fixed = play(IntakePolicy::Fixed(20), FLOOD);
+        let fixed = simulate(IntakePolicy::Fixed(20), FLOOD);
         assert!(fixed.worst_polite_lag_ticks > 20, "{fixed:?}");
-        let reference = play(IntakePolicy::Reference, FLOOD);
+        let reference = simulate(IntakePolicy::Reference, FLOOD);
         assert!(
             reference.worst_tick_ns > 25_000_000,
             "the flooder pulls the lever: {reference:?}"
@@ -187,10 +187,10 @@ mod tests {
             burst: 30,
             ..FLOOD
         };
-        let ours = play(IntakePolicy::Ours, load);
+        let ours = simulate(IntakePolicy::ClientQueues, load);
         assert_eq!(ours.polite_refused, 0);
         assert!(ours.worst_tick_ns <= 30_010_000, "{ours:?}");
-        let everything = play(IntakePolicy::Everything, load);
+        let everything = simulate(IntakePolicy::Everything, load);
         assert!(everything.worst_tick_ns > 150_000_000);
         assert_eq!(ours.polite_handled, everything.polite_handled);
     }

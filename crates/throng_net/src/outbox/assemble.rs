@@ -9,7 +9,7 @@ use throng_protocol::wire::{
 };
 
 use super::batch::{ClientUpdate, ClientUpdateHeader};
-use super::held_packets::ShareScratch;
+use super::deferred_packets::AssemblyScratch;
 use super::sink::PacketSink;
 
 /// The numbers of one client.
@@ -68,7 +68,7 @@ impl ClientSequences {
 
 /// Where a client's numbers are, which is mostly at `next`, or where they belong.
 #[inline]
-pub(super) fn place_of(
+pub(super) fn index_of(
     clients: &[ClientSequences],
     next: usize,
     client: ClientId,
@@ -89,10 +89,10 @@ pub struct Assembler {
     /// By ascending client.
     pub(super) clients: Vec<ClientSequences>,
     /// The place behind the client of the last line, where that of the next one mostly is.
-    next: usize,
+    next_index: usize,
     /// What others than the calling thread put packets together with.
     #[memory(each)]
-    pub(super) others: Vec<ShareScratch>,
+    pub(super) worker_scratch: Vec<AssemblyScratch>,
 }
 
 impl Assembler {
@@ -112,7 +112,7 @@ impl Assembler {
 
     /// Hands the packets of a line to the sink: those of the reliable channel, then the others. O(bytes), and O(log clients)
     /// where clients do not ascend from line to line.
-    pub fn line(
+    pub fn write_update(
         &mut self,
         tick: u64,
         line: ClientUpdate,
@@ -120,11 +120,11 @@ impl Assembler {
         sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let (reliable, unreliable) = line.messages(shared);
-        self.messages(tick, line.head, reliable, unreliable, sink)
+        self.write_messages(tick, line.header, reliable, unreliable, sink)
     }
 
     /// The same, for messages that lie anywhere.
-    pub fn messages<'m>(
+    pub fn write_messages<'m>(
         &mut self,
         tick: u64,
         head: ClientUpdateHeader,
@@ -132,34 +132,34 @@ impl Assembler {
         unreliable: impl Iterator<Item = &'m [u8]>,
         sink: &mut dyn PacketSink,
     ) -> PacketTotals {
-        let place = self.place(head.client);
+        let place = self.index_or_insert(head.client);
         let numbers = &mut self.clients[place];
         let written = numbers.write(&mut self.writer, tick, head, (reliable, unreliable), sink);
         if head.close.is_some() {
             self.clients.remove(place);
-            self.next = place;
+            self.next_index = place;
         }
         written
     }
 
     /// Where a client's numbers are; they begin at 0 when it is new.
     #[inline]
-    pub(super) fn place(&mut self, client: ClientId) -> usize {
-        let found = place_of(&self.clients, self.next, client);
+    pub(super) fn index_or_insert(&mut self, client: ClientId) -> usize {
+        let found = index_of(&self.clients, self.next_index, client);
         let place = found.unwrap_or_else(|place| {
             self.clients.insert(place, ClientSequences::new(client));
             place
         });
-        self.next = place + 1;
+        self.next_index = place + 1;
         place
     }
 
     /// Forgets a client.
     pub(super) fn remove(&mut self, client: ClientId) {
-        if let Ok(place) = place_of(&self.clients, self.next, client) {
+        if let Ok(place) = index_of(&self.clients, self.next_index, client) {
             self.clients.remove(place);
         }
-        self.next = 0;
+        self.next_index = 0;
     }
 
     /// How many clients it has numbers of.
@@ -172,7 +172,7 @@ impl Assembler {
     pub(super) fn absorb(&mut self, other: Self) {
         self.clients.extend(other.clients);
         self.clients.sort_unstable_by_key(|known| known.client);
-        self.next = 0;
+        self.next_index = 0;
     }
 
     /// Gives away the clients of a shard, to an assembler with packets of at most `mtu_bytes`.
@@ -186,7 +186,7 @@ impl Assembler {
             .clients
             .extract_if(.., |known| of_shard(known.client))
             .collect();
-        self.next = 0;
+        self.next_index = 0;
         shard
     }
 }
@@ -203,8 +203,8 @@ mod tests {
     fn sequences(assembler: &mut Assembler, batch: &OutgoingBatch) -> Vec<(u32, Channel, u16)> {
         let mut frames = PacketBuffer::default();
         for part in &batch.parts {
-            for line in part.lines() {
-                assembler.line(batch.tick, line, &batch.shared, &mut frames);
+            for line in part.updates() {
+                assembler.write_update(batch.tick, line, &batch.shared, &mut frames);
             }
         }
         let head = |(client, packet): (ClientId, &[u8])| {
@@ -218,13 +218,13 @@ mod tests {
         let mut batch = OutgoingBatch::default();
         for &client in clients {
             let part = batch.part(0);
-            part.begin(ClientId(client), 1, 0);
+            part.begin_client(ClientId(client), 1, 0);
             part.write_reliable(|bytes| bytes.extend([20; 30]));
             part.write_unreliable(|bytes| bytes.extend([21; 30]));
             if let Some(reason) = close {
                 part.close(reason);
             }
-            part.end();
+            part.end_client();
         }
         batch
     }
@@ -291,17 +291,18 @@ mod tests {
             ..OutgoingBatch::default()
         };
         let long: Vec<u8> = (0..5_000_u32).map(|n| 20 + (n % 200) as u8).collect();
-        let short = batch.share(|bytes| bytes.extend([30; 20]));
-        let shared = batch.share(|bytes| bytes.extend_from_slice(&long));
+        let short = batch.push_shared(|bytes| bytes.extend([30; 20]));
+        let shared = batch.push_shared(|bytes| bytes.extend_from_slice(&long));
         let part = batch.part(0);
-        part.begin(ClientId(1), 4, 9);
+        part.begin_client(ClientId(1), 4, 9);
         part.reliable(short);
         part.reliable(shared);
         part.reliable(short);
-        part.end();
+        part.end_client();
         let mut frames = PacketBuffer::default();
-        let line = batch.parts[0].line(0).unwrap();
-        let written = Assembler::new(500).line(batch.tick, line, &batch.shared, &mut frames);
+        let line = batch.parts[0].update(0).unwrap();
+        let written =
+            Assembler::new(500).write_update(batch.tick, line, &batch.shared, &mut frames);
         assert_eq!((written.messages, written.too_long), (3, 0));
         let (mut reassembler, mut read) = (Reassembler::default(), Vec::new());
         for (_, packet) in frames.iter() {

@@ -13,7 +13,7 @@ use throng_core::memory::{MemoryUse, clear_and_shrink};
 use throng_protocol::wire::{Channel, ClientId, CloseReason};
 
 /// Set in a span's start when it lies in its line's own bytes.
-const OWN: u32 = 1 << 31;
+const PRIVATE: u32 = 1 << 31;
 
 /// Bytes of a span when it is written down.
 pub(super) const SPAN_BYTES: usize = 8;
@@ -31,7 +31,7 @@ impl MessageSpan {
     #[must_use]
     pub const fn shared(start: usize, end: usize) -> Self {
         debug_assert!(
-            start <= end && end < OWN as usize,
+            start <= end && end < PRIVATE as usize,
             "shared bytes are below 2 GiB"
         );
         Self {
@@ -41,10 +41,10 @@ impl MessageSpan {
     }
 
     #[inline]
-    pub(super) const fn own(start: usize, end: usize) -> Self {
+    pub(super) const fn private(start: usize, end: usize) -> Self {
         let span = Self::shared(start, end);
         Self {
-            start: span.start | OWN,
+            start: span.start | PRIVATE,
             ..span
         }
     }
@@ -59,15 +59,15 @@ impl MessageSpan {
     /// Whether it lies in its line's own bytes.
     #[inline]
     #[must_use]
-    pub const fn is_own(self) -> bool {
-        self.start & OWN != 0
+    pub const fn is_private(self) -> bool {
+        self.start & PRIVATE != 0
     }
 
     /// Where it begins, in whichever bytes it lies.
     #[inline]
     #[must_use]
     pub const fn start(self) -> u32 {
-        self.start & !OWN
+        self.start & !PRIVATE
     }
 
     /// Whether it has no bytes; then it is no message.
@@ -81,7 +81,7 @@ impl MessageSpan {
     #[inline]
     #[must_use]
     pub fn bytes<'a>(self, shared: &'a [u8], own: &'a [u8]) -> &'a [u8] {
-        let all = if self.is_own() { own } else { shared };
+        let all = if self.is_private() { own } else { shared };
         let start = self.start() as usize;
         all.get(start..start + self.length as usize)
             .unwrap_or_default()
@@ -120,13 +120,13 @@ pub struct ClientUpdateHeader {
 
 /// A line as it is kept: where its spans and own bytes end.
 #[derive(Clone, Copy, Debug)]
-struct StoredLine {
-    head: ClientUpdateHeader,
-    ends: Ends,
+struct StoredUpdate {
+    header: ClientUpdateHeader,
+    offsets: UpdateOffsets,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Ends {
+struct UpdateOffsets {
     reliable: u32,
     unreliable: u32,
     bytes: u32,
@@ -136,13 +136,13 @@ struct Ends {
 #[derive(Clone, Copy, Debug)]
 pub struct ClientUpdate<'a> {
     /// Who gets it, and with what header.
-    pub head: ClientUpdateHeader,
+    pub header: ClientUpdateHeader,
     /// Messages of the reliable channel, in their order.
     pub reliable: &'a [MessageSpan],
     /// Messages of the unreliable channel, in their order.
     pub unreliable: &'a [MessageSpan],
     /// The line's own bytes.
-    pub own: &'a [u8],
+    pub private: &'a [u8],
 }
 
 impl<'a> ClientUpdate<'a> {
@@ -156,7 +156,9 @@ impl<'a> ClientUpdate<'a> {
         impl Iterator<Item = &'a [u8]>,
     ) {
         let of = move |spans: &'a [MessageSpan]| {
-            spans.iter().map(move |span| span.bytes(shared, self.own))
+            spans
+                .iter()
+                .map(move |span| span.bytes(shared, self.private))
         };
         (of(self.reliable), of(self.unreliable))
     }
@@ -168,26 +170,29 @@ pub struct BatchPart {
     bytes: Vec<u8>,
     /// By channel.
     spans: [Vec<MessageSpan>; 2],
-    lines: Vec<StoredLine>,
+    updates: Vec<StoredUpdate>,
     /// Whether the last line has not ended.
     is_open: bool,
     /// Where the last line that has ended ends.
-    ends: Ends,
+    offsets: UpdateOffsets,
 }
 
 impl BatchPart {
     /// Begins a client's line, and ends the one before. At most one line a client and tick, and clients ascend within a
     /// part and from part to part; other orders work, but slower.
-    pub fn begin(&mut self, client: ClientId, epoch: u8, input: u16) {
-        self.end();
+    pub fn begin_client(&mut self, client: ClientId, epoch: u8, input: u16) {
+        self.end_client();
         let head = ClientUpdateHeader {
             client,
             epoch,
             input,
             close: None,
         };
-        let ends = self.ends;
-        self.lines.push(StoredLine { head, ends });
+        let ends = self.offsets;
+        self.updates.push(StoredUpdate {
+            header: head,
+            offsets: ends,
+        });
         self.is_open = true;
     }
 
@@ -215,7 +220,7 @@ impl BatchPart {
     /// Adds a message of this client only on the reliable channel; `write` appends it, and its length is given.
     #[inline]
     pub fn write_reliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
-        let span = self.write_own(write);
+        let span = self.write_private(write);
         self.reliable(span);
         span.len()
     }
@@ -223,41 +228,41 @@ impl BatchPart {
     /// Adds a message of this client only on the unreliable channel; `write` appends it, and its length is given.
     #[inline]
     pub fn write_unreliable(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> usize {
-        let span = self.write_own(write);
+        let span = self.write_private(write);
         self.unreliable(span);
         span.len()
     }
 
     /// Writes a message of this client only, which is on no channel yet.
     #[inline]
-    pub fn write_own(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
+    pub fn write_private(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
         let start = self.bytes.len();
         write(&mut self.bytes);
         debug_assert!(self.bytes.len() >= start, "a message only appends");
-        let base = self.ends.bytes as usize;
-        MessageSpan::own(start - base, self.bytes.len() - base)
+        let base = self.offsets.bytes as usize;
+        MessageSpan::private(start - base, self.bytes.len() - base)
     }
 
     /// Makes this line the client's last.
     pub fn close(&mut self, reason: CloseReason) {
-        let open = self.lines.last_mut().filter(|_| self.is_open);
+        let open = self.updates.last_mut().filter(|_| self.is_open);
         if let Some(line) = open {
-            line.head.close = Some(reason);
+            line.header.close = Some(reason);
         }
     }
 
     /// Ends the line; one that says nothing is none.
-    pub fn end(&mut self) {
+    pub fn end_client(&mut self) {
         if !std::mem::take(&mut self.is_open) {
             return;
         }
-        let (before, ends) = (self.ends, self.written());
+        let (before, ends) = (self.offsets, self.written_offsets());
         let says = ends.reliable > before.reliable || ends.unreliable > before.unreliable;
-        let line = self.lines.last_mut();
-        match line.filter(|line| says || line.head.close.is_some()) {
-            Some(line) => (line.ends, self.ends) = (ends, ends),
+        let line = self.updates.last_mut();
+        match line.filter(|line| says || line.header.close.is_some()) {
+            Some(line) => (line.offsets, self.offsets) = (ends, ends),
             None => {
-                self.lines.pop();
+                self.updates.pop();
                 self.bytes.truncate(before.bytes as usize);
             }
         }
@@ -266,24 +271,24 @@ impl BatchPart {
     /// Takes the last line back, which must have ended.
     pub fn drop_last(&mut self) {
         debug_assert!(!self.is_open, "the line has ended");
-        self.lines.pop();
-        self.ends = self
-            .lines
+        self.updates.pop();
+        self.offsets = self
+            .updates
             .last()
-            .map_or_else(Ends::default, |line| line.ends);
-        let Ends {
+            .map_or_else(UpdateOffsets::default, |line| line.offsets);
+        let UpdateOffsets {
             reliable,
             unreliable,
             bytes,
-        } = self.ends;
+        } = self.offsets;
         self.spans[0].truncate(reliable as usize);
         self.spans[1].truncate(unreliable as usize);
         self.bytes.truncate(bytes as usize);
     }
 
     /// Where what was written ends.
-    const fn written(&self) -> Ends {
-        Ends {
+    const fn written_offsets(&self) -> UpdateOffsets {
+        UpdateOffsets {
             reliable: self.spans[0].len() as u32,
             unreliable: self.spans[1].len() as u32,
             bytes: self.bytes.len() as u32,
@@ -293,7 +298,7 @@ impl BatchPart {
     /// How many lines have ended.
     #[must_use]
     pub const fn len(&self) -> usize {
-        self.lines.len() - self.is_open as usize
+        self.updates.len() - self.is_open as usize
     }
 
     /// Whether none has.
@@ -305,37 +310,37 @@ impl BatchPart {
     /// Line number `nth`, if there are as many.
     #[inline]
     #[must_use]
-    pub fn line(&self, nth: usize) -> Option<ClientUpdate<'_>> {
-        let line = self.lines[..self.len()].get(nth)?;
+    pub fn update(&self, nth: usize) -> Option<ClientUpdate<'_>> {
+        let line = self.updates[..self.len()].get(nth)?;
         let before = match nth.checked_sub(1) {
-            Some(before) => self.lines[before].ends,
-            None => Ends::default(),
+            Some(before) => self.updates[before].offsets,
+            None => UpdateOffsets::default(),
         };
         let range = |start: u32, end: u32| start as usize..end as usize;
         Some(ClientUpdate {
-            head: line.head,
-            reliable: &self.spans[0][range(before.reliable, line.ends.reliable)],
-            unreliable: &self.spans[1][range(before.unreliable, line.ends.unreliable)],
-            own: &self.bytes[range(before.bytes, line.ends.bytes)],
+            header: line.header,
+            reliable: &self.spans[0][range(before.reliable, line.offsets.reliable)],
+            unreliable: &self.spans[1][range(before.unreliable, line.offsets.unreliable)],
+            private: &self.bytes[range(before.bytes, line.offsets.bytes)],
         })
     }
 
     /// The lines, in the order of their making.
-    pub fn lines(&self) -> impl Iterator<Item = ClientUpdate<'_>> {
-        (0..self.len()).filter_map(|nth| self.line(nth))
+    pub fn updates(&self) -> impl Iterator<Item = ClientUpdate<'_>> {
+        (0..self.len()).filter_map(|nth| self.update(nth))
     }
 
     /// What stands before the lines' spans.
-    pub(super) fn heads(&self) -> impl Iterator<Item = ClientUpdateHeader> {
-        self.lines[..self.len()].iter().map(|line| line.head)
+    pub(super) fn headers(&self) -> impl Iterator<Item = ClientUpdateHeader> {
+        self.updates[..self.len()].iter().map(|line| line.header)
     }
 
     /// Forgets all lines and keeps the buffers, but for those that a burst has widened.
     pub fn clear(&mut self) {
         clear_and_shrink(&mut self.bytes);
         self.spans.iter_mut().for_each(clear_and_shrink);
-        clear_and_shrink(&mut self.lines);
-        (self.is_open, self.ends) = (false, Ends::default());
+        clear_and_shrink(&mut self.updates);
+        (self.is_open, self.offsets) = (false, UpdateOffsets::default());
     }
 }
 
@@ -347,7 +352,7 @@ pub struct OutgoingBatch {
     /// Messages that many clients get, each once.
     pub shared: Vec<u8>,
     /// Where each of those begins, ascending.
-    pub starts: Vec<u32>,
+    pub shared_starts: Vec<u32>,
     /// Who gets which: a part for each worker.
     #[memory(each)]
     pub parts: Vec<BatchPart>,
@@ -355,9 +360,9 @@ pub struct OutgoingBatch {
 
 impl OutgoingBatch {
     /// Appends a shared message that `write` writes, and gives its place.
-    pub fn share(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
+    pub fn push_shared(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> MessageSpan {
         let start = self.shared.len();
-        self.starts.push(start as u32);
+        self.shared_starts.push(start as u32);
         write(&mut self.shared);
         debug_assert!(self.shared.len() >= start, "a message only appends");
         MessageSpan::shared(start, self.shared.len())
@@ -373,7 +378,7 @@ impl OutgoingBatch {
 
     /// Ends the lines that are still open.
     pub fn finish(&mut self) {
-        self.parts.iter_mut().for_each(BatchPart::end);
+        self.parts.iter_mut().for_each(BatchPart::end_client);
     }
 
     /// How many lines its parts have.
@@ -382,13 +387,13 @@ impl OutgoingBatch {
     }
 
     /// The lines with these numbers, those of one part behind those of the one before.
-    pub fn lines_in(&self, range: Range<usize>) -> impl Iterator<Item = ClientUpdate<'_>> {
+    pub fn updates_in(&self, range: Range<usize>) -> impl Iterator<Item = ClientUpdate<'_>> {
         let mut before = 0;
         self.parts.iter().flat_map(move |part| {
             let [start, end] = [range.start, range.end]
                 .map(|nth: usize| nth.saturating_sub(before).min(part.len()));
             before += part.len();
-            (start..end).filter_map(|nth| part.line(nth))
+            (start..end).filter_map(|nth| part.update(nth))
         })
     }
 
@@ -401,7 +406,7 @@ impl OutgoingBatch {
     /// Forgets all messages and lines and keeps the buffers, but for those that a burst has widened.
     pub fn clear(&mut self) {
         clear_and_shrink(&mut self.shared);
-        clear_and_shrink(&mut self.starts);
+        clear_and_shrink(&mut self.shared_starts);
         self.parts.iter_mut().for_each(BatchPart::clear);
     }
 }
@@ -411,32 +416,34 @@ mod tests {
     use super::*;
 
     fn text(line: ClientUpdate, spans: &[MessageSpan], shared: &[u8]) -> Vec<u8> {
-        let bytes = spans.iter().flat_map(|span| span.bytes(shared, line.own));
+        let bytes = spans
+            .iter()
+            .flat_map(|span| span.bytes(shared, line.private));
         bytes.copied().collect()
     }
 
     #[test]
     fn lines_have_their_messages_in_order_by_channel() {
         let mut batch = OutgoingBatch::default();
-        let both = batch.share(|bytes| bytes.extend(b"both"));
-        let late = batch.share(|bytes| bytes.extend(b"late"));
+        let both = batch.push_shared(|bytes| bytes.extend(b"both"));
+        let late = batch.push_shared(|bytes| bytes.extend(b"late"));
         let shared = batch.shared.clone();
         let part = batch.part(0);
-        part.begin(ClientId(3), 1, 2);
+        part.begin_client(ClientId(3), 1, 2);
         part.unreliable(late);
         part.write_reliable(|bytes| bytes.extend(b"mine,"));
         part.reliable(both);
         part.write_unreliable(|bytes| bytes.extend(b",own"));
-        part.begin(ClientId(4), 0, 0);
-        part.begin(ClientId(5), 9, 8);
+        part.begin_client(ClientId(4), 0, 0);
+        part.begin_client(ClientId(5), 9, 8);
         part.write_reliable(|bytes| bytes.extend(b"yours,"));
         part.reliable(both);
         part.close(CloseReason::Replaced);
-        part.end();
+        part.end_client();
         assert_eq!(part.len(), 2);
-        let [first, second] = [0, 1].map(|nth| part.line(nth).unwrap());
+        let [first, second] = [0, 1].map(|nth| part.update(nth).unwrap());
         assert_eq!(
-            first.head,
+            first.header,
             ClientUpdateHeader {
                 client: ClientId(3),
                 epoch: 1,
@@ -446,34 +453,37 @@ mod tests {
         );
         assert_eq!(text(first, first.reliable, &shared), b"mine,both");
         assert_eq!(text(first, first.unreliable, &shared), b"late,own");
-        assert_eq!(second.head.client, ClientId(5));
-        assert_eq!(second.head.close, Some(CloseReason::Replaced));
+        assert_eq!(second.header.client, ClientId(5));
+        assert_eq!(second.header.close, Some(CloseReason::Replaced));
         assert_eq!(text(second, second.reliable, &shared), b"yours,both");
-        assert!(second.unreliable.is_empty() && part.line(2).is_none());
+        assert!(second.unreliable.is_empty() && part.update(2).is_none());
         batch.clear();
-        assert!(batch.is_empty() && batch.parts[0].lines().next().is_none());
+        assert!(batch.is_empty() && batch.parts[0].updates().next().is_none());
     }
 
     #[test]
     fn a_line_that_says_nothing_is_none_and_a_close_says_something() {
         let mut part = BatchPart::default();
-        part.begin(ClientId(1), 0, 0);
+        part.begin_client(ClientId(1), 0, 0);
         part.write_reliable(|_| ());
         part.reliable(MessageSpan::shared(5, 5));
-        part.end();
+        part.end_client();
         assert!(part.is_empty());
-        part.begin(ClientId(1), 0, 0);
+        part.begin_client(ClientId(1), 0, 0);
         part.close(CloseReason::SlowConsumer);
-        part.end();
-        part.end();
+        part.end_client();
+        part.end_client();
         assert_eq!(part.len(), 1);
     }
 
     #[test]
     fn a_span_beyond_its_bytes_has_none() {
         assert!(MessageSpan::shared(1, 5).bytes(&[1, 2, 3], &[]).is_empty());
-        assert_eq!(MessageSpan::own(0, 2).bytes(&[1, 2, 3], &[7, 8]), [7, 8]);
-        let span = MessageSpan::own(4, 9);
+        assert_eq!(
+            MessageSpan::private(0, 2).bytes(&[1, 2, 3], &[7, 8]),
+            [7, 8]
+        );
+        let span = MessageSpan::private(4, 9);
         assert_eq!(MessageSpan::from_bytes(span.to_bytes()), span);
     }
 }

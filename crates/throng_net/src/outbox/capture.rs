@@ -23,7 +23,7 @@ const CLOSED: u8 = 2;
 /// Writes packets down.
 #[derive(Debug)]
 pub struct CaptureSink<W: Write> {
-    to: W,
+    writer: W,
     errors: u64,
 }
 
@@ -44,22 +44,25 @@ impl<W: Write> CaptureSink<W> {
     /// When the magic cannot be written.
     pub fn new(mut to: W) -> io::Result<Self> {
         to.write_all(&CAPTURE_MAGIC)?;
-        Ok(Self { to, errors: 0 })
+        Ok(Self {
+            writer: to,
+            errors: 0,
+        })
     }
 
-    fn record(&mut self, kind: u8, client: ClientId, bytes: &[u8]) {
+    fn write_record(&mut self, kind: u8, client: ClientId, bytes: &[u8]) {
         let mut head = [0; 9];
         head[0] = kind;
         head[1..5].copy_from_slice(&client.0.to_le_bytes());
         head[5..].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
         let written = self
-            .to
+            .writer
             .write_all(&head)
-            .and_then(|()| self.to.write_all(bytes));
-        self.count(written);
+            .and_then(|()| self.writer.write_all(bytes));
+        self.count_error(written);
     }
 
-    fn count(&mut self, result: io::Result<()>) {
+    fn count_error(&mut self, result: io::Result<()>) {
         if let Err(error) = result {
             self.errors += 1;
             if self.errors.is_power_of_two() {
@@ -71,16 +74,16 @@ impl<W: Write> CaptureSink<W> {
 
 impl<W: Write + Send + Sync> PacketSink for CaptureSink<W> {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
-        self.record(channel.bit(), client, packet);
+        self.write_record(channel.bit(), client, packet);
     }
 
     fn close(&mut self, client: ClientId, reason: CloseReason) {
-        self.record(CLOSED, client, &[reason.number()]);
+        self.write_record(CLOSED, client, &[reason.number()]);
     }
 
     fn flush(&mut self) {
-        let flushed = self.to.flush();
-        self.count(flushed);
+        let flushed = self.writer.flush();
+        self.count_error(flushed);
     }
 
     fn errors(&self) -> u64 {
@@ -124,10 +127,10 @@ pub fn read_capture(bytes: &[u8]) -> impl Iterator<Item = Result<CaptureRecord<'
 }
 
 fn read_magic(reader: &mut WireReader, magic: &[u8]) -> Result<(), WireError> {
-    let found = reader.take(magic.len())?;
+    let found = reader.bytes(magic.len())?;
     match found.iter().zip(magic).position(|(a, b)| a != b) {
         None => Ok(()),
-        Some(at) => Err(WireError::Kind {
+        Some(at) => Err(WireError::UnknownKind {
             at,
             found: found[at],
         }),
@@ -136,24 +139,24 @@ fn read_magic(reader: &mut WireReader, magic: &[u8]) -> Result<(), WireError> {
 
 fn read_record<'a>(reader: &mut WireReader<'a>) -> Result<CaptureRecord<'a>, WireError> {
     let at = reader.at();
-    let head = reader.take(9)?;
+    let head = reader.bytes(9)?;
     let word = |from: usize| {
         u32::from_le_bytes([head[from], head[from + 1], head[from + 2], head[from + 3]])
     };
     let client = ClientId(word(1));
-    let bytes = reader.take(word(5) as usize)?;
+    let bytes = reader.bytes(word(5) as usize)?;
     Ok(match head[0] {
         0 => CaptureRecord::Packet(client, Channel::Reliable, bytes),
         1 => CaptureRecord::Packet(client, Channel::Unreliable, bytes),
         CLOSED => {
             let number = WireReader::new(bytes).byte()?;
-            let reason = CloseReason::of(number).ok_or(WireError::Kind {
+            let reason = CloseReason::from_number(number).ok_or(WireError::UnknownKind {
                 at: at + 9,
                 found: number,
             })?;
             CaptureRecord::Closed(client, reason)
         }
-        found => return Err(WireError::Kind { at, found }),
+        found => return Err(WireError::UnknownKind { at, found }),
     })
 }
 
@@ -167,7 +170,7 @@ mod tests {
         sink.deliver(ClientId(7), Channel::Reliable, b"first");
         sink.deliver(ClientId(300), Channel::Unreliable, b"");
         sink.close(ClientId(7), CloseReason::Replaced);
-        sink.to
+        sink.writer
     }
 
     #[test]

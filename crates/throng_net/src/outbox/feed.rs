@@ -15,7 +15,9 @@ use throng_protocol::wire::ClientId;
 use throng_protocol::wire::CloseReason;
 
 use super::batch::{ClientUpdate, ClientUpdateHeader, OutgoingBatch};
-use super::frame::{LINE_HEAD_BYTES, begin_lines, write_line, write_reliable, write_shared};
+use super::frame::{
+    UPDATE_HEADER_BYTES, begin_updates, write_reliable, write_shared, write_update,
+};
 use super::ring::{RingFull, RingWriter};
 
 /// Closed clients that are remembered, so that late lines for them are not sent; then the lowest is forgotten.
@@ -77,7 +79,7 @@ pub(super) struct Feed {
     /// Messages pushed into the ring.
     pub pushed: u64,
     /// This shard's lines of the tick: part and number.
-    mine: Vec<(u32, u32)>,
+    updates: Vec<(u32, u32)>,
     frame: Vec<u8>,
     /// Whether the ring refused something in this tick.
     stalled: bool,
@@ -93,31 +95,31 @@ impl Feed {
             disconnected: Vec::new(),
             counters: FeedCounters::default(),
             pushed: 0,
-            mine: Vec::new(),
+            updates: Vec::new(),
             frame: Vec::new(),
             stalled: false,
         }
     }
 
     /// Hands over the lines of the shard's clients. O(shared bytes + the lines' bytes).
-    pub fn offer(&mut self, batch: &OutgoingBatch, is_mine: impl Fn(ClientId) -> bool) {
+    pub fn push_batch(&mut self, batch: &OutgoingBatch, is_mine: impl Fn(ClientId) -> bool) {
         self.stalled = !self.retry();
-        self.find_lines(batch, is_mine);
+        self.find_updates(batch, is_mine);
         let sent = if self.stalled {
             0
         } else {
-            self.push_lines(batch)
+            self.push_updates(batch)
         };
-        self.stalled |= sent < self.mine.len();
-        let mine = std::mem::take(&mut self.mine);
+        self.stalled |= sent < self.updates.len();
+        let mine = std::mem::take(&mut self.updates);
         for line in mine[sent..]
             .iter()
-            .filter_map(|&place| line_at(batch, place))
+            .filter_map(|&place| update_at(batch, place))
         {
             self.counters.dropped += line.unreliable.len() as u64;
-            self.spill_line(batch, line);
+            self.spill_update(batch, line);
         }
-        self.mine = mine;
+        self.updates = mine;
         self.finish();
     }
 
@@ -126,7 +128,7 @@ impl Feed {
         // There may be room for what is reliable alone.
         self.retry();
         self.counters.stalls += u64::from(std::mem::take(&mut self.stalled));
-        let used = self.writer.used();
+        let used = self.writer.used_bytes();
         let most = &mut self.counters.ring_high_water_bytes;
         *most = used.max(*most);
         self.writer.commit();
@@ -141,7 +143,7 @@ impl Feed {
             self.pushed += 1;
             let (client, bytes) = (*client, frame.len());
             self.spill.frames.pop_front();
-            self.spill.forget(client, bytes);
+            self.spill.release(client, bytes);
         }
         true
     }
@@ -157,15 +159,15 @@ impl Feed {
     }
 
     /// Finds the lines of this shard's clients. Those of clients that were closed here are left out.
-    fn find_lines(&mut self, batch: &OutgoingBatch, is_mine: impl Fn(ClientId) -> bool) {
-        self.mine.clear();
+    fn find_updates(&mut self, batch: &OutgoingBatch, is_mine: impl Fn(ClientId) -> bool) {
+        self.updates.clear();
         for (lines, part) in batch.parts.iter().zip(0..) {
-            for (head, nth) in lines.heads().zip(0..) {
+            for (head, nth) in lines.headers().zip(0..) {
                 if !is_mine(head.client) {
                     continue;
                 }
                 if self.closed.is_empty() || !self.closed.contains(&head.client) {
-                    self.mine.push((part, nth));
+                    self.updates.push((part, nth));
                 } else {
                     self.counters.refused += 1;
                     if head.close.is_some() {
@@ -177,8 +179,8 @@ impl Feed {
     }
 
     /// Puts shared bytes and lines into the ring, until one does not fit, and says how many lines did.
-    fn push_lines(&mut self, batch: &OutgoingBatch) -> usize {
-        if self.mine.is_empty() {
+    fn push_updates(&mut self, batch: &OutgoingBatch) -> usize {
+        if self.updates.is_empty() {
             return 0;
         }
         write_shared(&mut self.frame, &batch.shared);
@@ -187,17 +189,17 @@ impl Feed {
         }
         let enough = self.writer.capacity() / 16;
         let mut sent = 0;
-        begin_lines(&mut self.frame, batch.tick);
-        for nth in 0..self.mine.len() {
-            if let Some(line) = line_at(batch, self.mine[nth]) {
-                write_line(&mut self.frame, line);
+        begin_updates(&mut self.frame, batch.tick);
+        for nth in 0..self.updates.len() {
+            if let Some(line) = update_at(batch, self.updates[nth]) {
+                write_update(&mut self.frame, line);
             }
-            if self.frame.len() >= enough || nth + 1 == self.mine.len() {
+            if self.frame.len() >= enough || nth + 1 == self.updates.len() {
                 if self.push_frame().is_err() {
                     break;
                 }
                 sent = nth + 1;
-                begin_lines(&mut self.frame, batch.tick);
+                begin_updates(&mut self.frame, batch.tick);
             }
         }
         sent
@@ -213,16 +215,18 @@ impl Feed {
     }
 
     /// Keeps the reliable messages of a line, in frames that fit into the ring.
-    fn spill_line(&mut self, batch: &OutgoingBatch, line: ClientUpdate) {
-        let client = line.head.client;
+    fn spill_update(&mut self, batch: &OutgoingBatch, line: ClientUpdate) {
+        let client = line.header.client;
         let enough = self.writer.capacity() / 16;
         let mut messages: Vec<&[u8]> = Vec::new();
         let mut bytes = 0;
         let mut spans = line.reliable.iter().peekable();
         loop {
-            let next = spans.next().map(|span| span.bytes(&batch.shared, line.own));
+            let next = spans
+                .next()
+                .map(|span| span.bytes(&batch.shared, line.private));
             if let Some(message) = next {
-                if !self.writer.could_take(message.len() + 2 * LINE_HEAD_BYTES) {
+                if !self.writer.can_fit(message.len() + 2 * UPDATE_HEADER_BYTES) {
                     self.counters.refused += 1;
                 } else {
                     messages.push(message);
@@ -233,13 +237,16 @@ impl Feed {
             if !last && bytes + spans.peek().map_or(0, |span| span.len()) < enough {
                 continue;
             }
-            let close = line.head.close.filter(|_| last);
+            let close = line.header.close.filter(|_| last);
             if !messages.is_empty() || close.is_some() {
                 self.counters.spilled += messages.len() as u64;
-                begin_lines(&mut self.frame, batch.tick);
+                begin_updates(&mut self.frame, batch.tick);
                 write_reliable(
                     &mut self.frame,
-                    ClientUpdateHeader { close, ..line.head },
+                    ClientUpdateHeader {
+                        close,
+                        ..line.header
+                    },
                     &messages,
                 );
                 if !self.spill_frame(client) {
@@ -257,20 +264,20 @@ impl Feed {
     /// Keeps the frame in hand for a client; `false` when that closes it.
     fn spill_frame(&mut self, client: ClientId) -> bool {
         let bytes = self.frame.len();
-        if self.spill.of(client) + bytes > self.limits.client_bytes_max {
+        if self.spill.client_bytes(client) + bytes > self.limits.client_bytes_max {
             self.disconnect(client);
             return false;
         }
         while self.spill.bytes + bytes > self.limits.bytes_max {
-            let (most, waiting) = self.spill.most();
-            let least = waiting < self.spill.of(client) + bytes;
+            let (most, waiting) = self.spill.largest_client();
+            let least = waiting < self.spill.client_bytes(client) + bytes;
             if most == client || least || self.closed.contains(&most) {
                 self.disconnect(client);
                 return false;
             }
             self.disconnect(most);
         }
-        self.spill.keep(client, &self.frame);
+        self.spill.push(client, &self.frame);
         true
     }
 
@@ -290,14 +297,14 @@ impl Feed {
             close: Some(CloseReason::SlowConsumer),
         };
         let mut frame = Vec::new();
-        begin_lines(&mut frame, 0);
+        begin_updates(&mut frame, 0);
         write_reliable(&mut frame, head, &[]);
-        self.spill.keep(client, &frame);
+        self.spill.push(client, &frame);
     }
 }
 
-fn line_at(batch: &OutgoingBatch, (part, nth): (u32, u32)) -> Option<ClientUpdate<'_>> {
-    batch.parts.get(part as usize)?.line(nth as usize)
+fn update_at(batch: &OutgoingBatch, (part, nth): (u32, u32)) -> Option<ClientUpdate<'_>> {
+    batch.parts.get(part as usize)?.update(nth as usize)
 }
 
 /// Frames that wait for room, oldest first.
@@ -310,18 +317,18 @@ struct Spill {
 }
 
 impl Spill {
-    fn of(&self, client: ClientId) -> usize {
+    fn client_bytes(&self, client: ClientId) -> usize {
         self.clients.get(&client).copied().unwrap_or_default()
     }
 
-    fn keep(&mut self, client: ClientId, frame: &[u8]) {
+    fn push(&mut self, client: ClientId, frame: &[u8]) {
         self.frames.push_back((client, frame.to_vec()));
         *self.clients.entry(client).or_default() += frame.len();
         self.bytes += frame.len();
     }
 
     /// Counts bytes of a client that wait no more.
-    fn forget(&mut self, client: ClientId, bytes: usize) {
+    fn release(&mut self, client: ClientId, bytes: usize) {
         self.bytes -= bytes;
         if let Some(of_client) = self.clients.get_mut(&client) {
             *of_client -= bytes;
@@ -337,7 +344,7 @@ impl Spill {
     }
 
     /// Who waits for most, the lowest of those that do, and for how much.
-    fn most(&self) -> (ClientId, usize) {
+    fn largest_client(&self) -> (ClientId, usize) {
         let most = self.clients.iter().rev().max_by_key(|&(_, &bytes)| bytes);
         most.map_or((ClientId(0), 0), |(&client, &bytes)| (client, bytes))
     }
@@ -351,7 +358,7 @@ impl MemoryUse for Feed {
             + self.writer.heap_bytes()
             + self.closed.heap_bytes()
             + self.disconnected.heap_bytes()
-            + self.mine.heap_bytes()
+            + self.updates.heap_bytes()
             + self.frame.heap_bytes()
     }
 }
@@ -359,7 +366,7 @@ impl MemoryUse for Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outbox::frame::{Frame, FrameLine};
+    use crate::outbox::frame::{Frame, FrameUpdate};
     use crate::outbox::ring::{RingReader, ring};
     use proptest::prelude::*;
 
@@ -389,19 +396,19 @@ mod tests {
     }
 
     impl Taker {
-        fn take(&mut self, reader: &mut RingReader, frames: usize) {
+        fn receive(&mut self, reader: &mut RingReader, frames: usize) {
             for _ in 0..frames {
                 reader.read(0, |frame| match Frame::read(frame).unwrap() {
                     Frame::Shared(bytes) => self.shared = bytes.to_vec(),
-                    Frame::Lines { mut lines, .. } => {
-                        while let Some(line) = FrameLine::read(&mut lines) {
-                            let came = self.clients.entry(line.head.client.0).or_default();
+                    Frame::Updates { mut lines, .. } => {
+                        while let Some(line) = FrameUpdate::read(&mut lines) {
+                            let came = self.clients.entry(line.header.client.0).or_default();
                             let shared = &self.shared;
                             came.reliable
                                 .extend(line.reliable(shared).map(<[u8]>::to_vec));
                             came.unreliable
                                 .extend(line.unreliable(shared).map(<[u8]>::to_vec));
-                            came.closed = came.closed.or(line.head.close);
+                            came.closed = came.closed.or(line.header.close);
                         }
                     }
                 });
@@ -415,14 +422,14 @@ mod tests {
             tick,
             ..OutgoingBatch::default()
         };
-        let all = batch.share(|bytes| bytes.extend([tick as u8; 5]));
+        let all = batch.push_shared(|bytes| bytes.extend([tick as u8; 5]));
         for &(client, length) in lines {
             let part = batch.part(client as usize % 2);
-            part.begin(ClientId(client), 1, 2);
+            part.begin_client(ClientId(client), 1, 2);
             part.write_reliable(|bytes| bytes.resize(bytes.len() + length, tick as u8));
             part.reliable(all);
             part.unreliable(all);
-            part.end();
+            part.end_client();
         }
         batch
     }
@@ -430,11 +437,11 @@ mod tests {
     #[test]
     fn each_shard_gets_its_own_clients_lines() {
         let (mut feed, mut reader) = feed(1 << 16, ROOMY);
-        feed.offer(&batch(9, &[(1, 3), (2, 4), (3, 5)]), |client| {
+        feed.push_batch(&batch(9, &[(1, 3), (2, 4), (3, 5)]), |client| {
             client.0 % 2 == 1
         });
         let mut taker = Taker::default();
-        taker.take(&mut reader, 10);
+        taker.receive(&mut reader, 10);
         assert_eq!(taker.clients.keys().copied().collect::<Vec<_>>(), [1, 3]);
         assert_eq!(taker.clients[&3].reliable, [vec![9; 5], vec![9; 5]]);
         assert_eq!(taker.clients[&1].unreliable, [[9; 5]]);
@@ -447,15 +454,15 @@ mod tests {
         let (mut feed, mut reader) = feed(600, ROOMY);
         let sent = 1..=20;
         for tick in sent.clone() {
-            feed.offer(&batch(tick, &[(1, 40)]), |_| true);
+            feed.push_batch(&batch(tick, &[(1, 40)]), |_| true);
         }
         assert!(feed.counters.stalls > 0 && feed.counters.spilled > 0);
         let mut taker = Taker::default();
         while feed.waiting_bytes() > 0 {
-            taker.take(&mut reader, 1);
+            taker.receive(&mut reader, 1);
             feed.finish();
         }
-        taker.take(&mut reader, 100);
+        taker.receive(&mut reader, 100);
         let came = &taker.clients[&1];
         let expected: Vec<Vec<u8>> = sent
             .flat_map(|tick| [vec![tick as u8; 40], vec![tick as u8; 5]])
@@ -473,16 +480,16 @@ mod tests {
         };
         let (mut feed, mut reader) = feed(300, limits);
         for tick in 1..10 {
-            feed.offer(&batch(tick, &[(1, 100), (2, 1)]), |_| true);
+            feed.push_batch(&batch(tick, &[(1, 100), (2, 1)]), |_| true);
         }
         assert_eq!(feed.disconnected, [ClientId(1)]);
         assert!(feed.counters.refused > 0, "later lines of a closed client");
         let mut taker = Taker::default();
         while feed.waiting_bytes() > 0 {
-            taker.take(&mut reader, 1);
+            taker.receive(&mut reader, 1);
             feed.finish();
         }
-        taker.take(&mut reader, 100);
+        taker.receive(&mut reader, 100);
         assert_eq!(taker.clients[&1].closed, Some(CloseReason::SlowConsumer));
         assert_eq!(taker.clients[&2].closed, None);
         assert_eq!(taker.clients[&2].reliable.len(), 18);
@@ -496,7 +503,7 @@ mod tests {
         };
         let (mut feed, _reader) = feed(300, limits);
         for tick in 1..20 {
-            feed.offer(&batch(tick, &[(1, 20), (2, 120), (3, 20)]), |_| true);
+            feed.push_batch(&batch(tick, &[(1, 20), (2, 120), (3, 20)]), |_| true);
             assert!(feed.waiting_bytes() <= 2_000 + 3 * 40);
         }
         assert_eq!(feed.disconnected[0], ClientId(2));
@@ -505,10 +512,10 @@ mod tests {
     #[test]
     fn a_message_that_no_ring_takes_is_refused() {
         let (mut feed, mut reader) = feed(300, ROOMY);
-        feed.offer(&batch(1, &[(1, 400)]), |_| true);
+        feed.push_batch(&batch(1, &[(1, 400)]), |_| true);
         assert_eq!(feed.counters.refused, 1);
         let mut taker = Taker::default();
-        taker.take(&mut reader, 10);
+        taker.receive(&mut reader, 10);
         assert_eq!(taker.clients[&1].reliable, [[1; 5]]);
     }
 
@@ -517,10 +524,10 @@ mod tests {
         let mut refused = 0;
         for length in 230..310 {
             let (mut feed, mut reader) = feed(300, ROOMY);
-            feed.offer(&batch(1, &[(1, length)]), |_| true);
+            feed.push_batch(&batch(1, &[(1, length)]), |_| true);
             let mut taker = Taker::default();
             for _ in 0..4 {
-                taker.take(&mut reader, 10);
+                taker.receive(&mut reader, 10);
                 feed.finish();
             }
             assert_eq!(feed.waiting_bytes(), 0, "{length} bytes wait for good");
@@ -556,15 +563,15 @@ mod tests {
                     sent.reliable.extend([vec![tick as u8; length], vec![tick as u8; 5]]);
                     unreliable += 1;
                 }
-                feed.offer(&batch, |_| true);
+                feed.push_batch(&batch, |_| true);
                 prop_assert!(feed.waiting_bytes() <= bytes_max + 5 * 40);
-                taker.take(&mut reader, frames);
+                taker.receive(&mut reader, frames);
             }
             while feed.waiting_bytes() > 0 {
-                taker.take(&mut reader, 1);
+                taker.receive(&mut reader, 1);
                 feed.finish();
             }
-            taker.take(&mut reader, 1_000);
+            taker.receive(&mut reader, 1_000);
             let mut came_unreliable = 0;
             for (client, sent) in &sent {
                 let came = taker.clients.get(client).cloned().unwrap_or_default();

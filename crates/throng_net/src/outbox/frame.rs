@@ -10,17 +10,17 @@ use throng_protocol::wire::{ClientId, WireReader};
 use super::batch::{ClientUpdate, ClientUpdateHeader, MessageSpan, SPAN_BYTES};
 
 const SHARED: u8 = 0;
-const LINES: u8 = 1;
+const UPDATES: u8 = 1;
 
 /// Bytes of a line before its spans.
-pub(super) const LINE_HEAD_BYTES: usize = 20;
+pub(super) const UPDATE_HEADER_BYTES: usize = 20;
 
 /// A frame, as it is read.
 pub(super) enum Frame<'a> {
     /// Shared bytes from now on.
     Shared(&'a [u8]),
     /// Lines of a tick.
-    Lines {
+    Updates {
         /// Whose news it is.
         tick: u64,
         /// The lines, one after the other.
@@ -29,11 +29,11 @@ pub(super) enum Frame<'a> {
 }
 
 /// A line, as it is read.
-pub(super) struct FrameLine<'a> {
-    pub head: ClientUpdateHeader,
+pub(super) struct FrameUpdate<'a> {
+    pub header: ClientUpdateHeader,
     reliable: &'a [u8],
     unreliable: &'a [u8],
-    own: &'a [u8],
+    private: &'a [u8],
 }
 
 impl<'a> Frame<'a> {
@@ -41,8 +41,8 @@ impl<'a> Frame<'a> {
     pub fn read(frame: &'a [u8]) -> Option<Self> {
         let mut reader = WireReader::new(frame);
         Some(match reader.byte().ok()? {
-            SHARED => Self::Shared(reader.rest()),
-            LINES => Self::Lines {
+            SHARED => Self::Shared(reader.remaining()),
+            UPDATES => Self::Updates {
                 tick: u64::from_le_bytes(bytes(&mut reader)?),
                 lines: reader,
             },
@@ -51,7 +51,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-impl<'a> FrameLine<'a> {
+impl<'a> FrameUpdate<'a> {
     /// Reads the next line; `None` at the end.
     pub fn read(lines: &mut WireReader<'a>) -> Option<Self> {
         let mut word = || bytes(lines).map(u32::from_le_bytes);
@@ -59,31 +59,31 @@ impl<'a> FrameLine<'a> {
         let [epoch, close, input @ ..] = word()?.to_le_bytes();
         let [reliable, unreliable, own] = [word()?, word()?, word()?].map(|count| count as usize);
         Some(Self {
-            head: ClientUpdateHeader {
+            header: ClientUpdateHeader {
                 client,
                 epoch,
                 input: u16::from_le_bytes(input),
-                close: CloseReason::of(close),
+                close: CloseReason::from_number(close),
             },
-            reliable: lines.take(reliable * SPAN_BYTES).ok()?,
-            unreliable: lines.take(unreliable * SPAN_BYTES).ok()?,
-            own: lines.take(own).ok()?,
+            reliable: lines.bytes(reliable * SPAN_BYTES).ok()?,
+            unreliable: lines.bytes(unreliable * SPAN_BYTES).ok()?,
+            private: lines.bytes(own).ok()?,
         })
     }
 
     /// The messages of the reliable channel.
     pub fn reliable<'m>(&'m self, shared: &'m [u8]) -> impl Iterator<Item = &'m [u8]> {
-        spans(self.reliable).map(|span| span.bytes(shared, self.own))
+        spans(self.reliable).map(|span| span.bytes(shared, self.private))
     }
 
     /// The messages of the unreliable channel.
     pub fn unreliable<'m>(&'m self, shared: &'m [u8]) -> impl Iterator<Item = &'m [u8]> {
-        spans(self.unreliable).map(|span| span.bytes(shared, self.own))
+        spans(self.unreliable).map(|span| span.bytes(shared, self.private))
     }
 }
 
 fn bytes<const COUNT: usize>(reader: &mut WireReader) -> Option<[u8; COUNT]> {
-    reader.take(COUNT).ok()?.try_into().ok()
+    reader.bytes(COUNT).ok()?.try_into().ok()
 }
 
 fn spans(bytes: &[u8]) -> impl Iterator<Item = MessageSpan> {
@@ -99,37 +99,41 @@ pub(super) fn write_shared(frame: &mut Vec<u8>, shared: &[u8]) {
 }
 
 /// Begins a frame of lines.
-pub(super) fn begin_lines(frame: &mut Vec<u8>, tick: u64) {
+pub(super) fn begin_updates(frame: &mut Vec<u8>, tick: u64) {
     frame.clear();
-    frame.push(LINES);
+    frame.push(UPDATES);
     frame.extend_from_slice(&tick.to_le_bytes());
 }
 
 /// Appends a line as it is.
-pub(super) fn write_line(frame: &mut Vec<u8>, line: ClientUpdate) {
-    let counts = [line.reliable.len(), line.unreliable.len(), line.own.len()];
-    write_head(frame, line.head, counts);
+pub(super) fn write_update(frame: &mut Vec<u8>, line: ClientUpdate) {
+    let counts = [
+        line.reliable.len(),
+        line.unreliable.len(),
+        line.private.len(),
+    ];
+    write_header(frame, line.header, counts);
     write_spans(frame, line.reliable);
     write_spans(frame, line.unreliable);
-    frame.extend_from_slice(line.own);
+    frame.extend_from_slice(line.private);
 }
 
 /// Appends a line with some of its reliable messages, which it then has to itself.
 pub(super) fn write_reliable(frame: &mut Vec<u8>, head: ClientUpdateHeader, messages: &[&[u8]]) {
     let own: usize = messages.iter().map(|message| message.len()).sum();
-    write_head(frame, head, [messages.len(), 0, own]);
+    write_header(frame, head, [messages.len(), 0, own]);
     let mut end = 0;
     for message in messages {
         let start = end;
         end += message.len();
-        frame.extend_from_slice(&MessageSpan::own(start, end).to_bytes());
+        frame.extend_from_slice(&MessageSpan::private(start, end).to_bytes());
     }
     for message in messages {
         frame.extend_from_slice(message);
     }
 }
 
-fn write_head(frame: &mut Vec<u8>, head: ClientUpdateHeader, counts: [usize; 3]) {
+fn write_header(frame: &mut Vec<u8>, head: ClientUpdateHeader, counts: [usize; 3]) {
     let [c0, c1, c2, c3] = head.client.0.to_le_bytes();
     let [i0, i1] = head.input.to_le_bytes();
     let close = head.close.map_or(0, CloseReason::number);
@@ -158,19 +162,20 @@ mod tests {
         let shared = b"shared";
         let mut part = BatchPart::default();
         for client in [7, 8] {
-            part.begin(ClientId(client), 3, 0x0201);
+            part.begin_client(ClientId(client), 3, 0x0201);
             part.reliable(MessageSpan::shared(0, 6));
             part.write_reliable(|bytes| bytes.extend(b"own"));
             part.unreliable(MessageSpan::shared(1, 3));
             part.close(CloseReason::SlowConsumer);
         }
-        part.end();
+        part.end_client();
         let mut frame = Vec::new();
-        begin_lines(&mut frame, 99);
-        part.lines().for_each(|line| write_line(&mut frame, line));
-        let head = part.line(0).unwrap().head;
+        begin_updates(&mut frame, 99);
+        part.updates()
+            .for_each(|line| write_update(&mut frame, line));
+        let head = part.update(0).unwrap().header;
         write_reliable(&mut frame, head, &[b"one", b"two"]);
-        let Some(Frame::Lines {
+        let Some(Frame::Updates {
             tick: 99,
             mut lines,
         }) = Frame::read(&frame)
@@ -178,9 +183,9 @@ mod tests {
             panic!("lines were written");
         };
         for client in [7, 8] {
-            let line = FrameLine::read(&mut lines).unwrap();
+            let line = FrameUpdate::read(&mut lines).unwrap();
             assert_eq!(
-                line.head,
+                line.header,
                 ClientUpdateHeader {
                     client: ClientId(client),
                     ..head
@@ -190,15 +195,15 @@ mod tests {
             assert_eq!(reliable, [&b"shared"[..], b"own"]);
             assert_eq!(line.unreliable(shared).collect::<Vec<_>>(), [b"ha"]);
         }
-        let line = FrameLine::read(&mut lines).unwrap();
+        let line = FrameUpdate::read(&mut lines).unwrap();
         assert_eq!(line.reliable(&[]).collect::<Vec<_>>(), [b"one", b"two"]);
         assert_eq!(line.unreliable(&[]).count(), 0);
-        assert!(FrameLine::read(&mut lines).is_none());
+        assert!(FrameUpdate::read(&mut lines).is_none());
         for cut in 10..frame.len() {
-            let Some(Frame::Lines { mut lines, .. }) = Frame::read(&frame[..cut]) else {
+            let Some(Frame::Updates { mut lines, .. }) = Frame::read(&frame[..cut]) else {
                 panic!("the kind and the tick are there");
             };
-            while FrameLine::read(&mut lines).is_some() {}
+            while FrameUpdate::read(&mut lines).is_some() {}
         }
         assert!(Frame::read(&[9]).is_none() && Frame::read(&[]).is_none());
     }

@@ -22,18 +22,18 @@
 //! assembled, and a second one outside the sender threads. No allocation after warm-up, except for what waits.
 
 mod assemble;
+mod bandwidth;
 mod batch;
 mod capture;
+mod deferred_packets;
 mod feed;
 mod frame;
-mod handover;
-mod held_packets;
-mod line_model;
+mod parallel_assembly;
 #[cfg(any(test, feature = "bench"))]
 pub mod reference;
 mod ring;
+mod ring_wait;
 mod sender;
-mod shares;
 mod sink;
 mod udp;
 #[cfg(any(test, feature = "bench"))]
@@ -46,12 +46,12 @@ mod sync {
 }
 
 pub use assemble::Assembler;
+#[doc(hidden)]
+pub use bandwidth::BandwidthLimits;
 pub use batch::{BatchPart, ClientUpdate, ClientUpdateHeader, MessageSpan, OutgoingBatch};
 pub use capture::{CAPTURE_MAGIC, CaptureRecord, CaptureSink, read_capture};
 #[doc(hidden)]
 pub use feed::{FeedCounters, SpillLimits};
-#[doc(hidden)]
-pub use line_model::BandwidthLimits;
 pub use ring::{FRAMING_BYTES, RingFull, RingReader, RingWriter, ring};
 #[doc(hidden)]
 pub use sender::{SenderCounters, SenderSpec, Senders};

@@ -10,7 +10,7 @@ use super::ring::{FRAMING_BYTES, ring};
 
 /// A way of messages from one end to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum QueueKind {
     /// The ring of bytes; messages are committed by the batch.
     Ring,
     /// `std::sync::mpsc::sync_channel` of `Vec<u8>`.
@@ -20,10 +20,14 @@ pub enum Way {
 }
 
 /// All ways.
-pub const WAYS: [Way; 3] = [Way::Ring, Way::SyncChannel, Way::ArrayQueue];
+pub const QUEUE_KINDS: [QueueKind; 3] = [
+    QueueKind::Ring,
+    QueueKind::SyncChannel,
+    QueueKind::ArrayQueue,
+];
 
 /// Bytes that the ring has, and that as many objects as the queues have room for would have.
-const ROOM_BYTES: usize = 1 << 18;
+const CAPACITY_BYTES: usize = 1 << 18;
 
 /// Bytes after which the ring commits.
 const COMMIT_BYTES: usize = 1 << 13;
@@ -66,23 +70,23 @@ impl Messages {
 }
 
 /// How many messages of so many bytes have room.
-fn room(bytes: usize) -> usize {
-    (ROOM_BYTES / (bytes.max(8) + FRAMING_BYTES)).max(4)
+fn capacity(bytes: usize) -> usize {
+    (CAPACITY_BYTES / (bytes.max(8) + FRAMING_BYTES)).max(4)
 }
 
 fn ring_bytes(bytes: usize) -> usize {
-    room(bytes) * (bytes.max(8) + FRAMING_BYTES)
+    capacity(bytes) * (bytes.max(8) + FRAMING_BYTES)
 }
 
 /// `count` messages of `bytes` bytes through one thread: a batch in, a batch out. Says what both ends cost without what the
 /// system makes of two threads.
 #[must_use]
-pub fn single_threaded(way: Way, bytes: usize, count: u64) -> Sum {
+pub fn single_threaded(way: QueueKind, bytes: usize, count: u64) -> Sum {
     let (mut messages, mut sum) = (Messages::new(bytes), Sum::default());
-    let batch = (COMMIT_BYTES / (bytes + FRAMING_BYTES)).clamp(1, room(bytes)) as u64;
+    let batch = (COMMIT_BYTES / (bytes + FRAMING_BYTES)).clamp(1, capacity(bytes)) as u64;
     let batches = (0..count.div_ceil(batch)).map(|nth| nth * batch..count.min((nth + 1) * batch));
     match way {
-        Way::Ring => {
+        QueueKind::Ring => {
             let (mut writer, mut reader) = ring(ring_bytes(bytes));
             for batch in batches {
                 for number in batch {
@@ -93,8 +97,8 @@ pub fn single_threaded(way: Way, bytes: usize, count: u64) -> Sum {
                 reader.read(usize::MAX, |message| sum.add(message));
             }
         }
-        Way::SyncChannel => {
-            let (sender, receiver) = sync_channel(room(bytes));
+        QueueKind::SyncChannel => {
+            let (sender, receiver) = sync_channel(capacity(bytes));
             for batch in batches {
                 for number in batch.clone() {
                     let sent = sender.try_send(messages.number(number).to_vec());
@@ -103,8 +107,8 @@ pub fn single_threaded(way: Way, bytes: usize, count: u64) -> Sum {
                 receiver.try_iter().for_each(|message| sum.add(&message));
             }
         }
-        Way::ArrayQueue => {
-            let queue = ArrayQueue::new(room(bytes));
+        QueueKind::ArrayQueue => {
+            let queue = ArrayQueue::new(capacity(bytes));
             for batch in batches {
                 for number in batch {
                     let pushed = queue.push(messages.number(number).to_vec());
@@ -121,10 +125,10 @@ pub fn single_threaded(way: Way, bytes: usize, count: u64) -> Sum {
 
 /// `count` messages of `bytes` bytes from one thread to another, both of which yield when they cannot go on.
 #[must_use]
-pub fn between_threads(way: Way, bytes: usize, count: u64) -> Sum {
+pub fn between_threads(way: QueueKind, bytes: usize, count: u64) -> Sum {
     let mut messages = Messages::new(bytes);
     match way {
-        Way::Ring => {
+        QueueKind::Ring => {
             let (mut writer, mut reader) = ring(ring_bytes(bytes));
             thread::scope(|scope| {
                 scope.spawn(move || {
@@ -152,8 +156,8 @@ pub fn between_threads(way: Way, bytes: usize, count: u64) -> Sum {
                 sum
             })
         }
-        Way::SyncChannel => {
-            let (sender, receiver) = sync_channel(room(bytes));
+        QueueKind::SyncChannel => {
+            let (sender, receiver) = sync_channel(capacity(bytes));
             thread::scope(|scope| {
                 scope.spawn(move || {
                     for number in 0..count {
@@ -169,8 +173,8 @@ pub fn between_threads(way: Way, bytes: usize, count: u64) -> Sum {
                 sum
             })
         }
-        Way::ArrayQueue => {
-            let queue = Arc::new(ArrayQueue::new(room(bytes)));
+        QueueKind::ArrayQueue => {
+            let queue = Arc::new(ArrayQueue::new(capacity(bytes)));
             let to = queue.clone();
             thread::scope(|scope| {
                 scope.spawn(move || {
@@ -206,12 +210,15 @@ mod tests {
     fn all_ways_give_the_same_messages_in_the_same_order() {
         for bytes in [8, 64, 1_200, 200_000] {
             let count = 3_000_000 / (bytes as u64 + 1_000);
-            let sums = WAYS.map(|way| single_threaded(way, bytes, count));
+            let sums = QUEUE_KINDS.map(|way| single_threaded(way, bytes, count));
             assert!(
                 sums.iter()
                     .all(|&sum| sum == sums[0] && sum != Sum::default())
             );
-            assert_eq!(WAYS.map(|way| between_threads(way, bytes, count)), sums);
+            assert_eq!(
+                QUEUE_KINDS.map(|way| between_threads(way, bytes, count)),
+                sums
+            );
         }
     }
 }

@@ -72,7 +72,7 @@ impl RingWriter {
         }
         self.gathered
             .extend_from_slice(&(message.len() as u32).to_le_bytes());
-        extend_in_pieces(&mut self.gathered, message);
+        extend_in_chunks(&mut self.gathered, message);
         Ok(())
     }
 
@@ -96,8 +96,8 @@ impl RingWriter {
             // In pieces, which need places that hold something: these are zeroed first, at a small part of the slow copy's time.
             let mut chunk = WriteChunk::from(chunk);
             let (first, second) = chunk.as_mut_slices();
-            copy_in_pieces(head, first);
-            copy_in_pieces(tail, second);
+            copy_in_chunks(head, first);
+            copy_in_chunks(tail, second);
             chunk.commit_all();
         } else {
             let copied = self.producer.push_entire_slice(&self.gathered);
@@ -120,13 +120,13 @@ impl RingWriter {
 
     /// Whether a message of so many bytes fits when the ring is empty.
     #[must_use]
-    pub const fn could_take(&self, bytes: usize) -> bool {
+    pub const fn can_fit(&self, bytes: usize) -> bool {
         bytes <= self.capacity - FRAMING_BYTES
     }
 
     /// Bytes that are committed or gathered and not taken yet, framing included.
     #[must_use]
-    pub fn used(&self) -> usize {
+    pub fn used_bytes(&self) -> usize {
         self.capacity - self.producer.slots() + self.gathered.len()
     }
 
@@ -165,8 +165,8 @@ impl RingReader {
                 take(&second[start..end]);
             } else {
                 self.wrapped.clear();
-                extend_in_pieces(&mut self.wrapped, &first[start..]);
-                extend_in_pieces(&mut self.wrapped, &second[..end - first.len()]);
+                extend_in_chunks(&mut self.wrapped, &first[start..]);
+                extend_in_chunks(&mut self.wrapped, &second[..end - first.len()]);
                 take(&self.wrapped);
             }
             at = end;
@@ -209,7 +209,7 @@ fn copies_slowly(from: &[u8], to: usize) -> bool {
     from.len() > COPY_BYTES_MAX && (1..ALIASED_BYTES).contains(&ahead)
 }
 
-fn copy_in_pieces(from: &[u8], to: &mut [u8]) {
+fn copy_in_chunks(from: &[u8], to: &mut [u8]) {
     let pieces = from.chunks(COPY_BYTES_MAX);
     for (from, to) in pieces.zip(to.chunks_mut(COPY_BYTES_MAX)) {
         to.copy_from_slice(from);
@@ -217,7 +217,7 @@ fn copy_in_pieces(from: &[u8], to: &mut [u8]) {
 }
 
 #[inline]
-fn extend_in_pieces(to: &mut Vec<u8>, from: &[u8]) {
+fn extend_in_chunks(to: &mut Vec<u8>, from: &[u8]) {
     to.reserve(from.len());
     for piece in from.chunks(COPY_BYTES_MAX) {
         to.extend_from_slice(piece);
@@ -283,7 +283,7 @@ mod tests {
             slow += usize::from(copies_slowly(&writer.gathered, to));
             writer.commit();
             let taken = reader.read(0, |read| assert!(read == message, "{nth}"));
-            assert_eq!((taken, writer.used()), (1, 0));
+            assert_eq!((taken, writer.used_bytes()), (1, 0));
         }
         assert!(slow > 50 && slow < 3 * PAGE_BYTES / 10, "{slow}");
     }
@@ -304,19 +304,19 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_and_the_rest_is_kept() {
         let (mut writer, mut reader) = ring(20);
-        assert!(writer.could_take(16) && !writer.could_take(17));
+        assert!(writer.can_fit(16) && !writer.can_fit(17));
         assert_eq!(writer.push(&[0; 17]), Err(RingFull));
         assert_eq!(writer.push(&[1; 10]), Ok(()));
         assert_eq!(writer.push(&[2; 3]), Err(RingFull));
         assert_eq!(writer.push(&[2; 2]), Ok(()));
-        assert_eq!(writer.used(), 20);
+        assert_eq!(writer.used_bytes(), 20);
         writer.commit();
         assert_eq!(writer.push(&[]), Err(RingFull));
         assert_eq!(reader.read(0, |message| assert_eq!(message, [1; 10])), 1);
         assert_eq!(writer.push(&[3; 10]), Ok(()));
         writer.commit();
         assert_eq!(read_all(&mut reader), [vec![2; 2], vec![3; 10]]);
-        assert_eq!(writer.used(), 0);
+        assert_eq!(writer.used_bytes(), 0);
     }
 
     #[test]
@@ -359,7 +359,7 @@ mod tests {
             for (seed, step) in steps.into_iter().enumerate() {
                 let size = |message: &Vec<u8>| FRAMING_BYTES + message.len();
                 let used: usize = gathered.iter().chain(&visible).map(size).sum();
-                prop_assert_eq!(writer.used(), used);
+                prop_assert_eq!(writer.used_bytes(), used);
                 match step {
                     RingStep::Push(length) => {
                         let message: Vec<u8> = (0..length).map(|nth| (nth * 7 + seed) as u8).collect();

@@ -16,13 +16,13 @@ use tracing::error;
 use super::assemble::Assembler;
 use super::batch::OutgoingBatch;
 use super::feed::{Feed, FeedCounters, SpillLimits};
-use super::frame::{Frame, FrameLine};
-use super::handover::{is_taken, take_until_abandoned};
+use super::frame::{Frame, FrameUpdate};
 use super::ring::ring;
+use super::ring_wait::{drain_until_abandoned, is_taken};
 use super::sink::PacketSink;
 
 /// Between two looks at a thread that is waited for.
-const LOOK_EVERY: Duration = Duration::from_micros(50);
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// How the threads are set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,12 +109,12 @@ impl Senders {
     }
 
     /// Hands over a tick's news, and says of each client that is closed because it is behind. Never waits.
-    pub fn offer(&mut self, batch: &OutgoingBatch, mut closed: impl FnMut(ClientId)) {
+    pub fn push_batch(&mut self, batch: &OutgoingBatch, mut closed: impl FnMut(ClientId)) {
         let count = self.shards.len() as u32;
         for (shard, nth) in self.shards.iter_mut().zip(0..) {
             let feed = shard.feed.get_mut().unwrap_or_else(PoisonError::into_inner);
             if !batch.is_empty() || feed.waiting_bytes() > 0 {
-                feed.offer(batch, |client| client.0 % count == nth);
+                feed.push_batch(batch, |client| client.0 % count == nth);
                 feed.disconnected.drain(..).for_each(&mut closed);
                 shard.wake();
             }
@@ -174,9 +174,9 @@ impl SenderShard {
             .name(format!("throng-send-{nth}"))
             .spawn(move || {
                 let mut worker = SenderWorker::new(assembler, sink);
-                take_until_abandoned(reader, &of_thread.taken, |frame| match frame {
-                    Some(frame) => worker.take(frame),
-                    None => worker.tell(&of_thread),
+                drain_until_abandoned(reader, &of_thread.taken, |frame| match frame {
+                    Some(frame) => worker.assemble_frame(frame),
+                    None => worker.flush_and_report(&of_thread),
                 });
                 worker.assembler
             })?;
@@ -206,7 +206,7 @@ impl SenderShard {
                 return;
             }
             self.thread.thread().unpark();
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -230,17 +230,17 @@ impl SenderWorker {
     }
 
     /// Puts the packets of a frame together.
-    pub fn take(&mut self, frame: &[u8]) {
+    pub fn assemble_frame(&mut self, frame: &[u8]) {
         match Frame::read(frame) {
             Some(Frame::Shared(bytes)) => {
                 self.shared.clear();
                 self.shared.extend_from_slice(bytes);
             }
-            Some(Frame::Lines { tick, mut lines }) => {
-                while let Some(line) = FrameLine::read(&mut lines) {
-                    let written = self.assembler.messages(
+            Some(Frame::Updates { tick, mut lines }) => {
+                while let Some(line) = FrameUpdate::read(&mut lines) {
+                    let written = self.assembler.write_messages(
                         tick,
-                        line.head,
+                        line.header,
                         line.reliable(&self.shared),
                         line.unreliable(&self.shared),
                         &mut *self.sink,
@@ -253,7 +253,7 @@ impl SenderWorker {
     }
 
     /// Has the sink write out what it gathered, and says what was done so far.
-    fn tell(&mut self, progress: &SenderProgress) {
+    fn flush_and_report(&mut self, progress: &SenderProgress) {
         self.sink.flush();
         let tell = |counter: &AtomicU64, value| counter.store(value, Ordering::Relaxed);
         tell(&progress.packets, self.written.packets);
@@ -302,7 +302,7 @@ mod tests {
         batch.tick = tick;
         for client in 1..=clients {
             let part = batch.part(0);
-            part.begin(ClientId(client), 0, 0);
+            part.begin_client(ClientId(client), 0, 0);
             let length = if (u64::from(client) + tick).is_multiple_of(7) {
                 700
             } else {
@@ -313,14 +313,14 @@ mod tests {
                 bytes.extend((tick as u16).to_le_bytes());
                 bytes.resize(bytes.len() + length, client as u8);
             });
-            part.end();
+            part.end_client();
         }
     }
 
     /// The ticks of the messages that came for each client.
     fn ticks(sink: &MemorySink) -> BTreeMap<u32, Vec<u16>> {
         let mut clients: BTreeMap<u32, (Reassembler, Vec<u16>)> = BTreeMap::new();
-        for (client, packet) in sink.take().frames.iter() {
+        for (client, packet) in sink.take().packets.iter() {
             assert!(packet.len() <= SPEC.mtu_bytes);
             let (reassembler, ticks) = clients.entry(client.0).or_default();
             let mut messages = reassembler.accept(packet).unwrap().messages;
@@ -351,14 +351,14 @@ mod tests {
             let mut batch = OutgoingBatch::default();
             for tick in 0..200 {
                 fill(&mut batch, tick, 40);
-                senders.offer(&batch, |client| panic!("{client:?} is closed"));
+                senders.push_batch(&batch, |client| panic!("{client:?} is closed"));
             }
             if flushes {
                 senders.flush();
                 let counters = senders.counters();
                 assert_eq!(counters.written.messages, 200 * 40);
                 assert_eq!(
-                    kept.take().frames.iter().count() as u64,
+                    kept.take().packets.iter().count() as u64,
                     counters.written.packets
                 );
             }
@@ -403,7 +403,7 @@ mod tests {
         let (mut batch, mut closed) = (OutgoingBatch::default(), Vec::new());
         for tick in 0..300 {
             fill(&mut batch, tick, 6);
-            senders.offer(&batch, |client| closed.push(client.0));
+            senders.push_batch(&batch, |client| closed.push(client.0));
             // The other thread keeps up however slow this machine is.
             senders.shards[1].flush();
         }
@@ -435,7 +435,7 @@ mod tests {
         let mut batch = OutgoingBatch::default();
         for tick in 0..50 {
             fill(&mut batch, tick, 10);
-            senders.offer(&batch, |_| ());
+            senders.push_batch(&batch, |_| ());
         }
         senders.flush();
         senders.stop(&mut assembler);
@@ -449,14 +449,14 @@ mod tests {
         let mut senders = Senders::start(SPEC, &mut assembler, make).unwrap();
         let mut batch = OutgoingBatch::default();
         let part = batch.part(0);
-        part.begin(ClientId(5), 0, 0);
+        part.begin_client(ClientId(5), 0, 0);
         part.write_reliable(|bytes| bytes.extend([20, 1]));
         part.close(CloseReason::Stopping);
-        part.end();
-        senders.offer(&batch, |_| ());
+        part.end_client();
+        senders.push_batch(&batch, |_| ());
         senders.stop(&mut assembler);
         let kept = kept.take();
         assert_eq!(kept.closed, [(ClientId(5), CloseReason::Stopping)]);
-        assert_eq!((kept.frames.iter().count(), assembler.clients()), (1, 0));
+        assert_eq!((kept.packets.iter().count(), assembler.clients()), (1, 0));
     }
 }

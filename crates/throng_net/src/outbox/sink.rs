@@ -31,7 +31,7 @@ pub trait PacketSink: Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountingSink {
     /// Packets that were delivered.
-    pub frames: u64,
+    pub packets: u64,
     /// The bytes of those packets, headers included.
     pub bytes: u64,
 }
@@ -39,7 +39,7 @@ pub struct CountingSink {
 impl PacketSink for CountingSink {
     #[inline]
     fn deliver(&mut self, _client: ClientId, _channel: Channel, packet: &[u8]) {
-        self.frames += 1;
+        self.packets += 1;
         self.bytes += packet.len() as u64;
     }
 }
@@ -88,14 +88,14 @@ impl PacketSink for PacketBuffer {
 /// Keeps packets in memory, for whoever has a clone of it.
 #[derive(Clone, Debug, Default)]
 pub struct MemorySink {
-    kept: Arc<Mutex<DeliveredPackets>>,
+    delivered: Arc<Mutex<DeliveredPackets>>,
 }
 
 /// What a [`MemorySink`] has.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveredPackets {
     /// The packets, in the order of their delivery.
-    pub frames: PacketBuffer,
+    pub packets: PacketBuffer,
     /// Who was closed, and why.
     pub closed: Vec<(ClientId, CloseReason)>,
 }
@@ -103,31 +103,36 @@ pub struct DeliveredPackets {
 impl DeliveredPackets {
     /// Forgets everything and keeps the buffers.
     pub fn clear(&mut self) {
-        self.frames.clear();
+        self.packets.clear();
         self.closed.clear();
     }
 }
 
 impl MemorySink {
     /// What was kept, to look at; deliveries wait as long.
-    pub fn kept(&self) -> MutexGuard<'_, DeliveredPackets> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn delivered(&self) -> MutexGuard<'_, DeliveredPackets> {
+        self.delivered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes out what was delivered since the last time.
     #[must_use]
     pub fn take(&self) -> DeliveredPackets {
-        std::mem::take(&mut *self.kept())
+        std::mem::take(&mut *self.delivered())
     }
 }
 
 impl PacketSink for MemorySink {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
-        self.kept().frames.deliver(client, channel, packet);
+        self.delivered().packets.deliver(client, channel, packet);
     }
 
     fn close(&mut self, client: ClientId, reason: CloseReason) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self
+            .delivered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         kept.closed.push((client, reason));
     }
 }
@@ -163,8 +168,8 @@ impl PacketSink for SharedSink {
 
 impl MemoryUse for MemorySink {
     fn heap_bytes(&self) -> usize {
-        let kept = self.kept();
-        kept.frames.heap_bytes() + kept.closed.heap_bytes()
+        let kept = self.delivered();
+        kept.packets.heap_bytes() + kept.closed.heap_bytes()
     }
 }
 

@@ -33,7 +33,7 @@ impl ClientAddresses {
 
     /// A client's address.
     #[must_use]
-    pub fn of(&self, client: ClientId) -> Option<SocketAddr> {
+    pub fn get(&self, client: ClientId) -> Option<SocketAddr> {
         let table = self.0.read().unwrap_or_else(PoisonError::into_inner);
         table.get(&client).copied()
     }
@@ -69,7 +69,7 @@ impl UdpSink {
         Self::new(self.socket.try_clone()?, self.addresses.clone())
     }
 
-    fn failed(&mut self, client: ClientId, error: &dyn std::fmt::Display) {
+    fn count_error(&mut self, client: ClientId, error: &dyn std::fmt::Display) {
         self.errors += 1;
         if self.errors.is_power_of_two() {
             warn!(client = client.0, %error, errors = self.errors, "sending a packet failed");
@@ -79,11 +79,11 @@ impl UdpSink {
 
 impl PacketSink for UdpSink {
     fn deliver(&mut self, client: ClientId, _channel: Channel, packet: &[u8]) {
-        match self.addresses.of(client) {
-            None => self.failed(client, &"no address is known"),
+        match self.addresses.get(client) {
+            None => self.count_error(client, &"no address is known"),
             Some(address) => {
                 if let Err(error) = self.socket.send_to(packet, address) {
-                    self.failed(client, &error);
+                    self.count_error(client, &error);
                 }
             }
         }
@@ -121,6 +121,6 @@ mod tests {
         sink.deliver(ClientId(1), Channel::Reliable, &[0; 70_000]);
         assert_eq!(sink.errors(), 2);
         sink.close(ClientId(1), CloseReason::Ended);
-        assert_eq!(addresses.of(ClientId(1)), None);
+        assert_eq!(addresses.get(ClientId(1)), None);
     }
 }

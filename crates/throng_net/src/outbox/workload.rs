@@ -11,7 +11,7 @@ use super::sink::PacketSink;
 
 /// Fills a batch with a tick's news: `objects` shared messages of 12 to 19 bytes; each client gets `seen` of them, most on the
 /// unreliable channel, and a message of its own. Gives the number of messages for all clients together.
-pub fn fill(
+pub fn fill_batch(
     batch: &mut OutgoingBatch,
     tick: u64,
     objects: usize,
@@ -30,12 +30,12 @@ pub fn fill(
     let spans: Vec<MessageSpan> = (0..objects.max(1))
         .map(|object| {
             let length = 12 + random() % 8;
-            batch.share(|bytes| bytes.resize(bytes.len() + length, 16 + (object % 200) as u8))
+            batch.push_shared(|bytes| bytes.resize(bytes.len() + length, 16 + (object % 200) as u8))
         })
         .collect();
     let part = batch.part(0);
     for client in 1..=clients {
-        part.begin(ClientId(client), 1, tick as u16);
+        part.begin_client(ClientId(client), 1, tick as u16);
         part.write_reliable(|bytes| bytes.extend([17; 24]));
         // Who is near in the world is mostly near in the list.
         let first = random() % spans.len();
@@ -47,7 +47,7 @@ pub fn fill(
                 part.unreliable(span);
             }
         }
-        part.end();
+        part.end_client();
     }
     u64::from(clients) * (seen as u64 + 1)
 }
@@ -76,13 +76,17 @@ impl WorkloadShard {
     }
 
     /// Hands a batch over, as the tick does.
-    pub fn offer(&mut self, batch: &OutgoingBatch) {
-        self.feed.offer(batch, |_| true);
+    pub fn push_batch(&mut self, batch: &OutgoingBatch) {
+        self.feed.push_batch(batch, |_| true);
     }
 
     /// Takes what was handed over, as the thread does, and says what was made so far.
-    pub fn take(&mut self) -> PacketTotals {
-        while self.reader.read(0, |frame| self.worker.take(frame)) > 0 {}
+    pub fn assemble(&mut self) -> PacketTotals {
+        while self
+            .reader
+            .read(0, |frame| self.worker.assemble_frame(frame))
+            > 0
+        {}
         self.worker.written
     }
 }

@@ -8,7 +8,7 @@
 
 use throng_core::memory::MemoryUse;
 
-use super::KEPT_BYTES;
+use super::RETAINED_BYTES;
 
 /// The most spans that wait.
 const SPANS_MAX: usize = 64;
@@ -57,7 +57,7 @@ impl IncomingStream {
     ///
     /// # Errors
     /// The length that a message says it has, when that is 0 or more than may be; nothing after it can be read.
-    pub fn take(
+    pub fn receive(
         &mut self,
         low_offset: u32,
         bytes: &[u8],
@@ -67,7 +67,7 @@ impl IncomingStream {
         // The nearest offset with these 24 bits, before or behind.
         let ahead = (low_offset.wrapping_sub(self.next) << 8) as i32 >> 8;
         if ahead > 0 {
-            return Ok(self.keep(ahead as usize, bytes, limits));
+            return Ok(self.store_early(ahead as usize, bytes, limits));
         }
         let known = ahead.unsigned_abs() as usize;
         if known < bytes.len() {
@@ -97,7 +97,7 @@ impl IncomingStream {
             if self.partial.len() == head + length {
                 deliver(&self.partial[head..]);
                 self.partial.clear();
-                self.partial.shrink_to(KEPT_BYTES);
+                self.partial.shrink_to(RETAINED_BYTES);
                 self.whole_bytes = None;
             }
         }
@@ -119,7 +119,7 @@ impl IncomingStream {
     }
 
     /// Keeps what came early; whether there was room.
-    fn keep(&mut self, ahead: usize, bytes: &[u8], limits: &StreamLimits) -> bool {
+    fn store_early(&mut self, ahead: usize, bytes: &[u8], limits: &StreamLimits) -> bool {
         if bytes.is_empty() {
             return true;
         }
@@ -140,7 +140,7 @@ impl IncomingStream {
             return false;
         }
         self.grow(ahead + bytes.len());
-        self.store(start, bytes);
+        self.write_to_ring(start, bytes);
         if first == behind {
             self.early.insert(first, Span { start, end });
         } else {
@@ -155,7 +155,7 @@ impl IncomingStream {
         true
     }
 
-    fn store(&mut self, start: u32, bytes: &[u8]) {
+    fn write_to_ring(&mut self, start: u32, bytes: &[u8]) {
         let at = start as usize & (self.ring.len() - 1);
         let (first, rest) = bytes.split_at(bytes.len().min(self.ring.len() - at));
         self.ring[at..at + first.len()].copy_from_slice(first);
@@ -172,8 +172,8 @@ impl IncomingStream {
         for nth in 0..self.early.len() {
             let span = self.early[nth];
             let (first, rest) = slices(&ring, span);
-            self.store(span.start, first);
-            self.store(span.start.wrapping_add(first.len() as u32), rest);
+            self.write_to_ring(span.start, first);
+            self.write_to_ring(span.start.wrapping_add(first.len() as u32), rest);
         }
     }
 
@@ -200,7 +200,7 @@ impl IncomingStream {
                 read?;
             }
         }
-        if self.early.is_empty() && self.ring.len() > KEPT_BYTES {
+        if self.early.is_empty() && self.ring.len() > RETAINED_BYTES {
             self.ring = Vec::new();
         }
         Ok(())

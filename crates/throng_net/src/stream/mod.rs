@@ -12,13 +12,13 @@ mod incoming;
 mod outgoing;
 
 pub(super) use incoming::{IncomingStream, StreamLimits};
-pub(super) use outgoing::{DueRules, OutgoingStream, PieceRoom};
+pub(super) use outgoing::{FrameRoom, OutgoingStream, RetransmitRules};
 
 /// The most that a stream's sender may be ahead of the last byte that is acknowledged, and its receiver of the last one in order.
 pub const WINDOW_BYTES_MAX: usize = 1 << 20;
 
 /// Buffers that are larger than this are given back when they are empty.
-const KEPT_BYTES: usize = 4_096;
+const RETAINED_BYTES: usize = 4_096;
 
 #[cfg(test)]
 mod tests {
@@ -26,8 +26,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use crate::acks::Carried;
-    use crate::packet::{PACKET_BYTES_MAX, PIECES_MAX};
+    use crate::acks::CarriedRange;
+    use crate::packet::{FRAMES_MAX, PACKET_BYTES_MAX};
     use throng_core::memory::MemoryUse;
 
     const LIMITS: StreamLimits = StreamLimits {
@@ -76,7 +76,7 @@ mod tests {
                 let from = (next.saturating_sub(100) + (at * 800.0) as usize).min(bytes.len());
                 let until = (from + length).min(bytes.len());
                 let low = start.wrapping_add(from as u32) & 0xff_ffff;
-                let kept = stream.take(low, &bytes[from..until], &LIMITS, &mut |message| {
+                let kept = stream.receive(low, &bytes[from..until], &LIMITS, &mut |message| {
                     found.push(message.to_vec());
                 });
                 let fits = from == until || from <= next || until <= next + LIMITS.window_bytes;
@@ -96,25 +96,25 @@ mod tests {
             rounds in vec((vec(1_usize..700, 0..4), 30_usize..1_400, vec(any::<bool>(), 1..10)), 1..20),
         ) {
             let mut stream = OutgoingStream::starting_at(start);
-            let mut sent: Vec<Carried> = Vec::new();
+            let mut sent: Vec<CarriedRange> = Vec::new();
             for (nth, (pushed, bytes, lost)) in rounds.into_iter().enumerate() {
                 pushed.iter().for_each(|length| stream.push(&vec![1; *length]));
-                let rules = DueRules {
+                let rules = RetransmitRules {
                     now_us: nth as u64 + 1,
                     pto_us: 3,
-                    passed_us: nth.checked_sub(2).map(|passed| passed as u64),
+                    newest_acknowledged_us: nth.checked_sub(2).map(|passed| passed as u64),
                     copies: 2,
                 };
-                let whole = PieceRoom { bytes, pieces: 0 };
+                let whole = FrameRoom { bytes, frames: 0 };
                 let mut room = whole;
-                stream.choose_needed(&rules, &mut room);
+                stream.choose_retransmissions(&rules, &mut room);
                 stream.choose_new(&mut room, 5_000);
                 stream.choose_copies(&rules, &mut room, &mut 10_000);
                 let (mut packet, mut pieces) = (Vec::new(), Vec::new());
                 stream.write(rules.now_us, 1, &mut packet, |carried| pieces.push(carried));
                 prop_assert_eq!(packet.len(), whole.bytes - room.bytes);
-                prop_assert_eq!(pieces.len(), room.pieces);
-                prop_assert!(pieces.len() <= PIECES_MAX && packet.len() <= PACKET_BYTES_MAX);
+                prop_assert_eq!(pieces.len(), room.frames);
+                prop_assert!(pieces.len() <= FRAMES_MAX && packet.len() <= PACKET_BYTES_MAX);
                 for pair in pieces.windows(2) {
                     let end = pair[0].start.wrapping_add(u32::from(pair[0].length));
                     prop_assert_ne!(end, pair[1].start, "two that touch are one");
@@ -137,15 +137,15 @@ mod tests {
         let mut stream = OutgoingStream::default();
         let write = |stream: &mut OutgoingStream, now_us: u64, length: usize| {
             stream.push(&vec![1; length]);
-            let rules = DueRules {
+            let rules = RetransmitRules {
                 now_us,
                 pto_us: 1_000,
-                passed_us: None,
+                newest_acknowledged_us: None,
                 copies: 2,
             };
-            let mut room = PieceRoom {
+            let mut room = FrameRoom {
                 bytes: 1_000,
-                pieces: 0,
+                frames: 0,
             };
             stream.choose_new(&mut room, 1_000);
             stream.choose_copies(&rules, &mut room, &mut 1_000);
@@ -157,10 +157,10 @@ mod tests {
         let first = write(&mut stream, 1, 10);
         let both = write(&mut stream, 2, 20);
         stream.acknowledge(first);
-        assert_eq!(stream.waiting_bytes(), 21);
+        assert_eq!(stream.pending_bytes(), 21);
         stream.acknowledge(both);
-        assert_eq!(stream.waiting_bytes(), 0);
+        assert_eq!(stream.pending_bytes(), 0);
         stream.acknowledge(first);
-        assert_eq!(stream.waiting_bytes(), 0);
+        assert_eq!(stream.pending_bytes(), 0);
     }
 }

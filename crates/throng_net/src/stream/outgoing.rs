@@ -9,9 +9,9 @@ use std::collections::VecDeque;
 
 use throng_core::memory::MemoryUse;
 
-use super::KEPT_BYTES;
-use crate::acks::Carried;
-use crate::packet::{PIECE_HEAD_BYTES, PIECES_MAX, length_bytes, write_piece_head};
+use super::RETAINED_BYTES;
+use crate::acks::CarriedRange;
+use crate::packet::{FRAME_HEADER_BYTES, FRAMES_MAX, length_bytes, write_frame_header};
 
 /// The longest chunk: a packet of 508 bytes has room for it, sealed and with its heads.
 const CHUNK_BYTES_MAX: usize = 448;
@@ -20,7 +20,7 @@ const CHUNK_BYTES_MAX: usize = 448;
 const CHUNKS_MAX: usize = 512;
 
 /// What is cut is not cut shorter than this.
-const SCRAP_BYTES: usize = 64;
+const CHUNK_BYTES_MIN: usize = 64;
 
 /// Bytes that are sent together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ struct Chunk {
     start: u32,
     length: u16,
     /// How often it was sent, up to 255.
-    sendings: u8,
+    send_count: u8,
     is_acknowledged: bool,
     /// In the packet that is being made.
     is_chosen: bool,
@@ -39,56 +39,56 @@ const _: () = assert!(size_of::<Chunk>() <= 24);
 
 /// When a chunk that was sent before is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DueRules {
+pub struct RetransmitRules {
     pub now_us: u64,
     /// It is not acknowledged so long after it was last sent.
     pub pto_us: u64,
     /// It is not acknowledged, and a packet is that was sent after this: the time of the newest of those, less by how much
     /// packets overtake each other.
-    pub passed_us: Option<u64>,
+    pub newest_acknowledged_us: Option<u64>,
     /// So many times in following packets, whatever is acknowledged.
     pub copies: u8,
 }
 
-impl DueRules {
+impl RetransmitRules {
     /// Whether a chunk has to be sent again, as far as one can tell.
-    fn needs(&self, chunk: &Chunk) -> bool {
-        chunk.sendings > 0
+    fn must_retransmit(&self, chunk: &Chunk) -> bool {
+        chunk.send_count > 0
             && chunk.last_sent_us < self.now_us
-            && (self.is_late(chunk)
+            && (self.has_timed_out(chunk)
                 || self
-                    .passed_us
+                    .newest_acknowledged_us
                     .is_some_and(|passed| chunk.last_sent_us <= passed))
     }
 
-    const fn is_late(&self, chunk: &Chunk) -> bool {
+    const fn has_timed_out(&self, chunk: &Chunk) -> bool {
         chunk.last_sent_us.saturating_add(self.pto_us) <= self.now_us
     }
 
     /// Whether it is sent again to be on the safe side.
-    const fn repeats(&self, chunk: &Chunk) -> bool {
-        chunk.sendings > 0 && chunk.last_sent_us < self.now_us && chunk.sendings < self.copies
+    const fn wants_copy(&self, chunk: &Chunk) -> bool {
+        chunk.send_count > 0 && chunk.last_sent_us < self.now_us && chunk.send_count < self.copies
     }
 }
 
 /// The room for pieces in a packet that is being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PieceRoom {
+pub struct FrameRoom {
     pub bytes: usize,
-    pub pieces: usize,
+    pub frames: usize,
 }
 
-impl PieceRoom {
+impl FrameRoom {
     /// Takes room for bytes that join so many pieces; whether there was.
-    const fn take(&mut self, length: usize, joined: usize) -> bool {
+    const fn reserve(&mut self, length: usize, joined: usize) -> bool {
         // Two pieces that become one give a head back.
-        let bytes = self.bytes + joined * PIECE_HEAD_BYTES;
-        let needed = length + PIECE_HEAD_BYTES;
-        if self.pieces + 1 > PIECES_MAX + joined || needed > bytes {
+        let bytes = self.bytes + joined * FRAME_HEADER_BYTES;
+        let needed = length + FRAME_HEADER_BYTES;
+        if self.frames + 1 > FRAMES_MAX + joined || needed > bytes {
             return false;
         }
         self.bytes = bytes - needed;
-        self.pieces = self.pieces + 1 - joined;
+        self.frames = self.frames + 1 - joined;
         true
     }
 }
@@ -127,7 +127,7 @@ impl OutgoingStream {
     }
 
     /// What is not acknowledged or not even sent, in bytes.
-    pub fn waiting_bytes(&self) -> usize {
+    pub fn pending_bytes(&self) -> usize {
         self.bytes.len()
     }
 
@@ -141,27 +141,36 @@ impl OutgoingStream {
     }
 
     /// Chooses chunks that have to be sent again; how many of them for want of any acknowledgement.
-    pub fn choose_needed(&mut self, rules: &DueRules, room: &mut PieceRoom) -> usize {
+    pub fn choose_retransmissions(
+        &mut self,
+        rules: &RetransmitRules,
+        room: &mut FrameRoom,
+    ) -> usize {
         let mut late = 0;
         self.choose(room, |chunk| {
-            let needs = rules.needs(chunk);
-            late += usize::from(needs && rules.is_late(chunk));
+            let needs = rules.must_retransmit(chunk);
+            late += usize::from(needs && rules.has_timed_out(chunk));
             needs
         });
         late
     }
 
     /// Chooses chunks that are sent again to be on the safe side, up to so many bytes, which it takes away.
-    pub fn choose_copies(&mut self, rules: &DueRules, room: &mut PieceRoom, bytes: &mut usize) {
+    pub fn choose_copies(
+        &mut self,
+        rules: &RetransmitRules,
+        room: &mut FrameRoom,
+        bytes: &mut usize,
+    ) {
         self.choose(room, |chunk| {
             let length = usize::from(chunk.length);
-            let is_due = rules.repeats(chunk) && length <= *bytes;
+            let is_due = rules.wants_copy(chunk) && length <= *bytes;
             *bytes -= if is_due { length } else { 0 };
             is_due
         });
     }
 
-    fn choose(&mut self, room: &mut PieceRoom, mut is_due: impl FnMut(&Chunk) -> bool) {
+    fn choose(&mut self, room: &mut FrameRoom, mut is_due: impl FnMut(&Chunk) -> bool) {
         let mut is_before_chosen = false;
         for nth in 0..self.chunks.len() {
             let chunk = &self.chunks[nth];
@@ -171,7 +180,7 @@ impl OutgoingStream {
             }
             let is_after_chosen = self.chunks.get(nth + 1).is_some_and(|next| next.is_chosen);
             let joined = usize::from(is_before_chosen) + usize::from(is_after_chosen);
-            if !room.take(usize::from(chunk.length), joined) {
+            if !room.reserve(usize::from(chunk.length), joined) {
                 return;
             }
             self.chunks[nth].is_chosen = true;
@@ -181,7 +190,7 @@ impl OutgoingStream {
 
     /// Chooses what was never sent, in new chunks, as far as there is room and the other end's window reaches. With less room
     /// than for all of it, it is cut only where that fills the packet well.
-    pub fn choose_new(&mut self, room: &mut PieceRoom, window_bytes: usize) {
+    pub fn choose_new(&mut self, room: &mut FrameRoom, window_bytes: usize) {
         loop {
             let sent = self.sent_bytes();
             let left = self.bytes.len().min(window_bytes).saturating_sub(sent);
@@ -189,17 +198,18 @@ impl OutgoingStream {
                 return;
             }
             let joined = usize::from(self.chunks.back().is_some_and(|last| last.is_chosen));
-            let free = (room.bytes + joined * PIECE_HEAD_BYTES).saturating_sub(PIECE_HEAD_BYTES);
+            let free =
+                (room.bytes + joined * FRAME_HEADER_BYTES).saturating_sub(FRAME_HEADER_BYTES);
             let length = left.min(CHUNK_BYTES_MAX).min(free);
-            let is_scrap = length < SCRAP_BYTES && length < left.min(CHUNK_BYTES_MAX);
-            if length == 0 || is_scrap || !room.take(length, joined) {
+            let is_scrap = length < CHUNK_BYTES_MIN && length < left.min(CHUNK_BYTES_MAX);
+            if length == 0 || is_scrap || !room.reserve(length, joined) {
                 return;
             }
             self.chunks.push_back(Chunk {
                 last_sent_us: 0,
                 start: self.base.wrapping_add(sent as u32),
                 length: length as u16,
-                sendings: 0,
+                send_count: 0,
                 is_acknowledged: false,
                 is_chosen: true,
             });
@@ -212,7 +222,7 @@ impl OutgoingStream {
         now_us: u64,
         stream: usize,
         packet: &mut Vec<u8>,
-        mut carry: impl FnMut(Carried),
+        mut carry: impl FnMut(CarriedRange),
     ) -> (usize, usize) {
         let (mut new, mut again) = (0, 0);
         let mut nth = 0;
@@ -225,18 +235,18 @@ impl OutgoingStream {
             let mut length = 0;
             while let Some(chunk) = self.chunks.get_mut(nth).filter(|chunk| chunk.is_chosen) {
                 let bytes = usize::from(chunk.length);
-                *(if chunk.sendings == 0 {
+                *(if chunk.send_count == 0 {
                     &mut new
                 } else {
                     &mut again
                 }) += bytes;
                 chunk.is_chosen = false;
-                chunk.sendings = chunk.sendings.saturating_add(1);
+                chunk.send_count = chunk.send_count.saturating_add(1);
                 chunk.last_sent_us = now_us;
                 length += bytes;
                 nth += 1;
             }
-            write_piece_head(packet, stream, start, length);
+            write_frame_header(packet, stream, start, length);
             let from = start.wrapping_sub(self.base) as usize;
             let (front, back) = self.bytes.as_slices();
             let split = front.len();
@@ -244,7 +254,7 @@ impl OutgoingStream {
             packet.extend_from_slice(
                 &back[from.saturating_sub(split)..(from + length).saturating_sub(split)],
             );
-            carry(Carried {
+            carry(CarriedRange {
                 start,
                 length: length as u16,
                 stream: stream as u8,
@@ -254,7 +264,7 @@ impl OutgoingStream {
     }
 
     /// What a packet carried has arrived. What was acknowledged before is so again.
-    pub fn acknowledge(&mut self, carried: Carried) {
+    pub fn acknowledge(&mut self, carried: CarriedRange) {
         let from = carried.start.wrapping_sub(self.base);
         let key = |chunk: &Chunk| chunk.start.wrapping_sub(self.base);
         // What lies before the base is far ahead when it wraps, and then behind the last chunk.
@@ -274,7 +284,7 @@ impl OutgoingStream {
             }
             chunk.is_acknowledged = true;
         }
-        self.let_go();
+        self.release();
     }
 
     /// Everything that was sent counts as arrived.
@@ -282,11 +292,11 @@ impl OutgoingStream {
         for chunk in &mut self.chunks {
             chunk.is_acknowledged = true;
         }
-        self.let_go();
+        self.release();
     }
 
     /// Forgets what is acknowledged, from the front on.
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         let mut freed = 0;
         while let Some(chunk) = self.chunks.front().filter(|chunk| chunk.is_acknowledged) {
             freed += usize::from(chunk.length);
@@ -295,7 +305,7 @@ impl OutgoingStream {
         if freed > 0 {
             self.bytes.drain(..freed);
             self.base = self.base.wrapping_add(freed as u32);
-            if self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
+            if self.bytes.is_empty() && self.bytes.capacity() > RETAINED_BYTES {
                 self.bytes = VecDeque::new();
                 self.chunks.shrink_to(16);
             }

@@ -4,7 +4,7 @@ use throng_core::memory::MemoryUse;
 use throng_protocol::wire::CLIENT_MESSAGE_BYTES_MAX;
 
 use super::{Talk, content};
-use crate::link::{LossModel, NetworkConditioner};
+use crate::conditioner::{LossModel, NetworkConditioner};
 use crate::{CountersStart, EndpointSettings, PacketStamp, ReliableEndpoint, SendError, StreamId};
 
 const TICK_US: u64 = 33_000;
@@ -43,19 +43,19 @@ fn memory_is_bounded_when_acknowledgements_stop_and_the_connection_is_behind() {
         }
         most = most.max(end.heap_bytes());
     }
-    assert!(behind_at.is_some() && end.is_behind());
+    assert!(behind_at.is_some() && end.is_send_queue_full());
     assert!(most < 400_000, "{most} bytes");
-    assert!(end.waiting_bytes() <= 100_000);
+    assert!(end.pending_bytes() <= 100_000);
 }
 
 /// A client that sends a message of this many bytes on each stream: the most memory that it makes the server's end hold, and whether the
 /// connection ended.
-fn held_for_client_messages(message_bytes: usize) -> (usize, bool) {
+fn memory_for_client_messages(message_bytes: usize) -> (usize, bool) {
     let mut server = ReliableEndpoint::new(EndpointSettings::default());
     let mut hostile = ReliableEndpoint::new(EndpointSettings {
         send_message_bytes_max: 1 << 20,
         backlog_bytes_max: usize::MAX,
-        ..EndpointSettings::default().client()
+        ..EndpointSettings::default().for_client()
     });
     for stream in StreamId::ALL {
         hostile.push(stream, &vec![1; message_bytes]).unwrap();
@@ -65,7 +65,7 @@ fn held_for_client_messages(message_bytes: usize) -> (usize, bool) {
         let now_us = tick * TICK_US;
         for packet in flushed(&mut hostile, now_us, usize::MAX) {
             let taken = server.receive(now_us, &packet, |_| ());
-            is_over |= taken.is_err_and(|refused| refused.is_final());
+            is_over |= taken.is_err_and(|refused| refused.is_fatal());
             most = most.max(server.heap_bytes());
         }
         for packet in flushed(&mut server, now_us, usize::MAX) {
@@ -78,18 +78,18 @@ fn held_for_client_messages(message_bytes: usize) -> (usize, bool) {
 #[test]
 fn client_messages_pin_little_memory_at_the_server() {
     // The longest that a client may send.
-    let (most, is_over) = held_for_client_messages(CLIENT_MESSAGE_BYTES_MAX);
+    let (most, is_over) = memory_for_client_messages(CLIENT_MESSAGE_BYTES_MAX);
     assert!(most < 64_000 && !is_over, "{most} bytes");
     // A longer one ends the connection as soon as its length is read.
     for message_bytes in [CLIENT_MESSAGE_BYTES_MAX + 1, 1 << 20] {
-        let (most, is_over) = held_for_client_messages(message_bytes);
+        let (most, is_over) = memory_for_client_messages(message_bytes);
         assert!(most < 64_000 && is_over, "{message_bytes}: {most} bytes");
     }
 }
 
 #[test]
 fn a_client_message_over_the_limit_is_refused_where_it_is_sent() {
-    let mut client = ReliableEndpoint::new(EndpointSettings::default().client());
+    let mut client = ReliableEndpoint::new(EndpointSettings::default().for_client());
     let most = CLIENT_MESSAGE_BYTES_MAX;
     let message = vec![1; most + 1];
     let refused = SendError::TooLong {
@@ -122,7 +122,7 @@ fn to_who_does_not_answer_little_is_sent() {
 
 #[test]
 fn what_is_lost_with_nothing_after_it_is_sent_again_after_a_probe_timeout() {
-    let model = NetworkConditioner::losing(LossModel::Each(0.0));
+    let model = NetworkConditioner::with_loss(LossModel::Independent(0.0));
     let mut talk = Talk::new(
         EndpointSettings::default(),
         CountersStart::default(),
@@ -134,16 +134,16 @@ fn what_is_lost_with_nothing_after_it_is_sent_again_after_a_probe_timeout() {
         talk.down.push(&mut talk.duplex.server, StreamId::World, 9);
         talk.tick().unwrap();
     }
-    talk.settle(30).unwrap();
-    talk.duplex.server.link.set_model(NetworkConditioner {
+    talk.run_until_complete(30).unwrap();
+    talk.duplex.server.path.set_model(NetworkConditioner {
         bytes_max: 0,
         ..model
     });
     talk.down.push(&mut talk.duplex.server, StreamId::World, 9);
     talk.tick().unwrap();
-    talk.duplex.server.link.set_model(model);
+    talk.duplex.server.path.set_model(model);
     // The round trip is 128 ms, with the wait for the client's tick; a packet to keep the link alive would be a second later.
-    talk.settle(13).unwrap();
+    talk.run_until_complete(13).unwrap();
     assert!(talk.duplex.server.endpoint.stats().timeouts > 0);
 }
 
@@ -182,7 +182,7 @@ fn shares_of_a_narrow_budget(message_bytes: usize) -> (f64, f64) {
     };
     let model = NetworkConditioner {
         delay_us: 200_000,
-        ..NetworkConditioner::losing(LossModel::Each(0.1))
+        ..NetworkConditioner::with_loss(LossModel::Independent(0.1))
     };
     let mut talk = Talk::new(settings, CountersStart::default(), model, 11);
     let mut most = 0;
@@ -228,7 +228,7 @@ fn the_newest_unreliable_messages_go_and_the_rest_is_counted() {
     }
     let packets = flushed(&mut end, 0, usize::MAX);
     assert_eq!(packets.len(), 1);
-    let read = crate::packet::ReadPacket::read(&packets[0]).unwrap();
+    let read = crate::packet::ParsedPacket::read(&packets[0]).unwrap();
     let came: Vec<u8> = read.unreliable().map(|message| message[0]).collect();
     assert_eq!(came, Vec::from_iter(30 - came.len() as u8..30));
     assert_eq!(end.stats().unreliable_dropped, 30 - came.len() as u64);
@@ -266,13 +266,13 @@ fn an_assured_end_sends_everything_once_and_at_once_whatever_the_time() {
                 .unwrap();
             end.push_unreliable(&[nth as u8; 50]).unwrap();
             packets.extend(flushed(&mut end, now_us, usize::MAX));
-            assert_eq!(end.waiting_bytes(), 0);
+            assert_eq!(end.pending_bytes(), 0);
         }
         packets
     };
     let packets = said([0, 1, 2]);
     assert_eq!(packets, said([9_000_000, 5, u64::MAX]));
-    let mut client = ReliableEndpoint::new(settings.client());
+    let mut client = ReliableEndpoint::new(settings.for_client());
     let mut came = (0, 0);
     for packet in &packets {
         let taken = client.receive(0, packet, |delivery| match delivery.stream {
@@ -289,7 +289,7 @@ fn an_assured_end_sends_everything_once_and_at_once_whatever_the_time() {
 
 #[test]
 fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
-    let model = NetworkConditioner::losing(LossModel::Each(0.1));
+    let model = NetworkConditioner::with_loss(LossModel::Independent(0.1));
     let mut talk = Talk::new(
         EndpointSettings::default(),
         CountersStart::default(),
@@ -303,7 +303,7 @@ fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
             talk.up.push_unreliable(&mut talk.duplex.client, 12);
             talk.tick().unwrap();
         }
-        talk.settle(300).unwrap();
+        talk.run_until_complete(300).unwrap();
         let server = &talk.duplex.server.endpoint;
         let client = &talk.duplex.client.endpoint;
         [server, client].map(|end| end.heap_bytes() + size_of::<ReliableEndpoint>())
@@ -315,7 +315,7 @@ fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
     );
     talk.down
         .push(&mut talk.duplex.server, StreamId::Bulk, 300_000);
-    talk.settle(3_000).unwrap();
+    talk.run_until_complete(3_000).unwrap();
     let [server, client] = some_ticks(&mut talk);
     assert!(
         server <= 24_000 && client <= 24_000,
@@ -326,7 +326,7 @@ fn a_client_takes_little_memory_and_gives_back_what_a_long_message_took() {
 #[test]
 fn time_that_stands_still_or_runs_backwards_is_no_panic() {
     let mut end = ReliableEndpoint::new(EndpointSettings::default());
-    let mut other = ReliableEndpoint::new(EndpointSettings::default().client());
+    let mut other = ReliableEndpoint::new(EndpointSettings::default().for_client());
     for now_us in [u64::MAX, 0, u64::MAX / 2, 5, 5, u64::MAX] {
         let _ = end.push(StreamId::World, &[1; 100]);
         for packet in flushed(&mut end, now_us, usize::MAX) {

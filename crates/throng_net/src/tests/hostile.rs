@@ -5,38 +5,38 @@ use proptest::prelude::*;
 use throng_protocol::wire::WireError;
 
 use super::Talk;
-use crate::link::{LossModel, NetworkConditioner};
-use crate::packet::{PacketHead, set_pieces, write_piece_head};
+use crate::conditioner::{LossModel, NetworkConditioner};
+use crate::packet::{TransportHeader, set_frames, write_frame_header};
 use crate::{
     CountersStart, EndpointSettings, PacketError, PacketStamp, ReliableEndpoint, StreamId,
 };
 
 /// A head with this number that acknowledges nothing.
-fn head(number: u16) -> PacketHead {
-    PacketHead {
-        pieces: 0,
+fn header(number: u16) -> TransportHeader {
+    TransportHeader {
+        frames: 0,
         wants_ack: false,
         stamp: PacketStamp::default(),
         number,
         newest: u16::MAX,
         before: u32::MAX,
-        tells_all: false,
+        has_long_bitmap: false,
     }
 }
 
 /// A packet with one piece.
-fn with_piece(number: u16, stream: usize, offset: u32, bytes: &[u8]) -> Vec<u8> {
+fn packet_with_frame(number: u16, stream: usize, offset: u32, bytes: &[u8]) -> Vec<u8> {
     let mut packet = Vec::new();
-    head(number).write(&mut packet);
-    write_piece_head(&mut packet, stream, offset, bytes.len());
+    header(number).write(&mut packet);
+    write_frame_header(&mut packet, stream, offset, bytes.len());
     packet.extend_from_slice(bytes);
-    set_pieces(&mut packet, 1);
+    set_frames(&mut packet, 1);
     packet
 }
 
 /// Two ends that have talked for a while over a link that loses a fifth.
-fn talked(ticks: usize) -> Talk {
-    let model = NetworkConditioner::losing(LossModel::Each(0.2));
+fn after_traffic(ticks: usize) -> Talk {
+    let model = NetworkConditioner::with_loss(LossModel::Independent(0.2));
     let mut talk = Talk::new(
         EndpointSettings::default(),
         CountersStart::default(),
@@ -83,7 +83,7 @@ proptest! {
         cut in 0.0..1.0,
         changes in vec((0.0..1.0, any::<u8>()), 0..4),
     ) {
-        let mut talk = talked(ticks);
+        let mut talk = after_traffic(ticks);
         let now_us = talk.duplex.now_us();
         let _ = talk.duplex.server.endpoint.push_unreliable(&[1; 30]);
         let mut sent = Vec::new();
@@ -104,20 +104,20 @@ proptest! {
 
 #[test]
 fn what_was_never_sent_is_not_acknowledged_and_nothing_of_the_packet_counts() {
-    let mut talk = talked(20);
+    let mut talk = after_traffic(20);
     let end = &mut talk.duplex.server.endpoint;
     let before = *end.stats();
     let mut packet = Vec::new();
-    let forged = PacketHead {
+    let forged = TransportHeader {
         newest: 30_000,
-        ..head(500)
+        ..header(500)
     };
     forged.write(&mut packet);
     packet.extend([1, 7]);
     let refused = end.receive(0, &packet, |_| panic!("nothing is handed over"));
     assert!(matches!(
         refused,
-        Err(PacketError::NeverSent { found: 30_000, .. })
+        Err(PacketError::AckOfUnsent { found: 30_000, .. })
     ));
     assert_eq!(end.stats().packets_arrived, before.packets_arrived);
     assert_eq!(end.stats().packets_refused, before.packets_refused + 1);
@@ -132,7 +132,7 @@ fn what_is_played_again_is_handed_over_once() {
     let mut came = Vec::new();
     let packets: Vec<Vec<u8>> = (0..40_u16)
         .map(|nth| {
-            let mut packet = with_piece(nth, 0, u32::from(nth) * 3, &[2, nth as u8, 9]);
+            let mut packet = packet_with_frame(nth, 0, u32::from(nth) * 3, &[2, nth as u8, 9]);
             packet.extend([1, nth as u8]);
             packet
         })
@@ -151,7 +151,7 @@ fn what_is_played_again_is_handed_over_once() {
     let refused = end.receive(0, &packets[3], |_| ());
     assert_eq!(
         refused,
-        Err(PacketError::NotNew {
+        Err(PacketError::Duplicate {
             number: 3,
             newest: 39
         })
@@ -165,16 +165,16 @@ fn a_length_that_cannot_be_ends_the_connection() {
         (&[0x81, 0x80, 0x40, 1], 1 << 20 | 1),
         (&[0x80, 0x80, 0x80, 0x80, 0x80], 0),
     ] {
-        let mut end = ReliableEndpoint::new(EndpointSettings::default().client());
-        let broken = PacketError::Broken {
+        let mut end = ReliableEndpoint::new(EndpointSettings::default().for_client());
+        let broken = PacketError::InvalidLength {
             stream: StreamId::Game,
             found,
             most: 1 << 20,
         };
-        let refused = end.receive(0, &with_piece(0, 2, 0, bytes), |_| ());
+        let refused = end.receive(0, &packet_with_frame(0, 2, 0, bytes), |_| ());
         assert_eq!(refused, Err(broken));
-        let refused = end.receive(0, &with_piece(1, 1, 0, &[1, 1]), |_| ());
-        assert!(refused.is_err_and(PacketError::is_final));
+        let refused = end.receive(0, &packet_with_frame(1, 1, 0, &[1, 1]), |_| ());
+        assert!(refused.is_err_and(PacketError::is_fatal));
     }
 }
 
@@ -183,23 +183,23 @@ fn what_comes_too_far_ahead_is_not_acknowledged_and_what_is_in_order_goes_on() {
     let settings = EndpointSettings::default();
     let mut end = ReliableEndpoint::new(settings);
     let far = settings.receive_window_bytes as u32;
-    let full = PacketError::Full {
+    let full = PacketError::WindowExceeded {
         stream: StreamId::World,
     };
     assert_eq!(
-        end.receive(0, &with_piece(0, 0, far, &[1]), |_| ()),
+        end.receive(0, &packet_with_frame(0, 0, far, &[1]), |_| ()),
         Err(full)
     );
     // Every second byte, until no more spans are kept.
     let mut refused = 0;
     for nth in 0..200 {
-        let packet = with_piece(nth + 1, 0, u32::from(nth) * 2 + 2, &[1]);
+        let packet = packet_with_frame(nth + 1, 0, u32::from(nth) * 2 + 2, &[1]);
         refused += usize::from(end.receive(0, &packet, |_| ()) == Err(full));
     }
     assert!(refused > 100);
     let mut came = 0;
     for nth in 0..400 {
-        let packet = with_piece(nth + 1_000, 0, u32::from(nth), &[1]);
+        let packet = packet_with_frame(nth + 1_000, 0, u32::from(nth), &[1]);
         let _ = end.receive(0, &packet, |_| came += 1);
     }
     // All bytes are a 1: a length, a message, a length and so on.

@@ -9,17 +9,17 @@ use arrayvec::ArrayVec;
 use one_a_call::{Headers, receive, send};
 
 #[cfg(target_os = "linux")]
-use many_a_call::{Headers, receive, send};
+use batched_calls::{Headers, receive, send};
 
+use crate::cipher::SEALING_BYTES;
 use crate::packet::PACKET_BYTES_MAX;
-use crate::path::NUMBERED_HEAD_BYTES;
-use crate::seal::SEALING_BYTES;
+use crate::path::NUMBERED_HEADER_BYTES;
 
 /// The longest datagram that is looked at; a longer one is none of ours.
 pub(super) const DATAGRAM_BYTES_MAX: usize = PACKET_BYTES_MAX + SEALING_BYTES;
 
 /// The longest that is received: one byte more, by which one that is too long is known.
-const RECEIVED_BYTES_MAX: usize = DATAGRAM_BYTES_MAX + NUMBERED_HEAD_BYTES + 1;
+const RECEIVED_BYTES_MAX: usize = DATAGRAM_BYTES_MAX + NUMBERED_HEADER_BYTES + 1;
 
 /// Datagrams that a call takes or gives at most: with as many the calls themselves no longer show beside what they do.
 const DATAGRAMS_MAX: usize = 64;
@@ -27,12 +27,12 @@ const DATAGRAMS_MAX: usize = 64;
 type DatagramBuffers = [[u8; RECEIVED_BYTES_MAX]; DATAGRAMS_MAX];
 
 /// Where datagrams ended in their buffers, and where they came from.
-type DatagramPlaces = ArrayVec<(usize, SocketAddr), DATAGRAMS_MAX>;
+type DatagramEnds = ArrayVec<(usize, SocketAddr), DATAGRAMS_MAX>;
 
 /// Datagrams that came.
 pub(super) struct ReceiveBatch {
     buffers: Box<DatagramBuffers>,
-    places: DatagramPlaces,
+    ends: DatagramEnds,
     headers: Headers,
 }
 
@@ -40,7 +40,7 @@ impl ReceiveBatch {
     pub fn new() -> Self {
         Self {
             buffers: Box::new([[0; RECEIVED_BYTES_MAX]; DATAGRAMS_MAX]),
-            places: DatagramPlaces::new(),
+            ends: DatagramEnds::new(),
             headers: Headers::new(),
         }
     }
@@ -50,18 +50,13 @@ impl ReceiveBatch {
     /// # Errors
     /// The system's, and where nothing came for as long as the socket waits.
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<()> {
-        self.places.clear();
-        receive(
-            socket,
-            &mut self.buffers,
-            &mut self.places,
-            &mut self.headers,
-        )
+        self.ends.clear();
+        receive(socket, &mut self.buffers, &mut self.ends, &mut self.headers)
     }
 
     /// What the last call took, in the order in which it came.
     pub fn datagrams(&mut self) -> impl Iterator<Item = (&mut [u8], SocketAddr)> {
-        let received = self.buffers.iter_mut().zip(&self.places);
+        let received = self.buffers.iter_mut().zip(&self.ends);
         received.map(|(buffer, &(length, from))| (&mut buffer[..length], from))
     }
 }
@@ -99,7 +94,7 @@ pub(super) fn send_all<'a>(
 }
 
 #[cfg(target_os = "linux")]
-mod many_a_call {
+mod batched_calls {
     use std::array::from_fn;
     use std::io::{self, IoSlice, IoSliceMut};
     use std::net::{SocketAddr, UdpSocket};
@@ -110,7 +105,7 @@ mod many_a_call {
     use rustix::net::addr::SocketAddrArg;
     use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, SocketAddrAny, sendmmsg};
 
-    use super::{DATAGRAMS_MAX, DatagramBuffers, DatagramPlaces};
+    use super::{DATAGRAMS_MAX, DatagramBuffers, DatagramEnds};
 
     /// What the system says of each datagram.
     pub struct Headers(MultiHeaders<SockaddrStorage>);
@@ -124,7 +119,7 @@ mod many_a_call {
     pub fn receive(
         socket: &UdpSocket,
         buffers: &mut DatagramBuffers,
-        places: &mut DatagramPlaces,
+        places: &mut DatagramEnds,
         headers: &mut Headers,
     ) -> io::Result<()> {
         let mut slices = buffers
@@ -190,7 +185,7 @@ mod one_a_call {
     pub fn receive(
         socket: &UdpSocket,
         buffers: &mut DatagramBuffers,
-        places: &mut DatagramPlaces,
+        places: &mut DatagramEnds,
         _: &mut Headers,
     ) -> io::Result<()> {
         places.push(socket.recv_from(&mut buffers[0])?);

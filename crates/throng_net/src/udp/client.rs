@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use throng_core::clock::Stopwatch;
 
 use super::fragments::forbid_fragments;
+use crate::cipher::SEALING_BYTES;
 use crate::client::{ClientConnection, ConnectionError};
-use crate::endpoint::{EndpointSettings, SendError};
 #[cfg(any(test, feature = "bench"))]
-use crate::link::{ConditionedPath, NetworkConditioner};
+use crate::conditioner::{ConditionedPath, NetworkConditioner};
+use crate::endpoint::{EndpointSettings, SendError};
 use crate::packet::PACKET_BYTES_MAX;
-use crate::seal::SEALING_BYTES;
 use crate::token::ConnectToken;
 
 /// Traffic of a client's sockets.
@@ -36,7 +36,7 @@ pub struct UdpClient {
     totals: SocketTotals,
     /// Up and down, in front of the socket.
     #[cfg(any(test, feature = "bench"))]
-    links: Option<Box<[ConditionedPath; 2]>>,
+    conditioners: Option<Box<[ConditionedPath; 2]>>,
 }
 
 impl UdpClient {
@@ -52,16 +52,16 @@ impl UdpClient {
             clock: Stopwatch::start(),
             totals: SocketTotals::default(),
             #[cfg(any(test, feature = "bench"))]
-            links: None,
+            conditioners: None,
         })
     }
 
     /// Adds a simulated link between the client and its sockets, the same in both directions.
     #[cfg(any(test, feature = "bench"))]
     #[must_use]
-    pub fn behind(mut self, model: NetworkConditioner, seed: u64) -> Self {
+    pub fn with_conditioner(mut self, model: NetworkConditioner, seed: u64) -> Self {
         let link = |nth| ConditionedPath::new(model, seed.wrapping_mul(2).wrapping_add(nth));
-        self.links = Some(Box::new([link(0), link(1)]));
+        self.conditioners = Some(Box::new([link(0), link(1)]));
         self
     }
 
@@ -115,7 +115,7 @@ impl UdpClient {
             self.totals.bytes_in += length as u64;
             let datagram = &mut buffer[..length];
             #[cfg(any(test, feature = "bench"))]
-            if let Some([_, down]) = self.links.as_deref_mut() {
+            if let Some([_, down]) = self.conditioners.as_deref_mut() {
                 down.send(now_us, datagram);
                 continue;
             }
@@ -123,16 +123,16 @@ impl UdpClient {
             let _ = self.connection.receive(now_us, datagram, &mut deliver);
         }
         #[cfg(any(test, feature = "bench"))]
-        if let Some([up, down]) = self.links.as_deref_mut() {
+        if let Some([up, down]) = self.conditioners.as_deref_mut() {
             let connection = &mut self.connection;
-            while down.take(now_us, |_, arrived| {
+            while down.receive(now_us, |_, arrived| {
                 let datagram = &mut buffer[..arrived.len()];
                 datagram.copy_from_slice(arrived);
                 let _ = connection.receive(now_us, datagram, &mut deliver);
             }) {}
             let server = self.connection.server();
             let (sockets, totals) = (&self.sockets, &mut self.totals);
-            while up.take(now_us, |_, datagram| sockets.send(totals, server, datagram)) {}
+            while up.receive(now_us, |_, datagram| sockets.send(totals, server, datagram)) {}
         }
         self.connection.is_open().map(drop)
     }
@@ -146,7 +146,7 @@ impl UdpClient {
         let now_us = self.now_us();
         let (sockets, totals) = (&self.sockets, &mut self.totals);
         #[cfg(any(test, feature = "bench"))]
-        let links = &mut self.links;
+        let links = &mut self.conditioners;
         self.connection.update(now_us, |to, datagram| {
             #[cfg(any(test, feature = "bench"))]
             if let Some([up, _]) = links.as_deref_mut() {
@@ -220,11 +220,11 @@ fn open_socket(any: SocketAddr) -> io::Result<UdpSocket> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seal::SecretKey;
+    use crate::cipher::SecretKey;
     use crate::token::TokenClaims;
 
     /// The addresses that a client asks in a number of seconds, in order.
-    fn asked(servers: &[&str], seconds: u64) -> Vec<SocketAddr> {
+    fn servers_asked(servers: &[&str], seconds: u64) -> Vec<SocketAddr> {
         let servers: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
         let claims = TokenClaims::new(1, servers, 1_000);
         let token = ConnectToken::issue(&claims, &SecretKey::INSECURE).unwrap();
@@ -241,7 +241,7 @@ mod tests {
     fn all_servers_of_a_token_are_asked_whatever_their_family() {
         let servers = ["[::1]:7", "10.0.0.1:7", "[::2]:7", "10.0.0.2:7"];
         let expected: Vec<SocketAddr> = servers.iter().map(|it| it.parse().unwrap()).collect();
-        assert_eq!(asked(&servers, 25), expected);
+        assert_eq!(servers_asked(&servers, 25), expected);
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl<T: Copy> PackedItems<T> {
     }
 
     /// The items, and where their bytes lie.
-    pub fn places(&self) -> impl Iterator<Item = (T, Range<usize>)> {
+    pub fn ranges(&self) -> impl Iterator<Item = (T, Range<usize>)> {
         let mut start = 0;
         self.items.iter().map(move |&(item, end)| {
             let place = start..end;
@@ -72,7 +72,7 @@ pub(super) type Outbound = PackedItems<(ClientId, OutboundKind)>;
 #[derive(Debug, Default)]
 pub(super) struct ShardWork {
     /// Connections that begin.
-    pub admitted: Vec<(ClientId, Box<AcceptedClient>)>,
+    pub accepted: Vec<(ClientId, Box<AcceptedClient>)>,
     /// Connections that are over, since their client has another one.
     pub replaced: Vec<ClientId>,
     /// Datagrams of clients, and where they came from.
@@ -80,39 +80,39 @@ pub(super) struct ShardWork {
     /// Packets for them.
     pub outbound: Outbound,
     /// Clients for whom there was no room.
-    pub behind: IndexSet<ClientId, FixedState>,
+    pub slow_consumers: IndexSet<ClientId, FixedState>,
     /// All connections are to be closed.
     pub is_stopping: bool,
 }
 
 impl ShardWork {
     fn is_empty(&self) -> bool {
-        self.admitted.is_empty()
+        self.accepted.is_empty()
             && self.replaced.is_empty()
             && self.inbound.is_empty()
             && self.outbound.is_empty()
-            && self.behind.is_empty()
+            && self.slow_consumers.is_empty()
     }
 
     /// Forgets everything but that it is to stop.
     pub fn clear(&mut self) {
-        self.admitted.clear();
+        self.accepted.clear();
         self.replaced.clear();
         self.inbound.clear();
         self.outbound.clear();
-        self.behind.clear();
+        self.slow_consumers.clear();
     }
 
     /// Takes packets of the server, as far as there is room; gives how many were dropped.
-    pub fn take_outbound(&mut self, packets: &mut Outbound, bytes_max: usize) -> u64 {
+    pub fn move_outbound(&mut self, packets: &mut Outbound, bytes_max: usize) -> u64 {
         if self.outbound.is_empty() && packets.bytes.len() <= bytes_max {
             std::mem::swap(&mut self.outbound, packets);
             return 0;
         }
         let mut dropped = 0;
-        for ((client, kind), place) in packets.places() {
+        for ((client, kind), place) in packets.ranges() {
             // Nothing may follow a dropped reliable packet: the client would see a gap.
-            if self.behind.contains(&client) {
+            if self.slow_consumers.contains(&client) {
                 dropped += 1;
                 continue;
             }
@@ -122,7 +122,7 @@ impl ShardWork {
                 _ if fits => self.outbound.push((client, kind), bytes),
                 OutboundKind::Packet(Channel::Reliable) => {
                     dropped += 1;
-                    self.behind.insert(client);
+                    self.slow_consumers.insert(client);
                 }
                 OutboundKind::Packet(Channel::Unreliable) => dropped += 1,
                 OutboundKind::Close(_) => self.outbound.push((client, kind), &[]),
@@ -136,7 +136,7 @@ impl ShardWork {
 /// Where it waits.
 #[derive(Debug, Default)]
 pub(super) struct Mailbox {
-    waiting: Mutex<MailboxState>,
+    state: Mutex<MailboxState>,
     filled: Condvar,
 }
 
@@ -149,7 +149,7 @@ struct MailboxState {
 
 impl Mailbox {
     /// Puts something in, and wakes the thread if it sleeps.
-    pub fn put<R>(&self, put: impl FnOnce(&mut ShardWork) -> R) -> R {
+    pub fn update<R>(&self, put: impl FnOnce(&mut ShardWork) -> R) -> R {
         let mut state = self.lock();
         let result = put(&mut state.work);
         let is_asleep = std::mem::take(&mut state.is_asleep);
@@ -161,7 +161,7 @@ impl Mailbox {
     }
 
     /// Puts something in, of which the thread hears by [`wake_if_filled`](Self::wake_if_filled): so it is woken once for many.
-    pub fn put_quietly<R>(&self, put: impl FnOnce(&mut ShardWork) -> R) -> R {
+    pub fn update_quietly<R>(&self, put: impl FnOnce(&mut ShardWork) -> R) -> R {
         put(&mut self.lock().work)
     }
 
@@ -177,7 +177,7 @@ impl Mailbox {
     }
 
     /// Swaps what waits with `empty`; sleeps until there is something, but no longer than this.
-    pub fn take(&self, empty: &mut ShardWork, patience: Duration) {
+    pub fn wait(&self, empty: &mut ShardWork, patience: Duration) {
         let mut state = self.lock();
         if state.work.is_empty() && state.work.is_stopping == empty.is_stopping {
             state.is_asleep = true;
@@ -191,7 +191,7 @@ impl Mailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, MailboxState> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
         let reliable = OutboundKind::Packet(Channel::Reliable);
         let close = OutboundKind::Close(CloseReason::Ended);
         packets.push((ClientId(1), reliable), &[1; 60]);
-        assert_eq!(work.take_outbound(&mut packets, 100), 0);
+        assert_eq!(work.move_outbound(&mut packets, 100), 0);
         packets.push(
             (ClientId(2), OutboundKind::Packet(Channel::Unreliable)),
             &[2; 60],
@@ -216,14 +216,14 @@ mod tests {
         packets.push((ClientId(3), reliable), &[3; 1]);
         packets.push((ClientId(4), reliable), &[4; 40]);
         packets.push((ClientId(4), close), &[]);
-        assert_eq!(work.take_outbound(&mut packets, 100), 3);
+        assert_eq!(work.move_outbound(&mut packets, 100), 3);
         assert_eq!(
-            (packets.is_empty(), Vec::from_iter(work.behind)),
+            (packets.is_empty(), Vec::from_iter(work.slow_consumers)),
             (true, vec![ClientId(3)])
         );
         let kept: Vec<_> = work
             .outbound
-            .places()
+            .ranges()
             .map(|(item, place)| (item, place.len()))
             .collect();
         assert_eq!(
@@ -240,20 +240,20 @@ mod tests {
     fn what_is_put_in_comes_out_in_its_order_and_that_it_stops_stays() {
         let mailbox = Mailbox::default();
         let from = SocketAddr::from(([127, 0, 0, 1], 7_000));
-        mailbox.put(|work| work.inbound.push((ClientId(1), from), b"first"));
-        mailbox.put(|work| work.inbound.push((ClientId(2), from), b"second"));
+        mailbox.update(|work| work.inbound.push((ClientId(1), from), b"first"));
+        mailbox.update(|work| work.inbound.push((ClientId(2), from), b"second"));
         let mut work = ShardWork::default();
-        mailbox.take(&mut work, Duration::ZERO);
+        mailbox.wait(&mut work, Duration::ZERO);
         let all: Vec<&[u8]> = work
             .inbound
-            .places()
+            .ranges()
             .map(|(_, place)| &work.inbound.bytes[place])
             .collect();
         assert_eq!(all, [&b"first"[..], b"second"]);
-        mailbox.put(|work| work.is_stopping = true);
+        mailbox.update(|work| work.is_stopping = true);
         for _ in 0..2 {
             work.clear();
-            mailbox.take(&mut work, Duration::ZERO);
+            mailbox.wait(&mut work, Duration::ZERO);
             assert!(work.is_stopping && work.inbound.is_empty());
         }
     }

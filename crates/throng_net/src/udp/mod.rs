@@ -26,7 +26,7 @@
 mod batch;
 mod client;
 mod fragments;
-mod intake;
+mod handler;
 mod mailbox;
 mod router;
 mod settings;
@@ -44,9 +44,9 @@ use std::thread::{self, JoinHandle};
 use throng_protocol::wire::ClientId;
 
 pub use client::{SocketTotals, UdpClient};
-pub use intake::ConnectionHandler;
+pub use handler::ConnectionHandler;
 #[cfg(feature = "web")]
-pub(super) use intake::SharedIntake;
+pub(super) use handler::SharedIntake;
 pub use settings::{UdpSettings, UdpStats};
 pub use sink::UdpServerSink;
 pub use socket::ServerSocket;
@@ -104,8 +104,8 @@ impl UdpServer {
 
     /// Whether a client is connected over it.
     #[must_use]
-    pub fn has(&self, client: ClientId) -> bool {
-        self.shared.roster().contains(&client)
+    pub fn has_client(&self, client: ClientId) -> bool {
+        self.shared.clients().contains(&client)
     }
 
     /// A sink for the server's outbox; one for each of its threads where it has any.
@@ -130,19 +130,19 @@ impl UdpServer {
     /// Closes all connections and ends the threads: what was given to the sinks is sent, for as long as
     /// [`linger_us`](UdpSettings::linger_us) says. Gives what happened in all.
     pub fn stop(mut self) -> UdpStats {
-        self.end();
+        self.shutdown();
         self.stats()
     }
 
-    fn end(&mut self) {
+    fn shutdown(&mut self) {
         for mailbox in &self.shared.mailboxes {
-            mailbox.put(|work| work.is_stopping = true);
+            mailbox.update(|work| work.is_stopping = true);
         }
         for shard in self.shards.drain(..) {
             join(shard);
         }
         // It brings the acknowledgements that the shards wait for, so it goes last.
-        self.shared.is_over.store(true, Ordering::Release);
+        self.shared.is_stopping.store(true, Ordering::Release);
         if let Some(receiver) = self.receiver.take() {
             join(receiver);
         }
@@ -151,7 +151,7 @@ impl UdpServer {
 
 impl Drop for UdpServer {
     fn drop(&mut self) {
-        self.end();
+        self.shutdown();
     }
 }
 

@@ -15,17 +15,17 @@ use throng_core::clock::unix_ms;
 use throng_protocol::wire::ClientId;
 
 use super::batch::{DATAGRAM_BYTES_MAX, ReceiveBatch};
-use super::intake::SharedIntake;
+use super::handler::SharedIntake;
 use super::settings::UdpCounters;
-use super::shared::{RouteNews, UdpShared};
-use super::socket::RECEIVE_PATIENCE;
+use super::shared::{RouteChange, UdpShared};
+use super::socket::RECEIVE_TIMEOUT;
+use crate::cipher::SealedKind;
 use crate::handshake::{AcceptedClient, ServerHandshake, network_of};
 use crate::inbox::ConnectionInfo;
 use crate::path::read_numbered;
-use crate::seal::SealedKind;
 
 /// How many buckets the addresses share that are not those of the connections whose numbers they say.
-const ELSEWHERE_BUCKETS: usize = 1_024;
+const UNKNOWN_ADDRESS_BUCKETS: usize = 1_024;
 
 /// After so many errors of the socket in a row there is a pause between them.
 const ERRORS_IN_A_ROW_MAX: u32 = 100;
@@ -48,12 +48,12 @@ struct DatagramAllowance {
 /// The receiver's thread.
 pub(super) struct DatagramRouter {
     shared: Arc<UdpShared>,
-    gate: ServerHandshake,
+    handshake: ServerHandshake,
     transport: SharedIntake,
     routes: HashMap<SocketAddr, ClientRoute, RandomState>,
-    news: Vec<RouteNews>,
+    route_changes: Vec<RouteChange>,
     /// Of packets with numbers that come from elsewhere, by their address.
-    elsewhere: Vec<DatagramAllowance>,
+    unknown_address_allowances: Vec<DatagramAllowance>,
     hasher: RandomState,
     answer: Vec<u8>,
     now_us: u64,
@@ -63,11 +63,11 @@ impl DatagramRouter {
     pub fn new(shared: Arc<UdpShared>, gate: ServerHandshake, transport: SharedIntake) -> Self {
         Self {
             shared,
-            gate,
+            handshake: gate,
             transport,
             routes: HashMap::default(),
-            news: Vec::new(),
-            elsewhere: vec![DatagramAllowance::default(); ELSEWHERE_BUCKETS],
+            route_changes: Vec::new(),
+            unknown_address_allowances: vec![DatagramAllowance::default(); UNKNOWN_ADDRESS_BUCKETS],
             hasher: RandomState::default(),
             answer: Vec::new(),
             now_us: 0,
@@ -79,65 +79,65 @@ impl DatagramRouter {
         let mut batch = ReceiveBatch::new();
         let mut errors_in_a_row = 0;
         let shared = self.shared.clone();
-        while !shared.is_over.load(Ordering::Acquire) {
+        while !shared.is_stopping.load(Ordering::Acquire) {
             let received = batch.receive(&shared.socket);
             self.now_us = shared.now_us();
-            self.follow_news();
+            self.apply_route_changes();
             match received {
                 Ok(()) => {
                     errors_in_a_row = 0;
                     for (datagram, from) in batch.datagrams() {
-                        self.take(datagram, from);
+                        self.route(datagram, from);
                     }
                     for mailbox in &shared.mailboxes {
                         mailbox.wake_if_filled();
                     }
                 }
-                Err(error) if is_patience(error.kind()) => {}
+                Err(error) if is_timeout(error.kind()) => {}
                 Err(error) => {
                     tracing::debug!(%error, "receiving from the UDP socket failed");
                     errors_in_a_row += 1;
                     if errors_in_a_row > ERRORS_IN_A_ROW_MAX {
-                        std::thread::sleep(RECEIVE_PATIENCE);
+                        std::thread::sleep(RECEIVE_TIMEOUT);
                     }
                 }
             }
         }
     }
 
-    fn follow_news(&mut self) {
-        self.shared.take_news(&mut self.news);
-        for news in self.news.drain(..) {
-            let (RouteNews::Gone(at, client) | RouteNews::Moved(at, _, client)) = news;
+    fn apply_route_changes(&mut self) {
+        self.shared.take_route_changes(&mut self.route_changes);
+        for news in self.route_changes.drain(..) {
+            let (RouteChange::Gone(at, client) | RouteChange::Moved(at, _, client)) = news;
             let route = self.routes.get(&at).copied();
             let route = route.filter(|route| route.client == client);
             if route.is_some() {
                 self.routes.remove(&at);
             }
-            if let (RouteNews::Moved(_, to, _), Some(route)) = (news, route) {
+            if let (RouteChange::Moved(_, to, _), Some(route)) = (news, route) {
                 // Whoever was there before is not any more.
                 if let Some(before) = self.routes.insert(to, route) {
-                    give_up(&self.shared, before.client);
+                    replace_connection(&self.shared, before.client);
                 }
             }
         }
     }
 
-    fn take(&mut self, datagram: &mut [u8], from: SocketAddr) {
+    fn route(&mut self, datagram: &mut [u8], from: SocketAddr) {
         let counters = &self.shared.counters;
         UdpCounters::one(&counters.datagrams_in);
         UdpCounters::add(&counters.bytes_in, datagram.len() as u64);
         let kind = datagram.first().map(|first| first & 0xf);
         // Who begins anew is heard by the gate, whatever its address had before.
         if matches!(kind, Some(0)) || kind == Some(SealedKind::Response as u8) {
-            return self.take_of_stranger(datagram, from);
+            return self.handle_unauthenticated(datagram, from);
         }
         let numbered = read_numbered(datagram);
         let is_numbered = numbered.is_some();
         let rate = self.shared.settings.datagrams_per_s;
         let (client, sealed) = match (self.routes.get_mut(&from), numbered) {
             (Some(route), numbered) => {
-                if !route.allowance.takes(self.now_us, rate) {
+                if !route.allowance.try_consume(self.now_us, rate) {
                     return UdpCounters::one(&counters.throttled);
                 }
                 match numbered {
@@ -146,24 +146,25 @@ impl DatagramRouter {
                     None => (route.client, datagram),
                 }
             }
-            (None, Some((client, sealed))) if self.shared.roster().contains(&client) => {
-                let at = self.hasher.hash_one(network_of(from.ip())) as usize % ELSEWHERE_BUCKETS;
-                if !self.elsewhere[at].takes(self.now_us, rate) {
+            (None, Some((client, sealed))) if self.shared.clients().contains(&client) => {
+                let at =
+                    self.hasher.hash_one(network_of(from.ip())) as usize % UNKNOWN_ADDRESS_BUCKETS;
+                if !self.unknown_address_allowances[at].try_consume(self.now_us, rate) {
                     return UdpCounters::one(&counters.throttled);
                 }
                 (client, sealed)
             }
             (None, _) if is_numbered => {
-                UdpCounters::one(&counters.strangers);
-                return UdpCounters::add(&counters.stranger_bytes_in, datagram.len() as u64);
+                UdpCounters::one(&counters.unauthenticated);
+                return UdpCounters::add(&counters.unauthenticated_bytes_in, datagram.len() as u64);
             }
-            (None, _) => return self.take_of_stranger(datagram, from),
+            (None, _) => return self.handle_unauthenticated(datagram, from),
         };
         if sealed.len() > DATAGRAM_BYTES_MAX {
             return UdpCounters::one(&counters.refused);
         }
         let max = self.shared.settings.inbound_bytes_max;
-        let is_put = self.shared.mailbox_of(client).put_quietly(|work| {
+        let is_put = self.shared.mailbox_of(client).update_quietly(|work| {
             let fits = work.inbound.bytes.len() + sealed.len() <= max;
             if fits {
                 work.inbound.push((client, from), sealed);
@@ -175,18 +176,18 @@ impl DatagramRouter {
         }
     }
 
-    fn take_of_stranger(&mut self, datagram: &mut [u8], from: SocketAddr) {
+    fn handle_unauthenticated(&mut self, datagram: &mut [u8], from: SocketAddr) {
         let shared = self.shared.clone();
         let counters = &shared.counters;
-        UdpCounters::add(&counters.stranger_bytes_in, datagram.len() as u64);
+        UdpCounters::add(&counters.unauthenticated_bytes_in, datagram.len() as u64);
         let is_full = self.routes.len() >= shared.settings.clients_max;
         let times = (self.now_us, unix_ms() / 1_000);
         let received = self
-            .gate
+            .handshake
             .receive(times, from, datagram, is_full, &mut self.answer);
         match received {
             // What tells the client that it is in comes from its shard.
-            Ok(Some(admitted)) => self.admit(admitted),
+            Ok(Some(admitted)) => self.accept(admitted),
             Ok(None) if self.answer.is_empty() => {}
             Ok(None) => {
                 UdpCounters::one(&counters.answers_out);
@@ -195,34 +196,34 @@ impl DatagramRouter {
             }
             Err(refused) => {
                 tracing::trace!(address = %from, error = %refused, "datagram of an unknown address refused");
-                UdpCounters::one(&counters.strangers);
+                UdpCounters::one(&counters.unauthenticated);
             }
         }
     }
 
     /// Lets a client in. The server may have packets for it before this is over; they wait for the roster.
-    fn admit(&mut self, mut admitted: AcceptedClient) {
+    fn accept(&mut self, mut admitted: AcceptedClient) {
         let shared = self.shared.clone();
         let counters = &shared.counters;
         let address = admitted.address;
-        let mut roster = shared.roster_mut();
+        let mut roster = shared.clients_mut();
         let connected = ConnectionInfo {
-            requires_ready: shared.settings.loads,
+            requires_ready: shared.settings.requires_ready,
             ..ConnectionInfo::player(admitted.client).with_address(address)
         };
         let Some(client) = self.transport.connect(connected) else {
             drop(roster);
-            UdpCounters::one(&counters.crowded);
+            UdpCounters::one(&counters.tick_full);
             admitted
-                .line
+                .cipher
                 .seal(SealedKind::Disconnect, &[], &mut self.answer);
             shared.send(&self.answer, address);
             return;
         };
-        UdpCounters::one(&counters.admitted);
+        UdpCounters::one(&counters.clients_accepted);
         roster.insert(client);
-        shared.mailbox_of(client).put(|work| {
-            work.admitted.push((client, Box::new(admitted)));
+        shared.mailbox_of(client).update(|work| {
+            work.accepted.push((client, Box::new(admitted)));
         });
         drop(roster);
         let route = ClientRoute {
@@ -230,21 +231,21 @@ impl DatagramRouter {
             allowance: DatagramAllowance::default(),
         };
         if let Some(before) = self.routes.insert(address, route) {
-            give_up(&shared, before.client);
+            replace_connection(&shared, before.client);
         }
     }
 }
 
 /// Has a connection end whose address another one has now.
-fn give_up(shared: &UdpShared, client: ClientId) {
+fn replace_connection(shared: &UdpShared, client: ClientId) {
     shared
         .mailbox_of(client)
-        .put(|work| work.replaced.push(client));
+        .update(|work| work.replaced.push(client));
 }
 
 impl DatagramAllowance {
     /// Whether a datagram more may come.
-    fn takes(&mut self, now_us: u64, rate: u32) -> bool {
+    fn try_consume(&mut self, now_us: u64, rate: u32) -> bool {
         let rate = u64::from(rate.max(1));
         // Thousandths, so a datagram a second is one a millisecond.
         let more = now_us.saturating_sub(self.counted_us).saturating_mul(rate) / 1_000;
@@ -260,7 +261,7 @@ impl DatagramAllowance {
 }
 
 /// Whether nothing came, rather than anything being wrong.
-fn is_patience(kind: ErrorKind) -> bool {
+fn is_timeout(kind: ErrorKind) -> bool {
     matches!(
         kind,
         ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
@@ -274,13 +275,17 @@ mod tests {
     #[test]
     fn an_address_has_its_datagrams_a_second_and_half_as_many_at_once() {
         let mut route = DatagramAllowance::default();
-        let mut burst = |now_us| (0..1_000).filter(|_| route.takes(now_us, 100)).count();
+        let mut burst = |now_us| {
+            (0..1_000)
+                .filter(|_| route.try_consume(now_us, 100))
+                .count()
+        };
         assert_eq!(burst(10_000_000), 50);
         assert_eq!(burst(10_000_000), 0);
         assert_eq!(burst(10_100_000), 10);
         assert_eq!(
             (0..10_000)
-                .filter(|ms| route.takes(11_000_000 + ms * 1_000, 100))
+                .filter(|ms| route.try_consume(11_000_000 + ms * 1_000, 100))
                 .count(),
             1_049
         );

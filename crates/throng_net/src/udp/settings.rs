@@ -12,7 +12,7 @@ pub struct UdpSettings {
     /// Connected clients; more are refused.
     pub clients_max: usize,
     /// Whether clients load something before they enter a scene, and then send *Ready*.
-    pub loads: bool,
+    pub requires_ready: bool,
     /// Limits of each connection.
     pub endpoint: EndpointSettings,
     /// How often acknowledgements and repeats are sent to a client without new packets, in microseconds.
@@ -37,7 +37,7 @@ impl Default for UdpSettings {
         Self {
             shards: 1,
             clients_max: 10_000,
-            loads: true,
+            requires_ready: true,
             endpoint: EndpointSettings::default(),
             flush_us: 50_000,
             linger_us: 1_000_000,
@@ -81,13 +81,13 @@ counters! {
     /// Their bytes.
     answer_bytes_out,
     /// Datagrams of addresses that are not connected, and were not answered.
-    strangers,
+    unauthenticated,
     /// Bytes of those, and of those that were answered.
-    stranger_bytes_in,
+    unauthenticated_bytes_in,
     /// Clients that proved their token and address.
-    admitted,
+    clients_accepted,
     /// Of those who were not let in: more waited for the server's next tick than may.
-    crowded,
+    tick_full,
     /// Datagrams of clients that were not sealed by them, came before, or make no sense.
     refused,
     /// Datagrams of clients that sent more than they may.
@@ -103,7 +103,7 @@ counters! {
     /// Connections that the server was done with.
     closed,
     /// Connections that were given up since more waited for their client than may.
-    behind,
+    slow_consumers,
     /// Clients that went on from another address.
     moved,
     /// Connections whose client connected anew from the same address.

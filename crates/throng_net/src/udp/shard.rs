@@ -11,15 +11,15 @@ use foldhash::fast::FixedState;
 use indexmap::IndexMap;
 use throng_protocol::wire::ClientId;
 
-use super::intake::SharedIntake;
+use super::handler::SharedIntake;
 use super::mailbox::{OutboundKind, PackedItems, ShardWork};
 use super::settings::UdpCounters;
 use super::shared::UdpShared;
-use crate::connection::{ServerConnection, Taken};
+use crate::connection::{DatagramResult, ServerConnection};
 use crate::inbox::DisconnectReason;
 
 /// How often it is looked who is due, while there is anybody.
-const LOOK_EVERY_US: u64 = 10_000;
+const POLL_US: u64 = 10_000;
 
 /// After a pause of so long between two looks, as of a machine that stood still, it was not the clients who said nothing: none of them is
 /// given up for as long again, in which what waits at the socket comes in.
@@ -38,23 +38,23 @@ pub(super) struct ShardWorker {
     transport: SharedIntake,
     connections: IndexMap<ClientId, ServerConnection, FixedState>,
     work: ShardWork,
-    sending: Sending,
+    sending: SendBuffers,
     touched: Vec<ClientId>,
-    over: Vec<(ClientId, DisconnectReason)>,
-    looked_us: u64,
+    ended: Vec<(ClientId, DisconnectReason)>,
+    polled_us: u64,
     /// Before then nobody is given up.
-    spares_until_us: u64,
+    grace_until_us: u64,
 }
 
 /// Datagrams that were sealed, and buffers for that.
 #[derive(Default)]
-struct Sending {
+struct SendBuffers {
     datagrams: PackedItems<std::net::SocketAddr>,
     packet: Vec<u8>,
     sealed: Vec<u8>,
 }
 
-impl Sending {
+impl SendBuffers {
     fn flush(&mut self, connection: &mut ServerConnection, now_us: u64) {
         let Self {
             datagrams,
@@ -76,11 +76,11 @@ impl ShardWorker {
             transport,
             connections: IndexMap::default(),
             work: ShardWork::default(),
-            sending: Sending::default(),
+            sending: SendBuffers::default(),
             touched: Vec::new(),
-            over: Vec::new(),
-            looked_us: 0,
-            spares_until_us: 0,
+            ended: Vec::new(),
+            polled_us: 0,
+            grace_until_us: 0,
         }
     }
 
@@ -91,20 +91,20 @@ impl ShardWorker {
             let patience = if self.connections.is_empty() {
                 IDLE
             } else {
-                let until_us = (self.looked_us + LOOK_EVERY_US).saturating_sub(shared.now_us());
+                let until_us = (self.polled_us + POLL_US).saturating_sub(shared.now_us());
                 Duration::from_micros(until_us)
             };
-            shared.mailboxes[self.nth].take(&mut self.work, patience);
+            shared.mailboxes[self.nth].wait(&mut self.work, patience);
             let now_us = shared.now_us();
-            self.admit(now_us);
-            self.take_inbound(now_us);
-            self.take_outbound(now_us);
-            if now_us >= self.looked_us + LOOK_EVERY_US {
-                if now_us - self.looked_us >= STALL_US {
-                    self.spares_until_us = now_us + STALL_US;
+            self.accept_clients(now_us);
+            self.handle_inbound(now_us);
+            self.handle_outbound(now_us);
+            if now_us >= self.polled_us + POLL_US {
+                if now_us - self.polled_us >= STALL_US {
+                    self.grace_until_us = now_us + STALL_US;
                 }
-                self.looked_us = now_us;
-                self.look(now_us);
+                self.polled_us = now_us;
+                self.poll(now_us);
             }
             self.send_all();
             self.work.clear();
@@ -119,9 +119,9 @@ impl ShardWorker {
         }
     }
 
-    fn admit(&mut self, now_us: u64) {
+    fn accept_clients(&mut self, now_us: u64) {
         let limits = self.shared.settings.limits();
-        for (client, admitted) in self.work.admitted.drain(..) {
+        for (client, admitted) in self.work.accepted.drain(..) {
             let mut connection = ServerConnection::new(client, *admitted, limits, now_us);
             self.sending.flush(&mut connection, now_us);
             self.connections.insert(client, connection);
@@ -135,11 +135,11 @@ impl ShardWorker {
         }
     }
 
-    fn take_inbound(&mut self, now_us: u64) {
+    fn handle_inbound(&mut self, now_us: u64) {
         let mut inbound = std::mem::take(&mut self.work.inbound);
         let counters = &self.shared.counters;
         let mut datagrams = std::mem::take(&mut inbound.bytes);
-        for ((client, from), place) in inbound.places() {
+        for ((client, from), place) in inbound.ranges() {
             let Some(connection) = self.connections.get_mut(&client) else {
                 continue;
             };
@@ -151,32 +151,32 @@ impl ShardWorker {
                 transport.receive(client, message);
             });
             match taken {
-                Taken::Whole if from == before => {}
-                Taken::Whole => {
+                DatagramResult::Accepted if from == before => {}
+                DatagramResult::Accepted => {
                     let sealed = &mut self.sending.sealed;
                     if connection.challenge(from, sealed) {
                         self.sending.datagrams.push(from, sealed);
                     }
                 }
-                Taken::Moved => {
+                DatagramResult::Moved => {
                     UdpCounters::one(&counters.moved);
-                    self.shared.tell_moved(before, from, client);
+                    self.shared.notify_moved(before, from, client);
                     // So that it hears at once that it is known there.
                     self.sending.flush(connection, now_us);
                 }
-                Taken::Refused => UdpCounters::one(&counters.refused),
-                Taken::Over(reason) => self.over.push((client, reason)),
+                DatagramResult::Refused => UdpCounters::one(&counters.refused),
+                DatagramResult::Ended(reason) => self.ended.push((client, reason)),
             }
         }
         inbound.bytes = datagrams;
         self.work.inbound = inbound;
-        self.end_those_over(|counters| &counters.left);
+        self.end_connections(|counters| &counters.left);
     }
 
-    fn take_outbound(&mut self, now_us: u64) {
+    fn handle_outbound(&mut self, now_us: u64) {
         let outbound = std::mem::take(&mut self.work.outbound);
-        let mut behind = std::mem::take(&mut self.work.behind);
-        for ((client, kind), place) in outbound.places() {
+        let mut behind = std::mem::take(&mut self.work.slow_consumers);
+        for ((client, kind), place) in outbound.ranges() {
             let Some(connection) = self.connections.get_mut(&client) else {
                 continue;
             };
@@ -199,20 +199,22 @@ impl ShardWorker {
             }
         }
         for client in behind.drain(..) {
-            self.end(client, DisconnectReason::Lost, |counters| &counters.behind);
+            self.end(client, DisconnectReason::Lost, |counters| {
+                &counters.slow_consumers
+            });
         }
         self.work.outbound = outbound;
-        self.work.behind = behind;
+        self.work.slow_consumers = behind;
     }
 
     /// Flushes who was not for a while, and ends what is over.
-    fn look(&mut self, now_us: u64) {
+    fn poll(&mut self, now_us: u64) {
         let flush_us = self.shared.settings.flush_us;
-        let mut over = std::mem::take(&mut self.over);
+        let mut over = std::mem::take(&mut self.ended);
         for (&client, connection) in &mut self.connections {
-            let end = connection.endpoint.end(now_us);
+            let end = connection.endpoint.end_reason(now_us);
             let is_spared = |reason: &DisconnectReason| {
-                *reason == DisconnectReason::Lost && now_us < self.spares_until_us
+                *reason == DisconnectReason::Lost && now_us < self.grace_until_us
             };
             if let Some(reason) = end.filter(|reason| !is_spared(reason)) {
                 over.push((client, reason));
@@ -220,20 +222,20 @@ impl ShardWorker {
                 self.sending.flush(connection, now_us);
             }
         }
-        self.over = over;
-        self.end_those_over(|counters| &counters.closed);
+        self.ended = over;
+        self.end_connections(|counters| &counters.closed);
     }
 
     /// Ends the connections that were found to be over; those that were not lost count as this.
-    fn end_those_over(&mut self, not_lost: CounterOf) {
-        let mut over = std::mem::take(&mut self.over);
+    fn end_connections(&mut self, not_lost: CounterOf) {
+        let mut over = std::mem::take(&mut self.ended);
         for (client, reason) in over.drain(..) {
             match reason {
                 DisconnectReason::Closed => self.end(client, reason, not_lost),
                 DisconnectReason::Lost => self.end(client, reason, |counters| &counters.lost),
             }
         }
-        self.over = over;
+        self.ended = over;
     }
 
     /// Ends a connection and says so at both ends; where it is over already nothing happens.
@@ -242,22 +244,22 @@ impl ShardWorker {
             return;
         };
         let (address, stats) = (connection.address, *connection.endpoint.stats());
-        let Sending {
+        let SendBuffers {
             datagrams, sealed, ..
         } = &mut self.sending;
-        connection.say_goodbye(sealed, |sealed| datagrams.push(address, sealed));
+        connection.send_disconnect(sealed, |sealed| datagrams.push(address, sealed));
         let counters = &self.shared.counters;
         UdpCounters::one(counter(counters));
         counters.clients.fetch_sub(1, Ordering::Relaxed);
         UdpCounters::add(&counters.packets_lost, stats.packets_lost);
         UdpCounters::add(&counters.packets_sent, stats.packets_sent);
         self.transport.disconnect(client, reason);
-        self.shared.tell_gone(address, client);
+        self.shared.notify_gone(address, client);
     }
 
     fn send_all(&mut self) {
         let datagrams = &mut self.sending.datagrams;
-        let sealed = datagrams.places();
+        let sealed = datagrams.ranges();
         self.shared
             .send_all(sealed.map(|(to, place)| (to, &datagrams.bytes[place])));
         datagrams.clear();

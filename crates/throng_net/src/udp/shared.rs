@@ -18,7 +18,7 @@ pub(super) type ConnectedClients = HashSet<ClientId, FixedState>;
 
 /// What shards tell the receiver.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum RouteNews {
+pub(super) enum RouteChange {
     /// The connection of a client at this address is over.
     Gone(SocketAddr, ClientId),
     /// A client that was at the first address is at the second.
@@ -33,11 +33,11 @@ pub(super) struct UdpShared {
     pub counters: UdpCounters,
     pub mailboxes: Vec<Mailbox>,
     /// The receiver is to end.
-    pub is_over: AtomicBool,
+    pub is_stopping: AtomicBool,
     clock: Stopwatch,
-    roster: RwLock<ConnectedClients>,
-    news: Mutex<Vec<RouteNews>>,
-    news_len: AtomicU32,
+    clients: RwLock<ConnectedClients>,
+    route_changes: Mutex<Vec<RouteChange>>,
+    route_changes_len: AtomicU32,
 }
 
 impl UdpShared {
@@ -48,11 +48,11 @@ impl UdpShared {
             settings,
             counters: UdpCounters::default(),
             mailboxes: (0..shards).map(|_| Mailbox::default()).collect(),
-            is_over: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
             clock: Stopwatch::start(),
-            roster: RwLock::default(),
-            news: Mutex::default(),
-            news_len: AtomicU32::new(0),
+            clients: RwLock::default(),
+            route_changes: Mutex::default(),
+            route_changes_len: AtomicU32::new(0),
         }
     }
 
@@ -91,41 +91,44 @@ impl UdpShared {
     }
 
     /// Who is connected. Whoever holds this sees a client either with its connection on its way to the shard, or not at all.
-    pub fn roster(&self) -> RwLockReadGuard<'_, ConnectedClients> {
-        self.roster.read().unwrap_or_else(PoisonError::into_inner)
+    pub fn clients(&self) -> RwLockReadGuard<'_, ConnectedClients> {
+        self.clients.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn roster_mut(&self) -> RwLockWriteGuard<'_, ConnectedClients> {
-        self.roster.write().unwrap_or_else(PoisonError::into_inner)
+    pub fn clients_mut(&self) -> RwLockWriteGuard<'_, ConnectedClients> {
+        self.clients.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the receiver of a connection that is over.
-    pub fn tell_gone(&self, address: SocketAddr, client: ClientId) {
-        self.roster_mut().remove(&client);
-        self.tell(RouteNews::Gone(address, client));
+    pub fn notify_gone(&self, address: SocketAddr, client: ClientId) {
+        self.clients_mut().remove(&client);
+        self.push_change(RouteChange::Gone(address, client));
     }
 
     /// Tells the receiver of a client that is at another address now.
-    pub fn tell_moved(&self, from: SocketAddr, to: SocketAddr, client: ClientId) {
-        self.tell(RouteNews::Moved(from, to, client));
+    pub fn notify_moved(&self, from: SocketAddr, to: SocketAddr, client: ClientId) {
+        self.push_change(RouteChange::Moved(from, to, client));
     }
 
-    fn tell(&self, what: RouteNews) {
-        let mut news = self.news();
+    fn push_change(&self, what: RouteChange) {
+        let mut news = self.route_changes();
         news.push(what);
-        self.news_len.store(news.len() as u32, Ordering::Release);
+        self.route_changes_len
+            .store(news.len() as u32, Ordering::Release);
     }
 
     /// Takes what was told since the last time.
-    pub fn take_news(&self, into: &mut Vec<RouteNews>) {
-        if self.news_len.load(Ordering::Acquire) > 0 {
-            let mut news = self.news();
+    pub fn take_route_changes(&self, into: &mut Vec<RouteChange>) {
+        if self.route_changes_len.load(Ordering::Acquire) > 0 {
+            let mut news = self.route_changes();
             std::mem::swap(&mut *news, into);
-            self.news_len.store(0, Ordering::Release);
+            self.route_changes_len.store(0, Ordering::Release);
         }
     }
 
-    fn news(&self) -> MutexGuard<'_, Vec<RouteNews>> {
-        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    fn route_changes(&self) -> MutexGuard<'_, Vec<RouteChange>> {
+        self.route_changes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

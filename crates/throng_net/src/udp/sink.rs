@@ -14,7 +14,7 @@ use crate::outbox::PacketSink;
 pub struct UdpServerSink {
     shared: Arc<UdpShared>,
     gathered: Vec<Outbound>,
-    others: Option<Box<dyn PacketSink>>,
+    fallback: Option<Box<dyn PacketSink>>,
 }
 
 impl UdpServerSink {
@@ -23,36 +23,39 @@ impl UdpServerSink {
         Self {
             shared,
             gathered: (0..shards).map(|_| Outbound::default()).collect(),
-            others: None,
+            fallback: None,
         }
     }
 
     /// The same sink, with another one for clients of other transports.
     #[must_use]
-    pub fn or(self, others: Option<Box<dyn PacketSink>>) -> Self {
-        Self { others, ..self }
+    pub fn with_fallback(self, others: Option<Box<dyn PacketSink>>) -> Self {
+        Self {
+            fallback: others,
+            ..self
+        }
     }
 
-    fn is_here(&self, client: ClientId) -> bool {
-        self.shared.roster().contains(&client)
+    fn is_connected(&self, client: ClientId) -> bool {
+        self.shared.clients().contains(&client)
     }
 }
 
 impl PacketSink for UdpServerSink {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
-        if self.is_here(client) {
+        if self.is_connected(client) {
             let shard = self.shared.shard_of(client);
             self.gathered[shard].push((client, OutboundKind::Packet(channel)), packet);
-        } else if let Some(others) = &mut self.others {
+        } else if let Some(others) = &mut self.fallback {
             others.deliver(client, channel, packet);
         }
     }
 
     fn close(&mut self, client: ClientId, reason: CloseReason) {
-        if self.is_here(client) {
+        if self.is_connected(client) {
             let shard = self.shared.shard_of(client);
             self.gathered[shard].push((client, OutboundKind::Close(reason)), &[]);
-        } else if let Some(others) = &mut self.others {
+        } else if let Some(others) = &mut self.fallback {
             others.close(client, reason);
         }
     }
@@ -63,16 +66,16 @@ impl PacketSink for UdpServerSink {
             if gathered.is_empty() {
                 continue;
             }
-            let dropped = mailbox.put(|work| work.take_outbound(gathered, bytes_max));
+            let dropped = mailbox.update(|work| work.move_outbound(gathered, bytes_max));
             UdpCounters::add(&self.shared.counters.outbound_dropped, dropped);
         }
-        if let Some(others) = &mut self.others {
+        if let Some(others) = &mut self.fallback {
             others.flush();
         }
     }
 
     fn errors(&self) -> u64 {
         let dropped = self.shared.counters.read().outbound_dropped;
-        dropped + self.others.as_ref().map_or(0, |others| others.errors())
+        dropped + self.fallback.as_ref().map_or(0, |others| others.errors())
     }
 }

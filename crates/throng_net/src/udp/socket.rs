@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::fragments::forbid_fragments;
 
 /// How long the socket is waited for, before it is looked whether the receiver is to end.
-pub(super) const RECEIVE_PATIENCE: Duration = Duration::from_millis(20);
+pub(super) const RECEIVE_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Bytes of datagrams that the system keeps for the receiver, and of those that it takes from the shards, if it lets us.
 const BUFFER_BYTES: usize = 4 << 20;
@@ -26,7 +26,7 @@ impl ServerSocket {
     /// Where there is no such address here, or another process has it.
     pub fn bind(address: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind(address)?;
-        socket.set_read_timeout(Some(RECEIVE_PATIENCE))?;
+        socket.set_read_timeout(Some(RECEIVE_TIMEOUT))?;
         forbid_fragments(&socket);
         let options = socket2::SockRef::from(&socket);
         // As large as the system lets them be.

@@ -33,12 +33,12 @@
 //!
 //! Cost: for a client and tick a copy of its packets and a system call.
 
-mod admitted;
-mod line;
+mod admission;
+mod client_loop;
 mod page;
-mod play;
 mod proxies;
 mod requests;
+mod send_queue;
 mod settings;
 mod shared;
 mod sink;
@@ -67,21 +67,21 @@ pub use webtransport::WebTransportSettings;
 use super::handshake::{ServerHandshake, network_of};
 use super::udp::SharedIntake;
 use crate::inbox::DisconnectReason;
-use page::edit_map_bytes;
+use page::update_map_bytes;
 use settings::WebCounters;
-use shared::{PageMap, StrangerPlace, WebShared};
+use shared::{PageMap, UnauthenticatedSlot, WebShared};
 #[cfg(feature = "webtransport")]
 use webtransport::SessionListener;
 
 /// How long nobody is listened to after the system gave no connection: it is out of descriptors, and would say so at once again.
-const PAUSE: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Ports that are tried where any will do that is free on TCP and on UDP.
 #[cfg(feature = "webtransport")]
 const PORTS_TRIED_MAX: u32 = 64;
 
 /// Between two looks whether all clients are gone at the end.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An address that is bound and not used yet.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ pub struct WebSocketListener {
     address: SocketAddr,
     /// The same port of UDP, for WebTransport.
     #[cfg(feature = "webtransport")]
-    datagrams: Option<UdpSocket>,
+    udp_socket: Option<UdpSocket>,
 }
 
 impl WebSocketListener {
@@ -106,7 +106,7 @@ impl WebSocketListener {
             socket,
             address,
             #[cfg(feature = "webtransport")]
-            datagrams: None,
+            udp_socket: None,
         })
     }
 
@@ -115,7 +115,7 @@ impl WebSocketListener {
     /// # Errors
     /// Where there is no such address here, or another process has it in either way.
     #[cfg(feature = "webtransport")]
-    pub fn bind_both(address: SocketAddr) -> io::Result<Self> {
+    pub fn bind_with_udp(address: SocketAddr) -> io::Result<Self> {
         let mut left = if address.port() == 0 {
             PORTS_TRIED_MAX
         } else {
@@ -127,7 +127,7 @@ impl WebSocketListener {
             match UdpSocket::bind(listener.address) {
                 Ok(socket) => {
                     return Ok(Self {
-                        datagrams: Some(socket),
+                        udp_socket: Some(socket),
                         ..listener
                     });
                 }
@@ -175,9 +175,9 @@ impl WebServer {
     ) -> io::Result<Self> {
         let address = listener.address;
         let shared = Arc::new(WebShared::new(settings, gate, transport.clone()));
-        let on = ListenedOn {
+        let on = WebSockets {
             #[cfg(feature = "webtransport")]
-            sessions: match listener.datagrams {
+            sessions: match listener.udp_socket {
                 Some(socket) => Some(SessionListener::new(socket, &shared)?),
                 None => None,
             },
@@ -203,8 +203,8 @@ impl WebServer {
 
     /// Whether a client is connected over it.
     #[must_use]
-    pub fn has(&self, client: ClientId) -> bool {
-        self.shared.lines().contains_key(&client)
+    pub fn has_client(&self, client: ClientId) -> bool {
+        self.shared.send_queues().contains_key(&client)
     }
 
     /// A sink for the server's outbox; one for each of its threads where it has any.
@@ -220,11 +220,11 @@ impl WebServer {
     }
 
     /// Gives it those of a rectangle of tiles anew. Who asked for the map before asks again.
-    pub fn edit_map(&self, scene: u32, tiles: &TileMap, rect: TileRect) {
+    pub fn update_map(&self, scene: u32, tiles: &TileMap, rect: TileRect) {
         if let Some(map) = self.shared.maps().get_mut(&scene) {
             // A copy only where somebody is just being sent it.
             let mut bytes = Vec::from(std::mem::take(&mut map.bytes));
-            edit_map_bytes(&mut bytes, tiles, rect);
+            update_map_bytes(&mut bytes, tiles, rect);
             (map.bytes, map.edits) = (bytes.into(), map.edits + 1);
         }
     }
@@ -253,12 +253,12 @@ impl WebServer {
     /// Closes all connections and ends the thread: what was given to the sinks is written, for as long as
     /// [`linger_us`](WebSettings::linger_us) says. Gives what happened in all.
     pub fn stop(mut self) -> WebStats {
-        self.end();
+        self.shutdown();
         self.stats()
     }
 
-    fn end(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
+    fn shutdown(&mut self) {
+        self.shared.is_stopping.store(true, Ordering::Release);
         self.shared.wake.notify_one();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -270,18 +270,18 @@ impl WebServer {
 
 impl Drop for WebServer {
     fn drop(&mut self) {
-        self.end();
+        self.shutdown();
     }
 }
 
 /// What the thread listens on.
-struct ListenedOn {
+struct WebSockets {
     socket: TcpListener,
     #[cfg(feature = "webtransport")]
     sessions: Option<SessionListener>,
 }
 
-async fn serve(on: ListenedOn, shared: Arc<WebShared>) {
+async fn serve(on: WebSockets, shared: Arc<WebShared>) {
     let accepting = match tokio::net::TcpListener::from_std(on.socket) {
         Ok(socket) => tokio::spawn(accept(socket, shared.clone())),
         Err(error) => return tracing::error!(%error, "listening for WebSockets failed"),
@@ -293,7 +293,7 @@ async fn serve(on: ListenedOn, shared: Arc<WebShared>) {
         listening.map_err(told).ok()
     });
     let mut touched = Vec::new();
-    while !shared.is_over.load(Ordering::Acquire) {
+    while !shared.is_stopping.load(Ordering::Acquire) {
         shared.wake.notified().await;
         shared.take_touched(&mut touched);
         for line in touched.drain(..) {
@@ -303,24 +303,24 @@ async fn serve(on: ListenedOn, shared: Arc<WebShared>) {
     accepting.abort();
     #[cfg(feature = "webtransport")]
     if let Some(sessions) = &sessions {
-        sessions.refuse();
+        sessions.stop_accepting();
     }
-    for line in shared.lines().values() {
+    for line in shared.send_queues().values() {
         line.close();
         line.filled.notify_one();
     }
     // A client has as long as that to take what is left, and as long again to say that it has.
     let until_us = shared.now_us() + shared.settings.linger_us.saturating_mul(2);
-    while !shared.lines().is_empty() && shared.now_us() < until_us {
-        tokio::time::sleep(LOOK_EVERY).await;
+    while !shared.send_queues().is_empty() && shared.now_us() < until_us {
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
-    for (client, line) in shared.lines_mut().drain() {
-        line.end(&shared.waiting_bytes);
+    for (client, line) in shared.send_queues_mut().drain() {
+        line.discard(&shared.waiting_bytes);
         shared.transport.disconnect(client, DisconnectReason::Lost);
     }
     #[cfg(feature = "webtransport")]
     if let Some(sessions) = sessions {
-        sessions.end(PAUSE).await;
+        sessions.shutdown(ACCEPT_PAUSE).await;
     }
 }
 
@@ -328,7 +328,7 @@ async fn serve(on: ListenedOn, shared: Arc<WebShared>) {
 async fn accept(socket: tokio::net::TcpListener, shared: Arc<WebShared>) {
     loop {
         let Ok((stream, from)) = socket.accept().await else {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
         let counters = &shared.counters;
@@ -336,13 +336,18 @@ async fn accept(socket: tokio::net::TcpListener, shared: Arc<WebShared>) {
         let proxies = &shared.settings.trusted_proxies;
         let is_proxy = proxies.iter().any(|range| range.contains(from.ip()));
         let network = (!is_proxy).then(|| network_of(from.ip()));
-        let Some(place) = StrangerPlace::take(&shared, network) else {
-            WebCounters::one(&counters.crowded);
+        let Some(place) = UnauthenticatedSlot::acquire(&shared, network) else {
+            WebCounters::one(&counters.refused_unauthenticated);
             continue;
         };
         WebCounters::one(&counters.accepted);
         // A packet a tick is not to wait for the next one.
         let _ = stream.set_nodelay(true);
-        tokio::spawn(requests::answer(stream, from, place, shared.clone()));
+        tokio::spawn(requests::handle_connection(
+            stream,
+            from,
+            place,
+            shared.clone(),
+        ));
     }
 }

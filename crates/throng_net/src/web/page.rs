@@ -35,14 +35,14 @@ const FILES: [(&str, &str, &str); 17] = [
 ];
 
 /// What stands before the tiles of a map.
-const MAP_HEAD_BYTES: usize = 12;
+const MAP_HEADER_BYTES: usize = 12;
 
 /// The walls of a scene, for the page: width and height in tiles (4 bytes each), the side of a tile in metres (`f32`), then a bit a
 /// tile, 1 where it is blocked, row after row, each from a byte of its own on, lowest bit first. O(tiles).
 #[must_use]
 pub fn map_bytes(tiles: &TileMap, tile_m: f32) -> Vec<u8> {
     let (width, height) = (tiles.width(), tiles.height());
-    let mut bytes = Vec::with_capacity(MAP_HEAD_BYTES + (width.div_ceil(8) * height) as usize);
+    let mut bytes = Vec::with_capacity(MAP_HEADER_BYTES + (width.div_ceil(8) * height) as usize);
     bytes.extend(width.to_le_bytes());
     bytes.extend(height.to_le_bytes());
     bytes.extend(tile_m.to_le_bytes());
@@ -53,12 +53,12 @@ pub fn map_bytes(tiles: &TileMap, tile_m: f32) -> Vec<u8> {
 }
 
 /// Changes bytes of a map to those of its tiles now, of which only those in a rectangle may be others. O(tiles of the rectangle).
-pub(super) fn edit_map_bytes(bytes: &mut [u8], tiles: &TileMap, rect: TileRect) {
+pub(super) fn update_map_bytes(bytes: &mut [u8], tiles: &TileMap, rect: TileRect) {
     let row_bytes = tiles.width().div_ceil(8);
     for y in rect.y..rect.bottom().min(tiles.height()) {
         for byte in rect.x / 8..rect.right().div_ceil(8).min(row_bytes) {
             // Whoever gives the tiles of another map finds no place for them.
-            if let Some(place) = bytes.get_mut(MAP_HEAD_BYTES + (y * row_bytes + byte) as usize) {
+            if let Some(place) = bytes.get_mut(MAP_HEADER_BYTES + (y * row_bytes + byte) as usize) {
                 *place = eight_tiles(tiles, byte, y);
             }
         }
@@ -98,7 +98,7 @@ mod tests {
                 let edits = [TileEdit::Block, TileEdit::Free, TileEdit::Toggle];
                 let edit = &edits[nth as usize % 3];
                 if let Some(changed) = tiles.edit(rect, edit).unwrap() {
-                    edit_map_bytes(&mut bytes, &tiles, changed);
+                    update_map_bytes(&mut bytes, &tiles, changed);
                 }
                 assert_eq!(bytes, map_bytes(&tiles, 0.5), "{rect:?}, {edit:?}");
             }

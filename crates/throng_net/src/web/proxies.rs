@@ -107,9 +107,9 @@ pub(super) fn client_address(
         let texts: Vec<&str> = values.map(|value| value.to_str().unwrap_or("?")).collect();
         texts.join(",")
     };
-    let x_forwarded_for = nearest(values(X_FORWARDED_FOR).split(',').map(hop).collect());
+    let x_forwarded_for = nearest(values(X_FORWARDED_FOR).split(',').map(parse_hop).collect());
     let forwarded = values(FORWARDED.as_str());
-    let forwarded = nearest(forwarded.split(',').map(forwarded_hop).collect());
+    let forwarded = nearest(forwarded.split(',').map(parse_forwarded).collect());
     match (x_forwarded_for, forwarded) {
         (Some(one), Some(other)) if one != other => Err(ForgedAddress),
         (Some(client), _) | (None, Some(client)) => Ok(SocketAddr::new(client, peer.port())),
@@ -118,7 +118,7 @@ pub(super) fn client_address(
 }
 
 /// An address, with or without a port: `192.0.2.7`, `192.0.2.7:80`, `2001:db8::1`, `[2001:db8::1]:80`.
-fn hop(text: &str) -> Option<IpAddr> {
+fn parse_hop(text: &str) -> Option<IpAddr> {
     let text = text.trim().trim_matches('"');
     let bare = text
         .strip_prefix('[')
@@ -129,10 +129,10 @@ fn hop(text: &str) -> Option<IpAddr> {
 }
 
 /// The `for` of an element of `Forwarded`, as RFC 7239 has it.
-fn forwarded_hop(element: &str) -> Option<IpAddr> {
+fn parse_forwarded(element: &str) -> Option<IpAddr> {
     let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
     let (_, node) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
-    hop(node)
+    parse_hop(node)
 }
 
 #[cfg(test)]

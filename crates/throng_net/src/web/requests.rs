@@ -12,29 +12,30 @@ use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use throng_core::clock::unix_ms;
 
+use super::client_loop::run_websocket;
 use super::page::page_file;
-use super::play::play;
 use super::proxies::client_address;
 use super::settings::WebCounters;
-use super::shared::{StrangerPlace, WebShared};
+use super::shared::{UnauthenticatedSlot, WebShared};
+use crate::cipher::random_bytes;
 use crate::handshake::network_of;
 use crate::http::{
-    Answer, is_foreign, is_loopback, text_answer, typed_answer, websocket_answer, websocket_key,
+    HttpResponse, is_cross_site, is_loopback, text_response, typed_response, websocket_key,
+    websocket_response,
 };
-use crate::seal::random_bytes;
 
 /// The longest head of a request, in bytes, and the most fields in it.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 const HEAD_FIELDS_MAX: usize = 64;
 
 /// The numbers of guests: far from those that games count their players by, and exact in JavaScript.
-const GUESTS: std::ops::Range<u64> = 1 << 48..(1 << 48) + (1 << 32);
+const GUEST_PLAYER_IDS: std::ops::Range<u64> = 1 << 48..(1 << 48) + (1 << 32);
 
 /// A connection, until it is answered; what goes on as a WebSocket goes on by itself.
-pub(super) async fn answer(
+pub(super) async fn handle_connection(
     stream: tokio::net::TcpStream,
     from: SocketAddr,
-    place: StrangerPlace,
+    place: UnauthenticatedSlot,
     shared: Arc<WebShared>,
 ) {
     let place = Arc::new(place);
@@ -53,20 +54,20 @@ pub(super) async fn answer(
     match tokio::time::timeout(patience, connection).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) if !error.is_timeout() => WebCounters::one(&shared.counters.refused),
-        Ok(Err(_)) | Err(_) => WebCounters::one(&shared.counters.late),
+        Ok(Err(_)) | Err(_) => WebCounters::one(&shared.counters.timed_out),
     }
 }
 
 fn respond(
     mut request: Request<Incoming>,
     from: SocketAddr,
-    place: &Arc<StrangerPlace>,
+    place: &Arc<UnauthenticatedSlot>,
     shared: &Arc<WebShared>,
-) -> Answer {
+) -> HttpResponse {
     let counters = &shared.counters;
     let refuse = |status, word: &str| {
         WebCounters::one(&counters.refused);
-        text_answer(status, word.to_owned())
+        text_response(status, word.to_owned())
     };
     let Ok(from) = client_address(from, request.headers(), &shared.settings.trusted_proxies) else {
         return refuse(
@@ -75,8 +76,8 @@ fn respond(
         );
     };
     if !place.assign(network_of(from.ip())) {
-        WebCounters::one(&counters.crowded);
-        return text_answer(
+        WebCounters::one(&counters.refused_unauthenticated);
+        return text_response(
             StatusCode::TOO_MANY_REQUESTS,
             "too many connections of this address\n".to_owned(),
         );
@@ -90,8 +91,8 @@ fn respond(
                     "expected a WebSocket, version 13\n",
                 );
             };
-            let (upgrade, answer) = websocket_answer(&mut request, key);
-            tokio::spawn(play(upgrade, from, place.clone(), shared.clone()));
+            let (upgrade, answer) = websocket_response(&mut request, key);
+            tokio::spawn(run_websocket(upgrade, from, place.clone(), shared.clone()));
             WebCounters::one(&counters.answered);
             answer
         }
@@ -99,7 +100,7 @@ fn respond(
         (&Method::POST, "/token") => match guest_token(&request, shared) {
             Ok(token) => {
                 WebCounters::one(&counters.answered);
-                typed_answer(StatusCode::OK, "application/json", token.into())
+                typed_response(StatusCode::OK, "application/json", token.into())
             }
             Err(word) => refuse(StatusCode::FORBIDDEN, word),
         },
@@ -108,14 +109,14 @@ fn respond(
             Some(sha256) => {
                 WebCounters::one(&counters.answered);
                 let told = format!("{{\"path\": \"/play\", \"sha256\": \"{}\"}}", hex(&sha256));
-                typed_answer(StatusCode::OK, "application/json", told.into())
+                typed_response(StatusCode::OK, "application/json", told.into())
             }
             None => refuse(StatusCode::NOT_FOUND, "there is no WebTransport\n"),
         },
         (&Method::GET, "/map") => match map_of(&request, shared) {
             Some((bytes, tag)) => {
                 WebCounters::one(&counters.answered);
-                map_answer(&request, bytes, &tag)
+                map_response(&request, bytes, &tag)
             }
             None => refuse(StatusCode::NOT_FOUND, "there is no such map\n"),
         },
@@ -123,7 +124,7 @@ fn respond(
             Some((what, text)) if is_read => {
                 WebCounters::one(&counters.answered);
                 let text = if method == Method::HEAD { "" } else { text };
-                typed_answer(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
+                typed_response(StatusCode::OK, what, Bytes::from_static(text.as_bytes()))
             }
             Some(_) => refuse(StatusCode::METHOD_NOT_ALLOWED, "expected GET\n"),
             None => refuse(StatusCode::NOT_FOUND, "there is no such page\n"),
@@ -140,7 +141,7 @@ fn map_of(request: &Request<Incoming>, shared: &WebShared) -> Option<(Bytes, Str
 }
 
 /// A map, unless it is the one that who asks has already.
-fn map_answer(request: &Request<Incoming>, bytes: Bytes, tag: &str) -> Answer {
+fn map_response(request: &Request<Incoming>, bytes: Bytes, tag: &str) -> HttpResponse {
     let known = request.headers().get(IF_NONE_MATCH);
     let is_known = known.is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let (status, bytes) = if is_known {
@@ -148,7 +149,7 @@ fn map_answer(request: &Request<Incoming>, bytes: Bytes, tag: &str) -> Answer {
     } else {
         (StatusCode::OK, bytes)
     };
-    let mut answer = typed_answer(status, "application/octet-stream", bytes);
+    let mut answer = typed_response(status, "application/octet-stream", bytes);
     if let Ok(tag) = HeaderValue::from_str(tag) {
         answer.headers_mut().insert(ETAG, tag);
     }
@@ -162,20 +163,20 @@ fn guest_token(request: &Request<Incoming>, shared: &WebShared) -> Result<String
     let speed_m_s = speed_m_s.ok_or("guests are let in on loopback alone, without a key\n")?;
     // A name that somebody made point to this machine is no name of it, and a page from elsewhere has no business here.
     let host = field("host");
-    if !host.is_some_and(is_loopback) || is_foreign(host, field("origin")) {
+    if !host.is_some_and(is_loopback) || is_cross_site(host, field("origin")) {
         return Err("expected a page of this server\n");
     }
     let said = request.uri().query().unwrap_or_default();
     let said = said.strip_prefix("player=").map(str::parse::<u64>);
     let player = match said {
-        Some(Ok(player)) if GUESTS.contains(&player) => player,
+        Some(Ok(player)) if GUEST_PLAYER_IDS.contains(&player) => player,
         Some(_) => return Err("expected the number of a guest\n"),
         None => {
             let random = random_bytes().map(u32::from_le_bytes);
-            GUESTS.start + u64::from(random.map_err(|_| "there is no randomness\n")?)
+            GUEST_PLAYER_IDS.start + u64::from(random.map_err(|_| "there is no randomness\n")?)
         }
     };
-    let token = shared.gate().issue(player, unix_ms() / 1_000);
+    let token = shared.handshake().issue(player, unix_ms() / 1_000);
     let token = token.map_err(|_| "no token could be made\n")?.to_bytes();
     Ok(format!(
         "{{\"player\": \"{player}\", \"token\": \"{}\", \"speed_m_s\": {speed_m_s}}}",

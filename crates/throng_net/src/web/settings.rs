@@ -13,7 +13,7 @@ pub struct WebSettings {
     /// Clients that are connected at a time; more are closed at once.
     pub clients_max: usize,
     /// Whether clients have anything to load before they can be told of a scene, and say *Ready*.
-    pub loads: bool,
+    pub requires_ready: bool,
     /// Whether there is a page at `/` that walks in.
     pub serve_demo_page: bool,
     /// Whether who asks for a token at `POST /token` gets one, as a guest whose object walks so fast, in metres a second. Only where
@@ -22,7 +22,7 @@ pub struct WebSettings {
     /// Connections that have not shown a token yet; who comes beyond is closed unheard.
     pub unauthenticated_max: usize,
     /// The same of one address, of IPv6 a network of 64 bits.
-    pub strangers_of_address_max: u32,
+    pub unauthenticated_per_address_max: u32,
     /// Proxies that forward clients: from these addresses the header `X-Forwarded-For`, or `Forwarded`, says whose a request is, and
     /// limits, bans and [`ConnectionInfo::address`](crate::inbox::ConnectionInfo::address) see that address. From others the headers are ignored.
     pub trusted_proxies: Vec<AddressRange>,
@@ -51,11 +51,11 @@ impl Default for WebSettings {
     fn default() -> Self {
         Self {
             clients_max: 10_000,
-            loads: true,
+            requires_ready: true,
             serve_demo_page: false,
             guest_speed_m_s: None,
             unauthenticated_max: 1_024,
-            strangers_of_address_max: 64,
+            unauthenticated_per_address_max: 64,
             trusted_proxies: Vec::new(),
             handshake_timeout_us: 5_000_000,
             messages_per_s: 256,
@@ -80,19 +80,19 @@ counters! {
     /// Connections that were taken, of anybody.
     accepted,
     /// Connections that were closed unheard, since too many of strangers are open, or begin one after the other.
-    crowded,
+    refused_unauthenticated,
     /// Requests that were answered with what they asked for.
     answered,
     /// Requests that made no sense, or ask for what they may not.
     refused,
     /// Connections that did not say in time what they want.
-    late,
+    timed_out,
     /// WebSockets and sessions that showed no token, or one that is good for nothing.
     denied,
     /// Clients with a good token for whom there was no room.
     full,
     /// Clients that were let in.
-    admitted,
+    clients_accepted,
     /// Of those, clients over WebTransport.
     webtransport,
     /// Datagrams of clients over WebTransport.
@@ -122,5 +122,5 @@ counters! {
     /// Connections that the server was done with.
     closed,
     /// Connections that were given up since more waited for their client than may.
-    behind,
+    slow_consumers,
 }

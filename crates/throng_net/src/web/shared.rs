@@ -12,13 +12,13 @@ use throng_core::clock::Stopwatch;
 use throng_protocol::wire::ClientId;
 use tokio::sync::Notify;
 
-use super::line::WebSendQueue;
+use super::send_queue::WebSendQueue;
 use super::settings::{WebCounters, WebSettings};
 use crate::handshake::ServerHandshake;
 use crate::udp::SharedIntake;
 
 /// The lines of the clients that are connected.
-pub(super) type WebLines = HashMap<ClientId, Arc<WebSendQueue>, FixedState>;
+pub(super) type SendQueues = HashMap<ClientId, Arc<WebSendQueue>, FixedState>;
 
 /// The walls of a scene, and how often they were edited.
 pub(super) struct PageMap {
@@ -34,12 +34,12 @@ pub(super) struct WebShared {
     /// Bytes that wait for all clients.
     pub waiting_bytes: AtomicUsize,
     /// The thread is to end.
-    pub is_over: AtomicBool,
+    pub is_stopping: AtomicBool,
     /// Something was put into lines, or it is over.
     pub wake: Notify,
-    gate: Mutex<ServerHandshake>,
+    handshake: Mutex<ServerHandshake>,
     clock: Stopwatch,
-    lines: RwLock<WebLines>,
+    send_queues: RwLock<SendQueues>,
     touched: Mutex<Vec<Arc<WebSendQueue>>>,
     /// The walls of scenes, for the page.
     maps: Mutex<BTreeMap<u32, PageMap>>,
@@ -47,7 +47,7 @@ pub(super) struct WebShared {
     #[cfg(feature = "webtransport")]
     certificate: Mutex<Option<[u8; 32]>>,
     /// Connections that have not shown a token: of all, and by the network that they come from.
-    strangers: Mutex<(usize, HashMap<(bool, u64), u32>)>,
+    unauthenticated: Mutex<(usize, HashMap<(bool, u64), u32>)>,
 }
 
 impl WebShared {
@@ -57,16 +57,16 @@ impl WebShared {
             counters: WebCounters::default(),
             transport,
             waiting_bytes: AtomicUsize::new(0),
-            is_over: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
             wake: Notify::new(),
-            gate: Mutex::new(gate),
+            handshake: Mutex::new(gate),
             clock: Stopwatch::start(),
-            lines: RwLock::default(),
+            send_queues: RwLock::default(),
             touched: Mutex::default(),
             maps: Mutex::default(),
             #[cfg(feature = "webtransport")]
             certificate: Mutex::default(),
-            strangers: Mutex::default(),
+            unauthenticated: Mutex::default(),
         }
     }
 
@@ -75,21 +75,27 @@ impl WebShared {
         u64::try_from(self.clock.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    pub fn gate(&self) -> MutexGuard<'_, ServerHandshake> {
-        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn handshake(&self) -> MutexGuard<'_, ServerHandshake> {
+        self.handshake
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who is connected.
-    pub fn lines(&self) -> RwLockReadGuard<'_, WebLines> {
-        self.lines.read().unwrap_or_else(PoisonError::into_inner)
+    pub fn send_queues(&self) -> RwLockReadGuard<'_, SendQueues> {
+        self.send_queues
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn lines_mut(&self) -> RwLockWriteGuard<'_, WebLines> {
-        self.lines.write().unwrap_or_else(PoisonError::into_inner)
+    pub fn send_queues_mut(&self) -> RwLockWriteGuard<'_, SendQueues> {
+        self.send_queues
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has these lines looked at, with one call of the system for all of them.
-    pub fn touch(&self, lines: &mut Vec<Arc<WebSendQueue>>) {
+    pub fn mark_touched(&self, lines: &mut Vec<Arc<WebSendQueue>>) {
         if !lines.is_empty() {
             self.touched().append(lines);
             self.wake.notify_one();
@@ -125,8 +131,8 @@ impl WebShared {
         self.touched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn strangers(&self) -> MutexGuard<'_, (usize, HashMap<(bool, u64), u32>)> {
-        let strangers = self.strangers.lock();
+    fn unauthenticated(&self) -> MutexGuard<'_, (usize, HashMap<(bool, u64), u32>)> {
+        let strangers = self.unauthenticated.lock();
         strangers.unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -135,16 +141,16 @@ impl WebShared {
 type Network = (bool, u64);
 
 /// The place of a connection that has not shown a token yet; given back when it is dropped.
-pub(super) struct StrangerPlace {
+pub(super) struct UnauthenticatedSlot {
     shared: Arc<WebShared>,
     /// Set once; for a connection of a proxy when its request names the client.
     network: OnceLock<Network>,
 }
 
-impl StrangerPlace {
+impl UnauthenticatedSlot {
     /// Takes a place, if there is one for this network; `None`: the network is not known yet.
-    pub fn take(shared: &Arc<WebShared>, network: Option<Network>) -> Option<Self> {
-        let mut strangers = shared.strangers();
+    pub fn acquire(shared: &Arc<WebShared>, network: Option<Network>) -> Option<Self> {
+        let mut strangers = shared.unauthenticated();
         if strangers.0 >= shared.settings.unauthenticated_max {
             return None;
         }
@@ -164,9 +170,9 @@ impl StrangerPlace {
         if self.network.get().is_some() {
             return true;
         }
-        let mut strangers = self.shared.strangers();
+        let mut strangers = self.shared.unauthenticated();
         let here = strangers.1.get(&network).copied().unwrap_or(0);
-        if here >= self.shared.settings.strangers_of_address_max {
+        if here >= self.shared.settings.unauthenticated_per_address_max {
             return false;
         }
         if self.network.set(network).is_ok() {
@@ -176,9 +182,9 @@ impl StrangerPlace {
     }
 }
 
-impl Drop for StrangerPlace {
+impl Drop for UnauthenticatedSlot {
     fn drop(&mut self) {
-        let mut strangers = self.shared.strangers();
+        let mut strangers = self.shared.unauthenticated();
         let (all, by_network) = &mut *strangers;
         *all = all.saturating_sub(1);
         if let Some(network) = self.network.get()

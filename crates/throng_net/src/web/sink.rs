@@ -5,7 +5,7 @@ use std::sync::Arc;
 use throng_protocol::wire::CloseReason;
 use throng_protocol::wire::{Channel, ClientId};
 
-use super::line::WebSendQueue;
+use super::send_queue::WebSendQueue;
 use super::settings::WebCounters;
 use super::shared::WebShared;
 use crate::outbox::PacketSink;
@@ -16,7 +16,7 @@ pub struct WebServerSink {
     touched: Vec<Arc<WebSendQueue>>,
     /// Whose line was touched last.
     last: Option<ClientId>,
-    others: Option<Box<dyn PacketSink>>,
+    fallback: Option<Box<dyn PacketSink>>,
 }
 
 impl WebServerSink {
@@ -25,19 +25,22 @@ impl WebServerSink {
             shared,
             touched: Vec::new(),
             last: None,
-            others: None,
+            fallback: None,
         }
     }
 
     /// The same sink, with another one for clients of other transports.
     #[must_use]
-    pub fn or(self, others: Option<Box<dyn PacketSink>>) -> Self {
-        Self { others, ..self }
+    pub fn with_fallback(self, others: Option<Box<dyn PacketSink>>) -> Self {
+        Self {
+            fallback: others,
+            ..self
+        }
     }
 
     /// The line of a client, which is looked at with the next [`flush`](PacketSink::flush).
-    fn line(&mut self, client: ClientId) -> Option<Arc<WebSendQueue>> {
-        let line = self.shared.lines().get(&client)?.clone();
+    fn send_queue(&mut self, client: ClientId) -> Option<Arc<WebSendQueue>> {
+        let line = self.shared.send_queues().get(&client)?.clone();
         // The packets of a client come one after the other.
         if self.last != Some(client) {
             self.last = Some(client);
@@ -49,34 +52,34 @@ impl WebServerSink {
 
 impl PacketSink for WebServerSink {
     fn deliver(&mut self, client: ClientId, channel: Channel, packet: &[u8]) {
-        if let Some(line) = self.line(client) {
+        if let Some(line) = self.send_queue(client) {
             let shared = &self.shared;
             if !line.push(channel, packet, &shared.waiting_bytes, &shared.settings) {
                 WebCounters::one(&shared.counters.dropped);
             }
-        } else if let Some(others) = &mut self.others {
+        } else if let Some(others) = &mut self.fallback {
             others.deliver(client, channel, packet);
         }
     }
 
     fn close(&mut self, client: ClientId, reason: CloseReason) {
-        if let Some(line) = self.line(client) {
+        if let Some(line) = self.send_queue(client) {
             line.close();
-        } else if let Some(others) = &mut self.others {
+        } else if let Some(others) = &mut self.fallback {
             others.close(client, reason);
         }
     }
 
     fn flush(&mut self) {
         self.last = None;
-        self.shared.touch(&mut self.touched);
-        if let Some(others) = &mut self.others {
+        self.shared.mark_touched(&mut self.touched);
+        if let Some(others) = &mut self.fallback {
             others.flush();
         }
     }
 
     fn errors(&self) -> u64 {
         let dropped = self.shared.counters.read().dropped;
-        dropped + self.others.as_ref().map_or(0, |others| others.errors())
+        dropped + self.fallback.as_ref().map_or(0, |others| others.errors())
     }
 }

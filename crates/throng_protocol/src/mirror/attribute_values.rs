@@ -16,7 +16,7 @@ use crate::wire::{ATTRIBUTE_BYTES_MAX, Attribute};
 /// Bytes that need no allocation: some six values of two bytes. 23 and 39 take as long.
 const INLINE_BYTES: usize = 31;
 
-const HEAD_BYTES: usize = 3;
+const HEADER_BYTES: usize = 3;
 
 const _: () = assert!(ATTRIBUTE_BYTES_MAX <= u8::MAX as u32);
 
@@ -62,7 +62,7 @@ impl AttributeValues {
             last = Some(id);
             let mut replaced = 0;
             for (held, held_value) in entries(&self.entries[from..]) {
-                let length = HEAD_BYTES + held_value.len();
+                let length = HEADER_BYTES + held_value.len();
                 if held >= id {
                     replaced = if held == id { length } else { 0 };
                     break;
@@ -71,16 +71,16 @@ impl AttributeValues {
             }
             let to = from + replaced;
             match value {
-                Some(value) if to - from == HEAD_BYTES + value.len() => {
-                    self.entries[from + HEAD_BYTES..to].copy_from_slice(value);
+                Some(value) if to - from == HEADER_BYTES + value.len() => {
+                    self.entries[from + HEADER_BYTES..to].copy_from_slice(value);
                 }
-                _ => self.put(id, value, from, to),
+                _ => self.splice(id, value, from, to),
             }
         }
     }
 
     /// Puts an attribute in the place of those bytes, or none.
-    fn put(&mut self, id: u16, value: Option<&[u8]>, from: usize, to: usize) {
+    fn splice(&mut self, id: u16, value: Option<&[u8]>, from: usize, to: usize) {
         let after: SmallVec<[u8; INLINE_BYTES]> = SmallVec::from_slice(&self.entries[to..]);
         self.entries.truncate(from);
         if let Some(value) = value {

@@ -48,7 +48,7 @@ pub enum MirrorError {
     },
     /// A message about an object that this client does not know.
     #[error("message about object {id} (generation {generation}), which has no snapshot")]
-    Unknown {
+    UnknownObject {
         /// The object's number.
         id: u32,
         /// How often that number was given out before, as the message says.
@@ -56,10 +56,10 @@ pub enum MirrorError {
     },
     /// A message about an object that this client was told nothing of, nor sees.
     #[error("message about unseen object {} of scene {} (generation {}), which was never sent", .0.id, .0.scene, .0.generation)]
-    NotTold(UnseenObjectId),
+    UnknownUnseenObject(UnseenObjectId),
     /// A snapshot of an object that this client knows already, or a message for those that do not see it.
     #[error("second snapshot of object {id} (generation {generation})")]
-    Known {
+    AlreadyKnown {
         /// The object's number.
         id: u32,
         /// How often that number was given out before, as the message says.
@@ -108,32 +108,32 @@ pub struct Mirror {
     #[memory(each_value)]
     objects: HashMap<u32, MirrorObject, FixedState>,
     #[memory(each_value)]
-    remotes: BTreeMap<UnseenObjectId, MirrorUnseenObject>,
+    unseen_objects: BTreeMap<UnseenObjectId, MirrorUnseenObject>,
     reassembler: Reassembler,
     scene: Option<u32>,
     size_m: Vec2,
-    own: Option<(u32, u32)>,
+    controlled_object: Option<(u32, u32)>,
     tick: u64,
     tick_s: f32,
     epoch: u8,
     sequence: Option<u16>,
     packets: u64,
     ignored: u64,
-    announces: u64,
-    last_announce: Option<(Option<(u32, u32)>, Vec<u8>)>,
+    announcements: u64,
+    last_announcement: Option<(Option<(u32, u32)>, Vec<u8>)>,
     notices: Vec<SessionNotice>,
     /// By how many percent simulated time is slower than real time.
-    slower_percent: u8,
-    input: u16,
+    slowdown_percent: u8,
+    handled_input: u16,
     own_position: Option<OwnPosition>,
-    received: u32,
+    received_bytes: u32,
 }
 
 /// Motions that are looked up together: each object lies elsewhere in memory, and to wait for all takes as long as for one.
-const MOTIONS_AT_ONCE: usize = 16;
+const MOTION_BATCH: usize = 16;
 
 /// Number and generation of an object, and how it moved.
-type Motions = SmallVec<[(u32, u32, Motion); MOTIONS_AT_ONCE]>;
+type Motions = SmallVec<[(u32, u32, Motion); MOTION_BATCH]>;
 
 /// Notices that a mirror keeps for whoever asks; older ones are forgotten.
 const NOTICES_MAX: usize = 64;
@@ -159,14 +159,14 @@ impl Mirror {
         // The reassembler is put back whatever comes of its messages, which it lends.
         let mut reassembler = std::mem::take(&mut self.reassembler);
         let result = match reassembler.accept(packet) {
-            Ok(received) => self.read(received.header, received.messages, show),
+            Ok(received) => self.apply_messages(received.header, received.messages, show),
             Err(error) => Err(error.into()),
         };
         self.reassembler = reassembler;
         result
     }
 
-    fn read(
+    fn apply_messages(
         &mut self,
         header: PacketHeader,
         messages: &[u8],
@@ -174,7 +174,7 @@ impl Mirror {
     ) -> Result<(), MirrorError> {
         let reliable = header.channel == Channel::Reliable;
         if reliable {
-            self.follow(header)?;
+            self.check_sequence(header)?;
         }
         self.packets += 1;
         let mut is_welcomed = false;
@@ -195,12 +195,12 @@ impl Mirror {
                 && header.epoch == self.epoch
             {
                 motions.push((id, generation, motion));
-                if motions.len() == MOTIONS_AT_ONCE {
-                    self.move_all(&mut motions, tick, reliable, &mut show)?;
+                if motions.len() == MOTION_BATCH {
+                    self.apply_motions(&mut motions, tick, reliable, &mut show)?;
                 }
                 continue;
             }
-            self.move_all(&mut motions, tick, reliable, &mut show)?;
+            self.apply_motions(&mut motions, tick, reliable, &mut show)?;
             // Where it was read: it is some hundred bytes.
             let message = read.as_ref().map_err(|error| *error)?;
             show(self, message);
@@ -208,13 +208,13 @@ impl Mirror {
                 ServerMessage::Hello(hello) => {
                     self.tick_s = wire_tick_s(hello.tick_millihertz);
                     // Of a server at its usual pace nothing is said.
-                    (self.tick, self.slower_percent) = (hello.tick, 0);
+                    (self.tick, self.slowdown_percent) = (hello.tick, 0);
                     continue;
                 }
                 // About the session, and so of no epoch.
                 ServerMessage::Notice(notice) => {
                     is_welcomed |= matches!(notice, SessionNotice::Welcome { .. });
-                    self.take_notice(notice, header.epoch);
+                    self.apply_notice(notice, header.epoch);
                     continue;
                 }
                 ServerMessage::Scene { .. } => self.epoch = header.epoch,
@@ -227,7 +227,7 @@ impl Mirror {
                 _ => {}
             }
             if let ServerMessage::OwnPosition { position } = *message {
-                self.stand_at(OwnPosition {
+                self.set_own_position(OwnPosition {
                     tick,
                     input: header.input,
                     position,
@@ -237,17 +237,17 @@ impl Mirror {
             self.apply(message, tick)?;
         }
         let tick = expand_counter(self.tick, header.tick);
-        self.move_all(&mut motions, tick, reliable, &mut show)?;
+        self.apply_motions(&mut motions, tick, reliable, &mut show)?;
         if reliable {
-            let before = if is_welcomed { 0 } else { self.received };
-            self.received = before.wrapping_add(messages.len() as u32);
+            let before = if is_welcomed { 0 } else { self.received_bytes };
+            self.received_bytes = before.wrapping_add(messages.len() as u32);
         }
         self.tick = self.tick.max(tick);
         Ok(())
     }
 
     /// A reliable packet comes next, or is an error.
-    fn follow(&mut self, header: PacketHeader) -> Result<(), MirrorError> {
+    fn check_sequence(&mut self, header: PacketHeader) -> Result<(), MirrorError> {
         let expected = self.sequence.map_or(0, |last| last.wrapping_add(1));
         if header.sequence != expected {
             return Err(MirrorError::Sequence {
@@ -256,18 +256,18 @@ impl Mirror {
             });
         }
         self.sequence = Some(header.sequence);
-        self.input = header.input;
+        self.handled_input = header.input;
         Ok(())
     }
 
-    fn take_notice(&mut self, notice: SessionNotice, epoch: u8) {
+    fn apply_notice(&mut self, notice: SessionNotice, epoch: u8) {
         if let SessionNotice::TimeRate { percent } = notice {
-            self.slower_percent = 100 - percent.clamp(1, 100);
+            self.slowdown_percent = 100 - percent.clamp(1, 100);
         }
         if let SessionNotice::Resumed { keeps_state: keeps } = notice {
             self.epoch = epoch;
             if !keeps {
-                self.forget();
+                self.clear_scene();
             }
         }
         if self.notices.len() == NOTICES_MAX {
@@ -277,7 +277,7 @@ impl Mirror {
     }
 
     /// Takes motions in their order.
-    fn move_all(
+    fn apply_motions(
         &mut self,
         motions: &mut Motions,
         tick: u64,
@@ -295,8 +295,8 @@ impl Mirror {
                 motion,
             };
             show(self, &message);
-            let at = held_at(motion, tick);
-            match self.known(id, generation) {
+            let at = full_motion_tick(motion, tick);
+            match self.object_mut(id, generation) {
                 Ok(object) if at > object.motion_tick => {
                     (object.motion, object.motion_tick) = (motion, at);
                 }
@@ -315,15 +315,17 @@ impl Mirror {
             | ServerMessage::Motion { .. }
             | ServerMessage::OwnPosition { .. } => {}
             ServerMessage::Scene { scene, size } => {
-                self.forget();
+                self.clear_scene();
                 (self.scene, self.size_m) = (Some(scene), size.metres());
             }
-            ServerMessage::ControlledObject { id, generation } => self.own = Some((id, generation)),
+            ServerMessage::ControlledObject { id, generation } => {
+                self.controlled_object = Some((id, generation))
+            }
             ServerMessage::Despawn { id, generation } => {
-                self.known(id, generation)?;
+                self.object_mut(id, generation)?;
                 self.objects.remove(&id);
-                if self.own == Some((id, generation)) {
-                    self.forget();
+                if self.controlled_object == Some((id, generation)) {
+                    self.clear_scene();
                 }
             }
             ServerMessage::Snapshot {
@@ -337,42 +339,42 @@ impl Mirror {
                     generation,
                     kind,
                     motion,
-                    motion_tick: held_at(motion, tick),
+                    motion_tick: full_motion_tick(motion, tick),
                     attributes: AttributeValues::default(),
                 };
-                self.meet(id, object, attributes)?;
+                self.add_object(id, object, attributes)?;
             }
             ServerMessage::Delta {
                 id,
                 generation,
                 ref attributes,
             } => {
-                self.known(id, generation)?.attributes.set(attributes);
+                self.object_mut(id, generation)?.attributes.set(attributes);
             }
-            ServerMessage::Remote {
+            ServerMessage::UnseenObject {
                 of,
                 kind,
                 ref attributes,
-            } => self.be_told_of(of, kind, attributes)?,
-            ServerMessage::RemoteDelta { of, ref attributes } => {
-                let remote = self.remotes.get_mut(&of);
-                let remote = remote.ok_or(MirrorError::NotTold(of))?;
+            } => self.set_unseen_object(of, kind, attributes)?,
+            ServerMessage::UnseenDelta { of, ref attributes } => {
+                let remote = self.unseen_objects.get_mut(&of);
+                let remote = remote.ok_or(MirrorError::UnknownUnseenObject(of))?;
                 remote.attributes.set(attributes);
             }
             ServerMessage::ForgetUnseen { of } => {
-                let remote = self.remotes.remove(&of);
-                remote.ok_or(MirrorError::NotTold(of))?;
+                let remote = self.unseen_objects.remove(&of);
+                remote.ok_or(MirrorError::UnknownUnseenObject(of))?;
             }
-            ServerMessage::Announce { from, bytes } => {
-                self.announces += 1;
-                self.last_announce = Some((from, bytes.to_vec()));
+            ServerMessage::Announce { about: from, bytes } => {
+                self.announcements += 1;
+                self.last_announcement = Some((from, bytes.to_vec()));
             }
         }
         Ok(())
     }
 
     /// Where the own object stood; what is older than what is known already came late.
-    fn stand_at(&mut self, told: OwnPosition) {
+    fn set_own_position(&mut self, told: OwnPosition) {
         if self.own_position.is_some_and(|held| held.tick >= told.tick) {
             self.ignored += 1;
         } else {
@@ -381,7 +383,7 @@ impl Mirror {
     }
 
     /// An object comes into sight.
-    fn meet(
+    fn add_object(
         &mut self,
         id: u32,
         mut object: MirrorObject,
@@ -393,8 +395,8 @@ impl Mirror {
             id,
             generation,
         };
-        if self.objects.contains_key(&id) || self.remotes.contains_key(&remote) {
-            return Err(MirrorError::Known { id, generation });
+        if self.objects.contains_key(&id) || self.unseen_objects.contains_key(&remote) {
+            return Err(MirrorError::AlreadyKnown { id, generation });
         }
         object.attributes.set(attributes);
         self.objects.insert(id, object);
@@ -402,39 +404,39 @@ impl Mirror {
     }
 
     /// All that is told of an object that need not be in sight.
-    fn be_told_of(
+    fn set_unseen_object(
         &mut self,
         of: UnseenObjectId,
         kind: u16,
         attributes: &[Attribute],
     ) -> Result<(), MirrorError> {
         let UnseenObjectId { id, generation, .. } = of;
-        if self.scene == Some(of.scene) && self.known(id, generation).is_ok() {
-            return Err(MirrorError::Known { id, generation });
+        if self.scene == Some(of.scene) && self.object_mut(id, generation).is_ok() {
+            return Err(MirrorError::AlreadyKnown { id, generation });
         }
         let mut remote = MirrorUnseenObject {
             kind,
             attributes: AttributeValues::default(),
         };
         remote.attributes.set(attributes);
-        self.remotes.insert(of, remote);
+        self.unseen_objects.insert(of, remote);
         Ok(())
     }
 
     /// All that held in a scene.
-    fn forget(&mut self) {
+    fn clear_scene(&mut self) {
         self.objects.clear();
-        self.remotes.clear();
-        (self.scene, self.size_m, self.own) = (None, Vec2::ZERO, None);
+        self.unseen_objects.clear();
+        (self.scene, self.size_m, self.controlled_object) = (None, Vec2::ZERO, None);
         self.own_position = None;
     }
 
-    fn known(&mut self, id: u32, generation: u32) -> Result<&mut MirrorObject, MirrorError> {
+    fn object_mut(&mut self, id: u32, generation: u32) -> Result<&mut MirrorObject, MirrorError> {
         let object = self
             .objects
             .get_mut(&id)
             .filter(|object| object.generation == generation);
-        object.ok_or(MirrorError::Unknown { id, generation })
+        object.ok_or(MirrorError::UnknownObject { id, generation })
     }
 
     /// An object that this client knows.
@@ -444,8 +446,8 @@ impl Mirror {
     }
 
     /// The objects that this client is told of without seeing them.
-    pub fn remotes(&self) -> impl Iterator<Item = (UnseenObjectId, &MirrorUnseenObject)> {
-        self.remotes.iter().map(|(&of, remote)| (of, remote))
+    pub fn unseen_objects(&self) -> impl Iterator<Item = (UnseenObjectId, &MirrorUnseenObject)> {
+        self.unseen_objects.iter().map(|(&of, remote)| (of, remote))
     }
 
     /// The numbers of all known objects, ascending.
@@ -458,8 +460,8 @@ impl Mirror {
 
     /// The object that this client controls: number and generation; none when it was despawned.
     #[must_use]
-    pub const fn own(&self) -> Option<(u32, u32)> {
-        self.own
+    pub const fn controlled_object(&self) -> Option<(u32, u32)> {
+        self.controlled_object
     }
 
     /// Where the own object stood by the newest packet that says so: told where a scene begins, and then while the client's inputs
@@ -483,8 +485,8 @@ impl Mirror {
 
     /// What *Resume* says of how far it got: the bytes of the reliable messages of its connection.
     #[must_use]
-    pub const fn received(&self) -> u32 {
-        self.received
+    pub const fn received_bytes(&self) -> u32 {
+        self.received_bytes
     }
 
     /// Takes what was said about the session since the last time, oldest first; of more than 64 the newest.
@@ -494,8 +496,8 @@ impl Mirror {
 
     /// The number of the client's last input that the server had handled, by the newest packet on the reliable channel.
     #[must_use]
-    pub const fn input(&self) -> u16 {
-        self.input
+    pub const fn handled_input(&self) -> u16 {
+        self.handled_input
     }
 
     /// The scene that this client is in; none before the first one, and after its own object was despawned.
@@ -521,13 +523,13 @@ impl Mirror {
     pub fn position(&self, id: u32, tick: u64) -> Option<Vec2> {
         let object = self.objects.get(&id)?;
         let ticks = tick.saturating_sub(object.motion_tick);
-        Some(object.motion.after(ticks as f32 * self.tick_s))
+        Some(object.motion.position_after(ticks as f32 * self.tick_s))
     }
 
     /// How fast simulated time passes, in percent of real time.
     #[must_use]
     pub const fn time_percent(&self) -> u8 {
-        100 - self.slower_percent
+        100 - self.slowdown_percent
     }
 
     /// Where an object is by now, in metres, as far as this client knows: so many real seconds after the latest tick that a
@@ -538,19 +540,19 @@ impl Mirror {
         let ticks = self.tick.saturating_sub(object.motion_tick);
         let since_s = real_s * f32::from(self.time_percent()) / 100.0;
         let simulated_s = ticks as f32 * self.tick_s + since_s;
-        Some(object.motion.after(simulated_s))
+        Some(object.motion.position_after(simulated_s))
     }
 
     /// How many announcements came.
     #[must_use]
-    pub const fn announces(&self) -> u64 {
-        self.announces
+    pub const fn announcements(&self) -> u64 {
+        self.announcements
     }
 
     /// The last announcement: whom it is about, and what it says.
     #[must_use]
-    pub fn last_announce(&self) -> Option<(Option<(u32, u32)>, &[u8])> {
-        let (from, bytes) = self.last_announce.as_ref()?;
+    pub fn last_announcement(&self) -> Option<(Option<(u32, u32)>, &[u8])> {
+        let (from, bytes) = self.last_announcement.as_ref()?;
         Some((*from, bytes))
     }
 
@@ -568,6 +570,6 @@ impl Mirror {
 }
 
 /// The tick of a motion: it names the last eight bits, and is not later than its packet's.
-fn held_at(motion: Motion, tick: u64) -> u64 {
+fn full_motion_tick(motion: Motion, tick: u64) -> u64 {
     tick.saturating_sub(u64::from((tick as u8).wrapping_sub(motion.at)))
 }

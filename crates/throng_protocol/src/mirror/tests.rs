@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::wire::{
-    Hello, write_delta_head, write_despawn, write_motion, write_own, write_remote_head,
-    write_scene, write_snapshot_head,
+    Hello, write_controlled_object, write_delta_header, write_despawn, write_motion, write_scene,
+    write_snapshot_header, write_unseen_header,
 };
 use proptest::prelude::*;
 
@@ -33,8 +33,8 @@ fn greeted() -> Mirror {
     let mut mirror = Mirror::default();
     let hello = packet(0, 1, |bytes| {
         write_scene(bytes, 4, Vec2::splat(10.0));
-        write_own(bytes, 7, 0);
-        write_snapshot_head(bytes, 7, 0, 1, Motion::default(), 0);
+        write_controlled_object(bytes, 7, 0);
+        write_snapshot_header(bytes, 7, 0, 1, Motion::default(), 0);
     });
     mirror.receive(&hello).unwrap();
     mirror
@@ -44,14 +44,14 @@ fn greeted() -> Mirror {
 fn a_new_scene_forgets_the_objects_of_the_old_one() {
     let mut mirror = greeted();
     assert_eq!(
-        (mirror.ids(), mirror.own(), mirror.scene()),
+        (mirror.ids(), mirror.controlled_object(), mirror.scene()),
         (vec![7], Some((7, 0)), Some(4))
     );
     mirror
         .receive(&packet(1, 2, |bytes| write_scene(bytes, 5, Vec2::ONE)))
         .unwrap();
     assert_eq!(
-        (mirror.ids(), mirror.own(), mirror.scene()),
+        (mirror.ids(), mirror.controlled_object(), mirror.scene()),
         (vec![], None, Some(5))
     );
 }
@@ -65,13 +65,13 @@ fn who_is_despawned_itself_forgets_all_until_the_next_scene() {
         generation: 0,
     };
     let others = packet(1, 1, |bytes| {
-        write_snapshot_head(bytes, 8, 0, 1, Motion::default(), 0);
-        write_remote_head(bytes, remote, 0, 0);
+        write_snapshot_header(bytes, 8, 0, 1, Motion::default(), 0);
+        write_unseen_header(bytes, remote, 0, 0);
         write_despawn(bytes, 7, 0);
     });
     mirror.receive(&others).unwrap();
-    assert_eq!((mirror.ids(), mirror.remotes().count()), (vec![], 0));
-    assert_eq!((mirror.own(), mirror.scene()), (None, None));
+    assert_eq!((mirror.ids(), mirror.unseen_objects().count()), (vec![], 0));
+    assert_eq!((mirror.controlled_object(), mirror.scene()), (None, None));
     let again = packet(2, 2, |bytes| write_scene(bytes, 4, Vec2::ONE));
     mirror.receive(&again).unwrap();
     assert_eq!(mirror.scene(), Some(4));
@@ -97,23 +97,23 @@ fn what_does_not_follow_is_an_error() {
         ),
         (
             packet(1, 1, despawn(7, 1)),
-            MirrorError::Unknown {
+            MirrorError::UnknownObject {
                 id: 7,
                 generation: 1,
             },
         ),
         (
-            packet(1, 1, |bytes| write_delta_head(bytes, 8, 0, 0)),
-            MirrorError::Unknown {
+            packet(1, 1, |bytes| write_delta_header(bytes, 8, 0, 0)),
+            MirrorError::UnknownObject {
                 id: 8,
                 generation: 0,
             },
         ),
         (
             packet(1, 1, |bytes| {
-                write_snapshot_head(bytes, 7, 1, 0, Motion::default(), 0)
+                write_snapshot_header(bytes, 7, 1, 0, Motion::default(), 0)
             }),
-            MirrorError::Known {
+            MirrorError::AlreadyKnown {
                 id: 7,
                 generation: 1,
             },
@@ -159,7 +159,7 @@ fn motion_is_reckoned_at_the_pace_that_time_has() {
     let begins = packet(0, 1, |bytes| {
         hello.write(bytes);
         write_scene(bytes, 4, Vec2::splat(10.0));
-        write_snapshot_head(bytes, 7, 0, 1, walks, 0);
+        write_snapshot_header(bytes, 7, 0, 1, walks, 0);
     });
     mirror.receive(&begins).unwrap();
     let after = |mirror: &Mirror| mirror.position_after(7, 2.0).unwrap().x;
@@ -203,7 +203,7 @@ proptest! {
         let mut together = greeted();
         let others = packet(1, 1, |bytes| {
             for id in 1..7 {
-                write_snapshot_head(bytes, id, 0, 1, Motion::of(3, Vec2::ZERO, Vec2::ZERO, 0, 0), 0);
+                write_snapshot_header(bytes, id, 0, 1, Motion::of(3, Vec2::ZERO, Vec2::ZERO, 0, 0), 0);
             }
         });
         together.receive(&others).unwrap();

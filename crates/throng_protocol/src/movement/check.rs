@@ -48,7 +48,7 @@ pub struct MoveBudget(pub f32);
 impl MoveBudget {
     /// The credit after `elapsed_s` seconds at a speed, in metres a second.
     #[must_use]
-    pub fn after(self, elapsed_s: f32, speed_m_s: f32, rules: &MoveRules) -> Self {
+    pub fn refilled(self, elapsed_s: f32, speed_m_s: f32, rules: &MoveRules) -> Self {
         let pace = speed_m_s * (1.0 + rules.tolerance);
         Self((self.0 + pace * elapsed_s).min(pace * rules.burst_s_max))
     }
@@ -96,11 +96,11 @@ pub fn check_move(
     let Some(ground) = ground else {
         return Ok(distance_m);
     };
-    let Some(end) = ground.stand_at(to) else {
+    let Some(end) = ground.standing_at(to) else {
         return Err(MoveError::Blocked);
     };
-    match ground.stand_at(from) {
-        Some(start) if is_way_free(ground, start, end) => Ok(distance_m),
+    match ground.standing_at(from) {
+        Some(start) if is_straight_line_free(ground, start, end) => Ok(distance_m),
         _ => Err(MoveError::PathBlocked),
     }
 }
@@ -128,8 +128,8 @@ pub(super) fn check_distance(
 ///
 /// The line of the positions is what counts. It also touches the tiles beside an edge that it runs along, and then the line of the
 /// tiles says that there is nothing in the way.
-pub(super) fn is_way_free(ground: Ground, start: Standing, end: Standing) -> bool {
-    ground.is_way_free(start, end, 0.0) || ground.tiles.is_line_free(start.tile, end.tile)
+pub(super) fn is_straight_line_free(ground: Ground, start: Standing, end: Standing) -> bool {
+    ground.is_line_free(start, end, 0.0) || ground.tiles.is_line_free(start.tile, end.tile)
 }
 
 #[cfg(test)]
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn delayed_messages_that_come_together_are_all_accepted() {
-        let mut credit = MoveBudget(0.0).after(0.3, 5.0, &RULES);
+        let mut credit = MoveBudget(0.0).refilled(0.3, 5.0, &RULES);
         for _ in 0..3 {
             let way = check_move(
                 None,
@@ -243,7 +243,7 @@ mod tests {
         ) {
             let (mut credit, mut walked, mut ticks) = (MoveBudget::default(), 0.0f32, 0);
             for (wait_ticks, way) in moves {
-                credit = credit.after(wait_ticks as f32 * 0.05, speed, &RULES);
+                credit = credit.refilled(wait_ticks as f32 * 0.05, speed, &RULES);
                 ticks += wait_ticks;
                 let to = Vec2::new(way, 0.0);
                 if let Ok(distance) = check_move(None, Vec2::splat(9.0), Vec2::ZERO, to, credit, &RULES) {

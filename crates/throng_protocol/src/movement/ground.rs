@@ -25,7 +25,7 @@ pub(super) struct Standing {
 }
 
 /// Up to so many tiles a side the rectangle about a step is looked at as a whole.
-const SHORT_TILES: i32 = 4;
+const SHORT_STEP_TILES: i32 = 4;
 
 impl Ground<'_> {
     /// The tile on which a position lies; a position on the far border lies on the last tile.
@@ -47,20 +47,20 @@ impl Ground<'_> {
     /// Whether somebody can stand there.
     #[must_use]
     pub fn is_free_at(&self, position: Vec2) -> bool {
-        self.stand_at(position).is_some()
+        self.standing_at(position).is_some()
     }
 
     /// Reads the map under a position, for one who will soon need it. The parts of it that are read one after the other lie far
     /// apart, and where nothing else is done in between, processors wait for many of them at once.
     #[doc(hidden)]
     #[inline]
-    pub fn look_ahead(&self, at: Vec2) {
+    pub fn prefetch(&self, at: Vec2) {
         std::hint::black_box(self.tiles.is_free(self.tile_at(at)));
     }
 
     /// The position as one to stand on; `None` where nobody can.
     #[inline]
-    pub(super) fn stand_at(&self, at: Vec2) -> Option<Standing> {
+    pub(super) fn standing_at(&self, at: Vec2) -> Option<Standing> {
         let tile = self.tile_at(at);
         (at.is_finite() && self.tiles.is_free(tile)).then_some(Standing { at, tile })
     }
@@ -76,17 +76,17 @@ impl Ground<'_> {
     /// margin shrinks them.
     #[must_use]
     pub fn is_segment_free(&self, from: Vec2, to: Vec2, margin_tiles: f64) -> bool {
-        let ends = self.stand_at(from).zip(self.stand_at(to));
-        ends.is_some_and(|(from, to)| self.is_way_free(from, to, margin_tiles))
+        let ends = self.standing_at(from).zip(self.standing_at(to));
+        ends.is_some_and(|(from, to)| self.is_line_free(from, to, margin_tiles))
     }
 
     /// Whether a straight step between two places to stand on touches no blocked tile grown by `margin_tiles`.
     #[inline]
-    pub(super) fn is_way_free(&self, from: Standing, to: Standing, margin_tiles: f64) -> bool {
-        from.tile == to.tile || self.is_way_over_tiles_free(from, to, margin_tiles)
+    pub(super) fn is_line_free(&self, from: Standing, to: Standing, margin_tiles: f64) -> bool {
+        from.tile == to.tile || self.is_line_over_tiles_free(from, to, margin_tiles)
     }
 
-    fn is_way_over_tiles_free(&self, from: Standing, to: Standing, margin_tiles: f64) -> bool {
+    fn is_line_over_tiles_free(&self, from: Standing, to: Standing, margin_tiles: f64) -> bool {
         let tile_m = f64::from(self.tile_m);
         let (a, b) = (from.at.as_dvec2() / tile_m, to.at.as_dvec2() / tile_m);
         // A tile at n is grown to n - margin ..= n + 1 + margin along each axis.
@@ -101,7 +101,7 @@ impl Ground<'_> {
         let (top, bottom) = (first_touched(a.y.min(b.y)), last_touched(a.y.max(b.y)));
         let (left, right) = (first_touched(a.x.min(b.x)), last_touched(a.x.max(b.x)));
         // It touches nothing outside the rectangle about it, which is a few tiles for a step, and mostly free.
-        let is_short = right - left < SHORT_TILES && bottom - top < SHORT_TILES;
+        let is_short = right - left < SHORT_STEP_TILES && bottom - top < SHORT_STEP_TILES;
         if is_short && (top..=bottom).all(|y| is_row_free(left, right, y)) {
             return true;
         }

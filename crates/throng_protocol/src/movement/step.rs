@@ -16,7 +16,9 @@
 use glam::Vec2;
 use throng_core::motion::PlayerMotion;
 
-use super::check::{MoveBudget, MoveError, MoveRules, check_distance, check_move, is_way_free};
+use super::check::{
+    MoveBudget, MoveError, MoveRules, check_distance, check_move, is_straight_line_free,
+};
 use super::ground::Ground;
 
 /// What a player's motion is measured by.
@@ -81,10 +83,10 @@ impl PlayerStep<'_> {
         let Some(ground) = self.ground else {
             return Some(ends[0]);
         };
-        let start = ground.stand_at(from)?;
+        let start = ground.standing_at(from)?;
         let is_free = |to: &Vec2| {
-            let end = ground.stand_at(*to);
-            end.is_some_and(|end| is_way_free(ground, start, end))
+            let end = ground.standing_at(*to);
+            end.is_some_and(|end| is_straight_line_free(ground, start, end))
         };
         ends.into_iter().find(is_free)
     }

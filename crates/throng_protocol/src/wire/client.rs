@@ -12,7 +12,7 @@ pub const CLIENT_MESSAGE_BYTES_MAX: usize = 1_024;
 pub const CREDENTIAL_BYTES_MAX: usize = 512;
 
 /// The longest text of a *Say*, in bytes.
-pub const SAY_BYTES_MAX: usize = 512;
+pub const CHAT_BYTES_MAX: usize = 512;
 
 /// What proves that a session is its client's: 16 bytes that nobody can guess.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -190,8 +190,8 @@ const INTERACT: u8 = 12;
 const QUEUE_FOR: u8 = 13;
 const CANCEL_QUEUE: u8 = 14;
 const ANSWER_MATCH: u8 = 15;
-const SAY: u8 = 16;
-const USER: u8 = 17;
+const CHAT: u8 = 16;
+const CUSTOM: u8 = 17;
 
 impl MessageClass {
     /// The class of a message; of no bytes it is [`Other`](Self::Other).
@@ -235,7 +235,7 @@ impl<'a> ClientMessage<'a> {
     pub fn encode(&self, bytes: &mut Vec<u8>) {
         match *self {
             Self::Login { player, credential } => {
-                write_numbers(bytes, LOGIN, &[player]);
+                write_varints(bytes, LOGIN, &[player]);
                 bytes.extend_from_slice(credential);
             }
             Self::Logout => bytes.push(LOGOUT),
@@ -250,42 +250,42 @@ impl<'a> ClientMessage<'a> {
                 token,
                 received,
             } => {
-                write_numbers(bytes, RESUME, &[player]);
+                write_varints(bytes, RESUME, &[player]);
                 bytes.extend(token.0);
                 bytes.push(u8::from(received.is_some()));
                 if let Some(received) = received {
                     write_varint(bytes, u64::from(received));
                 }
             }
-            Self::Ready { scene } => write_numbers(bytes, READY, &[u64::from(scene)]),
-            Self::Ping { number } => write_numbers(bytes, PING, &[u64::from(number)]),
+            Self::Ready { scene } => write_varints(bytes, READY, &[u64::from(scene)]),
+            Self::Ping { number } => write_varints(bytes, PING, &[u64::from(number)]),
             Self::Input(input) => input.write(bytes),
             Self::MoveTo { to } => {
                 bytes.push(MOVE_TO);
                 write_position(bytes, to);
             }
             Self::Stop => bytes.push(STOP),
-            Self::ViewCap { players } => write_numbers(bytes, VIEW_CAP, &[u64::from(players)]),
+            Self::ViewCap { players } => write_varints(bytes, VIEW_CAP, &[u64::from(players)]),
             Self::Interact {
                 id,
                 generation,
                 verb,
             } => {
                 let numbers = [u64::from(id), u64::from(generation), u64::from(verb)];
-                write_numbers(bytes, INTERACT, &numbers);
+                write_varints(bytes, INTERACT, &numbers);
             }
-            Self::QueueFor { mode } => write_numbers(bytes, QUEUE_FOR, &[u64::from(mode)]),
+            Self::QueueFor { mode } => write_varints(bytes, QUEUE_FOR, &[u64::from(mode)]),
             Self::CancelQueue => bytes.push(CANCEL_QUEUE),
             Self::AnswerMatch { accept } => bytes.extend([ANSWER_MATCH, u8::from(accept)]),
             Self::Chat { scope, text } => {
-                bytes.extend([SAY, scope as u8]);
+                bytes.extend([CHAT, scope as u8]);
                 bytes.extend_from_slice(text.as_bytes());
             }
             Self::Custom {
                 kind,
                 bytes: of_game,
             } => {
-                write_numbers(bytes, USER, &[u64::from(kind)]);
+                write_varints(bytes, CUSTOM, &[u64::from(kind)]);
                 bytes.extend_from_slice(of_game);
             }
         }
@@ -300,7 +300,7 @@ impl<'a> ClientMessage<'a> {
         let message = match reader.byte()? {
             LOGIN => Self::Login {
                 player: reader.varint_u64()?,
-                credential: read_rest(&mut reader, CREDENTIAL_BYTES_MAX)?,
+                credential: read_remaining(&mut reader, CREDENTIAL_BYTES_MAX)?,
             },
             LOGOUT => Self::Logout,
             MOVE => Self::Move {
@@ -345,22 +345,22 @@ impl<'a> ClientMessage<'a> {
                 let accept = read_choice(&mut reader, 2)? == 1;
                 Self::AnswerMatch { accept }
             }
-            SAY => Self::read_say(&mut reader)?,
-            USER => Self::Custom {
+            CHAT => Self::read_chat(&mut reader)?,
+            CUSTOM => Self::Custom {
                 kind: read_u16(&mut reader)?,
-                bytes: reader.rest(),
+                bytes: reader.remaining(),
             },
-            found => return Err(WireError::Kind { at: 0, found }),
+            found => return Err(WireError::UnknownKind { at: 0, found }),
         };
-        reader.end()?;
+        reader.expect_end()?;
         Ok(message)
     }
 
-    fn read_say(reader: &mut WireReader<'a>) -> Result<Self, WireError> {
+    fn read_chat(reader: &mut WireReader<'a>) -> Result<Self, WireError> {
         let scope = ChatScope::ALL[usize::from(read_choice(reader, ChatScope::ALL.len() as u8)?)];
         let at = reader.at();
-        let text = str::from_utf8(read_rest(reader, SAY_BYTES_MAX)?);
-        let text = text.map_err(|error| WireError::Text {
+        let text = str::from_utf8(read_remaining(reader, CHAT_BYTES_MAX)?);
+        let text = text.map_err(|error| WireError::InvalidUtf8 {
             at: at + error.valid_up_to(),
         })?;
         Ok(Self::Chat { scope, text })
@@ -368,9 +368,9 @@ impl<'a> ClientMessage<'a> {
 }
 
 /// What an input says of its motion.
-const STANDS: u8 = 0;
-const GOES_TO: u8 = 1;
-const GOES_TOWARDS: u8 = 2;
+const MOTION_STAND: u8 = 0;
+const MOTION_TO: u8 = 1;
+const MOTION_TOWARDS: u8 = 2;
 
 impl ClientInput {
     fn write(self, bytes: &mut Vec<u8>) {
@@ -380,12 +380,12 @@ impl ClientInput {
         bytes.push(self.heading);
         write_varint(bytes, u64::from(self.buttons));
         match self.motion {
-            InputMotion::Stand => bytes.push(STANDS),
+            InputMotion::Stand => bytes.push(MOTION_STAND),
             InputMotion::To(to) => {
-                bytes.push(GOES_TO);
+                bytes.push(MOTION_TO);
                 write_position(bytes, to);
             }
-            InputMotion::Towards(direction) => bytes.extend([GOES_TOWARDS, direction]),
+            InputMotion::Towards(direction) => bytes.extend([MOTION_TOWARDS, direction]),
         }
     }
 
@@ -395,8 +395,8 @@ impl ClientInput {
         let heading = reader.byte()?;
         let buttons = reader.varint_u32()?;
         let motion = match read_choice(reader, 3)? {
-            GOES_TO => InputMotion::To(read_position(reader)?),
-            GOES_TOWARDS => InputMotion::Towards(reader.byte()?),
+            MOTION_TO => InputMotion::To(read_position(reader)?),
+            MOTION_TOWARDS => InputMotion::Towards(reader.byte()?),
             _ => InputMotion::Stand,
         };
         Ok(Self {
@@ -409,7 +409,7 @@ impl ClientInput {
     }
 }
 
-fn write_numbers(bytes: &mut Vec<u8>, kind: u8, numbers: &[u64]) {
+fn write_varints(bytes: &mut Vec<u8>, kind: u8, numbers: &[u64]) {
     bytes.push(kind);
     numbers
         .iter()
@@ -419,7 +419,7 @@ fn write_numbers(bytes: &mut Vec<u8>, kind: u8, numbers: &[u64]) {
 /// A varint of at most 16 bits.
 fn read_u16(reader: &mut WireReader) -> Result<u16, WireError> {
     let at = reader.at();
-    u16::try_from(reader.varint_u32()?).map_err(|_| WireError::Varint { at, bits: 16 })
+    u16::try_from(reader.varint_u32()?).map_err(|_| WireError::VarintOverflow { at, bits: 16 })
 }
 
 /// A byte below `choices`.
@@ -429,14 +429,14 @@ fn read_choice(reader: &mut WireReader, choices: u8) -> Result<u8, WireError> {
     if found < choices {
         Ok(found)
     } else {
-        Err(WireError::Kind { at, found })
+        Err(WireError::UnknownKind { at, found })
     }
 }
 
 /// All that is left, if it is no longer than allowed.
-fn read_rest<'a>(reader: &mut WireReader<'a>, max: usize) -> Result<&'a [u8], WireError> {
+fn read_remaining<'a>(reader: &mut WireReader<'a>, max: usize) -> Result<&'a [u8], WireError> {
     let at = reader.at();
-    let rest = reader.rest();
+    let rest = reader.remaining();
     if rest.len() <= max {
         return Ok(rest);
     }
@@ -462,7 +462,7 @@ mod tests {
     }
 
     /// Messages of all kinds whose length is fixed by what they say, and then those that go on to the end.
-    fn with_messages(check: impl Fn(ClientMessage, bool) -> Result<(), TestCaseError>) {
+    fn for_each_message(check: impl Fn(ClientMessage, bool) -> Result<(), TestCaseError>) {
         let fixed = prop_oneof![
             Just(ClientMessage::Logout),
             Just(ClientMessage::Stop),
@@ -515,7 +515,7 @@ mod tests {
         proptest!(config, |(player: u64, kind: u16, bytes in prop::collection::vec(any::<u8>(), 0..99), text: String, scope in 0..4_usize)| {
             check(ClientMessage::Login { player, credential: &bytes }, false)?;
             check(ClientMessage::Custom { kind, bytes: &bytes }, false)?;
-            if text.len() <= SAY_BYTES_MAX {
+            if text.len() <= CHAT_BYTES_MAX {
                 check(ClientMessage::Chat { scope: ChatScope::ALL[scope], text: &text }, false)?;
             }
         });
@@ -523,7 +523,7 @@ mod tests {
 
     #[test]
     fn what_is_encoded_decodes() {
-        with_messages(|message, is_fixed| {
+        for_each_message(|message, is_fixed| {
             let mut bytes = message.to_bytes();
             prop_assert_eq!(ClientMessage::decode(&bytes), Ok(message));
             for cut in 0..bytes.len() {
@@ -550,10 +550,10 @@ mod tests {
             max: 512,
         };
         assert_eq!(ClientMessage::decode(&long.to_bytes()), Err(expected));
-        let text = ClientMessage::decode(&[SAY, 1, b'a', 0xff]);
-        assert_eq!(text, Err(WireError::Text { at: 3 }));
-        let scope = ClientMessage::decode(&[SAY, 4]);
-        assert_eq!(scope, Err(WireError::Kind { at: 1, found: 4 }));
+        let text = ClientMessage::decode(&[CHAT, 1, b'a', 0xff]);
+        assert_eq!(text, Err(WireError::InvalidUtf8 { at: 3 }));
+        let scope = ClientMessage::decode(&[CHAT, 4]);
+        assert_eq!(scope, Err(WireError::UnknownKind { at: 1, found: 4 }));
     }
 
     proptest! {

@@ -43,7 +43,7 @@ impl CloseReason {
 
     /// The reason of a number.
     #[must_use]
-    pub fn of(number: u8) -> Option<Self> {
+    pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number).checked_sub(1)?).copied()
     }
 }
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_reason_has_a_number_that_reads_back() {
-        let reasons = (0..=255).filter_map(CloseReason::of);
+        let reasons = (0..=255).filter_map(CloseReason::from_number);
         let numbers: Vec<u8> = reasons.map(CloseReason::number).collect();
         assert_eq!(numbers, Vec::from_iter(1..=13));
     }

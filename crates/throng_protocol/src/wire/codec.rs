@@ -16,7 +16,7 @@ pub enum WireError {
     },
     /// A varint has more bits than its type.
     #[error("byte {at}: varint longer than {bits} bits")]
-    Varint {
+    VarintOverflow {
         /// The byte at which it begins, from 0 on.
         at: usize,
         /// How many it may have.
@@ -24,7 +24,7 @@ pub enum WireError {
     },
     /// The kind byte is none that is known.
     #[error("byte {at}: unknown message kind {found}")]
-    Kind {
+    UnknownKind {
         /// The byte at which it stands, from 0 on.
         at: usize,
         /// What stands there.
@@ -32,7 +32,7 @@ pub enum WireError {
     },
     /// Another version of the format.
     #[error("protocol version {found}, expected {expected}")]
-    Version {
+    VersionMismatch {
         /// What stands there.
         found: u32,
         /// What this build speaks.
@@ -40,19 +40,19 @@ pub enum WireError {
     },
     /// A packet with flags that this version does not know: what they mean for the rest is not known either.
     #[error("byte 0: unknown flags {found:#04x}")]
-    Flags {
+    UnknownFlags {
         /// The packet's first byte.
         found: u8,
     },
     /// A part of a long message in an unreliable packet.
     #[error("byte {at}: message fragment in an unreliable packet")]
-    PartUnreliable {
+    FragmentUnreliable {
         /// The byte at which it stands, from 0 on.
         at: usize,
     },
     /// A part that does not follow the one before it.
     #[error("byte {at}: fragment offset {found}, expected {expected}")]
-    PartOffset {
+    FragmentOffset {
         /// The byte at which it stands, from 0 on.
         at: usize,
         /// Where in its message it says to begin.
@@ -84,7 +84,7 @@ pub enum WireError {
     },
     /// Bytes that are no UTF-8 where a text is to be.
     #[error("byte {at}: invalid UTF-8")]
-    Text {
+    InvalidUtf8 {
         /// The first byte that is none.
         at: usize,
     },
@@ -135,7 +135,7 @@ impl<'a> WireReader<'a> {
     }
 
     /// The next `count` bytes.
-    pub fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let left = self.bytes.len() - self.at;
         if count > left {
             return Err(WireError::Truncated {
@@ -151,7 +151,7 @@ impl<'a> WireReader<'a> {
     /// The next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let mut array = [0; N];
-        array.copy_from_slice(self.take(N)?);
+        array.copy_from_slice(self.bytes(N)?);
         Ok(array)
     }
 
@@ -171,7 +171,7 @@ impl<'a> WireReader<'a> {
     pub fn varint_u32(&mut self) -> Result<u32, WireError> {
         let at = self.at;
         let value = self.varint(32)?;
-        u32::try_from(value).map_err(|_| WireError::Varint { at, bits: 32 })
+        u32::try_from(value).map_err(|_| WireError::VarintOverflow { at, bits: 32 })
     }
 
     /// The next varint of at most 64 bits.
@@ -187,7 +187,7 @@ impl<'a> WireReader<'a> {
             let byte = self.byte()?;
             let part = u64::from(byte & 0x7f);
             if shift >= bits || (part << shift) >> shift != part {
-                return Err(WireError::Varint { at: start, bits });
+                return Err(WireError::VarintOverflow { at: start, bits });
             }
             value |= part << shift;
             if byte < 0x80 {
@@ -198,14 +198,14 @@ impl<'a> WireReader<'a> {
     }
 
     /// All that is left.
-    pub fn rest(&mut self) -> &'a [u8] {
+    pub fn remaining(&mut self) -> &'a [u8] {
         let rest = &self.bytes[self.at..];
         self.at = self.bytes.len();
         rest
     }
 
     /// An error unless everything was read.
-    pub fn end(&self) -> Result<(), WireError> {
+    pub fn expect_end(&self) -> Result<(), WireError> {
         if self.is_empty() {
             Ok(())
         } else {
@@ -240,7 +240,7 @@ mod tests {
     fn an_endless_varint_is_an_error() {
         assert_eq!(
             WireReader::new(&[0xff; 20]).varint_u64(),
-            Err(WireError::Varint { at: 0, bits: 64 })
+            Err(WireError::VarintOverflow { at: 0, bits: 64 })
         );
         assert_eq!(
             WireReader::new(&[0x80; 3]).varint_u64(),

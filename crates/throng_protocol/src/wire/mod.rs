@@ -154,8 +154,8 @@ mod value;
 use throng_core::memory::MemoryUse;
 
 pub use client::{
-    CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ChatScope, ClientInput, ClientMessage,
-    InputMotion, MessageClass, ResumeToken, SAY_BYTES_MAX,
+    CHAT_BYTES_MAX, CLIENT_MESSAGE_BYTES_MAX, CREDENTIAL_BYTES_MAX, ChatScope, ClientInput,
+    ClientMessage, InputMotion, MessageClass, ResumeToken,
 };
 pub use close_reason::CloseReason;
 pub use codec::{WireError, WireReader, write_varint};
@@ -169,9 +169,9 @@ pub use packet::{
 pub use position::{QuantizedPosition, quantise};
 pub use server::{
     ANNOUNCE_BYTES_MAX, ATTRIBUTE_BYTES_MAX, ATTRIBUTE_REMOVED, Attribute, Motion, ServerMessage,
-    UnseenObjectId, write_announce, write_attribute, write_delta_head, write_despawn, write_forget,
-    write_motion, write_own, write_own_position, write_remote_delta_head, write_remote_head,
-    write_removed_attribute, write_scene, write_snapshot_head,
+    UnseenObjectId, write_announce, write_attribute, write_controlled_object, write_delta_header,
+    write_despawn, write_forget_unseen, write_motion, write_own_position, write_removed_attribute,
+    write_scene, write_snapshot_header, write_unseen_delta_header, write_unseen_header,
 };
 pub use value::{AttributeType, AttributeValue, Encoding};
 
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     /// A number as the page has it: with a comma for every thousand.
-    fn spelt(number: usize) -> String {
+    fn with_thousands_separators(number: usize) -> String {
         let digits = number.to_string();
         let mut spelt = String::new();
         for (nth, digit) in digits.chars().enumerate() {
@@ -229,7 +229,7 @@ mod tests {
             let expected = if after.is_empty() {
                 before.to_owned()
             } else {
-                format!("{before}{}{after}", spelt(number))
+                format!("{before}{}{after}", with_thousands_separators(number))
             };
             assert!(page.contains(&expected), "{expected:?} is not on the page");
         }

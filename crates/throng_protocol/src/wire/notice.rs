@@ -10,7 +10,7 @@ pub enum SessionNotice {
     /// The server is full, or admits no more this tick.
     Queued {
         /// How many go in before this client and with it: 1 is next.
-        place: u32,
+        position: u32,
     },
     /// The player is logged in, or back.
     Welcome {
@@ -59,8 +59,8 @@ const WELCOME: u8 = 14;
 const LOADING: u8 = 15;
 const CLOSED: u8 = 16;
 const PONG: u8 = 17;
-const NOT_RESUMED: u8 = 18;
-const CONTINUED: u8 = 19;
+const RESUME_REFUSED: u8 = 18;
+const RESUMED: u8 = 19;
 const TIME_RATE: u8 = 20;
 
 impl SessionNotice {
@@ -73,7 +73,7 @@ impl SessionNotice {
     /// Appends the message's bytes.
     pub fn write(self, bytes: &mut Vec<u8>) {
         match self {
-            Self::Queued { place } => {
+            Self::Queued { position: place } => {
                 bytes.push(QUEUED);
                 write_varint(bytes, u64::from(place));
             }
@@ -89,8 +89,8 @@ impl SessionNotice {
             }
             Self::Closed { reason } => bytes.extend([CLOSED, reason]),
             Self::TimeRate { percent } => bytes.extend([TIME_RATE, percent]),
-            Self::ResumeRefused => bytes.push(NOT_RESUMED),
-            Self::Resumed { keeps_state: keeps } => bytes.extend([CONTINUED, u8::from(keeps)]),
+            Self::ResumeRefused => bytes.push(RESUME_REFUSED),
+            Self::Resumed { keeps_state: keeps } => bytes.extend([RESUMED, u8::from(keeps)]),
             Self::Pong { number, tick } => {
                 bytes.push(PONG);
                 write_varint(bytes, u64::from(number));
@@ -104,7 +104,7 @@ impl SessionNotice {
         let at = reader.at();
         Ok(match kind {
             QUEUED => Self::Queued {
-                place: reader.varint_u32()?,
+                position: reader.varint_u32()?,
             },
             WELCOME => Self::Welcome {
                 player: reader.varint_u64()?,
@@ -117,14 +117,14 @@ impl SessionNotice {
             CLOSED => Self::Closed {
                 reason: reader.byte()?,
             },
-            NOT_RESUMED => Self::ResumeRefused,
-            CONTINUED => {
+            RESUME_REFUSED => Self::ResumeRefused,
+            RESUMED => {
                 let at = reader.at();
                 match reader.byte()? {
                     keeps @ (0 | 1) => Self::Resumed {
                         keeps_state: keeps == 1,
                     },
-                    found => return Err(WireError::Kind { at, found }),
+                    found => return Err(WireError::UnknownKind { at, found }),
                 }
             }
             PONG => Self::Pong {
@@ -134,7 +134,7 @@ impl SessionNotice {
             TIME_RATE => Self::TimeRate {
                 percent: reader.byte()?,
             },
-            found => return Err(WireError::Kind { at, found }),
+            found => return Err(WireError::UnknownKind { at, found }),
         })
     }
 }
@@ -147,7 +147,7 @@ mod tests {
 
     fn notices() -> impl Strategy<Value = SessionNotice> {
         prop_oneof![
-            any::<u32>().prop_map(|place| SessionNotice::Queued { place }),
+            any::<u32>().prop_map(|position| SessionNotice::Queued { position }),
             (any::<u64>(), any::<[u8; 16]>()).prop_map(|(player, token)| {
                 let token = ResumeToken(token);
                 SessionNotice::Welcome { player, token }

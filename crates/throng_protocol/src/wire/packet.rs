@@ -36,7 +36,7 @@ pub const HELLO: u8 = 7;
 pub const FRAGMENT: u8 = 8;
 
 /// The most that stands before the bytes of a part: kind, number, total and offset.
-const PART_HEAD_BYTES_MAX: usize = 1 + 2 + 3 + 3;
+const FRAGMENT_HEADER_BYTES_MAX: usize = 1 + 2 + 3 + 3;
 
 /// By how much a reassembler's buffer grows at a time, and what it keeps between messages, in bytes.
 const GROWTH_BYTES: usize = 1 << 16;
@@ -90,11 +90,11 @@ impl PacketHeader {
     /// # Errors
     /// [`WireError::Truncated`], or [`WireError::Flags`] where a bit is set that this version does not know.
     pub fn read(reader: &mut WireReader) -> Result<Self, WireError> {
-        let bytes = reader.take(PACKET_HEADER_BYTES)?;
+        let bytes = reader.bytes(PACKET_HEADER_BYTES)?;
         let channel = match bytes[0] {
             0 => Channel::Reliable,
             1 => Channel::Unreliable,
-            found => return Err(WireError::Flags { found }),
+            found => return Err(WireError::UnknownFlags { found }),
         };
         Ok(Self {
             channel,
@@ -152,7 +152,7 @@ pub struct Hello {
 impl Hello {
     /// The same to another client.
     #[must_use]
-    pub const fn to(self, client: ClientId) -> Self {
+    pub const fn for_client(self, client: ClientId) -> Self {
         let client = client.0;
         Self { client, ..self }
     }
@@ -175,7 +175,7 @@ impl Hello {
         let found = reader.varint_u32()?;
         if found != PROTOCOL_VERSION {
             let expected = PROTOCOL_VERSION;
-            return Err(WireError::Version { found, expected });
+            return Err(WireError::VersionMismatch { found, expected });
         }
         Ok(Self {
             client: reader.varint_u32()?,
@@ -192,7 +192,7 @@ pub struct ChannelState {
     /// The number of the next packet.
     pub sequence: u16,
     /// The number of the next message that is cut.
-    pub cut: u16,
+    pub long_message: u16,
 }
 
 /// What a [`PacketWriter`] made.
@@ -276,25 +276,25 @@ impl PacketWriter {
                     written.too_long += 1;
                     continue;
                 }
-                self.finish(&mut written, &mut deliver);
-                self.cut(header, state, message, &mut written, &mut deliver);
+                self.finish_packet(&mut written, &mut deliver);
+                self.write_fragments(header, state, message, &mut written, &mut deliver);
             } else if !message.is_empty() {
                 if self.packet.len() + message.len() > self.mtu_bytes {
-                    self.finish(&mut written, &mut deliver);
+                    self.finish_packet(&mut written, &mut deliver);
                 }
                 if self.packet.is_empty() {
-                    self.begin(header, state);
+                    self.start_packet(header, state);
                 }
                 self.packet.extend_from_slice(message);
                 written.messages += 1;
             }
         }
-        self.finish(&mut written, &mut deliver);
+        self.finish_packet(&mut written, &mut deliver);
         written
     }
 
     #[inline]
-    fn begin(&mut self, header: PacketHeader, state: &mut ChannelState) {
+    fn start_packet(&mut self, header: PacketHeader, state: &mut ChannelState) {
         let sequence = state.sequence;
         state.sequence = sequence.wrapping_add(1);
         let header = PacketHeader { sequence, ..header };
@@ -302,7 +302,7 @@ impl PacketWriter {
     }
 
     #[inline]
-    fn finish(&mut self, written: &mut PacketTotals, deliver: &mut impl FnMut(&[u8])) {
+    fn finish_packet(&mut self, written: &mut PacketTotals, deliver: &mut impl FnMut(&[u8])) {
         if !self.packet.is_empty() {
             debug_assert!(self.packet.len() <= self.mtu_bytes, "no packet is longer");
             written.packets += 1;
@@ -312,7 +312,7 @@ impl PacketWriter {
         }
     }
 
-    fn cut(
+    fn write_fragments(
         &mut self,
         header: PacketHeader,
         state: &mut ChannelState,
@@ -320,17 +320,17 @@ impl PacketWriter {
         written: &mut PacketTotals,
         deliver: &mut impl FnMut(&[u8]),
     ) {
-        let number = state.cut;
-        state.cut = number.wrapping_add(1);
-        let capacity = self.mtu_bytes - PACKET_HEADER_BYTES - PART_HEAD_BYTES_MAX;
+        let number = state.long_message;
+        state.long_message = number.wrapping_add(1);
+        let capacity = self.mtu_bytes - PACKET_HEADER_BYTES - FRAGMENT_HEADER_BYTES_MAX;
         for (nth, part) in message.chunks(capacity).enumerate() {
-            self.begin(header, state);
+            self.start_packet(header, state);
             self.packet.push(FRAGMENT);
             self.packet.extend_from_slice(&number.to_le_bytes());
             write_varint(&mut self.packet, message.len() as u64);
             write_varint(&mut self.packet, (nth * capacity) as u64);
             self.packet.extend_from_slice(part);
-            self.finish(written, deliver);
+            self.finish_packet(written, deliver);
         }
         written.messages += 1;
     }
@@ -373,7 +373,7 @@ struct FragmentHeader {
 impl FragmentHeader {
     /// Reads what follows the kind byte, but for the bytes of the message.
     fn read(reader: &mut WireReader) -> Result<Self, WireError> {
-        let number = reader.take(2)?;
+        let number = reader.bytes(2)?;
         let number = u16::from_le_bytes([number[0], number[1]]);
         let at = reader.at();
         let total = reader.varint_u32()?;
@@ -405,13 +405,13 @@ impl Reassembler {
         let is_part = body.first() == Some(&FRAGMENT);
         let messages = match (header.channel, is_part) {
             (Channel::Unreliable, true) => {
-                return Err(WireError::PartUnreliable {
+                return Err(WireError::FragmentUnreliable {
                     at: PACKET_HEADER_BYTES,
                 });
             }
             (Channel::Unreliable, false) => body,
             (Channel::Reliable, true) => {
-                let taken = self.take_part(header, &mut reader);
+                let taken = self.add_fragment(header, &mut reader);
                 if taken.is_err() {
                     self.reset();
                 }
@@ -440,12 +440,12 @@ impl Reassembler {
 
     /// Bytes of memory held.
     #[must_use]
-    pub const fn held_bytes(&self) -> usize {
+    pub const fn buffer_bytes(&self) -> usize {
         self.bytes.capacity()
     }
 
     /// Takes a part and says whether its message is whole.
-    fn take_part(
+    fn add_fragment(
         &mut self,
         header: PacketHeader,
         reader: &mut WireReader,
@@ -454,7 +454,7 @@ impl Reassembler {
         reader.byte()?;
         let part = FragmentHeader::read(reader)?;
         let at = reader.at();
-        let bytes = reader.rest();
+        let bytes = reader.remaining();
         // A new epoch ends what an older one left unfinished: its connection is gone.
         let pending = self.pending.filter(|pending| pending.epoch == header.epoch);
         match pending {
@@ -468,7 +468,7 @@ impl Reassembler {
         }
         let expected = self.bytes.len();
         if part.offset != expected {
-            return Err(WireError::PartOffset {
+            return Err(WireError::FragmentOffset {
                 at: kind_at,
                 found: part.offset,
                 expected,

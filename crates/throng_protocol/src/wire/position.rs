@@ -5,7 +5,7 @@ use glam::Vec2;
 use super::codec::{WireError, WireReader, write_varint};
 
 /// Position units a metre.
-const UNITS_A_METRE: f32 = 64.0;
+const UNITS_PER_METRE: f32 = 64.0;
 
 /// A position in units of 1/64 m (1.6 cm): up to 67,108 km, more than any scene has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,7 +20,7 @@ impl QuantizedPosition {
     /// The point that it stands for, in metres: a 64th of its numbers. Exact up to 262 km; beyond, the nearest `f32`.
     #[must_use]
     pub fn metres(self) -> Vec2 {
-        Vec2::new(self.x as f32, self.y as f32) / UNITS_A_METRE
+        Vec2::new(self.x as f32, self.y as f32) / UNITS_PER_METRE
     }
 }
 
@@ -28,7 +28,7 @@ impl QuantizedPosition {
 /// 0, and what is too large the largest there is.
 #[must_use]
 pub fn quantise(position: Vec2) -> QuantizedPosition {
-    let units = position * UNITS_A_METRE;
+    let units = position * UNITS_PER_METRE;
     QuantizedPosition {
         x: rounded(units.x) as u32,
         y: rounded(units.y) as u32,

@@ -63,14 +63,14 @@ impl Motion {
 
     /// Whether the motion nearest to this velocity stays where it is.
     #[must_use]
-    pub fn is_rest(velocity: Vec2) -> bool {
+    pub fn rounds_to_rest(velocity: Vec2) -> bool {
         let moves = |axis: f32| (axis * VELOCITY_UNITS).abs() >= 0.5;
         !(moves(velocity.x) || moves(velocity.y))
     }
 
     /// Where the object is after so many seconds, in metres, if nothing newer is known.
     #[must_use]
-    pub fn after(self, seconds: f32) -> Vec2 {
+    pub fn position_after(self, seconds: f32) -> Vec2 {
         let velocity = Vec2::new(f32::from(self.velocity[0]), f32::from(self.velocity[1]));
         self.position.metres() + velocity * (seconds / VELOCITY_UNITS)
     }
@@ -102,7 +102,7 @@ impl Motion {
         let place = reader.at();
         let flags = reader.byte()?;
         if flags > DISCONTINUITY | MOVING | FLOOR {
-            return Err(WireError::Kind {
+            return Err(WireError::UnknownKind {
                 at: place,
                 found: flags,
             });
@@ -214,7 +214,7 @@ pub enum ServerMessage<'a> {
     },
     /// All that is told of an object that this client need not see: one of its party, or one that all in the scene learn
     /// of; the scene itself is object 0. Replaces what was told of it before.
-    Remote {
+    UnseenObject {
         /// The object that it is about, in whatever scene.
         of: UnseenObjectId,
         /// Its kind; 0 of a scene.
@@ -223,7 +223,7 @@ pub enum ServerMessage<'a> {
         attributes: SmallVec<[Attribute<'a>; 8]>,
     },
     /// Attributes of such an object changed.
-    RemoteDelta {
+    UnseenDelta {
         /// The object that it is about, in whatever scene.
         of: UnseenObjectId,
         /// Those that changed.
@@ -237,7 +237,7 @@ pub enum ServerMessage<'a> {
     /// Something happens once.
     Announce {
         /// Whom it is about: number and generation.
-        from: Option<(u32, u32)>,
+        about: Option<(u32, u32)>,
         /// What it says, as the game defines it.
         bytes: &'a [u8],
     },
@@ -258,15 +258,15 @@ pub enum ServerMessage<'a> {
 }
 
 const SCENE: u8 = 1;
-const OWN: u8 = 2;
+const CONTROLLED_OBJECT: u8 = 2;
 const DESPAWN: u8 = 3;
 const SNAPSHOT: u8 = 4;
 const DELTA: u8 = 5;
 const MOTION: u8 = 6;
 const ANNOUNCE: u8 = 9;
-const REMOTE: u8 = 10;
-const REMOTE_DELTA: u8 = 11;
-const FORGET: u8 = 12;
+const UNSEEN_OBJECT: u8 = 10;
+const UNSEEN_DELTA: u8 = 11;
+const FORGET_UNSEEN: u8 = 12;
 const OWN_POSITION: u8 = 21;
 
 /// The longest text of an *Announce*, in bytes: with its head it is within [`MESSAGE_BYTES_MAX`](super::MESSAGE_BYTES_MAX).
@@ -291,7 +291,7 @@ impl<'a> ServerMessage<'a> {
                 scene: reader.varint_u32()?,
                 size: read_position(reader)?,
             },
-            OWN => Self::ControlledObject {
+            CONTROLLED_OBJECT => Self::ControlledObject {
                 id: reader.varint_u32()?,
                 generation: reader.varint_u32()?,
             },
@@ -304,23 +304,23 @@ impl<'a> ServerMessage<'a> {
                 generation: reader.varint_u32()?,
                 kind: read_u16(reader)?,
                 motion: Motion::read(reader)?,
-                attributes: read_attributes(reader, AttributeListKind::Whole)?,
+                attributes: read_attributes(reader, AttributeListKind::Full)?,
             },
             DELTA => Self::Delta {
                 id: reader.varint_u32()?,
                 generation: reader.varint_u32()?,
-                attributes: read_attributes(reader, AttributeListKind::Change)?,
+                attributes: read_attributes(reader, AttributeListKind::Delta)?,
             },
-            REMOTE => Self::Remote {
+            UNSEEN_OBJECT => Self::UnseenObject {
                 of: UnseenObjectId::read(reader)?,
                 kind: read_u16(reader)?,
-                attributes: read_attributes(reader, AttributeListKind::Whole)?,
+                attributes: read_attributes(reader, AttributeListKind::Full)?,
             },
-            REMOTE_DELTA => Self::RemoteDelta {
+            UNSEEN_DELTA => Self::UnseenDelta {
                 of: UnseenObjectId::read(reader)?,
-                attributes: read_attributes(reader, AttributeListKind::Change)?,
+                attributes: read_attributes(reader, AttributeListKind::Delta)?,
             },
-            FORGET => Self::ForgetUnseen {
+            FORGET_UNSEEN => Self::ForgetUnseen {
                 of: UnseenObjectId::read(reader)?,
             },
             ANNOUNCE => {
@@ -332,8 +332,8 @@ impl<'a> ServerMessage<'a> {
                     return Err(WireError::TooLong { at, found, max });
                 }
                 Self::Announce {
-                    from: (id != 0).then_some((id, generation)),
-                    bytes: reader.take(found as usize)?,
+                    about: (id != 0).then_some((id, generation)),
+                    bytes: reader.bytes(found as usize)?,
                 }
             }
             MOTION => Self::Motion {
@@ -347,7 +347,7 @@ impl<'a> ServerMessage<'a> {
             kind if SessionNotice::is_notice(kind) => {
                 Self::Notice(SessionNotice::read(kind, reader)?)
             }
-            found => return Err(WireError::Kind { at, found }),
+            found => return Err(WireError::UnknownKind { at, found }),
         })
     }
 }
@@ -360,13 +360,13 @@ pub fn write_scene(bytes: &mut Vec<u8>, scene: u32, size_m: Vec2) {
 }
 
 /// Appends an *Own*.
-pub fn write_own(bytes: &mut Vec<u8>, id: u32, generation: u32) {
-    write_named(bytes, OWN, id, generation);
+pub fn write_controlled_object(bytes: &mut Vec<u8>, id: u32, generation: u32) {
+    write_object_header(bytes, CONTROLLED_OBJECT, id, generation);
 }
 
 /// Appends a *Despawn*.
 pub fn write_despawn(bytes: &mut Vec<u8>, id: u32, generation: u32) {
-    write_named(bytes, DESPAWN, id, generation);
+    write_object_header(bytes, DESPAWN, id, generation);
 }
 
 /// Appends an *Announce*. A text longer than [`ANNOUNCE_BYTES_MAX`] is a bug of the caller.
@@ -374,14 +374,14 @@ pub fn write_announce(bytes: &mut Vec<u8>, from: Option<(u32, u32)>, text: &[u8]
     debug_assert!(text.len() <= ANNOUNCE_BYTES_MAX);
     // No object has the number 0.
     let (id, generation) = from.unwrap_or((0, 0));
-    write_named(bytes, ANNOUNCE, id, generation);
+    write_object_header(bytes, ANNOUNCE, id, generation);
     write_varint(bytes, text.len() as u64);
     bytes.extend_from_slice(text);
 }
 
 /// Appends a *Motion*.
 pub fn write_motion(bytes: &mut Vec<u8>, id: u32, generation: u32, motion: Motion) {
-    write_named(bytes, MOTION, id, generation);
+    write_object_header(bytes, MOTION, id, generation);
     motion.write(bytes);
 }
 
@@ -394,7 +394,7 @@ pub fn write_own_position(bytes: &mut Vec<u8>, position: Vec2) {
 }
 
 /// Appends a *Snapshot* up to the number of its attributes, which the caller writes after it.
-pub fn write_snapshot_head(
+pub fn write_snapshot_header(
     bytes: &mut Vec<u8>,
     id: u32,
     generation: u32,
@@ -402,34 +402,34 @@ pub fn write_snapshot_head(
     motion: Motion,
     count: u16,
 ) {
-    write_named(bytes, SNAPSHOT, id, generation);
+    write_object_header(bytes, SNAPSHOT, id, generation);
     write_varint(bytes, u64::from(kind));
     motion.write(bytes);
     write_varint(bytes, u64::from(count));
 }
 
 /// Appends a *Delta* up to the number of its attributes, which the caller writes after it.
-pub fn write_delta_head(bytes: &mut Vec<u8>, id: u32, generation: u32, count: u16) {
-    write_named(bytes, DELTA, id, generation);
+pub fn write_delta_header(bytes: &mut Vec<u8>, id: u32, generation: u32, count: u16) {
+    write_object_header(bytes, DELTA, id, generation);
     write_varint(bytes, u64::from(count));
 }
 
 /// Appends a *Remote* up to the number of its attributes, which the caller writes after it.
-pub fn write_remote_head(bytes: &mut Vec<u8>, of: UnseenObjectId, kind: u16, count: u16) {
-    write_remote_id(bytes, REMOTE, of);
+pub fn write_unseen_header(bytes: &mut Vec<u8>, of: UnseenObjectId, kind: u16, count: u16) {
+    write_unseen_id(bytes, UNSEEN_OBJECT, of);
     write_varint(bytes, u64::from(kind));
     write_varint(bytes, u64::from(count));
 }
 
 /// Appends a *RemoteDelta* up to the number of its attributes, which the caller writes after it.
-pub fn write_remote_delta_head(bytes: &mut Vec<u8>, of: UnseenObjectId, count: u16) {
-    write_remote_id(bytes, REMOTE_DELTA, of);
+pub fn write_unseen_delta_header(bytes: &mut Vec<u8>, of: UnseenObjectId, count: u16) {
+    write_unseen_id(bytes, UNSEEN_DELTA, of);
     write_varint(bytes, u64::from(count));
 }
 
 /// Appends a *Forget*.
-pub fn write_forget(bytes: &mut Vec<u8>, of: UnseenObjectId) {
-    write_remote_id(bytes, FORGET, of);
+pub fn write_forget_unseen(bytes: &mut Vec<u8>, of: UnseenObjectId) {
+    write_unseen_id(bytes, FORGET_UNSEEN, of);
 }
 
 /// Appends an attribute. A value longer than [`ATTRIBUTE_BYTES_MAX`] is a bug of the caller.
@@ -446,13 +446,13 @@ pub fn write_removed_attribute(bytes: &mut Vec<u8>, id: u16) {
     write_varint(bytes, u64::from(ATTRIBUTE_REMOVED));
 }
 
-fn write_named(bytes: &mut Vec<u8>, kind: u8, id: u32, generation: u32) {
+fn write_object_header(bytes: &mut Vec<u8>, kind: u8, id: u32, generation: u32) {
     bytes.push(kind);
     write_varint(bytes, u64::from(id));
     write_varint(bytes, u64::from(generation));
 }
 
-fn write_remote_id(bytes: &mut Vec<u8>, kind: u8, of: UnseenObjectId) {
+fn write_unseen_id(bytes: &mut Vec<u8>, kind: u8, of: UnseenObjectId) {
     bytes.push(kind);
     for number in [of.scene, of.id, of.generation] {
         write_varint(bytes, u64::from(number));
@@ -463,9 +463,9 @@ fn write_remote_id(bytes: &mut Vec<u8>, kind: u8, of: UnseenObjectId) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AttributeListKind {
     /// All that the object has.
-    Whole,
+    Full,
     /// What changed, so that there may be attributes that it has no more.
-    Change,
+    Delta,
 }
 
 fn read_attributes<'a>(
@@ -485,7 +485,7 @@ fn read_attribute<'a>(
     let id = read_u16(reader)?;
     let at = reader.at();
     let found = reader.varint_u32()?;
-    if found == ATTRIBUTE_REMOVED && told == AttributeListKind::Change {
+    if found == ATTRIBUTE_REMOVED && told == AttributeListKind::Delta {
         return Ok(Attribute { id, value: None });
     }
     if found > ATTRIBUTE_BYTES_MAX {
@@ -497,7 +497,7 @@ fn read_attribute<'a>(
     }
     Ok(Attribute {
         id,
-        value: Some(reader.take(found as usize)?),
+        value: Some(reader.bytes(found as usize)?),
     })
 }
 
@@ -513,7 +513,8 @@ fn read_f32(reader: &mut WireReader) -> Result<f32, WireError> {
 
 fn read_u16(reader: &mut WireReader) -> Result<u16, WireError> {
     let at = reader.at();
-    u16::try_from(reader.varint_u32()?).map_err(|_| codec::WireError::Varint { at, bits: 16 })
+    u16::try_from(reader.varint_u32()?)
+        .map_err(|_| codec::WireError::VarintOverflow { at, bits: 16 })
 }
 
 #[cfg(test)]
@@ -576,7 +577,11 @@ mod tests {
             for y in speeds {
                 let velocity = Vec2::new(x, y);
                 let motion = Motion::of(0, Vec2::ONE, velocity, 0, 0);
-                assert_eq!(Motion::is_rest(velocity), motion.is_at_rest(), "{velocity}");
+                assert_eq!(
+                    Motion::rounds_to_rest(velocity),
+                    motion.is_at_rest(),
+                    "{velocity}"
+                );
             }
         }
     }
@@ -584,7 +589,7 @@ mod tests {
     #[test]
     fn an_attribute_is_removed_by_a_change_and_by_nothing_else() {
         let mut bytes = Vec::new();
-        write_delta_head(&mut bytes, 7, 1, 2);
+        write_delta_header(&mut bytes, 7, 1, 2);
         write_attribute(&mut bytes, 3, b"x");
         write_removed_attribute(&mut bytes, 300);
         let mut reader = WireReader::new(&bytes);
@@ -597,7 +602,7 @@ mod tests {
             .collect();
         assert_eq!(read, [(3, Some(b"x".as_slice())), (300, None)]);
         let mut bytes = Vec::new();
-        write_snapshot_head(&mut bytes, 7, 1, 0, Motion::default(), 1);
+        write_snapshot_header(&mut bytes, 7, 1, 0, Motion::default(), 1);
         write_removed_attribute(&mut bytes, 3);
         let read = ServerMessage::read(&mut WireReader::new(&bytes));
         assert!(
@@ -627,21 +632,21 @@ mod tests {
         fn every_message_reads_back(id: u32, generation: u32, kind: u16, motion in motions(), values in values()) {
             let mut bytes = Vec::new();
             write_scene(&mut bytes, id, Vec2::new(100.0, 50.5));
-            write_own(&mut bytes, id, generation);
+            write_controlled_object(&mut bytes, id, generation);
             write_despawn(&mut bytes, id, generation);
-            write_snapshot_head(&mut bytes, id, generation, kind, motion, values.len() as u16);
+            write_snapshot_header(&mut bytes, id, generation, kind, motion, values.len() as u16);
             values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
-            write_delta_head(&mut bytes, id, generation, values.len() as u16);
+            write_delta_header(&mut bytes, id, generation, values.len() as u16);
             values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
             write_motion(&mut bytes, id, generation, motion);
-            let from = (id > 0).then_some((id, generation));
-            write_announce(&mut bytes, from, b"well met");
+            let about = (id > 0).then_some((id, generation));
+            write_announce(&mut bytes, about, b"well met");
             let of = UnseenObjectId { scene: generation, id, generation };
-            write_remote_head(&mut bytes, of, kind, values.len() as u16);
+            write_unseen_header(&mut bytes, of, kind, values.len() as u16);
             values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
-            write_remote_delta_head(&mut bytes, of, values.len() as u16);
+            write_unseen_delta_header(&mut bytes, of, values.len() as u16);
             values.iter().for_each(|(id, value)| write_attribute(&mut bytes, *id, value));
-            write_forget(&mut bytes, of);
+            write_forget_unseen(&mut bytes, of);
             let exact = Vec2::new(0.1 + id as f32, -1.0 / generation.max(1) as f32);
             write_own_position(&mut bytes, exact);
 
@@ -658,9 +663,9 @@ mod tests {
                 ServerMessage::Snapshot { id, generation, kind, motion, attributes: attributes.clone() },
                 ServerMessage::Delta { id, generation, attributes: attributes.clone() },
                 ServerMessage::Motion { id, generation, motion },
-                ServerMessage::Announce { from, bytes: b"well met" },
-                ServerMessage::Remote { of, kind, attributes: attributes.clone() },
-                ServerMessage::RemoteDelta { of, attributes },
+                ServerMessage::Announce { about, bytes: b"well met" },
+                ServerMessage::UnseenObject { of, kind, attributes: attributes.clone() },
+                ServerMessage::UnseenDelta { of, attributes },
                 ServerMessage::ForgetUnseen { of },
                 ServerMessage::OwnPosition { position: exact },
             ]);

@@ -119,10 +119,10 @@ impl Encoding {
                 if found > max {
                     return Err(WireError::TooLong { at: 0, found, max });
                 }
-                AttributeValue::Bytes(SmallVec::from_slice(reader.take(bytes.len())?))
+                AttributeValue::Bytes(SmallVec::from_slice(reader.bytes(bytes.len())?))
             }
         };
-        reader.end()?;
+        reader.expect_end()?;
         Ok(value)
     }
 }

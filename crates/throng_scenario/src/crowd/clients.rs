@@ -207,7 +207,7 @@ impl SyntheticClients {
             );
             if let Some(token) = synthetic.resumes {
                 hasher.write_bytes(&token.0);
-                hasher.write_u64(u64::from(synthetic.mirror.received()));
+                hasher.write_u64(u64::from(synthetic.mirror.received_bytes()));
             }
         }
         self.churn_due
@@ -443,8 +443,8 @@ pub(super) fn receive(
     mut order: Local<Vec<(usize, usize)>>,
 ) {
     let line = synthetics.line.clone();
-    let mut kept = line.kept();
-    let frames = &mut kept.frames;
+    let mut kept = line.delivered();
+    let frames = &mut kept.packets;
     let SyntheticClients {
         clients,
         by_client,

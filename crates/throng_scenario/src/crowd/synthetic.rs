@@ -171,7 +171,7 @@ impl SyntheticClient {
                 ClientMessage::Resume {
                     player,
                     token,
-                    received: Some(self.mirror.received()),
+                    received: Some(self.mirror.received_bytes()),
                 }
             }
             None => {

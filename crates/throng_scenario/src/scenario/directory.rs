@@ -72,7 +72,7 @@ fn with_look_ups(figures: DirectoryFigures, directory: &PlayerStore) -> Director
     DirectoryFigures {
         look_ups: cache.lookups,
         look_up_hits: cache.hits,
-        look_up_loads: cache.loads,
+        look_up_loads: cache.players_requested,
         look_up_failures: cache.failed,
         ..figures
     }

@@ -2,14 +2,14 @@
 
 use throng_core::ids::PlayerId;
 
-use super::{Conformed, GRACE_MS, LEASE_MS, StoreTrial, enroll_at, expect, failed, terms};
+use super::{CheckResult, GRACE_MS, LEASE_MS, StoreTrial, expect, failed, registration_at, terms};
 use crate::error::StoreErrorKind;
 use crate::lease::ServerId;
 use crate::save_batch::SaveBatch;
 use crate::store::{ClaimResult, Renewal};
 
-pub(super) fn leases_from_the_future(bench: &mut StoreTrial) -> Conformed {
-    bench.take(0, 7, 1 << 50)?;
+pub(super) fn leases_from_the_future(bench: &mut StoreTrial) -> CheckResult {
+    bench.claim_free(0, 7, 1 << 50)?;
     let whole_ms = LEASE_MS + GRACE_MS;
     for (now_ms, left_ms) in [(500, whole_ms), (560, whole_ms - 60)] {
         match bench.claim(1, 7, now_ms)? {
@@ -20,53 +20,56 @@ pub(super) fn leases_from_the_future(bench: &mut StoreTrial) -> Conformed {
         }
         bench.reopen()?;
     }
-    let epoch = bench.take(1, 7, 500 + whole_ms + 1)?;
+    let epoch = bench.claim_free(1, 7, 500 + whole_ms + 1)?;
     expect("the epoch of who takes it", epoch, 2)?;
     // The holder's renewal sets it right, too.
-    let ahead = bench.take(0, 8, 1 << 50)?;
+    let ahead = bench.claim_free(0, 8, 1 << 50)?;
     let by = bench.servers[0].clone();
     let renewed = bench.store.renew(&by, &[(PlayerId(8), ahead)], terms(500));
     expect("the renewal", renewed.map_err(failed)?, Renewal::default())?;
-    let epoch = bench.take(1, 8, 500 + whole_ms + 1)?;
+    let epoch = bench.claim_free(1, 8, 500 + whole_ms + 1)?;
     expect("the epoch of who takes what expired", epoch, 2)
 }
 
 /// A process of the third name, with the number it got; `None` when the name is in use.
-fn enroll_c(
+fn register_third_server(
     bench: &mut StoreTrial,
     now_ms: u64,
     take_over: bool,
 ) -> Result<Option<ServerId>, String> {
     bench.reopen()?;
-    match bench.store.enroll("c", enroll_at(now_ms, take_over)) {
+    match bench
+        .store
+        .register_server("c", registration_at(now_ms, take_over))
+    {
         Ok(id) => Ok(Some(id)),
-        Err(error) if error.fault == StoreErrorKind::NameInUse => Ok(None),
+        Err(error) if error.kind == StoreErrorKind::NameInUse => Ok(None),
         Err(error) => Err(failed(error)),
     }
 }
 
-pub(super) fn names_in_use(bench: &mut StoreTrial) -> Conformed {
+pub(super) fn names_in_use(bench: &mut StoreTrial) -> CheckResult {
     let number = |id: &Option<ServerId>| id.as_ref().map(|id| id.incarnation);
-    let Some(first) = enroll_c(bench, 1_000, false)? else {
+    let Some(first) = register_third_server(bench, 1_000, false)? else {
         return Err("expected a new name to be free, found it in use".to_owned());
     };
-    let in_use = enroll_c(bench, 1_000 + LEASE_MS, false)?;
+    let in_use = register_third_server(bench, 1_000 + LEASE_MS, false)?;
     expect("within the lease", in_use, None)?;
     let renewed = bench.store.renew(&first, &[], terms(1_050));
     renewed.map_err(failed)?;
-    let in_use = enroll_c(bench, 1_050 + LEASE_MS, false)?;
+    let in_use = register_third_server(bench, 1_050 + LEASE_MS, false)?;
     expect("after a renewal", in_use, None)?;
     let saved = bench.store.save(&first, &SaveBatch::new(1, 1), Some(1_080));
     saved.map_err(failed)?;
-    let in_use = enroll_c(bench, 1_080 + LEASE_MS, false)?;
+    let in_use = register_third_server(bench, 1_080 + LEASE_MS, false)?;
     expect("after a save", in_use, None)?;
-    let second = enroll_c(bench, 1_080 + LEASE_MS + 1, false)?;
+    let second = register_third_server(bench, 1_080 + LEASE_MS + 1, false)?;
     expect(
         "after a crash",
         number(&second),
         Some(first.incarnation + 1),
     )?;
-    let third = enroll_c(bench, 1_200, true)?;
+    let third = register_third_server(bench, 1_200, true)?;
     expect("taken over", number(&third), Some(first.incarnation + 2))?;
     let (Some(second), Some(third)) = (second, third) else {
         return Err("expected two processes".to_owned());
@@ -74,11 +77,11 @@ pub(super) fn names_in_use(bench: &mut StoreTrial) -> Conformed {
     // Neither does a former process keep the name in use, nor does its end make it free.
     let renewed = bench.store.renew(&second, &[], terms(9_000));
     renewed.map_err(failed)?;
-    bench.store.sign_off(&second).map_err(failed)?;
-    let in_use = enroll_c(bench, 1_201, false)?;
+    bench.store.unregister_server(&second).map_err(failed)?;
+    let in_use = register_third_server(bench, 1_201, false)?;
     expect("after the end of a former process", in_use, None)?;
-    bench.store.sign_off(&third).map_err(failed)?;
-    let fourth = enroll_c(bench, 1_202, false)?;
+    bench.store.unregister_server(&third).map_err(failed)?;
+    let fourth = register_third_server(bench, 1_202, false)?;
     expect(
         "after the end",
         number(&fourth),

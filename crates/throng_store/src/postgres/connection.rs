@@ -15,20 +15,20 @@ use super::tls::Address;
 use crate::error::{StoreError, StoreErrorKind};
 
 /// How long a call, or a connection to one host, may take at first.
-const CALL: Duration = Duration::from_secs(5);
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The limit of calls after several that timed out in a row: a large save on a slow server gets through in the end.
-const CALL_MAX: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
 /// How long a migration or a look at the whole store may take.
-const AT_LENGTH: Duration = Duration::from_secs(3_600);
+const LONG_CALL_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 /// After how long without data the system probes whether the other end is there, and how often. Data that is not acknowledged
 /// for [`UNACKNOWLEDGED`] ends the connection.
 const KEEPALIVES_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVES_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVES_RETRIES: u32 = 3;
-const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
+const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How connections are set up: what is acknowledged is on disk, no wait is without a limit, and of a process that died or was
 /// stopped in a transaction the server releases the locks in seconds.
@@ -45,7 +45,7 @@ pub(super) struct CallLimit {
 
 impl Default for CallLimit {
     fn default() -> Self {
-        Self::new(CALL)
+        Self::new(CALL_TIMEOUT)
     }
 }
 
@@ -55,13 +55,13 @@ impl CallLimit {
         Self { first, doublings }
     }
 
-    fn now(&self) -> Duration {
+    fn current(&self) -> Duration {
         let doublings = self.doublings.load(Ordering::Relaxed).min(8);
         let doubled = self.first.saturating_mul(1 << doublings);
-        doubled.min(CALL_MAX.max(self.first))
+        doubled.min(CALL_TIMEOUT_MAX.max(self.first))
     }
 
-    fn note(&self, is_late: bool) {
+    fn record(&self, is_late: bool) {
         let doublings = self.doublings.load(Ordering::Relaxed).min(8);
         let doublings = if is_late { doublings + 1 } else { 0 };
         self.doublings.store(doublings, Ordering::Relaxed);
@@ -83,20 +83,22 @@ impl PostgresConnection {
         let is_letter = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '_');
         if schema.is_empty() || schema.len() > 63 || !schema.chars().all(is_letter) {
             let cause = "expected a name of lower-case letters, digits and `_`";
-            return Err(unnamed.fault(StoreErrorKind::Unreachable, cause));
+            return Err(unnamed.store_error(StoreErrorKind::Unreachable, cause));
         }
         let mut address = Address::parse(url, &unnamed)?;
         let config = &mut address.config;
-        let named = NamedDatabase(name_of(config, schema));
-        complete(config, url, limit.first);
-        let per_host = config.get_connect_timeout().map_or(CALL, |limit| *limit);
+        let named = NamedDatabase(database_name(config, schema));
+        fill_defaults(config, url, limit.first);
+        let per_host = config
+            .get_connect_timeout()
+            .map_or(CALL_TIMEOUT, |limit| *limit);
         let within = per_host.saturating_mul(config.get_hosts().len().max(1) as u32);
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| named.fault(StoreErrorKind::Unreachable, error))?;
+            .map_err(|error| named.store_error(StoreErrorKind::Unreachable, error))?;
         match runtime
-            .block_on(async { timeout(within, connect(&address, &named, limit.now())).await })
+            .block_on(async { timeout(within, connect(&address, &named, limit.current())).await })
         {
             Ok(Ok(client)) => Ok(Self {
                 named,
@@ -108,7 +110,7 @@ impl PostgresConnection {
                 runtime.shutdown_background();
                 Err(match failed {
                     Ok(Err(error)) => error,
-                    _ => late(&named, "no connection", within),
+                    _ => timeout_error(&named, "no connection", within),
                 })
             }
         }
@@ -120,20 +122,20 @@ impl PostgresConnection {
         &mut self,
         work: impl AsyncFnOnce(&mut Client, &NamedDatabase) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let within = self.limit.now();
-        let done = self.call_within(within, work);
-        self.limit.note(self.live.is_none());
+        let within = self.limit.current();
+        let done = self.call_with_timeout(within, work);
+        self.limit.record(self.live.is_none());
         done
     }
 
     /// As [`call`](Self::call), for work that may take long: a migration, or a read of all that there is.
-    pub fn call_at_length<T>(
+    pub fn long_call<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut Client, &NamedDatabase) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let shorter_ms = statement_ms_of(self.limit.now());
-        self.call_within(AT_LENGTH, async |client, named| {
-            let statement_ms = AT_LENGTH.as_millis();
+        let shorter_ms = statement_timeout_ms(self.limit.current());
+        self.call_with_timeout(LONG_CALL_TIMEOUT, async |client, named| {
+            let statement_ms = LONG_CALL_TIMEOUT.as_millis();
             let longer = format!("SET statement_timeout = {statement_ms}");
             let set = client.batch_execute(&longer).await;
             set.map_err(|error| named.error(error))?;
@@ -145,14 +147,14 @@ impl PostgresConnection {
         })
     }
 
-    fn call_within<T>(
+    fn call_with_timeout<T>(
         &mut self,
         within: Duration,
         work: impl AsyncFnOnce(&mut Client, &NamedDatabase) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let Some((runtime, client)) = &mut self.live else {
             let cause = "the connection was closed after a call that timed out";
-            return Err(self.named.fault(StoreErrorKind::Unreachable, cause));
+            return Err(self.named.store_error(StoreErrorKind::Unreachable, cause));
         };
         let worked = runtime.block_on(async { timeout(within, work(client, &self.named)).await });
         worked.unwrap_or_else(|_| {
@@ -160,18 +162,18 @@ impl PostgresConnection {
                 drop(client);
                 runtime.shutdown_background();
             }
-            Err(late(&self.named, "no reply", within))
+            Err(timeout_error(&self.named, "no reply", within))
         })
     }
 }
 
-fn late(named: &NamedDatabase, what: &str, within: Duration) -> StoreError {
+fn timeout_error(named: &NamedDatabase, what: &str, within: Duration) -> StoreError {
     let cause = format!("{what} within {within:?}; the connection is closed");
-    named.fault(StoreErrorKind::Unreachable, cause)
+    named.store_error(StoreErrorKind::Unreachable, cause)
 }
 
 /// Sets what the address does not.
-fn complete(config: &mut Config, url: &str, connect_within: Duration) {
+fn fill_defaults(config: &mut Config, url: &str, connect_within: Duration) {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(connect_within);
     }
@@ -179,7 +181,7 @@ fn complete(config: &mut Config, url: &str, connect_within: Duration) {
         config.application_name("throng");
     }
     if config.get_tcp_user_timeout().is_none() {
-        config.tcp_user_timeout(UNACKNOWLEDGED);
+        config.tcp_user_timeout(UNACKNOWLEDGED_TIMEOUT);
     }
     // This one has a value in any case.
     if !url.contains("keepalives_idle") {
@@ -194,7 +196,7 @@ fn complete(config: &mut Config, url: &str, connect_within: Duration) {
 }
 
 /// Where a database is: its hosts and its name.
-fn name_of(config: &Config, schema: &str) -> String {
+fn database_name(config: &Config, schema: &str) -> String {
     let hosts = config.get_hosts().iter();
     let hosts: Vec<String> = hosts
         .map(|host| match host {
@@ -219,14 +221,14 @@ fn session_name() -> String {
 
 /// Whether a pooler gives the sessions of the server to one transaction after another: another connection, which holds a
 /// session, has this connection's, or this one has another session now.
-async fn is_shared(address: &Address, client: &Client, session: &str) -> bool {
+async fn is_pooled(address: &Address, client: &Client, session: &str) -> bool {
     let Ok((other, driver)) = address.connect().await else {
         // The server may have no second connection to spare.
         return false;
     };
     let begun = other.batch_execute("BEGIN").await;
-    let seen = session_of(&other).await;
-    let own = session_of(client).await;
+    let seen = session_name_of(&other).await;
+    let own = session_name_of(client).await;
     driver.abort();
     let (Ok(()), Ok(seen), Ok(own)) = (begun, seen, own) else {
         return false;
@@ -235,7 +237,7 @@ async fn is_shared(address: &Address, client: &Client, session: &str) -> bool {
 }
 
 /// The name of the session that a connection has; without a prepared statement, which poolers may not have.
-async fn session_of(client: &Client) -> Result<Option<String>, Error> {
+async fn session_name_of(client: &Client) -> Result<Option<String>, Error> {
     let ask = "SELECT current_setting('throng.session', true)";
     let answer = client.simple_query(ask).await?;
     Ok(answer.iter().find_map(|message| match message {
@@ -245,7 +247,7 @@ async fn session_of(client: &Client) -> Result<Option<String>, Error> {
 }
 
 /// The server's own limit for a statement: longer than the client's, which closes the connection.
-fn statement_ms_of(call: Duration) -> u128 {
+fn statement_timeout_ms(call: Duration) -> u128 {
     2 * call.as_millis()
 }
 
@@ -256,17 +258,17 @@ async fn connect(
 ) -> Result<Client, StoreError> {
     let connected = address.connect().await;
     let (client, _) = connected.map_err(|error| named.error(error))?;
-    let statement_ms = statement_ms_of(call_within);
+    let statement_ms = statement_timeout_ms(call_within);
     let session = session_name();
     let settings = format!(
         "{SETTINGS}; SET statement_timeout = {statement_ms}; SET throng.session = '{session}'"
     );
     let set = client.batch_execute(&settings).await;
     set.map_err(|error| named.error(error))?;
-    if is_shared(address, &client, &session).await {
+    if is_pooled(address, &client, &session).await {
         let cause = "a connection pooler in transaction mode is between (PgBouncer: `pool_mode`), which loses the settings and \
             statements of a session; connect to the server itself, or to a pool in session mode";
-        return Err(named.fault(StoreErrorKind::Unreachable, cause));
+        return Err(named.store_error(StoreErrorKind::Unreachable, cause));
     }
     Ok(client)
 }

@@ -10,16 +10,16 @@ use crate::error::{StoreError, StoreErrorKind};
 pub(super) struct NamedDatabase(pub String);
 
 impl NamedDatabase {
-    pub fn fault(&self, fault: StoreErrorKind, cause: impl ToString) -> StoreError {
+    pub fn store_error(&self, fault: StoreErrorKind, cause: impl ToString) -> StoreError {
         StoreError {
             store: self.0.clone(),
-            fault,
+            kind: fault,
             cause: cause.to_string(),
         }
     }
 
     pub fn error(&self, error: Error) -> StoreError {
-        let fault = error.code().map_or(StoreErrorKind::Unreachable, fault_of);
+        let fault = error.code().map_or(StoreErrorKind::Unreachable, error_kind);
         let mut cause = error.to_string();
         if let Some(told) = error.as_db_error() {
             cause = told.message().to_owned();
@@ -27,11 +27,11 @@ impl NamedDatabase {
         } else if let Some(source) = std::error::Error::source(&error) {
             cause = format!("{cause}: {source}");
         }
-        self.fault(fault, cause)
+        self.store_error(fault, cause)
     }
 }
 
-fn fault_of(state: &SqlState) -> StoreErrorKind {
+fn error_kind(state: &SqlState) -> StoreErrorKind {
     let locked = [
         SqlState::LOCK_NOT_AVAILABLE,
         SqlState::T_R_DEADLOCK_DETECTED,
@@ -50,11 +50,11 @@ fn fault_of(state: &SqlState) -> StoreErrorKind {
     match state.code().get(..2) {
         _ if is_one_of(&locked) => StoreErrorKind::Locked,
         _ if is_one_of(&read_only) => StoreErrorKind::ReadOnly,
-        _ if is_one_of(&full) => StoreErrorKind::Full,
+        _ if is_one_of(&full) => StoreErrorKind::DiskFull,
         _ if is_one_of(&corrupt) => StoreErrorKind::Corrupt,
-        _ if is_one_of(&foreign) => StoreErrorKind::Foreign,
+        _ if is_one_of(&foreign) => StoreErrorKind::NotAPlayerStore,
         // Data exceptions, and constraints that are broken.
-        Some("22" | "23") => StoreErrorKind::Value,
+        Some("22" | "23") => StoreErrorKind::ValueRejected,
         _ => StoreErrorKind::Unreachable,
     }
 }

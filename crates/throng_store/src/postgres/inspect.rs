@@ -7,12 +7,12 @@ use throng_protocol::wire::Encoding;
 use tokio_postgres::{Error, IsolationLevel, Transaction};
 
 use super::connection::PostgresConnection;
+use super::display::to_text;
 use super::schema;
-use super::shown::shown;
-use super::store::{PostgresSource, prepare, version};
+use super::store::{PostgresSource, migrate, usable_version};
 use crate::encodings::encoding_of;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::findings::{ShownValue, StoreInspection, StoredRow, WRONG_MAX};
+use crate::inspection::{DisplayValue, PROBLEMS_MAX, StoreInspection, StoredRow};
 
 /// Rows that are read at once.
 const ROWS: i32 = 1_000;
@@ -33,7 +33,7 @@ impl PostgresSource {
     pub fn migrate(&self) -> Result<(String, i64, i64), StoreError> {
         let mut connection = self.connect()?;
         let before = connection
-            .call_at_length(async |client, named| prepare(client, &self.schema, named).await)?;
+            .long_call(async |client, named| migrate(client, &self.schema, named).await)?;
         Ok((connection.named.0, before, schema::VERSION))
     }
 
@@ -42,7 +42,7 @@ impl PostgresSource {
     /// # Errors
     /// [`StoreError`] when it is no store of the newest version, or cannot be read.
     pub fn inspect(&self) -> Result<StoreInspection, StoreError> {
-        self.read(look)
+        self.read_snapshot(inspect_tables)
     }
 
     /// Shows every player by ascending id as it is stored (ids from 2^63 on come first), until `show` says `false`.
@@ -50,7 +50,7 @@ impl PostgresSource {
     /// # Errors
     /// [`StoreError`] when it is no store of the newest version, or cannot be read.
     pub fn dump(&self, mut show: impl FnMut(StoredRow) -> bool) -> Result<(), StoreError> {
-        self.read(async |tables| dump_all(tables, &mut show).await)
+        self.read_snapshot(async |tables| dump_all(tables, &mut show).await)
     }
 
     fn connect(&self) -> Result<PostgresConnection, StoreError> {
@@ -58,17 +58,17 @@ impl PostgresSource {
     }
 
     /// Does something in a transaction that reads the store as it is at one moment, and writes nothing.
-    fn read<T>(
+    fn read_snapshot<T>(
         &self,
         work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T, Error>,
     ) -> Result<T, StoreError> {
-        self.connect()?.call_at_length(async |client, named| {
+        self.connect()?.long_call(async |client, named| {
             let fault = |error| named.error(error);
             let reading = client.build_transaction().read_only(true);
             let reading = reading.isolation_level(IsolationLevel::RepeatableRead);
             let tables = reading.start().await.map_err(fault)?;
             let kind = schema::kind_of(&tables, &self.schema);
-            let found = version(kind.await.map_err(fault)?, named)?;
+            let found = usable_version(kind.await.map_err(fault)?, named)?;
             let known = schema::VERSION;
             let cause = match found {
                 Some(found) if found == known => {
@@ -81,7 +81,7 @@ impl PostgresSource {
                 ),
                 None => "there are no tables in it".to_owned(),
             };
-            Err(named.fault(StoreErrorKind::Foreign, cause))
+            Err(named.store_error(StoreErrorKind::NotAPlayerStore, cause))
         })
     }
 }
@@ -101,7 +101,7 @@ async fn attributes(
     Ok(attributes.collect())
 }
 
-async fn look(tables: &Transaction<'_>) -> Result<StoreInspection, Error> {
+async fn inspect_tables(tables: &Transaction<'_>) -> Result<StoreInspection, Error> {
     let mut findings = StoreInspection {
         version: schema::VERSION,
         ..StoreInspection::default()
@@ -112,22 +112,22 @@ async fn look(tables: &Transaction<'_>) -> Result<StoreInspection, Error> {
     let orphans: i64 = tables.query_one(orphans, &[]).await?.get(0);
     if orphans > 0 {
         let line = format!("{orphans} values of players or attributes that are not there");
-        findings.wrong.push(line);
+        findings.problems.push(line);
     }
     let attributes = attributes(tables).await?;
     for (&number, (name, encoding, known)) in &attributes {
         if known.is_none() {
             let line = format!("attribute `{name}`: no encoding `{encoding}` is known");
-            findings.wrong.push(line);
+            findings.problems.push(line);
         }
         match u16::try_from(number) {
             Ok(id) => drop(findings.attributes.insert(id, name.clone())),
-            Err(_) => findings.wrong.push(format!(
+            Err(_) => findings.problems.push(format!(
                 "attribute `{name}`: expected a number up to 65535, found {number}"
             )),
         }
     }
-    look_at_values(tables, &attributes, &mut findings).await?;
+    inspect_values(tables, &attributes, &mut findings).await?;
     let count = "SELECT count(*) FROM player WHERE revision > 0";
     findings.players = tables.query_one(count, &[]).await?.get::<_, i64>(0) as u64;
     let leases = "SELECT server, count(*), max(expires_ms) FROM player WHERE server IS NOT NULL GROUP BY server";
@@ -139,7 +139,7 @@ async fn look(tables: &Transaction<'_>) -> Result<StoreInspection, Error> {
 }
 
 /// Counts values, and finds those of which people are shown something else than what is kept: somebody changed the wrong column.
-async fn look_at_values(
+async fn inspect_values(
     tables: &Transaction<'_>,
     attributes: &BTreeMap<i32, (String, String, Option<Encoding>)>,
     findings: &mut StoreInspection,
@@ -157,13 +157,13 @@ async fn look_at_values(
             let Some((name, _, Some(encoding))) = attributes.get(&row.get(1)) else {
                 continue;
             };
-            let (found, expected) = (row.get::<_, Option<&str>>(3), shown(*encoding, bytes));
-            if found != expected.as_deref() && findings.wrong.len() < WRONG_MAX {
+            let (found, expected) = (row.get::<_, Option<&str>>(3), to_text(*encoding, bytes));
+            if found != expected.as_deref() && findings.problems.len() < PROBLEMS_MAX {
                 let named = |shown: Option<&str>| {
                     shown.map_or_else(|| "nothing".to_owned(), |shown| format!("`{shown}`"))
                 };
                 let (found, expected) = (named(found), named(expected.as_deref()));
-                findings.wrong.push(format!(
+                findings.problems.push(format!(
                     "player {player}: `{name}` is shown as {found}, and kept as {expected}, which counts"
                 ));
             }
@@ -186,10 +186,10 @@ async fn dump_all(
             return Ok(());
         }
         let ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
-        let mut of_players: BTreeMap<i64, BTreeMap<String, ShownValue>> = BTreeMap::new();
+        let mut of_players: BTreeMap<i64, BTreeMap<String, DisplayValue>> = BTreeMap::new();
         for row in tables.query(&values, &[&ids]).await? {
             if let Some((name, _, encoding)) = attributes.get(&row.get(1)) {
-                let value = ShownValue::of(*encoding, row.get(2));
+                let value = DisplayValue::from_bytes(*encoding, row.get(2));
                 let of_player = of_players.entry(row.get(0)).or_default();
                 of_player.insert(name.clone(), value);
             }

@@ -14,10 +14,10 @@
 //! players are locked by ascending id, so that servers that ask at the same time wait for each other and do not deadlock.
 
 mod connection;
+mod display;
 mod errors;
 mod inspect;
 mod schema;
-mod shown;
 mod store;
 mod tables;
 #[cfg(all(test, unix))]

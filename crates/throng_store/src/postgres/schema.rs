@@ -128,10 +128,7 @@ pub(super) async fn read(client: &mut Client, schema: &str) -> Result<SchemaKind
 
 /// Makes a schema, or brings one that is ours up to date, in one transaction, and says what it was before; servers that start at
 /// the same time do so one after the other. `schema` is a checked name.
-pub(super) async fn bring_up_to_date(
-    client: &mut Client,
-    schema: &str,
-) -> Result<SchemaKind, Error> {
+pub(super) async fn migrate(client: &mut Client, schema: &str) -> Result<SchemaKind, Error> {
     let transaction = client.transaction().await?;
     // A migration may take long, and another process waits for it.
     transaction

@@ -15,10 +15,10 @@ use super::errors::NamedDatabase;
 use super::schema::{self, SchemaKind};
 use super::tables::{PostgresTables, Statements, ids};
 use crate::encodings::{check_known, encoding_name};
-use crate::enrollment::EnrollTerms;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::lease::ServerId;
 use crate::record::{PlayerRecord, StoredAttribute};
+use crate::registration::RegistrationTerms;
 use crate::save_batch::SaveBatch;
 use crate::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
@@ -61,14 +61,14 @@ impl PostgresSource {
     /// times out doubles the limit of the next ones, up to 30 s, until one succeeds. A connection to a host has the same limit,
     /// unless the address has a `connect_timeout`.
     #[must_use]
-    pub fn call_within(mut self, limit: Duration) -> Self {
+    pub fn with_call_timeout(mut self, limit: Duration) -> Self {
         self.limit = Arc::new(CallLimit::new(limit));
         self
     }
 
     /// In another schema, so that one database can have several stores. The name is of lower-case letters, digits and `_`.
     #[must_use]
-    pub fn in_schema(mut self, name: impl Into<String>) -> Self {
+    pub fn with_schema(mut self, name: impl Into<String>) -> Self {
         self.schema = name.into();
         self
     }
@@ -100,7 +100,7 @@ impl PostgresStore {
 
     fn open_with(url: &str, schema: &str, limit: Arc<CallLimit>) -> Result<Self, StoreError> {
         let mut connection = PostgresConnection::open(url, schema, limit)?;
-        connection.call_at_length(async |client, named| prepare(client, schema, named).await)?;
+        connection.long_call(async |client, named| migrate(client, schema, named).await)?;
         Ok(Self {
             connection,
             encodings: HashMap::default(),
@@ -109,7 +109,7 @@ impl PostgresStore {
     }
 
     /// Does something in one transaction, which is done wholly or not at all.
-    fn transact<T>(
+    fn in_transaction<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut PostgresTables) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -135,19 +135,19 @@ impl PostgresStore {
 }
 
 /// Brings the tables up to date, and gives their version before.
-pub(super) async fn prepare(
+pub(super) async fn migrate(
     client: &mut Client,
     schema: &str,
     named: &NamedDatabase,
 ) -> Result<i64, StoreError> {
     let fault = |error| named.error(error);
-    let found = version(schema::read(client, schema).await.map_err(fault)?, named)?;
+    let found = usable_version(schema::read(client, schema).await.map_err(fault)?, named)?;
     let before = if found == Some(schema::VERSION) {
         found
     } else {
-        let kind = schema::bring_up_to_date(client, schema).await;
-        version(
-            kind.map_err(|error| may_not(found, named.error(error)))?,
+        let kind = schema::migrate(client, schema).await;
+        usable_version(
+            kind.map_err(|error| explain_missing_rights(found, named.error(error)))?,
             named,
         )?
     };
@@ -158,8 +158,8 @@ pub(super) async fn prepare(
 }
 
 /// What an operator has to do when a role may not create tables.
-fn may_not(found: Option<i64>, mut error: StoreError) -> StoreError {
-    if error.fault == StoreErrorKind::ReadOnly {
+fn explain_missing_rights(found: Option<i64>, mut error: StoreError) -> StoreError {
+    if error.kind == StoreErrorKind::ReadOnly {
         let found = found.map_or("there are no tables".to_owned(), |found| {
             format!(
                 "the tables have version {found}, expected {}",
@@ -175,26 +175,30 @@ fn may_not(found: Option<i64>, mut error: StoreError) -> StoreError {
 }
 
 /// The version of a schema that can be used; `None` of one that is still empty.
-pub(super) fn version(kind: SchemaKind, named: &NamedDatabase) -> Result<Option<i64>, StoreError> {
+pub(super) fn usable_version(
+    kind: SchemaKind,
+    named: &NamedDatabase,
+) -> Result<Option<i64>, StoreError> {
     match kind {
         SchemaKind::Empty => Ok(None),
         SchemaKind::Store(version) => Ok(Some(version)),
         SchemaKind::Newer(found) => {
             let known = schema::VERSION;
-            Err(named.fault(
-                StoreErrorKind::Newer { found, known },
+            Err(named.store_error(
+                StoreErrorKind::NewerSchema { found, known },
                 "it is left as it is",
             ))
         }
-        SchemaKind::Foreign => {
-            Err(named.fault(StoreErrorKind::Foreign, "a schema of another program"))
-        }
+        SchemaKind::Foreign => Err(named.store_error(
+            StoreErrorKind::NotAPlayerStore,
+            "a schema of another program",
+        )),
     }
 }
 
 impl StoreBackend for PostgresStore {
-    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
-        self.transact(async |tables| {
+    fn register_attributes(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        self.in_transaction(async |tables| {
             let statement = "SELECT id, name, encoding FROM attribute";
             let mut known = tables.query(statement, &[]).await?;
             let is_known = |new: &StoredAttribute| {
@@ -203,7 +207,7 @@ impl StoreBackend for PostgresStore {
             };
             if !attributes.iter().all(is_known) {
                 let lock = "LOCK TABLE attribute IN SHARE ROW EXCLUSIVE MODE";
-                tables.say(lock).await?;
+                tables.batch_execute(lock).await?;
                 known = tables.query(statement, &[]).await?;
             }
             for new in attributes {
@@ -227,7 +231,11 @@ impl StoreBackend for PostgresStore {
                             .await?;
                     }
                     Some((id, name, found)) => check_known(new, (i64::from(id), name, found))
-                        .map_err(|cause| tables.named.fault(StoreErrorKind::Attributes, cause))?,
+                        .map_err(|cause| {
+                            tables
+                                .named
+                                .store_error(StoreErrorKind::AttributeMismatch, cause)
+                        })?,
                 }
             }
             Ok(())
@@ -237,14 +245,18 @@ impl StoreBackend for PostgresStore {
         Ok(())
     }
 
-    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
-        self.transact(async |tables| {
+    fn register_server(
+        &mut self,
+        name: &str,
+        terms: RegistrationTerms,
+    ) -> Result<ServerId, StoreError> {
+        self.in_transaction(async |tables| {
             // Processes of one name that start at the same time do so one after the other.
             let lock = "SELECT pg_advisory_xact_lock(1953002087, hashtext(current_schema() || ' ' || $1))";
             tables.execute(lock, &[&name]).await?;
             let now_ms = tables.now_ms(terms.at_ms).await?;
             let last = tables.last_process(name).await?;
-            last.admit((&tables.named.0, name), terms, now_ms)?;
+            last.check_name_free((&tables.named.0, name), terms, now_ms)?;
             // A row that a dead process keeps locked is left to the claims, which this name has at once.
             let statement = "WITH held AS (SELECT player FROM player WHERE server = $1 ORDER BY player FOR UPDATE SKIP LOCKED)
                 UPDATE player SET server = NULL, incarnation = NULL FROM held WHERE player.player = held.player";
@@ -262,8 +274,8 @@ impl StoreBackend for PostgresStore {
         })
     }
 
-    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
-        self.transact(async |tables| tables.see(by, 0).await)
+    fn unregister_server(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.in_transaction(async |tables| tables.mark_seen(by, 0).await)
     }
 
     fn claim(
@@ -272,10 +284,10 @@ impl StoreBackend for PostgresStore {
         players: &[PlayerId],
         terms: ClaimTerms,
     ) -> Result<Vec<ClaimResult>, StoreError> {
-        self.transact(async |tables| {
+        self.in_transaction(async |tables| {
             let claim = terms.claim_by(by, tables.now_ms(terms.at_ms).await?);
             let last = tables.last_process(&by.name).await?;
-            last.refuse_former((&tables.named.0, &by.name), by.incarnation)?;
+            last.check_current((&tables.named.0, &by.name), by.incarnation)?;
             let mut all = ids(players);
             all.sort_unstable();
             let known = tables.read(&all).await?;
@@ -289,11 +301,11 @@ impl StoreBackend for PostgresStore {
                 let id = player.0 as i64;
                 let Some((lease, revision, tick)) = rows.get_mut(&id) else {
                     let cause = format!("the row of player {} is locked by another connection", player.0);
-                    let error = tables.named.fault(StoreErrorKind::Locked, cause);
+                    let error = tables.named.store_error(StoreErrorKind::Locked, cause);
                     claimed.push(ClaimResult::Unreadable { player, error });
                     continue;
                 };
-                if lease.bound(claim.now_ms) {
+                if lease.clamp_expiry(claim.now_ms) {
                     bounded.push(id);
                 }
                 claimed.push(match lease.claim(claim) {
@@ -341,7 +353,7 @@ impl StoreBackend for PostgresStore {
         batch: &SaveBatch,
         at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError> {
-        self.transact(async |tables| {
+        self.in_transaction(async |tables| {
             let (last, refused_then) = tables.last_batch(by).await?;
             let now_ms = tables.now_ms(at_ms).await?;
             let is_done = last == batch.number;
@@ -357,10 +369,10 @@ impl StoreBackend for PostgresStore {
                 return Ok(SaveOutcome::of(batch, &is_refused, revision, Vec::new()));
             }
             let mut faults = Vec::new();
-            let mut is_refused = batch.refused::<StoreError>(|save| {
+            let mut is_refused = batch.refused_saves::<StoreError>(|save| {
                 let row = rows.get(&(save.player.0 as i64));
-                let is_fenced = !row.is_some_and(|(lease, ..)| lease.admits(save.epoch));
-                let fault = tables.fault_of(batch, save).filter(|_| !is_fenced);
+                let is_fenced = !row.is_some_and(|(lease, ..)| lease.allows_write(save.epoch));
+                let fault = tables.error_of_save(batch, save).filter(|_| !is_fenced);
                 let is_refused = is_fenced || fault.is_some();
                 faults.extend(fault.map(|error| (save.player, error)));
                 Ok(is_refused)
@@ -387,11 +399,11 @@ impl StoreBackend for PostgresStore {
         leases: &[(PlayerId, u64)],
         terms: ClaimTerms,
     ) -> Result<Renewal, StoreError> {
-        self.transact(async |tables| {
+        self.in_transaction(async |tables| {
             let mut players: Vec<i64> = leases.iter().map(|lease| lease.0.0 as i64).collect();
             let mut epochs: Vec<i64> = leases.iter().map(|lease| lease.1 as i64).collect();
             let now_ms = tables.now_ms(terms.at_ms).await?;
-            tables.see(by, now_ms).await?;
+            tables.mark_seen(by, now_ms).await?;
             let free = tables.lock_free(&players).await?;
             let mut renewal = Renewal::default();
             if free.len() < players.len() {
@@ -399,7 +411,7 @@ impl StoreBackend for PostgresStore {
                 let is_skipped = |&&(player, epoch): &&(PlayerId, u64)| {
                     let id = player.0 as i64;
                     let row = all.get(&id).filter(|_| !free.contains_key(&id));
-                    row.is_some_and(|(lease, ..)| lease.admits(epoch) && lease.holder.is_some())
+                    row.is_some_and(|(lease, ..)| lease.allows_write(epoch) && lease.holder.is_some())
                 };
                 let skipped = leases.iter().filter(is_skipped);
                 renewal.skipped = skipped.map(|lease| lease.0).collect();
@@ -427,11 +439,11 @@ impl StoreBackend for PostgresStore {
         })
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
-        self.transact(async |tables| {
+    fn lookup(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
+        self.in_transaction(async |tables| {
             // Both statements see the same moment.
             let once = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY";
-            tables.say(once).await?;
+            tables.batch_execute(once).await?;
             let statement =
                 "SELECT player, revision, tick FROM player WHERE player = ANY($1) AND revision > 0";
             let all = ids(players);

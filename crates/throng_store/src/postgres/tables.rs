@@ -10,16 +10,16 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement, Transaction};
 use tracing::warn;
 
+use super::display::to_text;
 use super::errors::NamedDatabase;
-use super::shown::shown;
-use crate::enrollment::LastProcess;
 use crate::error::{StoreError, StoreErrorKind};
 use crate::lease::{LeaseState, ServerId};
+use crate::registration::LastProcess;
 use crate::save_batch::{PlayerSave, SaveBatch};
 
 /// How long a claim waits for the rows that others add, and how long everything else waits.
-const SHORT_WAIT: &str = "SET LOCAL lock_timeout = '50ms'";
-const LONG_WAIT: &str = "SET LOCAL lock_timeout = '1s'";
+const SHORT_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '50ms'";
+const LONG_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// How often a claim halves a part with a locked row, so that it ends within the limit of a call.
 const SPLITS_MAX: u32 = 24;
@@ -47,7 +47,7 @@ struct ValueColumns {
     players: Vec<i64>,
     attributes: Vec<i32>,
     values: Vec<Vec<u8>>,
-    shown: Vec<Option<String>>,
+    display: Vec<Option<String>>,
 }
 
 pub(super) fn ids(players: &[PlayerId]) -> Vec<i64> {
@@ -82,7 +82,7 @@ impl PostgresTables<'_> {
     }
 
     /// Says something that has no values and no answer.
-    pub async fn say(&self, text: &str) -> Result<(), StoreError> {
+    pub async fn batch_execute(&self, text: &str) -> Result<(), StoreError> {
         let said = self.transaction.batch_execute(text).await;
         said.map_err(|error| self.named.error(error))
     }
@@ -182,7 +182,7 @@ impl PostgresTables<'_> {
     }
 
     /// A process was seen, or signed off: at 0.
-    pub async fn see(&self, server: &ServerId, now_ms: u64) -> Result<(), StoreError> {
+    pub async fn mark_seen(&self, server: &ServerId, now_ms: u64) -> Result<(), StoreError> {
         let statement = "UPDATE server SET seen_ms = $3 WHERE name = $1 AND incarnation = $2";
         let (incarnation, now_ms) = (server.incarnation as i64, now_ms as i64);
         self.execute(statement, &[&server.name, &incarnation, &now_ms])
@@ -203,11 +203,14 @@ impl PostgresTables<'_> {
     }
 
     /// What is wrong with a save before anything is written of it.
-    pub fn fault_of(&self, batch: &SaveBatch, save: &PlayerSave) -> Option<StoreError> {
+    pub fn error_of_save(&self, batch: &SaveBatch, save: &PlayerSave) -> Option<StoreError> {
         let mut written = batch.values(save).filter(|(_, value)| value.is_some());
         let (unknown, _) = written.find(|(id, _)| !self.encodings.contains_key(id))?;
         let cause = format!("attribute {unknown} is not registered in this store");
-        Some(self.named.fault(StoreErrorKind::Attributes, cause))
+        Some(
+            self.named
+                .store_error(StoreErrorKind::AttributeMismatch, cause),
+        )
     }
 
     /// Writes what a batch says of those who are not refused. Who cannot be kept is refused, too, with all who are tied to it,
@@ -221,7 +224,7 @@ impl PostgresTables<'_> {
         let all: Vec<usize> = (0..is_refused.len())
             .filter(|&place| !is_refused[place])
             .collect();
-        match self.write_or_undo(batch, &all, now_ms).await? {
+        match self.try_write(batch, &all, now_ms).await? {
             Ok(()) => return Ok(Vec::new()),
             Err(error) => warn!(%error, "save batch rejected: each group is retried alone"),
         }
@@ -230,7 +233,7 @@ impl PostgresTables<'_> {
             if is_refused[group[0]] {
                 continue;
             }
-            if let Err(error) = self.write_or_undo(batch, &group, now_ms).await? {
+            if let Err(error) = self.try_write(batch, &group, now_ms).await? {
                 faults.push((batch.saves()[group[0]].player, error));
                 group.iter().for_each(|&place| is_refused[place] = true);
             }
@@ -239,7 +242,7 @@ impl PostgresTables<'_> {
     }
 
     /// Writes some saves, or none of them where one cannot be kept: gives why.
-    pub async fn write_or_undo(
+    pub async fn try_write(
         &mut self,
         batch: &SaveBatch,
         places: &[usize],
@@ -262,7 +265,7 @@ impl PostgresTables<'_> {
                 released.map_err(|error| named.error(error))?;
                 Ok(Ok(()))
             }
-            Err(error) if error.fault.is_of_one_player() => {
+            Err(error) if error.kind.affects_one_player() => {
                 let undone = inner.transaction.rollback().await;
                 undone.map_err(|error| named.error(error))?;
                 Ok(Err(error))
@@ -294,8 +297,8 @@ impl PostgresTables<'_> {
                     let encoding = self.encodings.get(&id);
                     columns.values.push(bytes.to_vec());
                     columns
-                        .shown
-                        .push(encoding.and_then(|&encoding| shown(encoding, bytes)));
+                        .display
+                        .push(encoding.and_then(|&encoding| to_text(encoding, bytes)));
                 }
             }
         }
@@ -318,7 +321,7 @@ impl PostgresTables<'_> {
                 players,
                 attributes,
                 values,
-                shown,
+                display: shown,
             } = &written;
             self.execute(statement, &[players, attributes, values, shown])
                 .await?;
@@ -332,10 +335,10 @@ impl PostgresTables<'_> {
         if players.is_empty() {
             return Ok(());
         }
-        self.say(SHORT_WAIT).await?;
+        self.batch_execute(SHORT_LOCK_TIMEOUT).await?;
         let (mut parts, mut splits) = (vec![players], 0);
         while let Some(part) = parts.pop() {
-            let error = match self.add_or_undo(&part).await? {
+            let error = match self.try_add_rows(&part).await? {
                 Ok(()) => continue,
                 Err(error) => error,
             };
@@ -347,11 +350,11 @@ impl PostgresTables<'_> {
             let (one, other) = part.split_at(part.len() / 2);
             parts.extend([one.to_vec(), other.to_vec()]);
         }
-        self.say(LONG_WAIT).await
+        self.batch_execute(LONG_LOCK_TIMEOUT).await
     }
 
     /// Adds rows, or none of them where one is locked: gives why.
-    pub async fn add_or_undo(
+    pub async fn try_add_rows(
         &mut self,
         players: &[i64],
     ) -> Result<Result<(), StoreError>, StoreError> {
@@ -367,7 +370,7 @@ impl PostgresTables<'_> {
             "INSERT INTO player (player) SELECT unnest($1::BIGINT[]) ON CONFLICT DO NOTHING";
         match inner.execute(statement, &[&players]).await {
             Ok(()) => Ok(Ok(inner.transaction.commit().await.map_err(fault)?)),
-            Err(error) if error.fault == StoreErrorKind::Locked => {
+            Err(error) if error.kind == StoreErrorKind::Locked => {
                 inner.transaction.rollback().await.map_err(fault)?;
                 Ok(Err(error))
             }

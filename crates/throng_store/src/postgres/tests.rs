@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The store in a schema, ready for players.
 fn opened(schema: &TestSchema) -> PostgresStore {
     let mut store = schema.open();
-    store.learn(&attributes()).unwrap();
+    store.register_attributes(&attributes()).unwrap();
     store
 }
 
@@ -101,7 +101,7 @@ fn forward(mut from: TcpStream, mut to: TcpStream, is_stalled: &AtomicBool) {
 }
 
 /// Does something that must not take for ever, on a thread of its own.
-fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+fn within_timeout<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, wait) = sync_channel(1);
     thread::spawn(move || done.send(work()));
     wait.recv_timeout(PATIENCE).expect("it ends")
@@ -113,15 +113,15 @@ fn stalled_network_fails_the_call_and_is_survived() {
     let schema = TestSchema::new(&url);
     let proxy = StallingProxy::new(&url);
     let source = PostgresSource::new(proxy.url(&url))
-        .in_schema(&schema.name)
-        .call_within(Duration::from_millis(400));
+        .with_schema(&schema.name)
+        .with_call_timeout(Duration::from_millis(400));
     let mut supervisor = StoreSupervisor::new(Box::new(source), "a".to_owned(), attributes());
-    let look = StoreRequest::LookUp {
+    let look = StoreRequest::Lookup {
         players: vec![PlayerId(1)],
     };
     // On a busy machine a call may take longer than the limit, too: the next ones have more time.
     let works = |supervisor: &mut StoreSupervisor, from_ms: u64| {
-        let mut attempts = (0..20).map(|nth| supervisor.work(&look, from_ms + nth * 10_000));
+        let mut attempts = (0..20).map(|nth| supervisor.execute(&look, from_ms + nth * 10_000));
         attempts.any(|done| matches!(done, Ok(StoreReply::LookedUp(..))))
     };
     assert!(works(&mut supervisor, 0));
@@ -132,10 +132,11 @@ fn stalled_network_fails_the_call_and_is_survived() {
         (1_010_000, "no connection within"),
     ] {
         let asked = look.clone();
-        let (failed, back) = in_time(move || (supervisor.work(&asked, now_ms), supervisor));
+        let (failed, back) =
+            within_timeout(move || (supervisor.execute(&asked, now_ms), supervisor));
         supervisor = back;
         let error = failed.unwrap_err();
-        assert_eq!(error.fault, StoreErrorKind::Unreachable);
+        assert_eq!(error.kind, StoreErrorKind::Unreachable);
         assert!(error.to_string().contains(what), "{error}");
     }
     proxy.stall(false);
@@ -146,7 +147,7 @@ fn stalled_network_fails_the_call_and_is_survived() {
 fn results(claimed: Vec<ClaimResult>) -> Vec<Result<u64, StoreErrorKind>> {
     let results = claimed.into_iter().map(|claimed| match claimed {
         ClaimResult::Granted { epoch, .. } => Ok(epoch),
-        ClaimResult::Unreadable { error, .. } => Err(error.fault),
+        ClaimResult::Unreadable { error, .. } => Err(error.kind),
         refused @ ClaimResult::Refused { .. } => panic!("{refused:?}"),
     });
     results.collect()
@@ -157,13 +158,13 @@ fn locked_row_refuses_no_other_claim() {
     let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     let mut store = opened(&schema);
-    let a = store.enroll("a", TAKE_OVER).unwrap();
+    let a = store.register_server("a", TAKE_OVER).unwrap();
     let known: Vec<PlayerId> = (1..=10).map(PlayerId).collect();
     let granted = results(store.claim(&a, &known, FIRST_MINUTE).unwrap());
     assert_eq!(granted, [Ok(1); 10]);
     let other = schema.operator();
     // One that is there, and one whose first claim is not committed.
-    other.say("BEGIN; SELECT 1 FROM player WHERE player = 7 FOR UPDATE; INSERT INTO player (player) VALUES (15)");
+    other.execute("BEGIN; SELECT 1 FROM player WHERE player = 7 FOR UPDATE; INSERT INTO player (player) VALUES (15)");
     let all: Vec<PlayerId> = (1..=20).map(PlayerId).collect();
     let found = results(store.claim(&a, &all, FIRST_MINUTE).unwrap());
     for (player, found) in (1..).zip(found) {
@@ -174,7 +175,7 @@ fn locked_row_refuses_no_other_claim() {
         };
         assert_eq!(found, expected, "player {player}");
     }
-    other.say("ROLLBACK");
+    other.execute("ROLLBACK");
     let found = results(
         store
             .claim(&a, &[PlayerId(7), PlayerId(15)], FIRST_MINUTE)
@@ -188,15 +189,15 @@ fn locked_row_keeps_no_server_from_starting() {
     let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     let mut store = opened(&schema);
-    let before = store.enroll("a", TAKE_OVER).unwrap();
+    let before = store.register_server("a", TAKE_OVER).unwrap();
     let players = [PlayerId(1), PlayerId(2)];
     results(store.claim(&before, &players, FIRST_MINUTE).unwrap());
     let other = schema.operator();
     // As a process that was stopped in the middle of a save.
-    other.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE; UPDATE server SET batch = 1 WHERE name = 'a'");
-    let after = store.enroll("a", TAKE_OVER).unwrap();
+    other.execute("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE; UPDATE server SET batch = 1 WHERE name = 'a'");
+    let after = store.register_server("a", TAKE_OVER).unwrap();
     assert_eq!(after.incarnation, before.incarnation + 1);
-    other.say("ROLLBACK");
+    other.execute("ROLLBACK");
     let found = results(store.claim(&after, &players, FIRST_MINUTE).unwrap());
     assert_eq!(found, [Ok(2), Ok(2)]);
 }
@@ -206,11 +207,11 @@ fn locked_row_is_neither_lost_nor_renewed() {
     let Some(url) = postgres_url() else { return };
     let schema = TestSchema::new(&url);
     let mut store = opened(&schema);
-    let a = store.enroll("a", TAKE_OVER).unwrap();
+    let a = store.register_server("a", TAKE_OVER).unwrap();
     let players = [1, 2, 3].map(PlayerId);
     results(store.claim(&a, &players, FIRST_MINUTE).unwrap());
     let other = schema.operator();
-    other.say("BEGIN; SELECT 1 FROM player WHERE player <= 2 FOR UPDATE");
+    other.execute("BEGIN; SELECT 1 FROM player WHERE player <= 2 FOR UPDATE");
     // The lease of the second was another one, whoever has its row.
     let leases = [
         (PlayerId(1), 1),
@@ -221,7 +222,7 @@ fn locked_row_is_neither_lost_nor_renewed() {
     let renewal = store.renew(&a, &leases, FIRST_MINUTE).unwrap();
     assert_eq!(renewal.skipped, [PlayerId(1)]);
     assert_eq!(renewal.lost, [PlayerId(2), PlayerId(4)]);
-    other.say("ROLLBACK");
+    other.execute("ROLLBACK");
     assert_eq!(
         store.renew(&a, &leases[..1], FIRST_MINUTE).unwrap(),
         Renewal::default()
@@ -250,23 +251,23 @@ fn locked_row_delays_a_save_and_keeps_the_store_open() {
         players: vec![PlayerId(1)],
         terms: FIRST_MINUTE,
     };
-    assert!(supervisor.work(&claim, 0).is_ok());
+    assert!(supervisor.execute(&claim, 0).is_ok());
     let other = schema.operator();
-    other.say("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE");
+    other.execute("BEGIN; SELECT 1 FROM player WHERE player = 1 FOR UPDATE");
     let mut batch = SaveBatch::new(1, 9);
     batch.add((PlayerId(1), 1, 9), std::iter::once((2, Some(&[9, 0][..]))));
     let save = StoreRequest::Save {
         batch: Arc::new(batch),
     };
-    let error = supervisor.work(&save, 0).unwrap_err();
-    assert_eq!(error.fault, StoreErrorKind::Locked, "{error}");
+    let error = supervisor.execute(&save, 0).unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::Locked, "{error}");
     // Others are served meanwhile, at once.
-    let look = StoreRequest::LookUp {
+    let look = StoreRequest::Lookup {
         players: vec![PlayerId(2)],
     };
-    assert!(supervisor.work(&look, 0).is_ok());
-    other.say("ROLLBACK");
-    assert!(supervisor.work(&save, 0).is_ok());
+    assert!(supervisor.execute(&look, 0).is_ok());
+    other.execute("ROLLBACK");
+    assert!(supervisor.execute(&save, 0).is_ok());
     assert_eq!(opened.load(Ordering::Relaxed), 1);
 }
 
@@ -306,22 +307,22 @@ fn role_without_rights_to_create_runs_a_server() {
     let schema = TestSchema::new(&url);
     let (name, role) = (&schema.name, format!("{}_game", schema.name));
     let owner = Operator::new(&url);
-    owner.say(&format!("CREATE ROLE {role} LOGIN"));
+    owner.execute(&format!("CREATE ROLE {role} LOGIN"));
     let (_, host) = url.split_once('@').unwrap();
-    let as_role = PostgresSource::new(format!("postgres://{role}@{host}")).in_schema(name);
+    let as_role = PostgresSource::new(format!("postgres://{role}@{host}")).with_schema(name);
     let open = || as_role.clone().open();
     let error = open().err().expect("there are no tables yet");
-    assert_eq!(error.fault, StoreErrorKind::ReadOnly);
+    assert_eq!(error.kind, StoreErrorKind::ReadOnly);
     assert!(error.cause.contains("throng db migrate"), "{error}");
     schema.source().migrate().unwrap();
-    owner.say(&format!(
+    owner.execute(&format!(
         "GRANT USAGE ON SCHEMA {name} TO {role};
         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {name} TO {role}"
     ));
     for epoch in 1..=2 {
         let mut store = open().unwrap();
-        store.learn(&attributes()).unwrap();
-        let a = store.enroll("a", TAKE_OVER).unwrap();
+        store.register_attributes(&attributes()).unwrap();
+        let a = store.register_server("a", TAKE_OVER).unwrap();
         let found = results(store.claim(&a, &[PlayerId(1)], FIRST_MINUTE).unwrap());
         assert_eq!(found, [Ok(epoch)]);
         let mut batch = SaveBatch::new(1, 9);
@@ -334,7 +335,7 @@ fn role_without_rights_to_create_runs_a_server() {
             .renew(&a, &[(PlayerId(1), epoch)], FIRST_MINUTE)
             .unwrap();
         assert_eq!(renewal, Renewal::default());
-        store.sign_off(&a).unwrap();
+        store.unregister_server(&a).unwrap();
     }
 }
 
@@ -400,7 +401,7 @@ fn pooler_in_transaction_mode_is_refused_and_in_session_mode_works() {
         let (user, host) = url.split_once('@').unwrap();
         let (_, database) = host.split_once('/').unwrap();
         let url = format!("{user}@127.0.0.1:{}/{database}", pooler.2);
-        let opened = PostgresSource::new(url).in_schema(&schema.name).open();
+        let opened = PostgresSource::new(url).with_schema(&schema.name).open();
         if mode == "session" {
             assert!(opened.is_ok(), "{:?}", opened.err());
         } else {

@@ -59,7 +59,7 @@ impl Address {
 }
 
 fn connector(roots: Option<&str>, named: &NamedDatabase) -> Result<MakeRustlsConnect, StoreError> {
-    let fault = |cause: String| named.fault(StoreErrorKind::Unreachable, cause);
+    let fault = |cause: String| named.store_error(StoreErrorKind::Unreachable, cause);
     let mut trusted = RootCertStore::empty();
     match roots.filter(|&path| path != "system") {
         Some(path) => {
@@ -115,12 +115,12 @@ fn take_parameter(url: &str, key: &str) -> (String, Option<String>) {
         })
         .collect();
     let mark = if kept.is_empty() { "" } else { "?" };
-    let value = value.map(|value| decoded(&value));
+    let value = value.map(|value| percent_decoded(&value));
     (format!("{base}{mark}{}", kept.join("&")), value)
 }
 
 /// Text of an address, with `%2F` and the like replaced.
-fn decoded(text: &str) -> String {
+fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {

@@ -7,13 +7,13 @@ use rusqlite::ErrorCode;
 use crate::error::{StoreError, StoreErrorKind};
 
 /// What a file fails of, named with the file.
-pub(super) struct Named<'p>(pub &'p Path);
+pub(super) struct NamedFile<'p>(pub &'p Path);
 
-impl Named<'_> {
-    pub fn fault(&self, fault: StoreErrorKind, cause: impl ToString) -> StoreError {
+impl NamedFile<'_> {
+    pub fn store_error(&self, fault: StoreErrorKind, cause: impl ToString) -> StoreError {
         StoreError {
             store: self.0.display().to_string(),
-            fault,
+            kind: fault,
             cause: cause.to_string(),
         }
     }
@@ -22,12 +22,14 @@ impl Named<'_> {
         let fault = match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreErrorKind::Locked,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreErrorKind::ReadOnly,
-            Some(ErrorCode::DiskFull) => StoreErrorKind::Full,
+            Some(ErrorCode::DiskFull) => StoreErrorKind::DiskFull,
             Some(ErrorCode::DatabaseCorrupt) => StoreErrorKind::Corrupt,
-            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => StoreErrorKind::Value,
-            Some(ErrorCode::NotADatabase) => StoreErrorKind::Foreign,
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => {
+                StoreErrorKind::ValueRejected
+            }
+            Some(ErrorCode::NotADatabase) => StoreErrorKind::NotAPlayerStore,
             _ => StoreErrorKind::Unreachable,
         };
-        self.fault(fault, error)
+        self.store_error(fault, error)
     }
 }

@@ -7,13 +7,13 @@ use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OpenFlags};
 use throng_core::ids::PlayerId;
 
-use super::errors::Named;
+use super::errors::NamedFile;
 use super::schema::{self, FileKind};
 use super::store::connect;
 use super::value::from_sql;
 use crate::encodings::encoding_of;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::findings::{ShownValue, StoreInspection, StoredRow, WRONG_MAX};
+use crate::inspection::{DisplayValue, PROBLEMS_MAX, StoreInspection, StoredRow};
 
 /// Brings the tables of a file up to date, and gives the versions before and after. A file that is not there is made.
 ///
@@ -41,40 +41,43 @@ fn kind_of(path: &Path) -> Result<(Connection, FileKind), StoreError> {
         let kind = schema::kind_of(&connection)?;
         Ok((connection, kind))
     };
-    open().map_err(|error| Named(path).error(error))
+    open().map_err(|error| NamedFile(path).error(error))
 }
 
 /// Opens a store for reading, and gives its version.
-fn read_only(path: &Path) -> Result<(Connection, i64), StoreError> {
-    let named = Named(path);
+fn open_read_only(path: &Path) -> Result<(Connection, i64), StoreError> {
+    let named = NamedFile(path);
     if !path.exists() {
-        return Err(named.fault(StoreErrorKind::Unreachable, "no such file"));
+        return Err(named.store_error(StoreErrorKind::Unreachable, "no such file"));
     }
     let (connection, kind) = kind_of(path)?;
     match kind {
         FileKind::Store(version) if version <= schema::VERSION => Ok((connection, version)),
         FileKind::Store(found) => {
             let known = schema::VERSION;
-            Err(named.fault(
-                StoreErrorKind::Newer { found, known },
+            Err(named.store_error(
+                StoreErrorKind::NewerSchema { found, known },
                 "it is left as it is",
             ))
         }
-        FileKind::Empty => Err(named.fault(StoreErrorKind::Foreign, "an empty database")),
-        FileKind::Foreign => {
-            Err(named.fault(StoreErrorKind::Foreign, "a database of another program"))
+        FileKind::Empty => {
+            Err(named.store_error(StoreErrorKind::NotAPlayerStore, "an empty database"))
         }
+        FileKind::Foreign => Err(named.store_error(
+            StoreErrorKind::NotAPlayerStore,
+            "a database of another program",
+        )),
     }
 }
 
 /// A store of the newest version, for reading.
-fn current(path: &Path) -> Result<Connection, StoreError> {
-    let (connection, found) = read_only(path)?;
+fn open_current(path: &Path) -> Result<Connection, StoreError> {
+    let (connection, found) = open_read_only(path)?;
     let known = schema::VERSION;
     if found < known {
         let cause =
             format!("its schema is {found}, expected {known}: run `throng db migrate` first");
-        return Err(Named(path).fault(StoreErrorKind::Foreign, cause));
+        return Err(NamedFile(path).store_error(StoreErrorKind::NotAPlayerStore, cause));
     }
     Ok(connection)
 }
@@ -84,17 +87,17 @@ fn current(path: &Path) -> Result<Connection, StoreError> {
 /// # Errors
 /// [`StoreError`] when it is no store of the newest version, or so broken that it cannot be read.
 pub fn inspect_store(path: &Path) -> Result<StoreInspection, StoreError> {
-    let connection = current(path)?;
-    look(&connection).map_err(|error| Named(path).error(error))
+    let connection = open_current(path)?;
+    inspect_tables(&connection).map_err(|error| NamedFile(path).error(error))
 }
 
-fn look(connection: &Connection) -> rusqlite::Result<StoreInspection> {
+fn inspect_tables(connection: &Connection) -> rusqlite::Result<StoreInspection> {
     let mut findings = StoreInspection {
         version: schema::VERSION,
         ..StoreInspection::default()
     };
     let mut wrong = Vec::new();
-    let mut integrity = connection.prepare(&format!("PRAGMA integrity_check({WRONG_MAX})"))?;
+    let mut integrity = connection.prepare(&format!("PRAGMA integrity_check({PROBLEMS_MAX})"))?;
     for line in integrity.query_map([], |row| row.get::<_, String>(0))? {
         wrong.extend(Some(line?).filter(|line| line != "ok"));
     }
@@ -134,7 +137,7 @@ fn look(connection: &Connection) -> rusqlite::Result<StoreInspection> {
         let readable = encodings
             .get(&id)
             .map(|&encoding| from_sql(encoding, value));
-        if readable == Some(None) && wrong.len() < WRONG_MAX {
+        if readable == Some(None) && wrong.len() < PROBLEMS_MAX {
             let name = findings.attributes.get(&id).map_or("", |name| name);
             wrong.push(format!(
                 "player {player}: {value:?} is no value of `{name}`"
@@ -150,7 +153,7 @@ fn look(connection: &Connection) -> rusqlite::Result<StoreInspection> {
         let (count, last) = (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64);
         findings.leases.insert(row.get(0)?, (count, last));
     }
-    findings.wrong = wrong;
+    findings.problems = wrong;
     Ok(findings)
 }
 
@@ -159,8 +162,8 @@ fn look(connection: &Connection) -> rusqlite::Result<StoreInspection> {
 /// # Errors
 /// [`StoreError`] when it is no store of the newest version, or cannot be read.
 pub fn dump_store(path: &Path, mut show: impl FnMut(StoredRow) -> bool) -> Result<(), StoreError> {
-    let connection = current(path)?;
-    dump_all(&connection, &mut show).map_err(|error| Named(path).error(error))
+    let connection = open_current(path)?;
+    dump_all(&connection, &mut show).map_err(|error| NamedFile(path).error(error))
 }
 
 fn dump_all(
@@ -182,10 +185,10 @@ fn dump_all(
         let mut of_player = values.query([row.get::<_, i64>(0)?])?;
         while let Some(value) = of_player.next()? {
             let text = match value.get::<_, SqlValue>(1)? {
-                SqlValue::Integer(number) => ShownValue::Integer(number),
-                SqlValue::Real(number) => ShownValue::Real(number),
-                SqlValue::Text(text) => ShownValue::Text(text),
-                SqlValue::Blob(bytes) => ShownValue::hexadecimal(&bytes),
+                SqlValue::Integer(number) => DisplayValue::Integer(number),
+                SqlValue::Real(number) => DisplayValue::Real(number),
+                SqlValue::Text(text) => DisplayValue::Text(text),
+                SqlValue::Blob(bytes) => DisplayValue::hexadecimal(&bytes),
                 SqlValue::Null => continue,
             };
             shown.insert(value.get(0)?, text);

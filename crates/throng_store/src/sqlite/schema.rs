@@ -96,7 +96,7 @@ pub(super) fn kind_of(connection: &Connection) -> rusqlite::Result<FileKind> {
 }
 
 /// Brings a file that is ours up to date, a step a transaction: what is killed in between goes on from there.
-pub(super) fn bring_up_to_date(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
+pub(super) fn migrate(connection: &mut Connection, from: i64) -> rusqlite::Result<()> {
     for (step, migration) in MIGRATIONS.iter().enumerate().skip(from.max(0) as usize) {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been faster.

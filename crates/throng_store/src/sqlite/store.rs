@@ -16,22 +16,22 @@ use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 use tracing::warn;
 
-use super::errors::Named;
+use super::errors::NamedFile;
 use super::file::FileId;
 use super::schema::{self, FileKind};
 use super::value::{from_sql, to_sql};
 use crate::encodings::{check_known, encoding_name};
-use crate::enrollment::{EnrollTerms, LastProcess};
 use crate::error::{StoreError, StoreErrorKind};
 use crate::lease::{LeaseState, ServerId};
 use crate::record::{PlayerRecord, StoredAttribute};
+use crate::registration::{LastProcess, RegistrationTerms};
 use crate::save_batch::{PlayerSave, SaveBatch};
 use crate::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 
 /// How long another process may hold the file before that is an error.
-const BUSY: Duration = Duration::from_secs(1);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Prepared statements that are kept.
 const STATEMENTS_MAX: usize = 32;
@@ -41,7 +41,7 @@ const STATEMENTS_MAX: usize = 32;
 pub struct SqliteSource {
     path: PathBuf,
     /// Keeps a database in memory there while nobody else has it open.
-    keeper: Option<Arc<Mutex<Connection>>>,
+    keep_alive: Option<Arc<Mutex<Connection>>>,
     /// Whether the file was opened before: then it is not made again when it is gone.
     was_open: bool,
 }
@@ -53,7 +53,7 @@ impl SqliteSource {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
-            keeper: None,
+            keep_alive: None,
             was_open: false,
         }
     }
@@ -67,13 +67,13 @@ impl SqliteSource {
 
 impl StoreFactory for SqliteSource {
     fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
-        if self.path == Path::new(MEMORY) && self.keeper.is_none() {
+        if self.path == Path::new(MEMORY) && self.keep_alive.is_none() {
             static NTH: AtomicU64 = AtomicU64::new(0);
             let nth = NTH.fetch_add(1, Ordering::Relaxed);
             self.path = PathBuf::from(format!("file:throng-{nth}?mode=memory&cache=shared"));
-            self.keeper = Some(Arc::new(Mutex::new(connect(&self.path, true)?)));
+            self.keep_alive = Some(Arc::new(Mutex::new(connect(&self.path, true)?)));
         }
-        let store = SqliteStore::open_or(&self.path, !self.was_open)?;
+        let store = SqliteStore::open_with(&self.path, !self.was_open)?;
         self.was_open = true;
         Ok(Box::new(store))
     }
@@ -87,10 +87,10 @@ const MEMORY: &str = ":memory:";
 /// # Errors
 /// [`StoreError`] for whatever is no store, or cannot be written.
 pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreError> {
-    let named = Named(path);
+    let named = NamedFile(path);
     // The system's superuser could write it all the same, and whoever marked it did not mean that.
     if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
-        return Err(named.fault(StoreErrorKind::ReadOnly, "the file is marked read-only"));
+        return Err(named.store_error(StoreErrorKind::ReadOnly, "the file is marked read-only"));
     }
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -99,7 +99,7 @@ pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreEr
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, may_make);
     let open = || -> rusqlite::Result<(Connection, FileKind)> {
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(BUSY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         let kind = schema::kind_of(&connection)?;
         Ok((connection, kind))
     };
@@ -107,19 +107,22 @@ pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreEr
     let version = match kind {
         FileKind::Empty if !may_make => {
             let cause = "the file is empty, and the store that was open here is not";
-            return Err(named.fault(StoreErrorKind::Unreachable, cause));
+            return Err(named.store_error(StoreErrorKind::Unreachable, cause));
         }
         FileKind::Empty => 0,
         FileKind::Store(version) if version <= schema::VERSION => version,
         FileKind::Store(found) => {
             let known = schema::VERSION;
-            return Err(named.fault(
-                StoreErrorKind::Newer { found, known },
+            return Err(named.store_error(
+                StoreErrorKind::NewerSchema { found, known },
                 "it is left as it is",
             ));
         }
         FileKind::Foreign => {
-            return Err(named.fault(StoreErrorKind::Foreign, "a database of another program"));
+            return Err(named.store_error(
+                StoreErrorKind::NotAPlayerStore,
+                "a database of another program",
+            ));
         }
     };
     let mut prepare = || -> rusqlite::Result<()> {
@@ -129,7 +132,7 @@ pub(super) fn connect(path: &Path, may_make: bool) -> Result<Connection, StoreEr
         })?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
-        schema::bring_up_to_date(&mut connection, version)
+        schema::migrate(&mut connection, version)
     };
     prepare().map_err(|error| named.error(error))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
@@ -151,10 +154,10 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError`], with the file's name.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Self::open_or(path, true)
+        Self::open_with(path, true)
     }
 
-    fn open_or(path: &Path, may_make: bool) -> Result<Self, StoreError> {
+    fn open_with(path: &Path, may_make: bool) -> Result<Self, StoreError> {
         let connection = connect(path, may_make)?;
         Ok(Self {
             path: path.to_owned(),
@@ -170,13 +173,13 @@ impl SqliteStore {
             return Ok(());
         }
         let cause = "the file was moved or deleted while it was open; put it back";
-        Err(Named(&self.path).fault(StoreErrorKind::Unreachable, cause))
+        Err(NamedFile(&self.path).store_error(StoreErrorKind::Unreachable, cause))
     }
 
     /// Lets the file grow no further, as a disk without room does.
     #[cfg(any(test, feature = "testing"))]
     #[doc(hidden)]
-    pub fn fill_up(&self) {
+    pub fn forbid_growth(&self) {
         let pages = "PRAGMA max_page_count = 1";
         let pages = self
             .connection
@@ -185,14 +188,14 @@ impl SqliteStore {
     }
 
     /// Does something in one transaction, which is done wholly or not at all.
-    fn transact<T>(
+    fn in_transaction<T>(
         &mut self,
         work: impl FnOnce(&mut Transaction, &Tables) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.check_file()?;
-        let named = Named(&self.path);
+        let named = NamedFile(&self.path);
         let tables = Tables {
-            named: Named(&self.path),
+            named: NamedFile(&self.path),
             encodings: &self.encodings,
         };
         let begun = self
@@ -209,7 +212,7 @@ impl SqliteStore {
 
 /// What statements are worked with.
 struct Tables<'s> {
-    named: Named<'s>,
+    named: NamedFile<'s>,
     encodings: &'s HashMap<u16, Encoding, FixedState>,
 }
 
@@ -218,7 +221,7 @@ type PlayerRow = (LeaseState, u64, u64);
 
 impl Tables<'_> {
     /// Runs a statement that is prepared once.
-    fn run(
+    fn execute(
         &self,
         connection: &Connection,
         statement: &str,
@@ -278,7 +281,9 @@ impl Tables<'_> {
                         player.0,
                         encoding_name(encoding)
                     );
-                    return Ok(Err(self.named.fault(StoreErrorKind::Value, cause)));
+                    return Ok(Err(self
+                        .named
+                        .store_error(StoreErrorKind::ValueRejected, cause)));
                 };
                 values.insert(id, bytes);
             }
@@ -328,7 +333,7 @@ impl Tables<'_> {
             lease.expires_ms as i64,
             lease.lease_ms as i64
         ];
-        self.run(transaction, statement, values).map(|_| ())
+        self.execute(transaction, statement, values).map(|_| ())
     }
 
     /// The last process of a name; none has the number 0.
@@ -354,7 +359,7 @@ impl Tables<'_> {
     }
 
     /// A process was seen, or signed off: at 0.
-    fn see(
+    fn mark_seen(
         &self,
         transaction: &Transaction,
         server: &ServerId,
@@ -362,7 +367,7 @@ impl Tables<'_> {
     ) -> Result<(), StoreError> {
         let statement = "UPDATE server SET seen_ms = ?3 WHERE name = ?1 AND incarnation = ?2";
         let values = params![server.name, server.incarnation as i64, now_ms as i64];
-        self.run(transaction, statement, values).map(|_| ())
+        self.execute(transaction, statement, values).map(|_| ())
     }
 
     /// The number of a server's last batch, and who was refused in it.
@@ -397,7 +402,7 @@ impl Tables<'_> {
         let all: Vec<usize> = (0..is_refused.len())
             .filter(|&place| !is_refused[place])
             .collect();
-        match self.write_or_undo(transaction, batch, &all, now_ms)? {
+        match self.try_write(transaction, batch, &all, now_ms)? {
             Ok(()) => return Ok(Vec::new()),
             Err((player, error)) => {
                 warn!(
@@ -412,7 +417,7 @@ impl Tables<'_> {
             if is_refused[group[0]] {
                 continue;
             }
-            if let Err(fault) = self.write_or_undo(transaction, batch, &group, now_ms)? {
+            if let Err(fault) = self.try_write(transaction, batch, &group, now_ms)? {
                 faults.push(fault);
                 group.iter().for_each(|&place| is_refused[place] = true);
             }
@@ -421,7 +426,7 @@ impl Tables<'_> {
     }
 
     /// Writes some saves, or none of them where one cannot be kept: gives whose, and why.
-    fn write_or_undo(
+    fn try_write(
         &self,
         transaction: &mut Transaction,
         batch: &SaveBatch,
@@ -434,7 +439,7 @@ impl Tables<'_> {
         for save in places.iter().map(|&place| &batch.saves()[place]) {
             match self.write_one(&savepoint, batch, save, now_ms) {
                 Ok(()) => {}
-                Err(error) if error.fault.is_of_one_player() => {
+                Err(error) if error.kind.affects_one_player() => {
                     let undone = savepoint.rollback();
                     undone.map_err(|error| self.named.error(error))?;
                     return Ok(Err((save.player, error)));
@@ -459,29 +464,31 @@ impl Tables<'_> {
         let statement =
             "UPDATE player SET revision = revision + 1, tick = ?2, saved_ms = ?3 WHERE player = ?1";
         let values = params![player, save.tick as i64, now_ms as i64];
-        self.run(connection, statement, values)?;
+        self.execute(connection, statement, values)?;
         for (id, value) in batch.values(save) {
             let Some(bytes) = value else {
                 let statement = "DELETE FROM value WHERE player = ?1 AND attribute = ?2";
-                self.run(connection, statement, params![player, id])?;
+                self.execute(connection, statement, params![player, id])?;
                 continue;
             };
             let Some(&encoding) = self.encodings.get(&id) else {
                 let cause = format!("attribute {id} is not registered in this store");
-                return Err(self.named.fault(StoreErrorKind::Attributes, cause));
+                return Err(self
+                    .named
+                    .store_error(StoreErrorKind::AttributeMismatch, cause));
             };
             let statement = "INSERT INTO value (player, attribute, value) VALUES (?1, ?2, ?3)
                 ON CONFLICT (player, attribute) DO UPDATE SET value = excluded.value";
             let value = to_sql(encoding, bytes);
-            self.run(connection, statement, params![player, id, value])?;
+            self.execute(connection, statement, params![player, id, value])?;
         }
         Ok(())
     }
 }
 
 impl StoreBackend for SqliteStore {
-    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
-        self.transact(|transaction, tables| {
+    fn register_attributes(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        self.in_transaction(|transaction, tables| {
             for new in attributes {
                 let encoding = encoding_name(new.encoding);
                 let statement =
@@ -503,10 +510,19 @@ impl StoreBackend for SqliteStore {
                     None => {
                         let statement =
                             "INSERT INTO attribute (id, name, encoding) VALUES (?1, ?2, ?3)";
-                        tables.run(transaction, statement, params![new.id, new.name, encoding])?;
+                        tables.execute(
+                            transaction,
+                            statement,
+                            params![new.id, new.name, encoding],
+                        )?;
                     }
-                    Some((id, name, found)) => check_known(new, (id, &name, &found))
-                        .map_err(|cause| tables.named.fault(StoreErrorKind::Attributes, cause))?,
+                    Some((id, name, found)) => {
+                        check_known(new, (id, &name, &found)).map_err(|cause| {
+                            tables
+                                .named
+                                .store_error(StoreErrorKind::AttributeMismatch, cause)
+                        })?
+                    }
                 }
             }
             Ok(())
@@ -516,14 +532,18 @@ impl StoreBackend for SqliteStore {
         Ok(())
     }
 
-    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
-        self.transact(|transaction, tables| {
+    fn register_server(
+        &mut self,
+        name: &str,
+        terms: RegistrationTerms,
+    ) -> Result<ServerId, StoreError> {
+        self.in_transaction(|transaction, tables| {
             let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
             let store = tables.named.0.display().to_string();
             let last = tables.last_process(transaction, name)?;
-            last.admit((&store, name), terms, now_ms)?;
+            last.check_name_free((&store, name), terms, now_ms)?;
             let statement = "UPDATE player SET server = NULL, incarnation = NULL WHERE server = ?1";
-            tables.run(transaction, statement, [name])?;
+            tables.execute(transaction, statement, [name])?;
             let statement =
                 "INSERT INTO server (name, incarnation, seen_ms, lease_ms) VALUES (?1, ?2, ?3, ?4)";
             let incarnation = last.incarnation + 1;
@@ -533,7 +553,7 @@ impl StoreBackend for SqliteStore {
                 now_ms as i64,
                 terms.lease_ms as i64
             ];
-            tables.run(transaction, statement, values)?;
+            tables.execute(transaction, statement, values)?;
             Ok(ServerId {
                 name: name.to_owned(),
                 incarnation,
@@ -541,8 +561,8 @@ impl StoreBackend for SqliteStore {
         })
     }
 
-    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
-        self.transact(|transaction, tables| tables.see(transaction, by, 0))
+    fn unregister_server(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.in_transaction(|transaction, tables| tables.mark_seen(transaction, by, 0))
     }
 
     fn claim(
@@ -551,16 +571,16 @@ impl StoreBackend for SqliteStore {
         players: &[PlayerId],
         terms: ClaimTerms,
     ) -> Result<Vec<ClaimResult>, StoreError> {
-        self.transact(|transaction, tables| {
+        self.in_transaction(|transaction, tables| {
             let claim = terms.claim_by(by, terms.at_ms.unwrap_or_else(unix_ms));
             let store = tables.named.0.display().to_string();
             let last = tables.last_process(transaction, &by.name)?;
-            last.refuse_former((&store, &by.name), by.incarnation)?;
+            last.check_current((&store, &by.name), by.incarnation)?;
             let mut claimed = Vec::with_capacity(players.len());
             for &player in players {
                 let row = tables.player(transaction, player)?;
                 let (mut lease, revision, tick) = row.unwrap_or_default();
-                if lease.bound(claim.now_ms) {
+                if lease.clamp_expiry(claim.now_ms) {
                     tables.set_lease(transaction, player, &lease)?;
                 }
                 claimed.push(match lease.claim(claim) {
@@ -569,7 +589,7 @@ impl StoreBackend for SqliteStore {
                             tables.set_lease(transaction, player, &lease)?;
                             ClaimResult::Granted { epoch, record }
                         }
-                        Err(error) if error.fault.is_of_one_player() => {
+                        Err(error) if error.kind.affects_one_player() => {
                             ClaimResult::Unreadable { player, error }
                         }
                         Err(error) => return Err(error),
@@ -588,17 +608,17 @@ impl StoreBackend for SqliteStore {
         at_ms: Option<u64>,
     ) -> Result<SaveOutcome, StoreError> {
         let now_ms = at_ms.unwrap_or_else(unix_ms);
-        self.transact(|transaction, tables| {
-            tables.see(transaction, by, now_ms)?;
+        self.in_transaction(|transaction, tables| {
+            tables.mark_seen(transaction, by, now_ms)?;
             let (last, refused_then) = tables.last_batch(transaction, by)?;
             let is_done = last == batch.number;
             let mut revisions = BTreeMap::new();
-            let mut is_refused = batch.refused(|save| {
+            let mut is_refused = batch.refused_saves(|save| {
                 let Some((lease, revision, _)) = tables.player(transaction, save.player)? else {
                     return Ok(true);
                 };
                 revisions.insert(save.player, revision);
-                Ok(!lease.admits(save.epoch))
+                Ok(!lease.allows_write(save.epoch))
             })?;
             let revision = |player| revisions.get(&player).copied().unwrap_or_default();
             if is_done {
@@ -610,7 +630,7 @@ impl StoreBackend for SqliteStore {
             let outcome = SaveOutcome::of(batch, &is_refused, |player| revision(player) + 1, faults);
             for &(player, epoch) in batch.releases() {
                 let statement = "UPDATE player SET server = NULL, incarnation = NULL WHERE player = ?1 AND epoch = ?2";
-                tables.run(transaction, statement, params![player.0 as i64, epoch as i64])?;
+                tables.execute(transaction, statement, params![player.0 as i64, epoch as i64])?;
             }
             let refused: Vec<String> = outcome.refused.iter().map(|player| player.0.to_string()).collect();
             let statement = "INSERT INTO server (name, incarnation, batch, tick, saved_ms, refused) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -624,7 +644,7 @@ impl StoreBackend for SqliteStore {
                 now_ms as i64,
                 refused.join(" ")
             ];
-            tables.run(transaction, statement, values)?;
+            tables.execute(transaction, statement, values)?;
             Ok(outcome)
         })
     }
@@ -635,10 +655,10 @@ impl StoreBackend for SqliteStore {
         leases: &[(PlayerId, u64)],
         terms: ClaimTerms,
     ) -> Result<Renewal, StoreError> {
-        self.transact(|transaction, tables| {
+        self.in_transaction(|transaction, tables| {
             let now_ms = terms.at_ms.unwrap_or_else(unix_ms);
             let (until_ms, lease_ms) = (now_ms.saturating_add(terms.lease_ms), terms.lease_ms);
-            tables.see(transaction, by, now_ms)?;
+            tables.mark_seen(transaction, by, now_ms)?;
             let mut lost = Vec::new();
             for &(player, epoch) in leases {
                 let statement = "UPDATE player SET expires_ms = ?3, lease_ms = ?4
@@ -649,7 +669,7 @@ impl StoreBackend for SqliteStore {
                     until_ms as i64,
                     lease_ms as i64
                 ];
-                if tables.run(transaction, statement, values)? == 0 {
+                if tables.execute(transaction, statement, values)? == 0 {
                     lost.push(player);
                 }
             }
@@ -658,12 +678,12 @@ impl StoreBackend for SqliteStore {
         })
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
+    fn lookup(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
         self.check_file()?;
         let (named, tables) = (
-            Named(&self.path),
+            NamedFile(&self.path),
             Tables {
-                named: Named(&self.path),
+                named: NamedFile(&self.path),
                 encodings: &self.encodings,
             },
         );
@@ -678,7 +698,7 @@ impl StoreBackend for SqliteStore {
                 Some((_, revision, tick)) if revision > 0 => {
                     match tables.record(&transaction, player, (revision, tick)) {
                         Ok(record) => LookupResult::Found(record),
-                        Err(error) if error.fault.is_of_one_player() => {
+                        Err(error) if error.kind.affects_one_player() => {
                             LookupResult::Unreadable(error)
                         }
                         Err(error) => return Err(error),

@@ -11,11 +11,11 @@ use super::schema::{APPLICATION_ID, MIGRATIONS, VERSION};
 use super::store::{SqliteSource, SqliteStore};
 use super::{dump_store, inspect_store, migrate_store};
 use crate::conformance::check_store;
+use crate::corrupt_records::check_corrupt_records;
 use crate::error::{StoreError, StoreErrorKind};
-use crate::findings::ShownValue;
+use crate::inspection::DisplayValue;
 use crate::record::StoredAttribute;
 use crate::save_batch::SaveBatch;
-use crate::spoilt_records::check_spoilt_records;
 use crate::store::{ClaimResult, LookupResult, StoreBackend, StoreFactory};
 use crate::testing::{FIRST_MINUTE, TAKE_OVER, TestFolder};
 
@@ -33,8 +33,8 @@ fn gold() -> [StoredAttribute; 2] {
 
 /// Saves so many players.
 fn fill(store: &mut dyn StoreBackend, count: u64) -> Result<(), StoreError> {
-    store.learn(&gold())?;
-    let server = store.enroll("a", TAKE_OVER)?;
+    store.register_attributes(&gold())?;
+    let server = store.register_server("a", TAKE_OVER)?;
     let players: Vec<PlayerId> = (1..=count).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 7);
     for claimed in store.claim(&server, &players, FIRST_MINUTE)? {
@@ -58,7 +58,7 @@ fn refused(path: &Path) -> StoreErrorKind {
     let error = SqliteStore::open(path).err().expect("it is no store");
     assert_eq!(error.store, path.display().to_string());
     assert!(!error.cause.is_empty(), "{error}");
-    error.fault
+    error.kind
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn what_an_operator_sees_is_what_was_saved() {
     let path = folder.file("a.db");
     filled(&path);
     let findings = inspect_store(&path).unwrap();
-    assert_eq!(findings.wrong, Vec::<String>::new());
+    assert_eq!(findings.problems, Vec::<String>::new());
     assert_eq!((findings.players, findings.values), (100, 200));
     assert_eq!(findings.leases["a"], (100, 61_000));
     let mut rows = Vec::new();
@@ -93,10 +93,10 @@ fn what_an_operator_sees_is_what_was_saved() {
         (100, PlayerId(42), 1, 7)
     );
     assert_eq!(row.lease, Some(("a".to_owned(), 1, 61_000)));
-    assert_eq!(row.values["gold"], ShownValue::Integer(42));
+    assert_eq!(row.values["gold"], DisplayValue::Integer(42));
     assert_eq!(
         row.values["motto"],
-        ShownValue::Text("carpe diem".to_owned())
+        DisplayValue::Text("carpe diem".to_owned())
     );
     // With nothing but SQL, as the documentation says.
     let connection = Connection::open(&path).unwrap();
@@ -159,11 +159,11 @@ fn files_that_are_no_stores_are_told_apart_and_left_as_they_are() {
     permissions.set_readonly(true);
     fs::set_permissions(&locked, permissions).unwrap();
     for (path, fault) in [
-        (&text, StoreErrorKind::Foreign),
-        (&other, StoreErrorKind::Foreign),
+        (&text, StoreErrorKind::NotAPlayerStore),
+        (&other, StoreErrorKind::NotAPlayerStore),
         (
             &newer,
-            StoreErrorKind::Newer {
+            StoreErrorKind::NewerSchema {
                 found: 99,
                 known: VERSION,
             },
@@ -190,13 +190,16 @@ fn a_file_that_another_program_holds_is_locked_and_had_when_it_lets_go() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     let mut store = SqliteStore::open(&path).unwrap();
-    store.learn(&gold()).unwrap();
+    store.register_attributes(&gold()).unwrap();
     let holder = Connection::open(&path).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let error = store.enroll("a", TAKE_OVER).unwrap_err();
-    assert_eq!(error.fault, StoreErrorKind::Locked, "{error}");
+    let error = store.register_server("a", TAKE_OVER).unwrap_err();
+    assert_eq!(error.kind, StoreErrorKind::Locked, "{error}");
     holder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(store.enroll("a", TAKE_OVER).unwrap().incarnation, 1);
+    assert_eq!(
+        store.register_server("a", TAKE_OVER).unwrap().incarnation,
+        1
+    );
 }
 
 #[test]
@@ -204,9 +207,9 @@ fn a_full_disk_saves_nothing_and_breaks_nothing() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     let mut store = SqliteStore::open(&path).unwrap();
-    store.fill_up();
+    store.forbid_growth();
     let error = fill(&mut store, 5_000).unwrap_err();
-    assert_eq!(error.fault, StoreErrorKind::Full, "{error}");
+    assert_eq!(error.kind, StoreErrorKind::DiskFull, "{error}");
     drop(store);
     assert_eq!(inspect_store(&path).unwrap().players, 0);
     filled(&path);
@@ -232,14 +235,14 @@ fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
         let players: Vec<PlayerId> = (1..=100).map(PlayerId).collect();
         let used: Result<Vec<LookupResult>, StoreError> =
             SqliteStore::open(&path).and_then(|mut store| {
-                store.learn(&gold())?;
-                store.look_up(&players)
+                store.register_attributes(&gold())?;
+                store.lookup(&players)
             });
         if let Err(error) = used {
-            assert_eq!(error.fault, StoreErrorKind::Corrupt, "page {page}: {error}");
+            assert_eq!(error.kind, StoreErrorKind::Corrupt, "page {page}: {error}");
             assert!(error.to_string().contains("a.db"), "{error}");
         }
-        let is_wrong = inspect_store(&path).map_or(true, |findings| !findings.wrong.is_empty());
+        let is_wrong = inspect_store(&path).map_or(true, |findings| !findings.problems.is_empty());
         found += u32::from(is_wrong);
         let _ = fs::remove_file(folder.file("a.db-wal"));
         let _ = fs::remove_file(folder.file("a.db-shm"));
@@ -250,14 +253,14 @@ fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
     let connection = Connection::open(&path).unwrap();
     let change = "UPDATE value SET value = 'much' WHERE player = 42 AND attribute = 2";
     connection.execute(change, []).unwrap();
-    let wrong = inspect_store(&path).unwrap().wrong;
+    let wrong = inspect_store(&path).unwrap().problems;
     assert!(
         wrong.len() == 1 && wrong[0].contains("player 42"),
         "{wrong:?}"
     );
     let mut store = SqliteStore::open(&path).unwrap();
-    store.learn(&gold()).unwrap();
-    let looked = store.look_up(&[41, 42, 43].map(PlayerId)).unwrap();
+    store.register_attributes(&gold()).unwrap();
+    let looked = store.lookup(&[41, 42, 43].map(PlayerId)).unwrap();
     let [
         LookupResult::Found(_),
         LookupResult::Unreadable(error),
@@ -267,7 +270,7 @@ fn a_corrupted_file_is_found_to_be_and_never_a_panic() {
         panic!("{looked:?}");
     };
     assert!(
-        error.fault == StoreErrorKind::Value && error.cause.contains("player 42"),
+        error.kind == StoreErrorKind::ValueRejected && error.cause.contains("player 42"),
         "{error}"
     );
 }
@@ -314,7 +317,7 @@ fn a_file_that_was_killed_before_its_first_table_is_migrated() {
 fn a_spoilt_record_is_told_apart_from_all_others() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
-    check_spoilt_records(&mut SqliteSource::new(&path), |player| {
+    check_corrupt_records(&mut SqliteSource::new(&path), |player| {
         let spoil = Connection::open(&path).unwrap();
         let change = "UPDATE value SET value = 'much' WHERE player = ?1";
         assert_eq!(spoil.execute(change, [player.0 as i64]).unwrap(), 1);
@@ -335,8 +338,8 @@ fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_sa
         assert_eq!(spoil.execute(change, []).unwrap(), 1);
     }
     let mut store = SqliteStore::open(&path).unwrap();
-    store.learn(&gold()).unwrap();
-    let server = store.enroll("a", TAKE_OVER).unwrap();
+    store.register_attributes(&gold()).unwrap();
+    let server = store.register_server("a", TAKE_OVER).unwrap();
     let players: Vec<PlayerId> = (1..=100).map(PlayerId).collect();
     let mut batch = SaveBatch::new(1, 8);
     for claimed in store.claim(&server, &players, FIRST_MINUTE).unwrap() {
@@ -346,7 +349,10 @@ fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_sa
                 batch.add((record.player, epoch, 8), values);
             }
             ClaimResult::Unreadable { player, error } => {
-                assert_eq!((player, error.fault), (PlayerId(42), StoreErrorKind::Value));
+                assert_eq!(
+                    (player, error.kind),
+                    (PlayerId(42), StoreErrorKind::ValueRejected)
+                );
                 assert!(error.cause.contains("player 42, attribute 2"), "{error}");
             }
             other @ ClaimResult::Refused { .. } => panic!("{other:?}"),
@@ -355,7 +361,7 @@ fn one_record_that_somebody_spoilt_keeps_nobody_else_from_logging_in_or_being_sa
     assert_eq!(batch.len(), 99);
     let outcome = store.save(&server, &batch, Some(3_000)).unwrap();
     assert_eq!(outcome.refused, [PlayerId(7)]);
-    assert_eq!(outcome.faults[0].1.fault, StoreErrorKind::Value);
+    assert_eq!(outcome.errors[0].1.kind, StoreErrorKind::ValueRejected);
     assert_eq!(outcome.revisions.len(), 98);
     // An attribute that is not there any more spoils those who have it, and them alone.
     spoil
@@ -381,8 +387,8 @@ fn moved_file_is_unreachable_until_it_is_back() {
     let (path, elsewhere) = (folder.file("players.db"), folder.file("moved.db"));
     let mut source = SqliteSource::new(&path);
     let mut store = source.open().unwrap();
-    store.learn(&gold()).unwrap();
-    let server = store.enroll("a", TAKE_OVER).unwrap();
+    store.register_attributes(&gold()).unwrap();
+    let server = store.register_server("a", TAKE_OVER).unwrap();
     store.claim(&server, &[PlayerId(7)], FIRST_MINUTE).unwrap();
     let mut batch = SaveBatch::new(1, 7);
     batch.add((PlayerId(7), 1, 7), std::iter::once((2, Some(&[7, 0][..]))));
@@ -395,23 +401,23 @@ fn moved_file_is_unreachable_until_it_is_back() {
     };
     rename(&path, &elsewhere);
     let error = store.save(&server, &batch, None).unwrap_err();
-    assert_eq!(error.fault, StoreErrorKind::Unreachable, "{error}");
+    assert_eq!(error.kind, StoreErrorKind::Unreachable, "{error}");
     assert!(error.cause.contains("moved"), "{error}");
-    assert!(store.look_up(&[PlayerId(7)]).is_err());
+    assert!(store.lookup(&[PlayerId(7)]).is_err());
     drop(store);
     let error = source.open().err().expect("there is no file");
-    assert_eq!(error.fault, StoreErrorKind::Unreachable, "{error}");
+    assert_eq!(error.kind, StoreErrorKind::Unreachable, "{error}");
     assert!(
         !path.exists(),
         "an empty store would be taken for the players"
     );
     rename(&elsewhere, &path);
     let mut store = source.open().unwrap();
-    store.learn(&gold()).unwrap();
+    store.register_attributes(&gold()).unwrap();
     let outcome = store.save(&server, &batch, None).unwrap();
     assert_eq!(outcome.revisions, [(PlayerId(7), 1)]);
     // Another file in its place is not the store that is open.
     rename(&path, &elsewhere);
     filled(&path);
-    assert!(store.look_up(&[PlayerId(7)]).is_err());
+    assert!(store.lookup(&[PlayerId(7)]).is_err());
 }

@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use throng_core::ids::PlayerId;
 
-use crate::enrollment::EnrollTerms;
 use crate::error::StoreError;
 use crate::lease::ServerId;
 use crate::memory_store::MemoryDisk;
 use crate::record::StoredAttribute;
+use crate::registration::RegistrationTerms;
 use crate::save_batch::SaveBatch;
 use crate::store::{
     ClaimResult, ClaimTerms, LookupResult, Renewal, SaveOutcome, StoreBackend, StoreFactory,
 };
 
 /// What a store in memory makes of a save, once it is called.
-pub type Saving<'a> = &'a mut dyn FnMut() -> Result<SaveOutcome, StoreError>;
+pub type SaveCall<'a> = &'a mut dyn FnMut() -> Result<SaveOutcome, StoreError>;
 
-type SaveHook = Arc<dyn Fn(Saving) -> Result<SaveOutcome, StoreError> + Send + Sync>;
+type SaveHook = Arc<dyn Fn(SaveCall) -> Result<SaveOutcome, StoreError> + Send + Sync>;
 
 /// A disk in memory whose saves go through a function.
 #[derive(Clone)]
@@ -27,7 +27,7 @@ pub struct HookedSource(MemoryDisk, SaveHook);
 impl HookedSource {
     pub fn new(
         disk: MemoryDisk,
-        hook: impl Fn(Saving) -> Result<SaveOutcome, StoreError> + Send + Sync + 'static,
+        hook: impl Fn(SaveCall) -> Result<SaveOutcome, StoreError> + Send + Sync + 'static,
     ) -> Self {
         Self(disk, Arc::new(hook))
     }
@@ -51,16 +51,20 @@ impl StoreFactory for HookedSource {
 struct HookedStore(Box<dyn StoreBackend>, SaveHook);
 
 impl StoreBackend for HookedStore {
-    fn learn(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
-        self.0.learn(attributes)
+    fn register_attributes(&mut self, attributes: &[StoredAttribute]) -> Result<(), StoreError> {
+        self.0.register_attributes(attributes)
     }
 
-    fn enroll(&mut self, name: &str, terms: EnrollTerms) -> Result<ServerId, StoreError> {
-        self.0.enroll(name, terms)
+    fn register_server(
+        &mut self,
+        name: &str,
+        terms: RegistrationTerms,
+    ) -> Result<ServerId, StoreError> {
+        self.0.register_server(name, terms)
     }
 
-    fn sign_off(&mut self, by: &ServerId) -> Result<(), StoreError> {
-        self.0.sign_off(by)
+    fn unregister_server(&mut self, by: &ServerId) -> Result<(), StoreError> {
+        self.0.unregister_server(by)
     }
 
     fn claim(
@@ -90,7 +94,7 @@ impl StoreBackend for HookedStore {
         self.0.renew(by, leases, terms)
     }
 
-    fn look_up(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
-        self.0.look_up(players)
+    fn lookup(&mut self, players: &[PlayerId]) -> Result<Vec<LookupResult>, StoreError> {
+        self.0.lookup(players)
     }
 }

@@ -8,15 +8,15 @@ mod postgres;
 
 #[cfg(any(test, feature = "sqlite"))]
 pub use files::TestFolder;
-pub use hooked_store::{HookedSource, Saving};
+pub use hooked_store::{HookedSource, SaveCall};
 #[cfg(feature = "postgres")]
 pub use postgres::{Operator, TestSchema, postgres_url};
 
-use crate::enrollment::EnrollTerms;
+use crate::registration::RegistrationTerms;
 use crate::store::ClaimTerms;
 
 /// A process that takes its name from any other process.
-pub const TAKE_OVER: EnrollTerms = EnrollTerms {
+pub const TAKE_OVER: RegistrationTerms = RegistrationTerms {
     at_ms: Some(1_000),
     lease_ms: 60_000,
     take_over: true,

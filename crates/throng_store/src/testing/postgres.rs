@@ -39,13 +39,13 @@ impl Operator {
     }
 
     /// Runs SQL statements.
-    pub fn say(&self, statements: &str) {
+    pub fn execute(&self, statements: &str) {
         let said = self.client.batch_execute(statements);
         self.runtime.block_on(said).unwrap();
     }
 
     /// The first column of all rows.
-    pub fn ask<T: FromSqlOwned>(&self, statement: &str) -> Vec<T> {
+    pub fn query<T: FromSqlOwned>(&self, statement: &str) -> Vec<T> {
         let rows = self.runtime.block_on(self.client.query(statement, &[]));
         rows.unwrap().iter().map(|row| row.get(0)).collect()
     }
@@ -75,7 +75,7 @@ impl TestSchema {
     /// A source of the store in this schema.
     #[must_use]
     pub fn source(&self) -> PostgresSource {
-        PostgresSource::new(&self.url).in_schema(&self.name)
+        PostgresSource::new(&self.url).with_schema(&self.name)
     }
 
     /// The store in this schema.
@@ -88,7 +88,7 @@ impl TestSchema {
     #[must_use]
     pub fn operator(&self) -> Operator {
         let operator = Operator::new(&self.url);
-        operator.say(&format!("SET search_path TO {}", self.name));
+        operator.execute(&format!("SET search_path TO {}", self.name));
         operator
     }
 }

@@ -52,7 +52,7 @@ fn logouts(app: &App) -> Vec<(u64, LogoutReason)> {
 fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
     const DOWN: FaultShares = FaultShares {
         failing: 1.0,
-        torn: 0.0,
+        reply_lost: 0.0,
         slow: 0.0,
         slow_ms: 0,
         full: 0.0,
@@ -65,7 +65,7 @@ fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
     ticks(&mut app, 3);
     deal(&mut app, 1, 2, 30);
     ticks(&mut app, 3);
-    source.set(DOWN);
+    source.set_shares(DOWN);
     // Not saved before the leases end, so it is lost with them.
     deal(&mut app, 2, 3, 5);
     let timestep = app.world().resource::<bevy_time::Time<bevy_time::Fixed>>();
@@ -90,7 +90,7 @@ fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
     while told::<PlayerLoadFailed>(&app).is_empty() {
         app.update();
     }
-    source.set(FaultShares::default());
+    source.set_shares(FaultShares::default());
     // The retry waits for its turn by the time of the store's own thread.
     let back = |app: &mut App, player| {
         while purse(app, player).is_none() {
@@ -118,7 +118,9 @@ fn takeover_by_another_server_logs_players_out() {
     log_in_up_to(&mut app, 2);
     ticks(&mut app, 3);
     let mut store = disk.clone().open().unwrap();
-    let thief = store.enroll("thief", EnrollTerms::default()).unwrap();
+    let thief = store
+        .register_server("thief", RegistrationTerms::default())
+        .unwrap();
     let terms = ClaimTerms {
         at_ms: Some(u64::MAX - 1),
         lease_ms: 1,

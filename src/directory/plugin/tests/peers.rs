@@ -23,7 +23,7 @@ fn server(name: &str, disk: &MemoryDisk, peers: impl Peers + 'static, ttl_ms: u6
         answers: StoreReplyMode::NextTick,
         cache: CacheSettings {
             ttl_ms: ttl_ms,
-            missing_ms: ttl_ms,
+            missing_ttl_ms: ttl_ms,
             load_timeout_ms: DEADLINE_MS,
             ..CacheSettings::default()
         },
@@ -46,12 +46,12 @@ struct TrustingPeers<P> {
 }
 
 impl<P: Peers> Peers for TrustingPeers<P> {
-    fn tell(&mut self, server: &str, message: PeerMessage) {
-        self.peers.tell(server, message);
+    fn send(&mut self, server: &str, message: PeerMessage) {
+        self.peers.send(server, message);
     }
 
-    fn tell_all(&mut self, message: PeerMessage) {
-        self.peers.tell_all(message);
+    fn broadcast(&mut self, message: PeerMessage) {
+        self.peers.broadcast(message);
     }
 
     fn receive(&mut self) -> Option<PeerMessage> {
@@ -251,17 +251,17 @@ impl PeerTrial {
 
 const LOSSES: PeerFaults = PeerFaults {
     dropped: 0.3,
-    doubled: 0.2,
+    duplicated: 0.2,
     reordered: 0.3,
-    late: 0.5,
+    delayed: 0.5,
 };
 
 /// Nothing is lost, and all else goes wrong.
 const DISORDER: PeerFaults = PeerFaults {
     dropped: 0.0,
-    doubled: 0.3,
+    duplicated: 0.3,
     reordered: 0.5,
-    late: 0.6,
+    delayed: 0.6,
 };
 
 /// Servers that refresh what they know and lose messages; then servers that learn by messages alone.
@@ -273,8 +273,8 @@ fn trial(seed: u64, trusts: bool) -> PeersChecked {
     refreshing.converge()?;
     let mut told = PeerTrial::new(seed, HOUR_MS, DISORDER, trusts);
     told.run(150)?;
-    told.hub.set(PeerFaults {
-        late: 0.0,
+    told.hub.set_faults(PeerFaults {
+        delayed: 0.0,
         ..DISORDER
     });
     told.converge()
@@ -324,7 +324,7 @@ fn who_looks_at_a_player_is_told_of_its_saves_and_all_are_told_that_it_left() {
                 .resource::<PlayerStore>()
                 .cache_stats()
                 .unwrap()
-                .loads,
+                .players_requested,
         );
     }
     assert_eq!(loads, [1, 1]);
@@ -337,7 +337,7 @@ fn who_looks_at_a_player_is_told_of_its_saves_and_all_are_told_that_it_left() {
     assert!(published(&a).is_none() && published(&b).unwrap().published == 0);
     let stats = b.world().resource::<PlayerStore>().cache_stats().unwrap();
     assert_eq!(
-        (stats.loads, stats.pushes),
+        (stats.players_requested, stats.pushes),
         (1, 2),
         "it read nothing itself"
     );

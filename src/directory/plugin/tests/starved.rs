@@ -85,14 +85,14 @@ impl StoreFactory for FileOnDisk {
     fn open(&mut self) -> Result<Box<dyn StoreBackend>, StoreError> {
         let store = SqliteStore::open(self.source.path())?;
         if self.is_full.load(Ordering::Relaxed) {
-            store.fill_up();
+            store.forbid_growth();
         }
         Ok(Box::new(store))
     }
 }
 
 /// As [`game`], but no tick waits for the store, as in real time.
-fn live_game(source: impl StoreFactory + 'static, ledger: LedgerSettings) -> App {
+fn live_game(source: impl StoreFactory + 'static, ledger: LeaseTableSettings) -> App {
     let settings = PlayerStoreSettings {
         ledger,
         ..PlayerStoreSettings::default()
@@ -152,18 +152,18 @@ fn check_fault<M: FnOnce()>(
     let mut supervisor = StoreSupervisor::new(Box::new(file.clone()), "b".to_owned(), Vec::new());
     let players = vec![PlayerId(7)];
     let logged = errors_logged(|| {
-        let look = StoreRequest::LookUp { players };
+        let look = StoreRequest::Lookup { players };
         for now_ms in [0, 1] {
-            let error = supervisor.work(&look, now_ms).unwrap_err();
-            assert_eq!(error.fault, fault, "{error}");
+            let error = supervisor.execute(&look, now_ms).unwrap_err();
+            assert_eq!(error.kind, fault, "{error}");
         }
     });
-    let mut app = live_game(file, LedgerSettings::default());
+    let mut app = live_game(file, LeaseTableSettings::default());
     let Some(PlayerStoreError::Store(error)) = knock(&mut app, 7) else {
         panic!("{name}: nobody can be had");
     };
     assert_eq!(
-        (&*error.store, error.fault),
+        (&*error.store, error.kind),
         (&*path.display().to_string(), fault)
     );
     assert!(!error.cause.is_empty());
@@ -196,12 +196,12 @@ fn a_corrupted_a_foreign_and_a_newer_file_are_told_and_had_once_they_are_mended(
         });
         move || drop(overwrite(&path, |_| before))
     });
-    check_fault("foreign", StoreErrorKind::Foreign, |path, _| {
+    check_fault("foreign", StoreErrorKind::NotAPlayerStore, |path, _| {
         let list = "a list of players\n".repeat(100);
         let before = overwrite(&path, |_| list.into_bytes());
         move || drop(overwrite(&path, |_| before))
     });
-    let newer = StoreErrorKind::Newer {
+    let newer = StoreErrorKind::NewerSchema {
         found: 99,
         known: 3,
     };
@@ -240,7 +240,7 @@ fn a_full_disk_is_told_and_all_are_had_once_there_is_room() {
     file_of_seven(&path);
     let file = FileOnDisk::new(&path);
     file.is_full.store(true, Ordering::Relaxed);
-    let mut app = live_game(file.clone(), LedgerSettings::default());
+    let mut app = live_game(file.clone(), LeaseTableSettings::default());
     log_in_up_to(&mut app, MANY);
     let mut refused = Vec::new();
     while refused.len() < MANY as usize {
@@ -250,7 +250,7 @@ fn a_full_disk_is_told_and_all_are_had_once_there_is_room() {
     }
     let is_full = |refused: &PlayerLoadFailed| match &refused.error {
         PlayerStoreError::Store(error) => {
-            error.fault == StoreErrorKind::Full && error.store.ends_with("full.db")
+            error.kind == StoreErrorKind::DiskFull && error.store.ends_with("full.db")
         }
         _ => false,
     };
@@ -274,7 +274,7 @@ fn a_file_that_is_locked_while_the_server_runs_delays_saves_alone() {
     let folder = TestFolder::new();
     let path = folder.file("a.db");
     file_of_seven(&path);
-    let mut app = live_game(SqliteSource::new(&path), LedgerSettings::default());
+    let mut app = live_game(SqliteSource::new(&path), LeaseTableSettings::default());
     assert_eq!(knock(&mut app, 7), None);
     let holder = Connection::open(&path).unwrap();
     holder.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -302,9 +302,9 @@ fn a_file_that_is_locked_while_the_server_runs_delays_saves_alone() {
 #[test]
 fn a_store_that_answers_after_the_deadline_is_told_and_what_it_granted_is_given_back() {
     let (disk, gate) = (MemoryDisk::default(), Arc::new(Mutex::new(())));
-    let ledger = LedgerSettings {
+    let ledger = LeaseTableSettings {
         load_timeout_ms: 30,
-        ..LedgerSettings::default()
+        ..LeaseTableSettings::default()
     };
     let mut app = live_game(gated(&disk, &gate), ledger);
     assert_eq!(knock(&mut app, 1), None);
@@ -370,7 +370,7 @@ fn a_lease_of_a_dead_server_is_free_once_it_has_run_out() {
     else {
         panic!("{refused:?}");
     };
-    let ledger = LedgerSettings::default();
+    let ledger = LeaseTableSettings::default();
     let longest_ms = ledger.lease_ms + ledger.clock_grace_ms + 1_000;
     assert!(
         server == "throng" && (1..=longest_ms).contains(&left_ms),
@@ -381,7 +381,9 @@ fn a_lease_of_a_dead_server_is_free_once_it_has_run_out() {
     assert!(app.world().resource::<Sessions>().is_empty());
     // The clock of the store decides when the lease has run out.
     let mut store = disk.clone().open().unwrap();
-    let heir = store.enroll("heir", EnrollTerms::default()).unwrap();
+    let heir = store
+        .register_server("heir", RegistrationTerms::default())
+        .unwrap();
     let ends_ms = crate::sim::clock::unix_ms() + left_ms;
     for (at_ms, is_granted) in [(ends_ms - 2_000, false), (ends_ms + 2_000, true)] {
         let terms = ClaimTerms {
@@ -396,8 +398,10 @@ fn a_lease_of_a_dead_server_is_free_once_it_has_run_out() {
         );
     }
     // Who begins anew under a name frees what it had.
-    store.sign_off(&heir).unwrap();
-    store.enroll("heir", EnrollTerms::default()).unwrap();
+    store.unregister_server(&heir).unwrap();
+    store
+        .register_server("heir", RegistrationTerms::default())
+        .unwrap();
     assert_eq!(knock(&mut app, 7), None);
     assert_eq!(purse(&mut app, 7).unwrap().0, 42);
 }

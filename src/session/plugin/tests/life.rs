@@ -184,8 +184,8 @@ fn beyond_the_players_there_may_be_they_stand_in_a_line_and_are_told_where() {
     });
     app.update();
     let place = |app: &App, nth: usize| told(app, others[nth]);
-    assert_eq!(place(&app, 0), [SessionNotice::Queued { place: 1 }]);
-    assert_eq!(place(&app, 1), [SessionNotice::Queued { place: 2 }]);
+    assert_eq!(place(&app, 0), [SessionNotice::Queued { position: 1 }]);
+    assert_eq!(place(&app, 1), [SessionNotice::Queued { position: 2 }]);
     assert_eq!(state(&app, others[2]), None, "the line is full");
     send(&mut app, first, ClientMessage::Logout);
     app.update();
@@ -195,7 +195,7 @@ fn beyond_the_players_there_may_be_they_stand_in_a_line_and_are_told_where() {
         app.update();
         moved_up.extend(place(&app, 1));
     }
-    assert_eq!(moved_up, [SessionNotice::Queued { place: 1 }]);
+    assert_eq!(moved_up, [SessionNotice::Queued { position: 1 }]);
 }
 
 #[test]

@@ -75,9 +75,9 @@ fn who_logs_in_while_logins_are_refused_stands_in_the_line_and_goes_in_in_its_or
 
     let first = say_login(&mut app, 2);
     assert_eq!(state(&app, first), Some(SessionState::Queued));
-    assert_eq!(told(&app, first), [SessionNotice::Queued { place: 1 }]);
+    assert_eq!(told(&app, first), [SessionNotice::Queued { position: 1 }]);
     let second = say_login(&mut app, 3);
-    assert_eq!(told(&app, second), [SessionNotice::Queued { place: 2 }]);
+    assert_eq!(told(&app, second), [SessionNotice::Queued { position: 2 }]);
     // There is room inside, and none in the line.
     let third = say_login(&mut app, 4);
     assert_eq!(state(&app, third), None);

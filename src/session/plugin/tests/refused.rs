@@ -232,6 +232,6 @@ fn a_client_moves_its_own_object_and_nobody_elses() {
     let late = input(2, InputMotion::Towards(0)).to_bytes();
     assert_eq!(
         transport.receive(second, &late),
-        Err(ReceiveError::NoClient(second))
+        Err(ReceiveError::UnknownClient(second))
     );
 }

@@ -18,7 +18,7 @@ fn announce(rig: &mut Rig, from: Entity, scope: AnnouncementScope, class: Channe
 fn told(rig: &Rig, text: &str) -> Vec<usize> {
     let end = rig.mirrors.0.lock().unwrap();
     let told = |&entity: &Entity| {
-        let last = end.mirrors[&rig.client_of(entity)].0.last_announce();
+        let last = end.mirrors[&rig.client_of(entity)].0.last_announcement();
         last.is_some_and(|(_, bytes)| bytes == text.as_bytes())
     };
     (0..)
@@ -216,7 +216,7 @@ fn elsewhere_an_announcement_names_nobody() {
         announce(&mut rig, speaker, scope, Channel::Reliable, "who?");
         rig.app.update();
         let end = rig.mirrors.0.lock().unwrap();
-        let last = end.mirrors[&client].0.last_announce();
+        let last = end.mirrors[&client].0.last_announcement();
         assert_eq!(last, Some((None, b"who?".as_slice())));
     }
 }

@@ -9,7 +9,7 @@ fn waiting(rig: &Rig) -> u64 {
 fn knows_nothing(rig: &Rig, client: ClientId) -> bool {
     let end = rig.mirrors.0.lock().unwrap();
     let mirror = &end.mirrors[&client].0;
-    (mirror.own(), mirror.scene()) == (None, None) && mirror.ids().is_empty()
+    (mirror.controlled_object(), mirror.scene()) == (None, None) && mirror.ids().is_empty()
 }
 
 #[test]

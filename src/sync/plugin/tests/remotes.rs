@@ -12,7 +12,7 @@ pub(super) fn told_of(rig: &Rig, by: Entity, of: ObjectRef, attribute: u16) -> O
         generation: of.generation.0,
     };
     let mirror = &end.mirrors.get(&rig.client_of(by))?.0;
-    let (_, remote) = mirror.remotes().find(|&(other, _)| other == of)?;
+    let (_, remote) = mirror.unseen_objects().find(|&(other, _)| other == of)?;
     remote.attributes.get(attribute).map(<[u8]>::to_vec)
 }
 

@@ -325,7 +325,7 @@ impl Comeback {
                 (self.forgot, self.has_nothing) = (true, true);
                 end.mirror = Mirror::default();
             }
-            (!self.has_nothing).then(|| end.mirror.received())
+            (!self.has_nothing).then(|| end.mirror.received_bytes())
         };
         self.connect();
         self.received = received;

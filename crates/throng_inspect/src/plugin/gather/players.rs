@@ -265,7 +265,7 @@ pub(super) fn of_net(world: &World, families: &mut Families) {
             "throng_net_handshakes_completed_total",
             "Clients that completed the handshake.",
         )
-        .value(stats.admitted as f64),
+        .value(stats.clients_accepted as f64),
         counter(
             "throng_net_refused_datagrams_total",
             "Rejected datagrams by reason.",
@@ -273,7 +273,7 @@ pub(super) fn of_net(world: &World, families: &mut Families) {
         .by(
             "reason",
             each([
-                ("no_connection", stats.strangers),
+                ("no_connection", stats.unauthenticated),
                 ("decrypt_failed", stats.refused),
                 ("rate_limited", stats.throttled),
                 ("queue_full", stats.inbound_dropped),
@@ -289,7 +289,7 @@ pub(super) fn of_net(world: &World, families: &mut Families) {
                 ("left", stats.left),
                 ("lost", stats.lost),
                 ("closed", stats.closed),
-                ("slow_consumer", stats.behind),
+                ("slow_consumer", stats.slow_consumers),
             ]),
         ),
         counter(
@@ -336,7 +336,7 @@ pub(super) fn of_web(world: &World, families: &mut Families) {
             "throng_web_handshakes_completed_total",
             "Browser clients admitted by a valid token.",
         )
-        .value(stats.admitted as f64),
+        .value(stats.clients_accepted as f64),
         counter(
             "throng_web_refused_total",
             "Refused browser connections by reason.",
@@ -344,9 +344,9 @@ pub(super) fn of_web(world: &World, families: &mut Families) {
         .by(
             "reason",
             each([
-                ("too_many_unauthenticated", stats.crowded),
+                ("too_many_unauthenticated", stats.refused_unauthenticated),
                 ("bad_request", stats.refused),
-                ("timed_out", stats.late),
+                ("timed_out", stats.timed_out),
                 ("token_rejected", stats.denied),
                 ("server_full", stats.full),
             ]),
@@ -361,7 +361,7 @@ pub(super) fn of_web(world: &World, families: &mut Families) {
                 ("left", stats.left),
                 ("lost", stats.lost),
                 ("closed", stats.closed),
-                ("slow_consumer", stats.behind),
+                ("slow_consumer", stats.slow_consumers),
                 ("protocol_error", stats.broken),
             ]),
         ),

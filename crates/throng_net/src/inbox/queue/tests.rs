@@ -9,7 +9,7 @@ const LIMITS: InboxLimits = InboxLimits {
     backlog_max: 10,
     client_backlog_max: 4,
     unauthenticated_client_backlog_max: 2,
-    newcomers_backlog_max: 5,
+    unauthenticated_backlog_max: 5,
     quota: ClientQuota {
         messages_per_s: 1_000_000,
         messages_max: 1_000_000,
@@ -21,7 +21,7 @@ const LIMITS: InboxLimits = InboxLimits {
 };
 
 /// A queue with so many players.
-fn of_players(limits: InboxLimits, players: u32) -> MessageQueue {
+fn queue_with_players(limits: InboxLimits, players: u32) -> MessageQueue {
     let mut queue = MessageQueue::new(limits);
     for client in (1..=players).map(ClientId) {
         queue.open(client);
@@ -37,51 +37,54 @@ const TURN: [u8; 2] = [4, 1];
 
 #[test]
 fn one_client_cannot_fill_the_queue() {
-    let mut queue = of_players(LIMITS, 2);
+    let mut queue = queue_with_players(LIMITS, 2);
     let sent = (0..8)
-        .filter(|_| queue.offer(ClientId(1), &SAY).is_ok())
+        .filter(|_| queue.push(ClientId(1), &SAY).is_ok())
         .count();
     assert_eq!(sent, 4);
-    assert!(queue.offer(ClientId(2), &SAY).is_ok());
+    assert!(queue.push(ClientId(2), &SAY).is_ok());
     assert_eq!(queue.counters().refused, 4);
 }
 
 #[test]
 fn a_long_message_is_refused() {
-    let mut queue = of_players(LIMITS, 1);
+    let mut queue = queue_with_players(LIMITS, 1);
     let long = [0; CLIENT_MESSAGE_BYTES_MAX + 1];
-    let refused = queue.offer(ClientId(1), &long);
+    let refused = queue.push(ClientId(1), &long);
     assert_eq!(refused, Err(ReceiveError::TooLong(long.len())));
     assert!(queue.is_empty());
-    assert_eq!(queue.offer(ClientId(1), &long[1..]), Ok(()));
+    assert_eq!(queue.push(ClientId(1), &long[1..]), Ok(()));
 }
 
 #[test]
 fn nothing_is_kept_of_numbers_that_no_client_has() {
-    let mut queue = of_players(LIMITS, 1);
+    let mut queue = queue_with_players(LIMITS, 1);
     for stranger in 2..5_000 {
-        let refused = queue.offer(ClientId(stranger), &SAY);
-        assert_eq!(refused, Err(ReceiveError::NoClient(ClientId(stranger))));
+        let refused = queue.push(ClientId(stranger), &SAY);
+        assert_eq!(
+            refused,
+            Err(ReceiveError::UnknownClient(ClientId(stranger)))
+        );
     }
     queue.close(ClientId(1));
-    assert!(queue.offer(ClientId(1), &SAY).is_err());
+    assert!(queue.push(ClientId(1), &SAY).is_err());
     assert_eq!((queue.len(), queue.clients()), (0, 0));
-    assert!(queue.take(9).is_none() && queue.iter().next().is_none());
+    assert!(queue.pop(9).is_none() && queue.iter().next().is_none());
     assert_eq!(queue.counters().unknown_client, 4_999);
 }
 
 #[test]
 fn every_message_that_came_counts_at_its_place_also_when_it_is_refused() {
-    let mut queue = of_players(LIMITS, 1);
+    let mut queue = queue_with_players(LIMITS, 1);
     let client = ClientId(1);
     let long = [0; CLIENT_MESSAGE_BYTES_MAX + 1];
-    let mut offer = |bytes: &[u8]| queue.offer(client, bytes).is_ok();
+    let mut offer = |bytes: &[u8]| queue.push(client, bytes).is_ok();
     assert!(offer(&SAY) && !offer(&long));
     assert!((0..3).all(|_| offer(&SAY)) && !offer(&SAY));
-    let numbers = std::iter::from_fn(|| Some(queue.take(1)?.number));
+    let numbers = std::iter::from_fn(|| Some(queue.pop(1)?.number));
     // The second and the last were refused; the last counts with the one before it, since nothing else waits.
     assert_eq!(numbers.collect::<Vec<_>>(), [1, 3, 4, 6]);
-    assert!(queue.offer(client, &long).is_err());
+    assert!(queue.push(client, &long).is_err());
     let mut refused = Vec::new();
     queue.take_refused(&mut refused);
     queue.take_refused(&mut refused);
@@ -90,13 +93,13 @@ fn every_message_that_came_counts_at_its_place_also_when_it_is_refused() {
 
 #[test]
 fn a_new_input_takes_the_place_of_the_oldest_and_never_that_of_anything_else() {
-    let mut queue = of_players(LIMITS, 1);
+    let mut queue = queue_with_players(LIMITS, 1);
     let client = ClientId(1);
     for bytes in [&SAY[..], &[4, 1], &[4, 2], &SAY, &[4, 3], &[4, 4]] {
-        assert_eq!(queue.offer(client, bytes), Ok(()));
+        assert_eq!(queue.push(client, bytes), Ok(()));
     }
-    assert!(queue.offer(client, &SAY).is_err());
-    let taken: Vec<Vec<u8>> = std::iter::from_fn(|| Some(queue.take(1)?.bytes.to_vec())).collect();
+    assert!(queue.push(client, &SAY).is_err());
+    let taken: Vec<Vec<u8>> = std::iter::from_fn(|| Some(queue.pop(1)?.bytes.to_vec())).collect();
     assert_eq!(taken, [vec![2], vec![2], vec![4, 3], vec![4, 4]]);
     assert_eq!(queue.counters().stale, 2);
 }
@@ -108,14 +111,14 @@ fn clients_are_served_in_turn_whatever_one_of_them_sends() {
         client_backlog_max: 100,
         ..LIMITS
     };
-    let mut queue = of_players(limits, 3);
+    let mut queue = queue_with_players(limits, 3);
     for _ in 0..100 {
-        queue.offer(ClientId(1), &SAY).unwrap();
+        queue.push(ClientId(1), &SAY).unwrap();
     }
     for client in [2, 3, 2] {
-        queue.offer(ClientId(client), &SAY).unwrap();
+        queue.push(ClientId(client), &SAY).unwrap();
     }
-    let order: Vec<u32> = (0..6).map(|_| queue.take(1).unwrap().client.0).collect();
+    let order: Vec<u32> = (0..6).map(|_| queue.pop(1).unwrap().client.0).collect();
     assert_eq!(order, [1, 2, 3, 1, 2, 1]);
 }
 
@@ -125,38 +128,38 @@ fn newcomers_take_a_ninth_where_players_wait_and_all_where_none_does() {
         backlog_max: 1_000,
         client_backlog_max: 100,
         unauthenticated_client_backlog_max: 50,
-        newcomers_backlog_max: 100,
+        unauthenticated_backlog_max: 100,
         ..LIMITS
     };
-    let mut queue = of_players(limits, 1);
+    let mut queue = queue_with_players(limits, 1);
     queue.open(ClientId(2));
     queue.acknowledge(ClientId(2));
     for _ in 0..40 {
-        queue.offer(ClientId(1), &SAY).unwrap();
-        queue.offer(ClientId(2), &SAY).unwrap();
+        queue.push(ClientId(1), &SAY).unwrap();
+        queue.push(ClientId(2), &SAY).unwrap();
     }
-    let of_newcomer = (0..45).filter(|_| queue.take(1).unwrap().client.0 == 2);
+    let of_newcomer = (0..45).filter(|_| queue.pop(1).unwrap().client.0 == 2);
     assert_eq!(of_newcomer.count(), 5);
-    assert_eq!((0..35).filter(|_| queue.take(1).is_some()).count(), 35);
-    assert!(queue.take(1).is_none());
+    assert_eq!((0..35).filter(|_| queue.pop(1).is_some()).count(), 35);
+    assert!(queue.pop(1).is_none());
 }
 
 #[test]
 fn what_newcomers_may_queue_is_bounded_apart_from_players() {
-    let mut queue = of_players(LIMITS, 1);
+    let mut queue = queue_with_players(LIMITS, 1);
     for client in 2..8 {
         queue.open(ClientId(client));
         queue.acknowledge(ClientId(client));
     }
     let accepted = (2..8)
         .flat_map(|client| [client; 4])
-        .filter(|&client| queue.offer(ClientId(client), &SAY).is_ok());
+        .filter(|&client| queue.push(ClientId(client), &SAY).is_ok());
     assert_eq!(accepted.count(), 5, "two each, five in all");
-    assert!(queue.offer(ClientId(1), &SAY).is_ok());
+    assert!(queue.push(ClientId(1), &SAY).is_ok());
     // Who logs in is none of them any more.
     queue.promote(ClientId(2));
-    assert!(queue.offer(ClientId(7), &SAY).is_ok());
-    let order: Vec<u32> = std::iter::from_fn(|| Some(queue.take(1)?.client.0)).collect();
+    assert!(queue.push(ClientId(7), &SAY).is_ok());
+    let order: Vec<u32> = std::iter::from_fn(|| Some(queue.pop(1)?.client.0)).collect();
     assert_eq!(order.len(), 7);
     assert_eq!(order.iter().filter(|&&client| client == 2).count(), 2);
 }
@@ -174,17 +177,17 @@ fn who_floods_is_told_of_once_and_nothing_more_of_it_is_accepted() {
         client_backlog_max: 100,
         ..LIMITS
     };
-    let mut queue = of_players(limits, 2);
-    let accepted = (0..200).filter(|_| queue.offer(ClientId(1), &TURN).is_ok());
+    let mut queue = queue_with_players(limits, 2);
+    let accepted = (0..200).filter(|_| queue.push(ClientId(1), &TURN).is_ok());
     assert_eq!(accepted.count(), 5);
-    assert!(queue.offer(ClientId(2), &TURN).is_ok());
+    assert!(queue.push(ClientId(2), &TURN).is_ok());
     let mut flooding = Vec::new();
     queue.take_flooding(&mut flooding);
     assert_eq!(flooding, [ClientId(1)]);
     queue.begin_tick(1_000, limits);
     assert_eq!(
-        queue.offer(ClientId(1), &TURN),
-        Err(ReceiveError::Quota(ClientId(1)))
+        queue.push(ClientId(1), &TURN),
+        Err(ReceiveError::OverQuota(ClientId(1)))
     );
     queue.take_flooding(&mut flooding);
     assert_eq!(flooding.len(), 1);
@@ -192,16 +195,16 @@ fn who_floods_is_told_of_once_and_nothing_more_of_it_is_accepted() {
 
 #[test]
 fn an_ended_connection_is_told_of_behind_its_last_message() {
-    let mut queue = of_players(LIMITS, 2);
-    queue.offer(ClientId(1), &SAY).unwrap();
+    let mut queue = queue_with_players(LIMITS, 2);
+    queue.push(ClientId(1), &SAY).unwrap();
     let mut ended = Vec::new();
-    queue.end(ClientId(1), DisconnectReason::Closed);
-    queue.end(ClientId(2), DisconnectReason::Lost);
-    queue.end(ClientId(2), DisconnectReason::Closed);
-    assert!(queue.offer(ClientId(1), &SAY).is_err());
+    queue.disconnect(ClientId(1), DisconnectReason::Closed);
+    queue.disconnect(ClientId(2), DisconnectReason::Lost);
+    queue.disconnect(ClientId(2), DisconnectReason::Closed);
+    assert!(queue.push(ClientId(1), &SAY).is_err());
     queue.take_ended(&mut ended);
     assert_eq!(ended, [(ClientId(2), DisconnectReason::Lost)]);
-    assert!(queue.take(1).is_some());
+    assert!(queue.pop(1).is_some());
     queue.take_ended(&mut ended);
     assert_eq!(ended.last(), Some(&(ClientId(1), DisconnectReason::Closed)));
 }
@@ -243,7 +246,7 @@ proptest! {
                     model.remove(&place);
                 }
                 3..7 => {
-                    let taken = queue.take(1);
+                    let taken = queue.pop(1);
                     let waiting: usize = model.values().map(|lane| lane.2.len()).sum();
                     prop_assert_eq!(taken.is_some(), waiting > 0);
                     if let Some(message) = taken {
@@ -263,7 +266,7 @@ proptest! {
                         let (max, all) = if lane.1 { (4, 0) } else { (2, newcomers) };
                         is_first || (lane.2.len() < max && all < 5 && players + newcomers < 10)
                     });
-                    let accepted = queue.offer(id, &[2, stamp]).is_ok();
+                    let accepted = queue.push(id, &[2, stamp]).is_ok();
                     prop_assert_eq!(accepted, has_room);
                     if let Some(lane) = model.get_mut(&place).filter(|_| accepted) {
                         lane.2.push_back(stamp);
@@ -281,17 +284,17 @@ proptest! {
 
 #[test]
 fn a_player_with_nothing_waiting_gets_in_however_much_others_have_waiting() {
-    let mut queue = of_players(LIMITS, 5);
+    let mut queue = queue_with_players(LIMITS, 5);
     for client in [1, 2, 3].map(ClientId) {
-        let sent = (0..4).filter(|_| queue.offer(client, &SAY).is_ok());
+        let sent = (0..4).filter(|_| queue.push(client, &SAY).is_ok());
         assert!(sent.count() >= 2);
     }
     assert_eq!(queue.len(), 10);
     for client in [4, 5].map(ClientId) {
-        assert_eq!(queue.offer(client, &SAY), Ok(()));
+        assert_eq!(queue.push(client, &SAY), Ok(()));
         assert_eq!(
-            queue.offer(client, &SAY),
-            Err(ReceiveError::Full(11 + client.0 as usize - 4))
+            queue.push(client, &SAY),
+            Err(ReceiveError::QueueFull(11 + client.0 as usize - 4))
         );
     }
 }
@@ -303,12 +306,12 @@ fn an_input_after_a_stale_last_one_is_not_lost() {
             client_backlog_max: before + 1,
             ..LIMITS
         };
-        let mut queue = of_players(limits, 1);
-        let mut offer = |bytes: &[u8]| queue.offer(ClientId(1), bytes).unwrap();
+        let mut queue = queue_with_players(limits, 1);
+        let mut offer = |bytes: &[u8]| queue.push(ClientId(1), bytes).unwrap();
         (0..before).for_each(|_| offer(&SAY));
         // The second and the third displace the last of the lane.
         (1..4).for_each(|turn| offer(&[4, turn]));
-        let taken = std::iter::from_fn(|| Some(queue.take(1)?.bytes.to_vec()));
+        let taken = std::iter::from_fn(|| Some(queue.pop(1)?.bytes.to_vec()));
         let mut expected = vec![SAY.to_vec(); before as usize];
         expected.push(vec![4, 3]);
         assert_eq!(taken.collect::<Vec<_>>(), expected);
@@ -326,9 +329,9 @@ fn floods_of_an_unknown_client_are_reported_once_it_is_known() {
     queue.open(flooder);
     queue.open(leaver);
     for _ in 0..9 {
-        queue.offer(flooder, &SAY).ok();
+        queue.push(flooder, &SAY).ok();
     }
-    queue.end(leaver, DisconnectReason::Closed);
+    queue.disconnect(leaver, DisconnectReason::Closed);
     let (mut flooding, mut ended) = (Vec::new(), Vec::new());
     queue.take_flooding(&mut flooding);
     queue.take_ended(&mut ended);

@@ -10,7 +10,7 @@ use wtransport::tls::self_signed::{SelfSignedIdentityBuilder, time};
 const DAY_S: u64 = 24 * 3_600;
 
 /// For clocks that are behind it is valid from before now on.
-const BEFORE_S: u64 = DAY_S;
+const BACKDATED_S: u64 = DAY_S;
 
 /// How long it is valid from now on: with the time before less than two weeks.
 const VALID_S: u64 = 12 * DAY_S;
@@ -25,7 +25,7 @@ pub(super) fn self_signed(names: &[String]) -> io::Result<(Identity, [u8; 32])> 
         let unix_s = i64::try_from(unix_s).map_err(io::Error::other)?;
         time::OffsetDateTime::from_unix_timestamp(unix_s).map_err(io::Error::other)
     };
-    let (from, until) = (at(now_s.saturating_sub(BEFORE_S))?, at(now_s + VALID_S)?);
+    let (from, until) = (at(now_s.saturating_sub(BACKDATED_S))?, at(now_s + VALID_S)?);
     let identity = SelfSignedIdentityBuilder::new()
         .subject_alt_names(names)
         .validity_period(from, until)

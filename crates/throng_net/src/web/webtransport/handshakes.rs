@@ -13,7 +13,7 @@ const BUCKETS: usize = 1_024;
 pub(super) struct HandshakeLimits {
     per_s: u32,
     network_per_s: u32,
-    all: RequestBucket,
+    total: RequestBucket,
     networks: Vec<RequestBucket>,
     hasher: RandomState,
 }
@@ -24,16 +24,17 @@ impl HandshakeLimits {
         Self {
             per_s,
             network_per_s,
-            all: RequestBucket::full(per_s),
+            total: RequestBucket::full(per_s),
             networks: vec![RequestBucket::full(network_per_s); BUCKETS],
             hasher: RandomState::new(),
         }
     }
 
     /// Whether an address may start a handshake now.
-    pub fn take(&mut self, now_us: u64, from: IpAddr) -> bool {
+    pub fn try_consume(&mut self, now_us: u64, from: IpAddr) -> bool {
         let at = self.hasher.hash_one(large_network_of(from)) as usize % BUCKETS;
-        self.networks[at].take(now_us, self.network_per_s) && self.all.take(now_us, self.per_s)
+        self.networks[at].try_consume(now_us, self.network_per_s)
+            && self.total.try_consume(now_us, self.per_s)
     }
 }
 
@@ -58,14 +59,15 @@ mod tests {
         // 65,536 networks of 64 bits in one of 48 bits.
         let hostile = |nth: u16| IpAddr::from([0x2001, 0xdb8, 0, nth, 0, 0, 0, 1]);
         let begun = |limits: &mut HandshakeLimits, now_us| {
-            let each = (0..u16::MAX).filter(|&nth| limits.take(now_us, hostile(nth)));
+            let each = (0..u16::MAX).filter(|&nth| limits.try_consume(now_us, hostile(nth)));
             each.count()
         };
         assert_eq!(begun(&mut limits, 0), 20);
-        assert!((0..50).all(|nth| limits.take(0, IpAddr::from([192, 0, nth, 1]))));
+        assert!((0..50).all(|nth| limits.try_consume(0, IpAddr::from([192, 0, nth, 1]))));
         assert_eq!(begun(&mut limits, 1_000_000), 20);
         // All together.
-        let more = (0..200).filter(|&nth| limits.take(1_000_000, IpAddr::from([198, 51, nth, 1])));
+        let more =
+            (0..200).filter(|&nth| limits.try_consume(1_000_000, IpAddr::from([198, 51, nth, 1])));
         assert_eq!(more.count(), 80);
     }
 }

@@ -43,7 +43,7 @@ pub use settings::WebTransportSettings;
 
 use crate::handshake::network_of;
 use crate::web::settings::WebCounters;
-use crate::web::shared::{StrangerPlace, WebShared};
+use crate::web::shared::{UnauthenticatedSlot, WebShared};
 use certificate::self_signed;
 use handshakes::HandshakeLimits;
 
@@ -51,7 +51,7 @@ use handshakes::HandshakeLimits;
 const IN_FLIGHT_BYTES: u64 = 128 << 10;
 
 /// Bytes of datagrams that wait in either direction, for the network or to be read; the oldest give way.
-const WAITING_BYTES: usize = 64 << 10;
+const DATAGRAM_BUFFER_BYTES: usize = 64 << 10;
 
 /// Streams that a client may have open: its session and one for the token; HTTP/3's own, and room for some that say nothing.
 const STREAMS_MAX: u8 = 4;
@@ -61,17 +61,17 @@ const ONE_WAY_STREAMS_MAX: u8 = 8;
 const STREAM_BYTES: u32 = 16 << 10;
 
 /// After so long without anything of the other end QUIC ends a connection; those of clients end by other rules before.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Bytes that are kept of a connection that was not looked at yet, and of all of those.
-const UNSEEN_BYTES: u64 = 16 << 10;
-const UNSEEN_BYTES_OF_ALL: u64 = 4 << 20;
+const INCOMING_BYTES: u64 = 16 << 10;
+const INCOMING_BYTES_TOTAL: u64 = 4 << 20;
 
 /// No error, as HTTP/3 numbers it.
 const NO_ERROR: u32 = 0x100;
 
 /// After how long another certificate is tried to be made where that failed.
-const TRY_AGAIN: Duration = Duration::from_secs(600);
+const RETRY_PAUSE: Duration = Duration::from_secs(600);
 
 /// A socket that waits for clients, with what it proves itself by.
 pub(super) struct SessionListener {
@@ -89,7 +89,7 @@ impl SessionListener {
         let address = socket.local_addr()?;
         Ok(Self {
             socket,
-            config: renewed(address, shared)?,
+            config: new_config(address, shared)?,
             address,
         })
     }
@@ -104,7 +104,11 @@ impl SessionListener {
         )?;
         Ok(ListeningSessions {
             accepting: tokio::spawn(accept(endpoint.clone(), shared.clone())),
-            renewing: tokio::spawn(renew(endpoint.clone(), self.address, shared.clone())),
+            renewing: tokio::spawn(renew_certificate(
+                endpoint.clone(),
+                self.address,
+                shared.clone(),
+            )),
             endpoint,
         })
     }
@@ -119,14 +123,14 @@ pub(super) struct ListeningSessions {
 
 impl ListeningSessions {
     /// Nobody more is taken.
-    pub fn refuse(&self) {
+    pub fn stop_accepting(&self) {
         self.accepting.abort();
         self.renewing.abort();
         self.endpoint.set_server_config(None);
     }
 
     /// Ends what is still open, and says so.
-    pub async fn end(self, patience: Duration) {
+    pub async fn shutdown(self, patience: Duration) {
         self.endpoint.close(NO_ERROR.into(), b"");
         let _ = tokio::time::timeout(patience, self.endpoint.wait_idle()).await;
     }
@@ -145,52 +149,52 @@ async fn accept(endpoint: quinn::Endpoint, shared: Arc<WebShared>) {
         }
         // A handshake costs more than a look at a token.
         let now_us = shared.now_us();
-        let is_heard =
-            shared.gate().take_request(now_us, from) && handshakes.take(now_us, from.ip());
-        let place = StrangerPlace::take(&shared, Some(network_of(from.ip())));
+        let is_heard = shared.handshake().try_take_request(now_us, from)
+            && handshakes.try_consume(now_us, from.ip());
+        let place = UnauthenticatedSlot::acquire(&shared, Some(network_of(from.ip())));
         let Some(place) = place.filter(|_| is_heard) else {
-            WebCounters::one(&counters.crowded);
+            WebCounters::one(&counters.refused_unauthenticated);
             incoming.refuse();
             continue;
         };
         WebCounters::one(&counters.accepted);
-        tokio::spawn(session::enter(incoming, place, shared.clone()));
+        tokio::spawn(session::run_session(incoming, place, shared.clone()));
     }
 }
 
 /// Proves itself by another certificate from time to time. Who is connected does not notice.
-async fn renew(endpoint: quinn::Endpoint, address: SocketAddr, shared: Arc<WebShared>) {
+async fn renew_certificate(endpoint: quinn::Endpoint, address: SocketAddr, shared: Arc<WebShared>) {
     let settings = shared.settings.webtransport.unwrap_or_default();
     let renewal = Duration::from_micros(settings.renewal_us_max());
     let mut pause = renewal;
     loop {
         tokio::time::sleep(pause).await;
         pause = renewal;
-        match renewed(address, &shared) {
+        match new_config(address, &shared) {
             Ok(config) => endpoint.set_server_config(Some(config)),
             Err(error) => {
                 tracing::error!(%error, "renewing the WebTransport certificate failed");
-                pause = TRY_AGAIN.min(renewal);
+                pause = RETRY_PAUSE.min(renewal);
             }
         }
     }
 }
 
 /// What connections begin with from now on: another certificate, which the page is told of.
-fn renewed(address: SocketAddr, shared: &WebShared) -> io::Result<quinn::ServerConfig> {
+fn new_config(address: SocketAddr, shared: &WebShared) -> io::Result<quinn::ServerConfig> {
     let (identity, hash) = self_signed(&[address.ip().to_string(), "localhost".to_owned()])?;
     let crypto = QuicServerConfig::try_from(build_default_tls_config(identity));
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto.map_err(io::Error::other)?));
     config
-        .transport_config(Arc::new(transport()))
+        .transport_config(Arc::new(transport_config()))
         .max_incoming(shared.settings.unauthenticated_max)
-        .incoming_buffer_size(UNSEEN_BYTES)
-        .incoming_buffer_size_total(UNSEEN_BYTES_OF_ALL);
+        .incoming_buffer_size(INCOMING_BYTES)
+        .incoming_buffer_size_total(INCOMING_BYTES_TOTAL);
     shared.set_certificate(hash);
     Ok(config)
 }
 
-fn transport() -> quinn::TransportConfig {
+fn transport_config() -> quinn::TransportConfig {
     let mut transport = quinn::TransportConfig::default();
     transport
         .max_concurrent_bidi_streams(STREAMS_MAX.into())
@@ -198,9 +202,9 @@ fn transport() -> quinn::TransportConfig {
         .stream_receive_window(STREAM_BYTES.into())
         .receive_window((2 * STREAM_BYTES).into())
         .send_window(u64::from(STREAM_BYTES))
-        .datagram_receive_buffer_size(Some(WAITING_BYTES))
-        .datagram_send_buffer_size(WAITING_BYTES)
-        .max_idle_timeout(quinn::IdleTimeout::try_from(IDLE).ok())
+        .datagram_receive_buffer_size(Some(DATAGRAM_BUFFER_BYTES))
+        .datagram_send_buffer_size(DATAGRAM_BUFFER_BYTES)
+        .max_idle_timeout(quinn::IdleTimeout::try_from(IDLE_TIMEOUT).ok())
         .congestion_controller_factory(Arc::new(ConstantWindow));
     transport
 }

@@ -16,10 +16,10 @@ use super::{NO_ERROR, WebTransportSettings};
 use crate::handshake::REQUEST_BYTES;
 use crate::inbox::DisconnectReason;
 use crate::server_endpoint::{ConnectionLimits, ServerEndpoint};
-use crate::web::admitted::{AcceptedWebClient, WebConnectionEnd, admit};
-use crate::web::line::QueuedPackets;
+use crate::web::admission::{AcceptedWebClient, WebConnectionEnd, accept};
+use crate::web::send_queue::QueuedPackets;
 use crate::web::settings::WebCounters;
-use crate::web::shared::{StrangerPlace, WebShared};
+use crate::web::shared::{UnauthenticatedSlot, WebShared};
 
 /// After a pause of so long beyond its time, as of a machine that stood still, it was not the client who said nothing: it is not given up for
 /// as long again, in which what waits comes in.
@@ -29,7 +29,7 @@ const STALL_US: u64 = 500_000;
 const AHEAD_US_MAX: u64 = 500_000;
 
 /// A session with what its client showed first.
-struct ShownToken {
+struct ReceivedToken {
     connection: Connection,
     /// Where the client is told how it ends.
     answer: SendStream,
@@ -37,41 +37,45 @@ struct ShownToken {
 }
 
 /// From the handshake to the end.
-pub(super) async fn enter(incoming: Incoming, place: StrangerPlace, shared: Arc<WebShared>) {
+pub(super) async fn run_session(
+    incoming: Incoming,
+    place: UnauthenticatedSlot,
+    shared: Arc<WebShared>,
+) {
     let (settings, counters) = (&shared.settings, &shared.counters);
     let patience = Duration::from_micros(settings.handshake_timeout_us);
-    let shown = match timeout(patience, show_token(incoming)).await {
+    let shown = match timeout(patience, receive_token(incoming)).await {
         Ok(Ok(Some(shown))) => shown,
         Ok(Ok(None) | Err(_)) => return WebCounters::one(&counters.refused),
-        Err(_) => return WebCounters::one(&counters.late),
+        Err(_) => return WebCounters::one(&counters.timed_out),
     };
-    let ShownToken {
+    let ReceivedToken {
         connection,
         mut answer,
         request,
     } = shown;
     WebCounters::one(&counters.answered);
-    let code = match admit(&shared, connection.remote_address(), &request) {
+    let code = match accept(&shared, connection.remote_address(), &request) {
         Ok(client) => {
             drop(place);
             WebCounters::one(&counters.webtransport);
             let mut conversation = WebTransportClient::new(&connection, &client, &shared);
             let end = conversation.run().await;
-            client.line.end(&shared.waiting_bytes);
-            if let Some(code) = end.code() {
-                take_leave(&connection, &mut answer, code, settings.linger_us).await;
+            client.send_queue.discard(&shared.waiting_bytes);
+            if let Some(code) = end.close_code() {
+                send_close(&connection, &mut answer, code, settings.linger_us).await;
             }
             connection.close(VarInt::from_u32(NO_ERROR), b"");
-            return client.leave(end, &shared);
+            return client.disconnect(end, &shared);
         }
         Err(code) => code,
     };
-    take_leave(&connection, &mut answer, code, settings.linger_us).await;
+    send_close(&connection, &mut answer, code, settings.linger_us).await;
     connection.close(VarInt::from_u32(NO_ERROR), b"");
 }
 
 /// A session from its handshake to the token, which is on the client's first stream; none where it asks for something else.
-async fn show_token(incoming: Incoming) -> Result<Option<ShownToken>, ConnectionError> {
+async fn receive_token(incoming: Incoming) -> Result<Option<ReceivedToken>, ConnectionError> {
     let session = IncomingSessionFuture::with_quic_incoming(incoming).await?;
     if session.path() != "/play" {
         session.not_found().await;
@@ -85,7 +89,7 @@ async fn show_token(incoming: Incoming) -> Result<Option<ShownToken>, Connection
         Err(StreamReadExactError::FinishedEarly(length)) => request.truncate(length),
         Err(StreamReadExactError::Read(_)) => return Ok(None),
     }
-    Ok(Some(ShownToken {
+    Ok(Some(ReceivedToken {
         connection,
         answer,
         request,
@@ -93,7 +97,7 @@ async fn show_token(incoming: Incoming) -> Result<Option<ShownToken>, Connection
 }
 
 /// Says that it is over and why, and waits until the client heard it: with the end of the connection goes what was not.
-async fn take_leave(
+async fn send_close(
     connection: &Connection,
     answer: &mut SendStream,
     code: CloseCode,
@@ -118,9 +122,9 @@ struct WebTransportClient<'c> {
     packets: QueuedPackets,
     packet: Vec<u8>,
     /// The time up to which datagrams that came are paid for, one a rate's share of a second.
-    paid_us: u64,
+    quota_us: u64,
     /// Before then it is not given up.
-    spared_until_us: u64,
+    grace_until_us: u64,
 }
 
 impl<'c> WebTransportClient<'c> {
@@ -143,8 +147,8 @@ impl<'c> WebTransportClient<'c> {
             endpoint: ServerEndpoint::new(client.timeout_s, limits, shared.now_us()),
             packets: QueuedPackets::default(),
             packet: Vec::new(),
-            paid_us: 0,
-            spared_until_us: 0,
+            quota_us: 0,
+            grace_until_us: 0,
         }
     }
 
@@ -156,7 +160,7 @@ impl<'c> WebTransportClient<'c> {
             // In this order: whoever sends without end does not keep the server from speaking.
             let woken = pin!(timeout(
                 Duration::from_micros(pause),
-                self.client.line.filled.notified()
+                self.client.send_queue.filled.notified()
             ));
             let came = pin!(self.connection.receive_datagram());
             let came = match select(woken, came).await {
@@ -165,9 +169,9 @@ impl<'c> WebTransportClient<'c> {
             };
             let now_us = self.shared.now_us();
             let end = match came {
-                None => self.tell(now_us, due_us),
-                Some(Ok(datagram)) => self.hear(now_us, &datagram),
-                Some(Err(error)) => Some(end_by(&error)),
+                None => self.send(now_us, due_us),
+                Some(Ok(datagram)) => self.receive(now_us, &datagram),
+                Some(Err(error)) => Some(end_of_error(&error)),
             };
             if let Some(end) = end {
                 return end;
@@ -176,17 +180,17 @@ impl<'c> WebTransportClient<'c> {
     }
 
     /// Hands the messages over that are whole with a datagram.
-    fn hear(&mut self, now_us: u64, datagram: &[u8]) -> Option<WebConnectionEnd> {
+    fn receive(&mut self, now_us: u64, datagram: &[u8]) -> Option<WebConnectionEnd> {
         let (shared, counters) = (self.shared, &self.shared.counters);
         WebCounters::one(&counters.datagrams_in);
         let rate = u64::from(self.settings.datagrams_per_s.max(1));
-        let paid_us = self.paid_us.max(now_us);
+        let paid_us = self.quota_us.max(now_us);
         if paid_us - now_us > AHEAD_US_MAX {
             WebCounters::one(&counters.throttled);
             return None;
         }
-        self.paid_us = paid_us + 1_000_000 / rate;
-        self.endpoint.hear(now_us);
+        self.quota_us = paid_us + 1_000_000 / rate;
+        self.endpoint.mark_received(now_us);
         let taken = self.endpoint.receive(now_us, datagram, |message| {
             WebCounters::one(&counters.messages_in);
             WebCounters::add(&counters.bytes_in, message.len() as u64);
@@ -196,25 +200,25 @@ impl<'c> WebTransportClient<'c> {
             Ok(()) => None,
             Err(refused) => {
                 WebCounters::one(&counters.datagrams_refused);
-                refused.is_final().then_some(WebConnectionEnd::Broken)
+                refused.is_fatal().then_some(WebConnectionEnd::Broken)
             }
         }
     }
 
     /// Sends what waits for the client, or is due anyway, unless it is over.
-    fn tell(&mut self, now_us: u64, due_us: u64) -> Option<WebConnectionEnd> {
+    fn send(&mut self, now_us: u64, due_us: u64) -> Option<WebConnectionEnd> {
         let (shared, counters) = (self.shared, &self.shared.counters);
         let state = self
             .client
-            .line
-            .take(&mut self.packets, &shared.waiting_bytes);
+            .send_queue
+            .swap(&mut self.packets, &shared.waiting_bytes);
         let (packets_out, bytes_out) = (self.packets.len(), self.packets.bytes.len());
-        let mut is_behind = state.is_behind;
+        let mut is_behind = state.is_full;
         for (channel, packet) in self.packets.drain() {
             is_behind |= !self.endpoint.push(channel, &packet);
         }
         if is_behind {
-            return Some(WebConnectionEnd::Behind);
+            return Some(WebConnectionEnd::SlowConsumer);
         }
         WebCounters::add(&counters.packets_out, packets_out as u64);
         WebCounters::add(&counters.bytes_out, bytes_out as u64);
@@ -222,11 +226,11 @@ impl<'c> WebTransportClient<'c> {
             self.endpoint.close(now_us);
         }
         if now_us.saturating_sub(due_us) >= STALL_US {
-            self.spared_until_us = now_us + STALL_US;
+            self.grace_until_us = now_us + STALL_US;
         }
-        match self.endpoint.end(now_us) {
+        match self.endpoint.end_reason(now_us) {
             Some(DisconnectReason::Closed) => return Some(WebConnectionEnd::Closed),
-            Some(DisconnectReason::Lost) if now_us >= self.spared_until_us => {
+            Some(DisconnectReason::Lost) if now_us >= self.grace_until_us => {
                 return Some(WebConnectionEnd::Lost);
             }
             _ => {}
@@ -243,7 +247,7 @@ impl<'c> WebTransportClient<'c> {
 }
 
 /// What an error says of the connection.
-const fn end_by(error: &ConnectionError) -> WebConnectionEnd {
+const fn end_of_error(error: &ConnectionError) -> WebConnectionEnd {
     match error {
         ConnectionError::ApplicationClosed(_) | ConnectionError::ConnectionClosed(_) => {
             WebConnectionEnd::Left

@@ -57,7 +57,7 @@ fn a_header_has_the_documented_bytes() {
         let bytes = [flags, 2, 3, 4, 5, 6, 7, 8];
         assert_eq!(
             PacketHeader::read(&mut WireReader::new(&bytes)),
-            Err(WireError::Flags { found: flags })
+            Err(WireError::UnknownFlags { found: flags })
         );
     }
 }
@@ -67,7 +67,7 @@ fn a_part_has_the_documented_bytes() {
     let long = message(1_000, 3);
     let mut state = ChannelState {
         sequence: 9,
-        cut: 0x0102,
+        long_message: 0x0102,
     };
     let (packets, _) = packets(500, HEADER, &mut state, &[vec![20, 21], long.clone()]);
     assert_eq!(packets[0][..], [0, 7, 9, 0, 1, 2, 255, 255, 20, 21]);
@@ -81,7 +81,7 @@ fn a_part_has_the_documented_bytes() {
         state,
         ChannelState {
             sequence: 13,
-            cut: 0x0103
+            long_message: 0x0103
         }
     );
 }
@@ -125,7 +125,7 @@ fn numbers_wrap() {
     assert_eq!(expand_counter(1 << 40, 0), 1 << 40);
     let mut state = ChannelState {
         sequence: 65_535,
-        cut: 65_535,
+        long_message: 65_535,
     };
     let (made, _) = packets(500, HEADER, &mut state, &[message(900, 1)]);
     assert_eq!((made[1][2], made[1][3]), (0, 0));
@@ -133,7 +133,7 @@ fn numbers_wrap() {
         state,
         ChannelState {
             sequence: 1,
-            cut: 0
+            long_message: 0
         }
     );
 }
@@ -155,7 +155,7 @@ fn a_greeting_reads_back_and_another_version_is_refused_unread() {
     for cut in 1..bytes.len() {
         assert!(Hello::read(&mut WireReader::new(&bytes[1..cut])).is_err());
     }
-    let expected = WireError::Version {
+    let expected = WireError::VersionMismatch {
         found: 4,
         expected: 3,
     };
@@ -176,7 +176,7 @@ fn parts_out_of_line_are_errors_and_leave_nothing_behind() {
     let cases: [(&[&[u8]], WireError); 6] = [
         (
             &[&first[1]],
-            WireError::PartOffset {
+            WireError::FragmentOffset {
                 at: 8,
                 found: 483,
                 expected: 0,
@@ -184,7 +184,7 @@ fn parts_out_of_line_are_errors_and_leave_nothing_behind() {
         ),
         (
             &[&first[0], &first[2]],
-            WireError::PartOffset {
+            WireError::FragmentOffset {
                 at: 8,
                 found: 966,
                 expected: 483,
@@ -198,7 +198,7 @@ fn parts_out_of_line_are_errors_and_leave_nothing_behind() {
             &[&first[0], &first[3]],
             WireError::FragmentMissing { number: 0 },
         ),
-        (&[&unreliable], WireError::PartUnreliable { at: 8 }),
+        (&[&unreliable], WireError::FragmentUnreliable { at: 8 }),
         (
             &[&first[0], &empty],
             WireError::Truncated { at: 15, wanted: 1 },
@@ -260,7 +260,7 @@ proptest! {
         let header = PacketHeader { channel, ..HEADER };
         let messages: Vec<Vec<u8>> =
             lengths.iter().zip(0..).map(|(&length, seed)| message(length, seed)).collect();
-        let mut state = ChannelState { sequence, cut: 3 };
+        let mut state = ChannelState { sequence, long_message: 3 };
         let (packets, written) = packets(mtu, header, &mut state, &messages);
         let fits = |message: &&Vec<u8>| !unreliable || message.len() <= mtu - 8;
         let kept: Vec<u8> = messages.iter().filter(fits).flatten().copied().collect();
@@ -277,7 +277,7 @@ proptest! {
             let received = reassembler.accept(packet).unwrap();
             prop_assert_eq!(received.header, PacketHeader { sequence: nth as u16, ..header });
             read.extend_from_slice(received.messages);
-            prop_assert!(reassembler.held_bytes() <= came + GROWTH_BYTES);
+            prop_assert!(reassembler.buffer_bytes() <= came + GROWTH_BYTES);
         }
         prop_assert_eq!(read, kept);
         prop_assert_eq!(state.sequence, sequence.wrapping_add(packets.len() as u16));
@@ -316,7 +316,7 @@ proptest! {
         let mut accept = |packet: &[u8]| {
             came += packet.len();
             let _ = reassembler.accept(packet);
-            assert!(reassembler.held_bytes() <= came + GROWTH_BYTES);
+            assert!(reassembler.buffer_bytes() <= came + GROWTH_BYTES);
         };
         for packet in &packets {
             accept(packet);

@@ -9,7 +9,7 @@ use super::sync::{AtomicU64, Ordering, park};
 
 /// Gives `each` the messages until the writer is gone and nothing is left; `None` when the ring was emptied, before `taken`
 /// says so.
-pub(super) fn take_until_abandoned(
+pub(super) fn drain_until_abandoned(
     mut reader: RingReader,
     taken: &AtomicU64,
     mut each: impl FnMut(Option<&[u8]>),

@@ -11,30 +11,30 @@ use throng_protocol::wire::{ClientId, PacketTotals};
 use super::assemble::Assembler;
 use super::batch::{ClientUpdate, ClientUpdateHeader};
 use super::feed::{FeedCounters, SpillLimits};
-use super::frame::{Frame, FrameLine, begin_lines, write_reliable};
+use super::frame::{Frame, FrameUpdate, begin_updates, write_reliable};
 use super::sink::PacketSink;
 
 /// The modelled lines.
 #[derive(Debug, Default, MemoryUse)]
 pub struct BandwidthLimits {
     #[memory(each_value)]
-    lines: BTreeMap<ClientId, LineModel>,
+    limits: BTreeMap<ClientId, BandwidthLimit>,
     /// What waits in all of them, in bytes.
-    waiting_bytes: usize,
+    pending_bytes: usize,
     /// What the simulated connections dropped or delayed.
     pub counters: FeedCounters,
 }
 
 /// One of them.
 #[derive(Debug, Default, MemoryUse)]
-struct LineModel {
+struct BandwidthLimit {
     bytes_per_tick: u32,
     /// Bytes that it takes in this tick; below 0 it is busy with earlier ones.
-    credit: i64,
+    budget_bytes: i64,
     /// Frames of one line each, with reliable messages only.
     #[memory(each)]
-    waiting: VecDeque<Vec<u8>>,
-    waiting_bytes: usize,
+    pending: VecDeque<Vec<u8>>,
+    pending_bytes: usize,
     /// It was closed because it was behind, and the simulation does not know yet.
     closed: bool,
 }
@@ -43,10 +43,10 @@ impl BandwidthLimits {
     /// A client's line takes so many bytes a tick from now on; `None` is any number.
     pub fn set(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
         match bytes_per_tick {
-            Some(bytes) => self.lines.entry(client).or_default().bytes_per_tick = bytes.max(1),
+            Some(bytes) => self.limits.entry(client).or_default().bytes_per_tick = bytes.max(1),
             // What waits is sent with the next tick.
             None => {
-                if let Some(line) = self.lines.get_mut(&client) {
+                if let Some(line) = self.limits.get_mut(&client) {
                     line.bytes_per_tick = u32::MAX;
                 }
             }
@@ -55,44 +55,44 @@ impl BandwidthLimits {
 
     /// Whether no line is modelled.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+        self.limits.is_empty()
     }
 
     /// Bytes of messages that wait for their lines.
-    pub const fn waiting_bytes(&self) -> usize {
-        self.waiting_bytes
+    pub const fn pending_bytes(&self) -> usize {
+        self.pending_bytes
     }
 
     /// No line is modelled any more; nothing waits.
-    pub fn forget(&mut self) {
-        debug_assert_eq!(self.waiting_bytes, 0, "what waits was sent");
-        self.lines.clear();
-        self.waiting_bytes = 0;
+    pub fn clear(&mut self) {
+        debug_assert_eq!(self.pending_bytes, 0, "what waits was sent");
+        self.limits.clear();
+        self.pending_bytes = 0;
     }
 
     /// A tick begins: what waits is sent as far as the lines take it. Without limits all of it is, and counts for no tick.
-    pub fn begin(
+    pub fn begin_tick(
         &mut self,
         limits: bool,
         assembler: &mut Assembler,
         sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let mut written = PacketTotals::default();
-        let waiting_bytes = &mut self.waiting_bytes;
-        self.lines.retain(|_, line| {
+        let waiting_bytes = &mut self.pending_bytes;
+        self.limits.retain(|_, line| {
             if limits {
                 let rate = i64::from(line.bytes_per_tick);
-                line.credit = (line.credit + rate).min(rate);
+                line.budget_bytes = (line.budget_bytes + rate).min(rate);
             }
-            while !limits || line.credit > 0 {
-                let Some(frame) = line.waiting.pop_front() else {
+            while !limits || line.budget_bytes > 0 {
+                let Some(frame) = line.pending.pop_front() else {
                     break;
                 };
-                line.waiting_bytes -= frame.len();
+                line.pending_bytes -= frame.len();
                 *waiting_bytes -= frame.len();
                 let (sent, ended) = send_frame(&frame, assembler, sink);
                 if limits {
-                    line.credit -= sent.bytes as i64;
+                    line.budget_bytes -= sent.bytes as i64;
                 }
                 written.add(sent);
                 if ended {
@@ -100,7 +100,7 @@ impl BandwidthLimits {
                 }
             }
             // A line without a limit is like one that is not modelled.
-            line.closed || line.bytes_per_tick < u32::MAX || !line.waiting.is_empty()
+            line.closed || line.bytes_per_tick < u32::MAX || !line.pending.is_empty()
         });
         written
     }
@@ -115,52 +115,52 @@ impl BandwidthLimits {
         sink: &mut dyn PacketSink,
         tell: impl FnOnce(ClientId),
     ) -> Option<PacketTotals> {
-        let ClientUpdateHeader { client, close, .. } = line.head;
-        let model = self.lines.get_mut(&client)?;
+        let ClientUpdateHeader { client, close, .. } = line.header;
+        let model = self.limits.get_mut(&client)?;
         if model.closed {
             self.counters.refused += 1;
             if close.is_some() {
-                self.lines.remove(&client);
+                self.limits.remove(&client);
             }
             return Some(PacketTotals::default());
         }
-        if model.waiting.is_empty() && model.credit > 0 {
-            let written = assembler.line(tick, line, shared, sink);
-            model.credit -= written.bytes as i64;
+        if model.pending.is_empty() && model.budget_bytes > 0 {
+            let written = assembler.write_update(tick, line, shared, sink);
+            model.budget_bytes -= written.bytes as i64;
             if close.is_some() {
-                self.lines.remove(&client);
+                self.limits.remove(&client);
             }
             return Some(written);
         }
         self.counters.stalls += 1;
         self.counters.dropped += line.unreliable.len() as u64;
         let spans = line.reliable.iter();
-        let messages: Vec<&[u8]> = spans.map(|span| span.bytes(shared, line.own)).collect();
+        let messages: Vec<&[u8]> = spans.map(|span| span.bytes(shared, line.private)).collect();
         if messages.is_empty() && close.is_none() {
             return Some(PacketTotals::default());
         }
         let mut frame = Vec::new();
-        begin_lines(&mut frame, tick);
-        write_reliable(&mut frame, line.head, &messages);
-        let fits = model.waiting_bytes + frame.len() <= limits.client_bytes_max
-            && self.waiting_bytes + frame.len() <= limits.bytes_max;
+        begin_updates(&mut frame, tick);
+        write_reliable(&mut frame, line.header, &messages);
+        let fits = model.pending_bytes + frame.len() <= limits.client_bytes_max
+            && self.pending_bytes + frame.len() <= limits.bytes_max;
         if fits || close.is_some() {
             self.counters.spilled += messages.len() as u64;
-            model.waiting_bytes += frame.len();
-            self.waiting_bytes += frame.len();
-            model.waiting.push_back(frame);
+            model.pending_bytes += frame.len();
+            self.pending_bytes += frame.len();
+            model.pending.push_back(frame);
             return Some(PacketTotals::default());
         }
         self.counters.disconnected += 1;
-        self.waiting_bytes -= std::mem::take(&mut model.waiting_bytes);
+        self.pending_bytes -= std::mem::take(&mut model.pending_bytes);
         model.closed = true;
-        model.waiting.clear();
+        model.pending.clear();
         let head = ClientUpdateHeader {
             close: Some(CloseReason::SlowConsumer),
-            ..line.head
+            ..line.header
         };
         let nothing = std::iter::empty::<&[u8]>;
-        let written = assembler.messages(tick, head, nothing(), nothing(), sink);
+        let written = assembler.write_messages(tick, head, nothing(), nothing(), sink);
         tell(client);
         Some(written)
     }
@@ -168,10 +168,10 @@ impl BandwidthLimits {
 
 impl StateHashed for BandwidthLimits {
     fn hash(&self, hasher: &mut StateHasher) {
-        for (client, line) in &self.lines {
+        for (client, line) in &self.limits {
             hasher.write_u64(u64::from(client.0));
-            hasher.write_u64(line.credit as u64);
-            hasher.write_u64(line.waiting_bytes as u64);
+            hasher.write_u64(line.budget_bytes as u64);
+            hasher.write_u64(line.pending_bytes as u64);
         }
     }
 }
@@ -183,11 +183,17 @@ fn send_frame(
     sink: &mut dyn PacketSink,
 ) -> (PacketTotals, bool) {
     let (mut written, mut ended) = (PacketTotals::default(), false);
-    if let Some(Frame::Lines { tick, mut lines }) = Frame::read(frame) {
-        while let Some(line) = FrameLine::read(&mut lines) {
+    if let Some(Frame::Updates { tick, mut lines }) = Frame::read(frame) {
+        while let Some(line) = FrameUpdate::read(&mut lines) {
             let nothing = std::iter::empty();
-            written.add(assembler.messages(tick, line.head, line.reliable(&[]), nothing, sink));
-            ended |= line.head.close.is_some();
+            written.add(assembler.write_messages(
+                tick,
+                line.header,
+                line.reliable(&[]),
+                nothing,
+                sink,
+            ));
+            ended |= line.header.close.is_some();
         }
     }
     (written, ended)
@@ -211,7 +217,7 @@ mod tests {
             ..OutgoingBatch::default()
         };
         let part = batch.part(0);
-        part.begin(CLIENT, 1, 0);
+        part.begin_client(CLIENT, 1, 0);
         for (nth, &length) in (0..).zip(lengths) {
             part.write_reliable(|bytes| bytes.extend(vec![first + nth; length]));
         }
@@ -219,7 +225,7 @@ mod tests {
         if close {
             part.close(CloseReason::Ended);
         }
-        part.end();
+        part.end_client();
         batch
     }
 
@@ -248,8 +254,10 @@ mod tests {
                 client_bytes_max,
                 bytes_max: usize::MAX,
             };
-            let mut written = self.models.begin(true, &mut self.assembler, &mut self.sink);
-            let line = batch.parts[0].line(0).unwrap();
+            let mut written = self
+                .models
+                .begin_tick(true, &mut self.assembler, &mut self.sink);
+            let line = batch.parts[0].update(0).unwrap();
             let told = &mut self.told;
             let sent = self.models.send(
                 (batch.tick, line, &batch.shared),
@@ -260,7 +268,7 @@ mod tests {
             );
             written.add(sent.unwrap_or_else(|| {
                 self.assembler
-                    .line(batch.tick, line, &batch.shared, &mut self.sink)
+                    .write_update(batch.tick, line, &batch.shared, &mut self.sink)
             }));
             written.bytes
         }
@@ -268,7 +276,7 @@ mod tests {
         /// The bytes of all messages that arrived, by channel; packets in order.
         fn arrived(&self) -> [Vec<u8>; 2] {
             let (mut reassembler, mut arrived) = (Reassembler::default(), [Vec::new(), Vec::new()]);
-            for (_, packet) in self.sink.take().frames.iter() {
+            for (_, packet) in self.sink.take().packets.iter() {
                 let received = reassembler.accept(packet).unwrap();
                 let channel = usize::from(
                     received.header.channel == throng_protocol::wire::Channel::Unreliable,
@@ -298,8 +306,8 @@ mod tests {
                 // A line is never cut, so it may be over by one.
                 prop_assert!(sent <= u64::from(rate) * tick + 4 * 200 + 100);
             }
-            let end = rig.models.begin(false, &mut rig.assembler, &mut rig.sink);
-            prop_assert_eq!(rig.models.waiting_bytes(), 0);
+            let end = rig.models.begin_tick(false, &mut rig.assembler, &mut rig.sink);
+            prop_assert_eq!(rig.models.pending_bytes(), 0);
             let [reliable, unreliable] = rig.arrived();
             prop_assert_eq!(reliable, expected);
             prop_assert_eq!(unreliable.len() as u64 + rig.models.counters.dropped, ticks.len() as u64);
@@ -322,7 +330,7 @@ mod tests {
         assert!(rig.models.counters.refused > 0);
         // The simulation ends its session, and the number of the line is free.
         rig.tick(&batch(21, 30, &[], true), 1_000);
-        assert!(rig.models.lines.is_empty());
+        assert!(rig.models.limits.is_empty());
     }
 
     #[test]
@@ -332,13 +340,14 @@ mod tests {
         rig.tick(&batch(2, 40, &[120], false), 1_000);
         rig.tick(&batch(3, 50, &[1], true), 1_000);
         for _ in 0..10 {
-            rig.models.begin(true, &mut rig.assembler, &mut rig.sink);
+            rig.models
+                .begin_tick(true, &mut rig.assembler, &mut rig.sink);
         }
-        assert!(rig.models.lines.is_empty());
+        assert!(rig.models.limits.is_empty());
         let kept = rig.sink.take();
         assert_eq!(kept.closed, [(CLIENT, CloseReason::Ended)]);
-        let last = kept.frames.iter().last().unwrap().1;
-        assert_eq!(WireReader::new(&last[8..]).rest(), [50]);
+        let last = kept.packets.iter().last().unwrap().1;
+        assert_eq!(WireReader::new(&last[8..]).remaining(), [50]);
     }
 
     #[test]
@@ -347,11 +356,12 @@ mod tests {
         for tick in 1..=5 {
             rig.tick(&batch(tick, 30, &[100], false), 10_000);
         }
-        assert!(rig.models.waiting_bytes() > 0);
+        assert!(rig.models.pending_bytes() > 0);
         rig.models.set(CLIENT, None);
         rig.tick(&batch(6, 30, &[100], false), 10_000);
         assert_eq!(rig.arrived()[0].len(), 600);
-        rig.models.begin(true, &mut rig.assembler, &mut rig.sink);
-        assert!(rig.models.lines.is_empty());
+        rig.models
+            .begin_tick(true, &mut rig.assembler, &mut rig.sink);
+        assert!(rig.models.limits.is_empty());
     }
 }

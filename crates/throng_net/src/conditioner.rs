@@ -15,7 +15,7 @@ use rand_pcg::Pcg64Mcg;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LossModel {
     /// Each with this chance.
-    Each(f64),
+    Independent(f64),
     /// All for times of this mean length in microseconds, which make up this share.
     Bursts {
         /// The share of the time.
@@ -35,11 +35,11 @@ pub struct NetworkConditioner {
     /// What is lost.
     pub loss: LossModel,
     /// The share of packets that come twice.
-    pub doubled: f64,
+    pub duplicated: f64,
     /// The share that takes longer by up to `late_us`.
-    pub late: f64,
+    pub delayed: f64,
     /// How much longer those take at most.
-    pub late_us: u64,
+    pub extra_delay_us_max: u64,
     /// The longest packet that gets through, in bytes.
     pub bytes_max: usize,
 }
@@ -47,14 +47,14 @@ pub struct NetworkConditioner {
 impl NetworkConditioner {
     /// 55 ms one way, 4 ms jitter, and this loss.
     #[must_use]
-    pub const fn losing(loss: LossModel) -> Self {
+    pub const fn with_loss(loss: LossModel) -> Self {
         Self {
             delay_us: 55_000,
             jitter_us: 4_000,
             loss,
-            doubled: 0.0,
-            late: 0.0,
-            late_us: 0,
+            duplicated: 0.0,
+            delayed: 0.0,
+            extra_delay_us_max: 0,
             bytes_max: usize::MAX,
         }
     }
@@ -68,7 +68,7 @@ pub struct ConditionedPath {
     /// When the newest packet was sent, and how many before it at the same time.
     newest: (u64, u64),
     /// By the time of arrival and the order of sending.
-    flying: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
+    in_flight: BinaryHeap<Reverse<(u64, u64, Vec<u8>)>>,
     /// Buffers of packets that arrived.
     spare: Vec<Vec<u8>>,
     /// Packets that were sent, and their bytes.
@@ -78,7 +78,7 @@ pub struct ConditionedPath {
     /// Of the lengths of bursts.
     random: Pcg64Mcg,
     is_in_burst: bool,
-    changes_at_us: f64,
+    burst_changes_at_us: f64,
 }
 
 impl ConditionedPath {
@@ -89,13 +89,13 @@ impl ConditionedPath {
             model,
             seed,
             newest: (u64::MAX, 0),
-            flying: BinaryHeap::new(),
+            in_flight: BinaryHeap::new(),
             spare: Vec::new(),
             packets: 0,
             bytes: 0,
             random: Pcg64Mcg::seed_from_u64(seed),
             is_in_burst: false,
-            changes_at_us: 0.0,
+            burst_changes_at_us: 0.0,
         }
     }
 
@@ -108,18 +108,18 @@ impl ConditionedPath {
     pub fn send(&mut self, now_us: u64, packet: &[u8]) {
         self.packets += 1;
         self.bytes += packet.len() as u64;
-        let mut random = self.draws_of(now_us);
-        if self.loses(now_us, &mut random) || packet.len() > self.model.bytes_max {
+        let mut random = self.random_for(now_us);
+        if self.drops(now_us, &mut random) || packet.len() > self.model.bytes_max {
             return;
         }
-        self.carry(now_us, packet, &mut random);
-        if self.model.doubled > 0.0 && random.random_bool(self.model.doubled) {
-            self.carry(now_us, packet, &mut random);
+        self.transmit(now_us, packet, &mut random);
+        if self.model.duplicated > 0.0 && random.random_bool(self.model.duplicated) {
+            self.transmit(now_us, packet, &mut random);
         }
     }
 
     /// What is drawn for the next packet of this moment.
-    fn draws_of(&mut self, now_us: u64) -> Pcg64Mcg {
+    fn random_for(&mut self, now_us: u64) -> Pcg64Mcg {
         let before = if self.newest.0 == now_us {
             self.newest.1 + 1
         } else {
@@ -132,12 +132,12 @@ impl ConditionedPath {
         Pcg64Mcg::seed_from_u64(self.seed ^ moment ^ place)
     }
 
-    fn carry(&mut self, now_us: u64, packet: &[u8], random: &mut Pcg64Mcg) {
+    fn transmit(&mut self, now_us: u64, packet: &[u8], random: &mut Pcg64Mcg) {
         let NetworkConditioner {
             delay_us,
             jitter_us,
-            late,
-            late_us,
+            delayed: late,
+            extra_delay_us_max: late_us,
             ..
         } = self.model;
         let mut at_us = now_us + delay_us + random.random_range(0..=jitter_us);
@@ -147,14 +147,14 @@ impl ConditionedPath {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(packet);
-        self.flying.push(Reverse((at_us, self.packets, bytes)));
+        self.in_flight.push(Reverse((at_us, self.packets, bytes)));
     }
 
-    fn loses(&mut self, now_us: u64, random: &mut Pcg64Mcg) -> bool {
+    fn drops(&mut self, now_us: u64, random: &mut Pcg64Mcg) -> bool {
         match self.model.loss {
-            LossModel::Each(share) => share > 0.0 && random.random_bool(share.min(1.0)),
+            LossModel::Independent(share) => share > 0.0 && random.random_bool(share.min(1.0)),
             LossModel::Bursts { share, mean_us } => {
-                while now_us as f64 >= self.changes_at_us {
+                while now_us as f64 >= self.burst_changes_at_us {
                     self.is_in_burst = !self.is_in_burst;
                     let mean_us = if self.is_in_burst {
                         mean_us
@@ -162,7 +162,7 @@ impl ConditionedPath {
                         mean_us * (1.0 - share) / share.max(1e-9)
                     };
                     let draw: f64 = self.random.random();
-                    self.changes_at_us += 1.0 - mean_us * libm::log(1.0 - draw);
+                    self.burst_changes_at_us += 1.0 - mean_us * libm::log(1.0 - draw);
                 }
                 self.is_in_burst
             }
@@ -171,22 +171,22 @@ impl ConditionedPath {
 
     /// How many packets are under way.
     #[must_use]
-    pub fn under_way(&self) -> usize {
-        self.flying.len()
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
     }
 
     /// When the next packet arrives.
     #[must_use]
-    pub fn next_us(&self) -> Option<u64> {
-        self.flying.peek().map(|Reverse((at_us, ..))| *at_us)
+    pub fn next_arrival_us(&self) -> Option<u64> {
+        self.in_flight.peek().map(|Reverse((at_us, ..))| *at_us)
     }
 
     /// Hands over the next packet that arrived by now, and when it did; whether there was one.
-    pub fn take(&mut self, now_us: u64, receive: impl FnOnce(u64, &[u8])) -> bool {
-        if self.next_us().is_none_or(|at_us| at_us > now_us) {
+    pub fn receive(&mut self, now_us: u64, receive: impl FnOnce(u64, &[u8])) -> bool {
+        if self.next_arrival_us().is_none_or(|at_us| at_us > now_us) {
             return false;
         }
-        let Some(Reverse((at_us, _, packet))) = self.flying.pop() else {
+        let Some(Reverse((at_us, _, packet))) = self.in_flight.pop() else {
             return false;
         };
         receive(at_us, &packet);
@@ -201,10 +201,10 @@ mod tests {
 
     /// The share of packets that come through, and of lost ones that follow another.
     fn shares(loss: LossModel) -> (f64, f64) {
-        let mut link = ConditionedPath::new(NetworkConditioner::losing(loss), 1);
+        let mut link = ConditionedPath::new(NetworkConditioner::with_loss(loss), 1);
         let came = (0..20_000_u64).map(|nth| {
             link.send(nth * 33_000, &[0]);
-            link.take(u64::MAX, |_, _| ())
+            link.receive(u64::MAX, |_, _| ())
         });
         let came: Vec<bool> = came.collect();
         let lost = came.iter().filter(|came| !**came).count() as f64;
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_link_loses_what_it_is_told_to() {
-        let (lost, in_a_row) = shares(LossModel::Each(0.1));
+        let (lost, in_a_row) = shares(LossModel::Independent(0.1));
         assert!((0.09..0.11).contains(&lost) && in_a_row < 0.13, "{lost}");
         let (lost, in_a_row) = shares(LossModel::Bursts {
             share: 0.1,
@@ -226,19 +226,19 @@ mod tests {
     #[test]
     fn who_says_more_meets_the_same_losses() {
         for loss in [
-            LossModel::Each(0.3),
+            LossModel::Independent(0.3),
             LossModel::Bursts {
                 share: 0.3,
                 mean_us: 50_000.0,
             },
         ] {
             let arrivals = |packets: u8| {
-                let mut link = ConditionedPath::new(NetworkConditioner::losing(loss), 1);
+                let mut link = ConditionedPath::new(NetworkConditioner::with_loss(loss), 1);
                 for tick in 0..1_000 {
                     (0..packets).for_each(|nth| link.send(tick * 33_000, &[nth]));
                 }
                 let mut first = Vec::new();
-                while link.take(u64::MAX, |at_us, packet| {
+                while link.receive(u64::MAX, |at_us, packet| {
                     if packet == [0] {
                         first.push(at_us);
                     }

@@ -3,9 +3,9 @@
 use throng_core::ids::PlayerId;
 use throng_protocol::wire::Encoding;
 
-use super::enrollment::EnrollTerms;
 use super::error::StoreError;
 use super::record::StoredAttribute;
+use super::registration::RegistrationTerms;
 use super::save_batch::SaveBatch;
 use super::store::{ClaimResult, ClaimTerms, LookupResult, StoreFactory};
 
@@ -21,7 +21,7 @@ const TERMS: ClaimTerms = ClaimTerms {
 ///
 /// # Errors
 /// What was expected, and what was found.
-pub fn check_spoilt_records(
+pub fn check_corrupt_records(
     source: &mut dyn StoreFactory,
     spoil: impl FnOnce(PlayerId),
 ) -> Result<(), String> {
@@ -33,9 +33,9 @@ pub fn check_spoilt_records(
         name: "level".to_owned(),
         encoding: Encoding::U8,
     };
-    store.learn(&[level]).map_err(failed)?;
+    store.register_attributes(&[level]).map_err(failed)?;
     let (one, other): (_, _) = ["a", "b"]
-        .map(|name| store.enroll(name, EnrollTerms::default()))
+        .map(|name| store.register_server(name, RegistrationTerms::default()))
         .into();
     let (one, other) = (one.map_err(failed)?, other.map_err(failed)?);
     store.claim(&one, &players, TERMS).map_err(failed)?;
@@ -47,7 +47,7 @@ pub fn check_spoilt_records(
     }
     store.save(&one, &batch, Some(0)).map_err(failed)?;
     spoil(PlayerId(2));
-    let looked = store.look_up(&players).map_err(failed)?;
+    let looked = store.lookup(&players).map_err(failed)?;
     match &looked[..] {
         [
             LookupResult::Found(three),
@@ -94,15 +94,15 @@ mod tests {
     #[test]
     fn the_store_in_memory_and_the_one_with_faults_tell_a_spoilt_record_apart() {
         let disk = MemoryDisk::default();
-        check_spoilt_records(&mut disk.clone(), |player| disk.spoil(player)).unwrap();
+        check_corrupt_records(&mut disk.clone(), |player| disk.corrupt_record(player)).unwrap();
         let disk = MemoryDisk::default();
         let mut source = FaultySource::new(disk.clone(), 1, FaultShares::default());
-        check_spoilt_records(&mut source, |player| disk.spoil(player)).unwrap();
+        check_corrupt_records(&mut source, |player| disk.corrupt_record(player)).unwrap();
     }
 
     #[test]
     fn a_store_that_reads_what_is_spoilt_is_found() {
-        let wrong = check_spoilt_records(&mut MemoryDisk::default(), drop).unwrap_err();
+        let wrong = check_corrupt_records(&mut MemoryDisk::default(), drop).unwrap_err();
         assert!(
             wrong.starts_with("expected the records of 3 and 1"),
             "{wrong}"

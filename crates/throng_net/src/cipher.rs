@@ -88,7 +88,7 @@ pub enum SealedKind {
     /// To be sent back from the address that it came to. This and the next are ours, beyond the standard.
     PathChallenge = 7,
     /// What came with the challenge of a path.
-    PathAnswer = 8,
+    PathResponse = 8,
 }
 
 impl SealedKind {
@@ -101,13 +101,13 @@ impl SealedKind {
             5 => Self::Payload,
             6 => Self::Disconnect,
             7 => Self::PathChallenge,
-            8 => Self::PathAnswer,
+            8 => Self::PathResponse,
             _ => return None,
         })
     }
 
     /// Whether one that comes twice is dropped.
-    const fn is_once(self) -> bool {
+    const fn is_replay_protected(self) -> bool {
         !matches!(self, Self::Denied | Self::Challenge | Self::Response)
     }
 }
@@ -193,7 +193,7 @@ impl SealingKey {
 }
 
 /// What a packet of this kind is bound to.
-fn bound(protocol: u64, first: u8) -> [u8; 22] {
+fn associated_data(protocol: u64, first: u8) -> [u8; 22] {
     let mut bound = [0; 22];
     bound[..13].copy_from_slice(VERSION);
     bound[13..21].copy_from_slice(&protocol.to_le_bytes());
@@ -216,7 +216,7 @@ pub(super) fn seal_packet(
     packet.extend_from_slice(&number.to_le_bytes()[..number_bytes]);
     let start = packet.len();
     packet.extend_from_slice(body);
-    key.seal(number, &bound(protocol, first), packet, start);
+    key.seal(number, &associated_data(protocol, first), packet, start);
 }
 
 /// Opens a sealed packet where it lies: its kind, number and body. `admits` says from kind and number whether it may be opened at all.
@@ -243,7 +243,7 @@ pub(super) fn open_packet<'p>(
     if !admits(kind, number) {
         return Err(DecryptError::Replayed { number });
     }
-    let body = key.open(number, &bound(protocol, first), sealed)?;
+    let body = key.open(number, &associated_data(protocol, first), sealed)?;
     Ok((kind, number, body))
 }
 
@@ -253,7 +253,7 @@ pub struct ReplayWindow {
     /// One more than the newest.
     end: u64,
     /// Bit *i* modulo 256 is the number *i*.
-    came: [u64; (WINDOW / 64) as usize],
+    received: [u64; (WINDOW / 64) as usize],
 }
 
 impl ReplayWindow {
@@ -264,7 +264,7 @@ impl ReplayWindow {
             return true;
         }
         let at = (number % WINDOW) as usize;
-        self.end - number <= WINDOW && self.came[at / 64] >> (at % 64) & 1 == 0
+        self.end - number <= WINDOW && self.received[at / 64] >> (at % 64) & 1 == 0
     }
 
     /// Takes note of a number.
@@ -272,17 +272,17 @@ impl ReplayWindow {
         if number >= self.end {
             let skipped = number - self.end;
             if skipped >= WINDOW {
-                self.came = [0; (WINDOW / 64) as usize];
+                self.received = [0; (WINDOW / 64) as usize];
             } else {
                 for between in self.end..number {
                     let at = (between % WINDOW) as usize;
-                    self.came[at / 64] &= !(1 << (at % 64));
+                    self.received[at / 64] &= !(1 << (at % 64));
                 }
             }
             self.end = number.saturating_add(1);
         }
         let at = (number % WINDOW) as usize;
-        self.came[at / 64] |= 1 << (at % 64);
+        self.received[at / 64] |= 1 << (at % 64);
     }
 }
 
@@ -329,9 +329,10 @@ impl ConnectionCipher {
         packet: &'p mut [u8],
     ) -> Result<(SealedKind, &'p mut [u8]), DecryptError> {
         let window = self.window;
-        let admits = |kind: SealedKind, number| !kind.is_once() || window.expects(number);
+        let admits =
+            |kind: SealedKind, number| !kind.is_replay_protected() || window.expects(number);
         let (kind, number, body) = open_packet(&self.receiving, self.protocol, packet, admits)?;
-        if kind.is_once() {
+        if kind.is_replay_protected() {
             self.window.record(number);
         }
         Ok((kind, body))
@@ -378,7 +379,7 @@ fn key_for(key: &SecretKey, nonce: &[u8; 16]) -> SecretKey {
 }
 
 /// The key and the short nonce that XChaCha20-Poly1305 has for a long one.
-fn shortened(key: &SecretKey, nonce: &[u8; 24]) -> (SealingKey, [u8; NONCE_LEN]) {
+fn short_key_and_nonce(key: &SecretKey, nonce: &[u8; 24]) -> (SealingKey, [u8; NONCE_LEN]) {
     let (mut head, mut tail) = ([0; 16], [0; NONCE_LEN]);
     head.copy_from_slice(&nonce[..16]);
     tail[4..].copy_from_slice(&nonce[16..]);
@@ -387,7 +388,7 @@ fn shortened(key: &SecretKey, nonce: &[u8; 24]) -> (SealingKey, [u8; NONCE_LEN])
 
 /// Seals by XChaCha20-Poly1305, whose nonces are long enough to be drawn, and appends the tag.
 pub(super) fn seal_extended(key: &SecretKey, nonce: &[u8; 24], bound: &[u8], bytes: &mut Vec<u8>) {
-    let (key, nonce) = shortened(key, nonce);
+    let (key, nonce) = short_key_and_nonce(key, nonce);
     key.seal_with(nonce, bound, bytes, 0);
 }
 
@@ -398,7 +399,7 @@ pub(super) fn open_extended<'p>(
     bound: &[u8],
     sealed: &'p mut [u8],
 ) -> Result<&'p mut [u8], DecryptError> {
-    let (key, nonce) = shortened(key, nonce);
+    let (key, nonce) = short_key_and_nonce(key, nonce);
     key.open_with(nonce, bound, sealed)
 }
 
@@ -444,7 +445,7 @@ mod tests {
         assert_eq!(opened, text);
     }
 
-    fn lines() -> (ConnectionCipher, ConnectionCipher) {
+    fn cipher_pair() -> (ConnectionCipher, ConnectionCipher) {
         let keys = [SecretKey([1; KEY_BYTES]), SecretKey([2; KEY_BYTES])];
         (
             ConnectionCipher::new(7, &keys[0], &keys[1]),
@@ -461,7 +462,7 @@ mod tests {
             (at, bit) in (0.0..1.0, 0_u32..8),
             next in prop_oneof![Just(0_u64), any::<u32>().prop_map(u64::from), Just(u64::MAX / 2)],
         ) {
-            let (mut here, mut there) = lines();
+            let (mut here, mut there) = cipher_pair();
             here.next = next;
             let mut packet = Vec::new();
             here.seal(SealedKind::Payload, &body, &mut packet);
@@ -480,7 +481,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_refused(mut bytes in vec(any::<u8>(), 0..80)) {
-            prop_assert!(lines().0.open(&mut bytes).is_err());
+            prop_assert!(cipher_pair().0.open(&mut bytes).is_err());
         }
 
         #[test]

@@ -8,7 +8,7 @@ use super::error::{StoreError, StoreErrorKind};
 
 /// The terms on which a process enters the list of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EnrollTerms {
+pub struct RegistrationTerms {
     /// The time, for tests; `None`: by the clock of the store.
     pub at_ms: Option<u64>,
     /// How long the leases of this process last, in milliseconds.
@@ -17,7 +17,7 @@ pub struct EnrollTerms {
     pub take_over: bool,
 }
 
-impl Default for EnrollTerms {
+impl Default for RegistrationTerms {
     /// For leases of a minute, and without taking over.
     fn default() -> Self {
         Self {
@@ -39,10 +39,10 @@ pub(super) struct LastProcess {
 
 impl LastProcess {
     /// Refuses the name of a process that is alive.
-    pub fn admit(
+    pub fn check_name_free(
         &self,
         (store, name): (&str, &str),
-        terms: EnrollTerms,
+        terms: RegistrationTerms,
         now_ms: u64,
     ) -> Result<(), StoreError> {
         // A time that is further ahead than a lease lasts is that of a clock that was wrong.
@@ -55,14 +55,14 @@ impl LastProcess {
             "server `{name}` (process {}) was last seen at {}; if it does not run any more its name is free at {}; \
             else use another name, or take over its players (`take_over`, `--take-over`)",
             self.incarnation,
-            utc(self.seen_ms),
-            utc(free)
+            format_utc(self.seen_ms),
+            format_utc(free)
         );
-        Err(in_use(store, cause))
+        Err(name_in_use(store, cause))
     }
 
     /// Refuses leases to a process when another one has taken its name over.
-    pub fn refuse_former(
+    pub fn check_current(
         &self,
         (store, name): (&str, &str),
         incarnation: u64,
@@ -74,20 +74,20 @@ impl LastProcess {
             "process {} has taken over the name `{name}` of this process ({incarnation}); stop one of them or rename it",
             self.incarnation
         );
-        Err(in_use(store, cause))
+        Err(name_in_use(store, cause))
     }
 }
 
-fn in_use(store: &str, cause: String) -> StoreError {
+fn name_in_use(store: &str, cause: String) -> StoreError {
     StoreError {
         store: store.to_owned(),
-        fault: StoreErrorKind::NameInUse,
+        kind: StoreErrorKind::NameInUse,
         cause,
     }
 }
 
 /// A Unix time for people: `2026-11-27 08:20:03 UTC`.
-fn utc(ms: u64) -> String {
+fn format_utc(ms: u64) -> String {
     let (days, second) = (ms / 86_400_000, ms / 1_000 % 86_400);
     // Days since 0000-03-01, so that a leap day is the last of its year (Hinnant, *chrono-compatible low-level date algorithms*).
     let days = days + 719_468;
@@ -120,7 +120,7 @@ mod tests {
             (4_107_542_399_000, "2100-02-28 23:59:59 UTC"),
             (4_107_542_400_000, "2100-03-01 00:00:00 UTC"),
         ] {
-            assert_eq!(utc(ms), shown);
+            assert_eq!(format_utc(ms), shown);
         }
     }
 
@@ -132,11 +132,11 @@ mod tests {
             lease_ms: 60_000,
         };
         let admit = |now_ms, take_over| {
-            let terms = EnrollTerms {
+            let terms = RegistrationTerms {
                 take_over,
-                ..EnrollTerms::default()
+                ..RegistrationTerms::default()
             };
-            let admitted = last.admit(("players.db", "a"), terms, now_ms);
+            let admitted = last.check_name_free(("players.db", "a"), terms, now_ms);
             admitted.map_err(|error| error.to_string())
         };
         let refused = admit(160_000, false).unwrap_err();

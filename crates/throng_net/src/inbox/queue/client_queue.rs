@@ -13,7 +13,7 @@ const NONE: u32 = u32::MAX;
 
 /// A waiting message and the next of its lane, or a free place and the next of those.
 #[derive(Clone, Debug, MemoryUse)]
-struct LaneNode {
+struct QueueNode {
     message: InboundMessage,
     next: u32,
 }
@@ -26,18 +26,18 @@ pub(super) struct ClientQueue {
     /// How many wait.
     pub waiting: u32,
     /// How many came, modulo 65,536.
-    pub came: u16,
+    pub received: u16,
     pub is_player: bool,
     /// Whether the tick took notice of its connection: nothing of it is taken before.
-    pub is_known: bool,
+    pub is_acknowledged: bool,
     /// Whether it stands in the ring of those for which something waits.
-    pub is_in_ring: bool,
+    pub is_scheduled: bool,
     /// Whether it stands in the list of those of which one was refused.
-    pub is_listed: bool,
+    pub is_in_refused: bool,
     pub is_flooding: bool,
     /// Its connection ended.
     pub ended: Option<DisconnectReason>,
-    pub tokens: QuotaBucket,
+    pub quota: QuotaBucket,
 }
 
 impl ClientQueue {
@@ -47,14 +47,14 @@ impl ClientQueue {
             head: NONE,
             tail: NONE,
             waiting: 0,
-            came: 0,
+            received: 0,
             is_player: false,
-            is_known: false,
-            is_in_ring: false,
-            is_listed: false,
+            is_acknowledged: false,
+            is_scheduled: false,
+            is_in_refused: false,
             is_flooding: false,
             ended: None,
-            tokens,
+            quota: tokens,
         }
     }
 }
@@ -63,10 +63,10 @@ impl ClientQueue {
 #[derive(Clone, Debug, MemoryUse)]
 pub(super) struct Backlog {
     #[memory(each)]
-    nodes: Vec<LaneNode>,
+    nodes: Vec<QueueNode>,
     free: u32,
-    all: usize,
-    of_newcomers: usize,
+    total: usize,
+    of_unauthenticated: usize,
     /// Messages of clients of whose connection the tick has not taken notice.
     of_unknown: usize,
 }
@@ -76,8 +76,8 @@ impl Default for Backlog {
         Self {
             nodes: Vec::new(),
             free: NONE,
-            all: 0,
-            of_newcomers: 0,
+            total: 0,
+            of_unauthenticated: 0,
             of_unknown: 0,
         }
     }
@@ -85,34 +85,34 @@ impl Default for Backlog {
 
 impl Backlog {
     pub const fn len(&self) -> usize {
-        self.all
+        self.total
     }
 
     pub const fn has_players(&self) -> bool {
-        self.all > self.of_newcomers + self.of_unknown
+        self.total > self.of_unauthenticated + self.of_unknown
     }
 
-    pub const fn has_newcomers(&self) -> bool {
-        self.of_newcomers > 0
+    pub const fn has_unauthenticated(&self) -> bool {
+        self.of_unauthenticated > 0
     }
 
     /// So many messages of a lane wait, by what it is now.
-    pub const fn count(&mut self, lane: &ClientQueue, messages: u32) {
-        self.all += messages as usize;
-        if !lane.is_known {
+    pub const fn add(&mut self, lane: &ClientQueue, messages: u32) {
+        self.total += messages as usize;
+        if !lane.is_acknowledged {
             self.of_unknown += messages as usize;
         } else if !lane.is_player {
-            self.of_newcomers += messages as usize;
+            self.of_unauthenticated += messages as usize;
         }
     }
 
     /// So many of them wait no more.
-    pub const fn discount(&mut self, lane: &ClientQueue, messages: u32) {
-        self.all -= messages as usize;
-        if !lane.is_known {
+    pub const fn subtract(&mut self, lane: &ClientQueue, messages: u32) {
+        self.total -= messages as usize;
+        if !lane.is_acknowledged {
             self.of_unknown -= messages as usize;
         } else if !lane.is_player {
-            self.of_newcomers -= messages as usize;
+            self.of_unauthenticated -= messages as usize;
         }
     }
 
@@ -126,16 +126,16 @@ impl Backlog {
     ) -> Result<bool, ReceiveError> {
         let waiting = lane.waiting;
         let (lane_max, all, all_max) = if lane.is_player {
-            (limits.client_backlog_max, self.all, limits.backlog_max)
+            (limits.client_backlog_max, self.total, limits.backlog_max)
         } else {
-            let max = limits.newcomers_backlog_max.min(limits.backlog_max);
-            let all = self.of_newcomers + self.of_unknown;
+            let max = limits.unauthenticated_backlog_max.min(limits.backlog_max);
+            let all = self.of_unauthenticated + self.of_unknown;
             (limits.unauthenticated_client_backlog_max, all, max)
         };
         let is_lane_full = waiting >= lane_max;
         // However much others have waiting, a player's next message goes in: that is one a player more than may wait in all.
         let is_first = lane.is_player && waiting == 0;
-        let is_full = !is_first && (all >= all_max || self.all >= limits.backlog_max);
+        let is_full = !is_first && (all >= all_max || self.total >= limits.backlog_max);
         if !is_lane_full && !is_full {
             return Ok(false);
         }
@@ -144,9 +144,9 @@ impl Backlog {
             return Ok(true);
         }
         Err(if is_lane_full {
-            ReceiveError::ClientFull { client, waiting }
+            ReceiveError::ClientQueueFull { client, waiting }
         } else {
-            ReceiveError::Full(all)
+            ReceiveError::QueueFull(all)
         })
     }
 
@@ -166,8 +166,8 @@ impl Backlog {
                     lane.tail = before;
                 }
                 lane.waiting -= 1;
-                self.discount(lane, 1);
-                self.release(at);
+                self.subtract(lane, 1);
+                self.free_node(at);
                 return true;
             }
             (before, at) = (at, next);
@@ -177,7 +177,7 @@ impl Backlog {
 
     /// Puts a message at the end of its lane.
     pub fn push(&mut self, lane: &mut ClientQueue, message: InboundMessage) {
-        let node = LaneNode {
+        let node = QueueNode {
             message,
             next: NONE,
         };
@@ -197,7 +197,7 @@ impl Backlog {
         }
         lane.tail = place;
         lane.waiting += 1;
-        self.count(lane, 1);
+        self.add(lane, 1);
     }
 
     /// Asks for the memory of a lane's oldest message.
@@ -221,30 +221,30 @@ impl Backlog {
             lane.tail = NONE;
         }
         lane.waiting -= 1;
-        self.discount(lane, 1);
-        self.release(place);
+        self.subtract(lane, 1);
+        self.free_node(place);
         Some(message)
     }
 
     /// Drops all that waits in a lane, which is gone.
-    pub fn empty(&mut self, lane: &ClientQueue) {
+    pub fn clear_client(&mut self, lane: &ClientQueue) {
         let mut at = lane.head;
         while at != NONE {
             let next = self.nodes[at as usize].next;
-            self.release(at);
+            self.free_node(at);
             at = next;
         }
-        self.discount(lane, lane.waiting);
+        self.subtract(lane, lane.waiting);
     }
 
     /// The messages of a lane, oldest first.
-    pub fn of(&self, lane: &ClientQueue) -> impl Iterator<Item = &InboundMessage> {
+    pub fn messages(&self, lane: &ClientQueue) -> impl Iterator<Item = &InboundMessage> {
         let node = |at: u32| self.nodes.get(at as usize);
         let all = std::iter::successors(node(lane.head), move |before| node(before.next));
         all.map(|node| &node.message)
     }
 
-    fn release(&mut self, place: u32) {
+    fn free_node(&mut self, place: u32) {
         let node = &mut self.nodes[place as usize];
         // A long message gives its bytes back; the short ones, which are most, lie in the node.
         node.message.bytes = SmallVec::new();

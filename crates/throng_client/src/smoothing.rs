@@ -8,26 +8,26 @@ use std::collections::HashMap;
 use glam::Vec2;
 
 /// Further than that, in metres, nobody goes in a moment.
-const JUMP_M: f32 = 3.0;
+const SNAP_DISTANCE_M: f32 = 3.0;
 
 /// How far what is shown is from what is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Offset {
-    way_m: Vec2,
+    offset_m: Vec2,
     since_s: f64,
 }
 
 /// Where things are shown beside where they are.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Smoothing<K> {
-    smooth_s: f64,
+    duration_s: f64,
     offsets: HashMap<K, Offset>,
 }
 
 impl<K: Copy + Eq + std::hash::Hash> Smoothing<K> {
     pub fn new(smooth_s: f32) -> Self {
         Self {
-            smooth_s: f64::from(smooth_s),
+            duration_s: f64::from(smooth_s),
             offsets: HashMap::new(),
         }
     }
@@ -35,23 +35,30 @@ impl<K: Copy + Eq + std::hash::Hash> Smoothing<K> {
     /// How far something is shown from where it is, in metres.
     pub fn offset(&self, of: K, now_s: f64) -> Vec2 {
         self.offsets.get(&of).map_or(Vec2::ZERO, |offset| {
-            let passed = (now_s - offset.since_s).max(0.0) / self.smooth_s;
-            offset.way_m * (-passed).exp() as f32
+            let passed = (now_s - offset.since_s).max(0.0) / self.duration_s;
+            offset.offset_m * (-passed).exp() as f32
         })
     }
 
     /// Something is known to be elsewhere from now on than it was shown until now: so far away.
-    pub fn follow(&mut self, of: K, way_m: Vec2, now_s: f64) {
-        let is_smooth = way_m.length_squared() < JUMP_M * JUMP_M && self.smooth_s > 0.0;
+    pub fn add_offset(&mut self, of: K, way_m: Vec2, now_s: f64) {
+        let is_smooth =
+            way_m.length_squared() < SNAP_DISTANCE_M * SNAP_DISTANCE_M && self.duration_s > 0.0;
         if is_smooth && way_m != Vec2::ZERO {
             let since_s = now_s;
-            self.offsets.insert(of, Offset { way_m, since_s });
+            self.offsets.insert(
+                of,
+                Offset {
+                    offset_m: way_m,
+                    since_s,
+                },
+            );
         } else {
             self.offsets.remove(&of);
         }
     }
 
-    pub fn forget(&mut self, of: K) {
+    pub fn remove(&mut self, of: K) {
         self.offsets.remove(&of);
     }
 
@@ -68,17 +75,17 @@ mod tests {
     fn what_is_shown_follows_and_what_was_put_elsewhere_is_there_at_once() {
         let mut smoothing = Smoothing::new(0.1);
         assert_eq!(smoothing.offset(1, 0.0), Vec2::ZERO);
-        smoothing.follow(1, Vec2::X, 5.0);
+        smoothing.add_offset(1, Vec2::X, 5.0);
         assert_eq!(smoothing.offset(1, 5.0), Vec2::X);
         let later = smoothing.offset(1, 5.1).x;
         assert!((later - 0.3679).abs() < 1e-3, "{later}");
         assert!(smoothing.offset(1, 6.0).x < 1e-4);
         // A clock that seems to run backwards shows nothing odd.
         assert_eq!(smoothing.offset(1, 4.0), Vec2::X);
-        smoothing.follow(1, Vec2::X * 10.0, 5.0);
+        smoothing.add_offset(1, Vec2::X * 10.0, 5.0);
         assert_eq!(smoothing.offset(1, 5.0), Vec2::ZERO);
         let mut at_once = Smoothing::new(0.0);
-        at_once.follow(1, Vec2::X, 5.0);
+        at_once.add_offset(1, Vec2::X, 5.0);
         assert_eq!(at_once.offset(1, 5.0), Vec2::ZERO);
     }
 }

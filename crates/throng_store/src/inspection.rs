@@ -7,7 +7,7 @@ use throng_core::ids::PlayerId;
 use throng_protocol::wire::{AttributeValue, Encoding};
 
 /// What is wrong in a store is listed up to so many lines.
-pub(super) const WRONG_MAX: usize = 100;
+pub(super) const PROBLEMS_MAX: usize = 100;
 
 /// What a store holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct StoreInspection {
     /// Leases that are held, by server: how many, and when the last of them expires, in Unix milliseconds.
     pub leases: BTreeMap<String, (u64, u64)>,
     /// What is wrong, a sentence each.
-    pub wrong: Vec<String>,
+    pub problems: Vec<String>,
 }
 
 /// A player with its lease, as the store has it.
@@ -42,12 +42,12 @@ pub struct StoredRow {
     /// Who holds it, which process of that name, and until when in Unix milliseconds.
     pub lease: Option<(String, u64, u64)>,
     /// Values by the names of attributes: numbers and text as they are, other bytes in hexadecimal.
-    pub values: BTreeMap<String, ShownValue>,
+    pub values: BTreeMap<String, DisplayValue>,
 }
 
 /// A value as people read it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ShownValue {
+pub enum DisplayValue {
     /// A whole number.
     Integer(i64),
     /// Any other number.
@@ -56,10 +56,10 @@ pub enum ShownValue {
     Text(String),
 }
 
-impl ShownValue {
+impl DisplayValue {
     /// The value of these bytes. What a number or a text would not give back byte for byte is shown in hexadecimal.
     #[cfg(feature = "postgres")]
-    pub(super) fn of(encoding: Option<Encoding>, bytes: &[u8]) -> Self {
+    pub(super) fn from_bytes(encoding: Option<Encoding>, bytes: &[u8]) -> Self {
         let read = encoding.and_then(|encoding| {
             let value = encoding.read(bytes).ok()?;
             let mut again = Vec::new();

@@ -35,31 +35,31 @@ pub(super) const UNTIL_ACKNOWLEDGED: u8 = u8::MAX;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PathEstimate {
     /// Shares of packets that are lost: of the last fifty or so, and of the last 250.
-    quick: f32,
-    slow: f32,
+    fast_average: f32,
+    slow_average: f32,
     /// The share of lost packets before which another was lost.
-    in_a_row: f32,
+    burst_loss: f32,
     /// The smoothed round trip and how much it varies (RFC 6298), in microseconds; 0 before there is any.
     round_trip_us: u64,
-    varies_us: u64,
+    round_trip_variation_us: u64,
     /// How often the PTO passed since there was an acknowledgement of something new, and when it last did.
     timeouts: u8,
-    timed_out_us: u64,
+    last_timeout_us: u64,
     /// When there was one.
-    heard_us: u64,
+    last_ack_us: u64,
 }
 
 impl Default for PathEstimate {
     fn default() -> Self {
         Self {
-            quick: 0.03,
-            slow: 0.03,
-            in_a_row: 0.05,
+            fast_average: 0.03,
+            slow_average: 0.03,
+            burst_loss: 0.05,
             round_trip_us: 0,
-            varies_us: 0,
+            round_trip_variation_us: 0,
             timeouts: 0,
-            timed_out_us: 0,
-            heard_us: 0,
+            last_timeout_us: 0,
+            last_ack_us: 0,
         }
     }
 }
@@ -71,37 +71,41 @@ fn blend(average: &mut f32, value: f32, share: f32) {
 
 impl PathEstimate {
     /// A packet arrived, so long after it was sent where that is a round trip.
-    pub fn arrived(&mut self, now_us: u64, round_trip_us: Option<u64>, was_lost: bool) {
+    pub fn on_arrived(&mut self, now_us: u64, round_trip_us: Option<u64>, was_lost: bool) {
         if !was_lost {
-            blend(&mut self.quick, 0.0, 0.02);
-            blend(&mut self.slow, 0.0, 0.004);
+            blend(&mut self.fast_average, 0.0, 0.02);
+            blend(&mut self.slow_average, 0.0, 0.004);
         }
         self.timeouts = 0;
-        self.heard_us = now_us;
+        self.last_ack_us = now_us;
         let Some(sample_us) = round_trip_us.map(|us| us.min(ROUND_TRIP_MAX_US)) else {
             return;
         };
         if self.round_trip_us == 0 {
-            (self.round_trip_us, self.varies_us) = (sample_us.max(1), sample_us / 4);
+            (self.round_trip_us, self.round_trip_variation_us) = (sample_us.max(1), sample_us / 4);
         } else {
             let off_us = sample_us.abs_diff(self.round_trip_us);
-            self.varies_us = (self.varies_us * 7 + off_us) / 8;
+            self.round_trip_variation_us = (self.round_trip_variation_us * 7 + off_us) / 8;
             self.round_trip_us = ((self.round_trip_us * 7 + sample_us) / 8).max(1);
         }
     }
 
     /// A packet is lost, and the one before it, too, or not.
-    pub fn lost(&mut self, after_another: bool) {
-        blend(&mut self.quick, 1.0, 0.02);
-        blend(&mut self.slow, 1.0, 0.004);
-        blend(&mut self.in_a_row, f32::from(u8::from(after_another)), 0.04);
+    pub fn on_lost(&mut self, after_another: bool) {
+        blend(&mut self.fast_average, 1.0, 0.02);
+        blend(&mut self.slow_average, 1.0, 0.004);
+        blend(
+            &mut self.burst_loss,
+            f32::from(u8::from(after_another)),
+            0.04,
+        );
     }
 
     /// Something is sent again because nothing was heard. What is so within the same PTO counts once.
-    pub fn timed_out(&mut self, now_us: u64) {
-        if self.timeouts == 0 || now_us.saturating_sub(self.timed_out_us) >= self.pto_us() {
+    pub fn on_timeout(&mut self, now_us: u64) {
+        if self.timeouts == 0 || now_us.saturating_sub(self.last_timeout_us) >= self.pto_us() {
             self.timeouts = self.timeouts.saturating_add(1);
-            self.timed_out_us = now_us;
+            self.last_timeout_us = now_us;
         }
     }
 
@@ -112,23 +116,24 @@ impl PathEstimate {
 
     /// The share of packets that is lost.
     pub fn loss(&self) -> f32 {
-        self.quick.max(self.slow)
+        self.fast_average.max(self.slow_average)
     }
 
     /// The share of the last fifty or so.
     pub fn recent_loss(&self) -> f32 {
-        self.quick
+        self.fast_average
     }
 
     /// Whether packets are lost several at a time.
     pub fn is_bursty(&self) -> bool {
-        self.loss() > 0.01 && self.in_a_row > 0.3
+        self.loss() > 0.01 && self.burst_loss > 0.3
     }
 
     /// In how many packets, one after the other, bytes are sent.
     pub fn copies(&self, now_us: u64) -> u8 {
         // To who does not answer at all, nothing is sent but by timeouts.
-        if self.timeouts > 1 && now_us.saturating_sub(self.heard_us) > 2 * self.shortest_pto_us() {
+        if self.timeouts > 1 && now_us.saturating_sub(self.last_ack_us) > 2 * self.shortest_pto_us()
+        {
             return 1;
         }
         match self.loss() {
@@ -149,7 +154,7 @@ impl PathEstimate {
     fn shortest_pto_us(&self) -> u64 {
         match self.round_trip_us {
             0 => PTO_FIRST_US,
-            round_trip_us => round_trip_us + 4 * self.varies_us + ACK_DELAY_US,
+            round_trip_us => round_trip_us + 4 * self.round_trip_variation_us + ACK_DELAY_US,
         }
     }
 
@@ -173,9 +178,9 @@ mod tests {
         let mut estimate = PathEstimate::default();
         for nth in 0..2_000 {
             if lost(nth) {
-                estimate.lost(lost(nth.wrapping_sub(1)));
+                estimate.on_lost(lost(nth.wrapping_sub(1)));
             } else {
-                estimate.arrived(0, Some(110_000), false);
+                estimate.on_arrived(0, Some(110_000), false);
             }
         }
         estimate
@@ -201,13 +206,13 @@ mod tests {
         let mut estimate = after(|nth| nth % 5 == 0);
         let short_us = estimate.pto_us();
         assert!((140_000..200_000).contains(&short_us), "{short_us}");
-        estimate.timed_out(200_000);
-        estimate.timed_out(210_000);
+        estimate.on_timeout(200_000);
+        estimate.on_timeout(210_000);
         assert_eq!(estimate.pto_us(), 2 * short_us);
-        (1..300).for_each(|second| estimate.timed_out(second * 1_000_000));
+        (1..300).for_each(|second| estimate.on_timeout(second * 1_000_000));
         assert_eq!(estimate.pto_us(), PTO_MAX_US);
         assert_eq!(estimate.copies(300_000_000), 1);
-        estimate.arrived(300_000_000, None, false);
+        estimate.on_arrived(300_000_000, None, false);
         assert_eq!(estimate.pto_us(), short_us);
         assert_eq!(estimate.copies(300_000_000), UNTIL_ACKNOWLEDGED);
     }

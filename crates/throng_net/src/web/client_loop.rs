@@ -19,10 +19,10 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 
-use super::admitted::{AcceptedWebClient, WebConnectionEnd, admit};
-use super::line::{QueuedPackets, WebSendQueue};
+use super::admission::{AcceptedWebClient, WebConnectionEnd, accept};
+use super::send_queue::{QueuedPackets, WebSendQueue};
 use super::settings::{WebCounters, WebSettings};
-use super::shared::{StrangerPlace, WebShared};
+use super::shared::{UnauthenticatedSlot, WebShared};
 use crate::handshake::REQUEST_BYTES;
 
 /// Between two pings to a client that is told anything, and to one that is not, in microseconds.
@@ -38,32 +38,32 @@ const FRAME_BYTES_MAX: usize = REQUEST_BYTES;
 /// Bytes of a connection's buffers that it has from the beginning; it writes when so many are there.
 const BUFFER_BYTES: usize = 4 << 10;
 
-type PlaySocket = WebSocketStream<TokioIo<Upgraded>>;
+type ClientSocket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// Whether the last ping was answered.
 #[derive(Debug, Default)]
-struct Pulse {
-    asked: AtomicU64,
-    answered: AtomicU64,
+struct PingState {
+    sent: AtomicU64,
+    received: AtomicU64,
 }
 
-impl Pulse {
-    fn is_waited_for(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) != self.answered.load(Ordering::Relaxed)
+impl PingState {
+    fn is_pending(&self) -> bool {
+        self.sent.load(Ordering::Relaxed) != self.received.load(Ordering::Relaxed)
     }
 }
 
 /// From the upgrade to the end.
-pub(super) async fn play(
+pub(super) async fn run_websocket(
     upgrade: OnUpgrade,
     from: SocketAddr,
-    place: Arc<StrangerPlace>,
+    place: Arc<UnauthenticatedSlot>,
     shared: Arc<WebShared>,
 ) {
     let counters = &shared.counters;
     let patience = Duration::from_micros(shared.settings.handshake_timeout_us);
     let Ok(Ok(upgraded)) = timeout(patience, upgrade).await else {
-        return WebCounters::one(&counters.late);
+        return WebCounters::one(&counters.timed_out);
     };
     let config = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -73,10 +73,10 @@ pub(super) async fn play(
     let stream = TokioIo::new(upgraded);
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let Ok(first) = timeout(patience, socket.next()).await else {
-        return WebCounters::one(&counters.late);
+        return WebCounters::one(&counters.timed_out);
     };
     let admitted = match first {
-        Some(Ok(Message::Binary(request))) => admit(&shared, from, &request),
+        Some(Ok(Message::Binary(request))) => accept(&shared, from, &request),
         _ => {
             WebCounters::one(&counters.denied);
             Err(CloseCode::Policy)
@@ -85,44 +85,50 @@ pub(super) async fn play(
     match admitted {
         Ok(client) => {
             drop(place);
-            converse(socket, &client, &shared).await;
+            run_client(socket, &client, &shared).await;
         }
         Err(code) => {
             let (mut sink, mut stream) = socket.split();
-            take_leave(&mut sink, &mut stream, code, &shared.settings).await;
+            send_close(&mut sink, &mut stream, code, &shared.settings).await;
         }
     }
 }
 
 /// Messages and packets until it is over, in both directions at once.
-async fn converse(socket: PlaySocket, client: &AcceptedWebClient, shared: &WebShared) {
+async fn run_client(socket: ClientSocket, client: &AcceptedWebClient, shared: &WebShared) {
     let (mut sink, mut stream) = socket.split();
     // What is said just behind a ping is read by the answer to the next: twice as long after it at most.
     let unread_us = shared.settings.read_timeout_us.saturating_sub(PING_US) / 2;
     let timeout_s = u64::try_from(client.timeout_s).unwrap_or(u64::MAX);
     let timeout_us = timeout_s.saturating_mul(1_000_000).min(unread_us);
-    let pulse = Pulse::default();
+    let pulse = PingState::default();
     let end = {
         // An answer that is there counts before it is looked whether it is late.
-        let hearing = pin!(hear(&mut stream, client.id, &pulse, shared));
-        let telling = pin!(tell(&mut sink, &client.line, timeout_us, &pulse, shared));
+        let hearing = pin!(receive_messages(&mut stream, client.id, &pulse, shared));
+        let telling = pin!(send_packets(
+            &mut sink,
+            &client.send_queue,
+            timeout_us,
+            &pulse,
+            shared
+        ));
         match select(hearing, telling).await {
             Either::Left((end, _)) | Either::Right((end, _)) => end,
         }
     };
-    client.line.end(&shared.waiting_bytes);
-    match end.code() {
-        Some(code) => take_leave(&mut sink, &mut stream, code, &shared.settings).await,
+    client.send_queue.discard(&shared.waiting_bytes);
+    match end.close_code() {
+        Some(code) => send_close(&mut sink, &mut stream, code, &shared.settings).await,
         // Answers the client's goodbye, where there is one.
         None => _ = timeout(Duration::from_micros(PING_US), sink.flush()).await,
     }
-    client.leave(end, shared);
+    client.disconnect(end, shared);
 }
 
 /// Says that it is over, and waits for the answer: who closed while anything is unread here would take what is not read there along.
-async fn take_leave(
-    sink: &mut SplitSink<PlaySocket, Message>,
-    stream: &mut SplitStream<PlaySocket>,
+async fn send_close(
+    sink: &mut SplitSink<ClientSocket, Message>,
+    stream: &mut SplitStream<ClientSocket>,
     code: CloseCode,
     settings: &WebSettings,
 ) {
@@ -139,10 +145,10 @@ async fn take_leave(
 }
 
 /// Hands the client's messages over until there are no more.
-async fn hear(
-    stream: &mut SplitStream<PlaySocket>,
+async fn receive_messages(
+    stream: &mut SplitStream<ClientSocket>,
     client: ClientId,
-    pulse: &Pulse,
+    pulse: &PingState,
     shared: &WebShared,
 ) -> WebConnectionEnd {
     let counters = &shared.counters;
@@ -158,16 +164,16 @@ async fn hear(
             }
             Some(Ok(Message::Pong(number))) => {
                 let number = number.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
-                if number == Some(pulse.asked.load(Ordering::Relaxed)) {
+                if number == Some(pulse.sent.load(Ordering::Relaxed)) {
                     pulse
-                        .answered
+                        .received
                         .store(number.unwrap_or_default(), Ordering::Relaxed);
                 }
             }
             Some(Ok(Message::Ping(_))) => {}
             Some(Ok(Message::Close(_))) => return WebConnectionEnd::Left,
             Some(Ok(Message::Text(_) | Message::Frame(_))) => return WebConnectionEnd::Broken,
-            Some(Err(error)) => return end_by(&error),
+            Some(Err(error)) => return end_of_error(&error),
             None => return WebConnectionEnd::Lost,
         }
         let now_us = shared.now_us();
@@ -180,7 +186,7 @@ async fn hear(
 }
 
 /// What an error says of the connection.
-const fn end_by(error: &Error) -> WebConnectionEnd {
+const fn end_of_error(error: &Error) -> WebConnectionEnd {
     match error {
         Error::ConnectionClosed | Error::AlreadyClosed => WebConnectionEnd::Left,
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) | Error::Io(_) => {
@@ -191,11 +197,11 @@ const fn end_by(error: &Error) -> WebConnectionEnd {
 }
 
 /// Writes what waits for the client until there is no more, or it does not read it in time.
-async fn tell(
-    sink: &mut SplitSink<PlaySocket, Message>,
+async fn send_packets(
+    sink: &mut SplitSink<ClientSocket, Message>,
     line: &WebSendQueue,
     timeout_us: u64,
-    pulse: &Pulse,
+    pulse: &PingState,
     shared: &WebShared,
 ) -> WebConnectionEnd {
     let counters = &shared.counters;
@@ -204,7 +210,7 @@ async fn tell(
     let (mut asked_us, mut is_owed) = (shared.now_us(), false);
     let apart_us = |is_owed| if is_owed { PING_US } else { IDLE_PING_US };
     loop {
-        let wait_us = match pulse.is_waited_for() {
+        let wait_us = match pulse.is_pending() {
             true => timeout_us,
             false => apart_us(is_owed),
         };
@@ -212,21 +218,21 @@ async fn tell(
         let pause = Duration::from_micros(until_us.saturating_sub(shared.now_us()));
         let _ = timeout(pause, line.filled.notified()).await;
         let now_us = shared.now_us();
-        let mut is_waited_for = pulse.is_waited_for();
+        let mut is_waited_for = pulse.is_pending();
         if is_waited_for && now_us.saturating_sub(asked_us) >= timeout_us {
             if now_us.saturating_sub(until_us) < STALL_US {
                 return WebConnectionEnd::Lost;
             }
             asked_us = now_us;
         }
-        let state = line.take(&mut packets, &shared.waiting_bytes);
-        if state.is_behind {
-            return WebConnectionEnd::Behind;
+        let state = line.swap(&mut packets, &shared.waiting_bytes);
+        if state.is_full {
+            return WebConnectionEnd::SlowConsumer;
         }
         is_owed |= !packets.is_empty();
         let mut ping = None;
         if !is_waited_for && now_us.saturating_sub(asked_us) >= apart_us(is_owed) {
-            let number = pulse.asked.fetch_add(1, Ordering::Relaxed) + 1;
+            let number = pulse.sent.fetch_add(1, Ordering::Relaxed) + 1;
             ping = Some(Bytes::copy_from_slice(&number.to_le_bytes()));
             (is_waited_for, is_owed, asked_us) = (true, false, now_us);
         }
@@ -235,7 +241,7 @@ async fn tell(
         let left_us = since_us.saturating_add(timeout_us).saturating_sub(now_us);
         let written = timeout(
             Duration::from_micros(left_us),
-            write(sink, &mut packets, ping),
+            write_packets(sink, &mut packets, ping),
         );
         if !matches!(written.await, Ok(Ok(()))) {
             return WebConnectionEnd::Lost;
@@ -248,8 +254,8 @@ async fn tell(
     }
 }
 
-async fn write(
-    sink: &mut SplitSink<PlaySocket, Message>,
+async fn write_packets(
+    sink: &mut SplitSink<ClientSocket, Message>,
     packets: &mut QueuedPackets,
     ping: Option<Bytes>,
 ) -> Result<(), Error> {

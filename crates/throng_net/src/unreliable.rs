@@ -6,13 +6,13 @@ use super::packet::{framed_bytes, write_message};
 
 /// Unreliable messages that were pushed since the last time.
 #[derive(Clone, Debug, Default, MemoryUse)]
-pub(super) struct UnreliableTail {
+pub(super) struct UnreliableQueue {
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<u32>,
 }
 
-impl UnreliableTail {
+impl UnreliableQueue {
     /// Appends a message; where there would be more bytes than `most`, the oldest go, half of all at a time. How many did.
     pub fn push(&mut self, message: &[u8], most: usize) -> u64 {
         let mut dropped = 0;
@@ -41,7 +41,7 @@ impl UnreliableTail {
     }
 
     /// A message's bytes in a packet.
-    fn framed(&self, nth: usize) -> usize {
+    fn framed_bytes_of(&self, nth: usize) -> usize {
         framed_bytes(self.ends[nth] as usize - self.start(nth))
     }
 
@@ -60,15 +60,15 @@ impl UnreliableTail {
     pub fn write(&mut self, packet: &mut Vec<u8>, room: usize, room_max: usize) -> u64 {
         let count = self.ends.len();
         while let Some(last) = self.ends.len().checked_sub(1)
-            && self.framed(last) > room_max
+            && self.framed_bytes_of(last) > room_max
         {
-            self.keep(last);
+            self.truncate(last);
         }
         let dropped = count - self.ends.len();
         let (mut first, mut left) = (self.ends.len(), room);
-        while first > 0 && self.framed(first - 1) <= left {
+        while first > 0 && self.framed_bytes_of(first - 1) <= left {
             first -= 1;
-            left -= self.framed(first);
+            left -= self.framed_bytes_of(first);
         }
         for nth in first..self.ends.len() {
             write_message(
@@ -76,12 +76,12 @@ impl UnreliableTail {
                 &self.bytes[self.start(nth)..self.ends[nth] as usize],
             );
         }
-        self.keep(first);
+        self.truncate(first);
         dropped as u64
     }
 
     /// Forgets all but the oldest so many.
-    fn keep(&mut self, count: usize) {
+    fn truncate(&mut self, count: usize) {
         self.bytes.truncate(self.start(count));
         self.ends.truncate(count);
     }
@@ -89,7 +89,7 @@ impl UnreliableTail {
     /// Forgets all; how many that were.
     pub fn clear(&mut self) -> u64 {
         let count = self.ends.len();
-        self.keep(0);
+        self.truncate(0);
         count as u64
     }
 }
@@ -100,24 +100,24 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use crate::packet::{PacketHead, PacketStamp, ReadPacket};
+    use crate::packet::{PacketStamp, ParsedPacket, TransportHeader};
 
-    fn written(tail: &mut UnreliableTail, room: usize) -> Vec<Vec<u8>> {
+    fn written(tail: &mut UnreliableQueue, room: usize) -> Vec<Vec<u8>> {
         let mut packet = Vec::new();
-        let head = PacketHead {
-            pieces: 0,
+        let head = TransportHeader {
+            frames: 0,
             wants_ack: false,
             stamp: PacketStamp::default(),
             number: 0,
             newest: 0,
             before: u32::MAX,
-            tells_all: false,
+            has_long_bitmap: false,
         };
         head.write(&mut packet);
         let head_bytes = packet.len();
         tail.write(&mut packet, room, 1_000);
         assert!(packet.len() <= head_bytes + room);
-        let read = ReadPacket::read(&packet).unwrap();
+        let read = ParsedPacket::read(&packet).unwrap();
         read.unreliable().map(<[u8]>::to_vec).collect()
     }
 
@@ -130,7 +130,7 @@ mod tests {
             most in 60_usize..2_000,
             rooms in vec(0_usize..200, 1..10),
         ) {
-            let (mut tail, mut dropped) = (UnreliableTail::default(), 0);
+            let (mut tail, mut dropped) = (UnreliableQueue::default(), 0);
             for message in &messages {
                 dropped += tail.push(message, most);
                 prop_assert!(tail.bytes.len() <= most);

@@ -3,7 +3,7 @@
 use throng_protocol::wire::{AttributeValue, Encoding};
 
 /// A value for people: a number or text, where it is one.
-pub(super) fn shown(encoding: Encoding, bytes: &[u8]) -> Option<String> {
+pub(super) fn to_text(encoding: Encoding, bytes: &[u8]) -> Option<String> {
     Some(match encoding.read(bytes).ok()? {
         AttributeValue::Unsigned(value) => value.to_string(),
         AttributeValue::Signed(value) => value.to_string(),

@@ -45,9 +45,9 @@ impl QueuedPackets {
 
 /// How a client stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LineState {
+pub(super) struct SendQueueState {
     /// It was not told everything that it has to be told.
-    pub is_behind: bool,
+    pub is_full: bool,
     /// Nothing more comes for it.
     pub is_closed: bool,
 }
@@ -55,7 +55,7 @@ pub(super) struct LineState {
 /// A client's line.
 #[derive(Debug, Default)]
 pub(super) struct WebSendQueue {
-    waiting: Mutex<(QueuedPackets, LineState)>,
+    waiting: Mutex<(QueuedPackets, SendQueueState)>,
     /// There is something to write, or to end.
     pub filled: Notify,
 }
@@ -71,7 +71,7 @@ impl WebSendQueue {
     ) -> bool {
         let mut waiting = self.lock();
         let (packets, state) = &mut *waiting;
-        if state.is_closed || state.is_behind {
+        if state.is_closed || state.is_full {
             return true;
         }
         let of_client = packets.bytes.len() + packet.len();
@@ -82,8 +82,8 @@ impl WebSendQueue {
         // What several threads add at once may be a packet each too many.
         let is_room = of_all.load(Ordering::Relaxed) + packet.len() <= limits.outbound_bytes_max;
         if of_client > most || !is_room {
-            state.is_behind = channel == Channel::Reliable;
-            return state.is_behind;
+            state.is_full = channel == Channel::Reliable;
+            return state.is_full;
         }
         of_all.fetch_add(packet.len(), Ordering::Relaxed);
         packets.push(channel, packet);
@@ -96,7 +96,7 @@ impl WebSendQueue {
     }
 
     /// Swaps what waits with `empty`.
-    pub fn take(&self, empty: &mut QueuedPackets, of_all: &AtomicUsize) -> LineState {
+    pub fn swap(&self, empty: &mut QueuedPackets, of_all: &AtomicUsize) -> SendQueueState {
         debug_assert!(empty.is_empty());
         let mut waiting = self.lock();
         let (packets, state) = &mut *waiting;
@@ -106,12 +106,12 @@ impl WebSendQueue {
     }
 
     /// Forgets what waits, and takes nothing more.
-    pub fn end(&self, of_all: &AtomicUsize) {
+    pub fn discard(&self, of_all: &AtomicUsize) {
         self.close();
-        self.take(&mut QueuedPackets::default(), of_all);
+        self.swap(&mut QueuedPackets::default(), of_all);
     }
 
-    fn lock(&self) -> MutexGuard<'_, (QueuedPackets, LineState)> {
+    fn lock(&self) -> MutexGuard<'_, (QueuedPackets, SendQueueState)> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,7 +138,7 @@ mod tests {
         assert!(push(Channel::Reliable, 50));
         assert_eq!(of_all.load(Ordering::Relaxed), 90);
         let mut taken = QueuedPackets::default();
-        assert_eq!(line.take(&mut taken, &of_all), LineState::default());
+        assert_eq!(line.swap(&mut taken, &of_all), SendQueueState::default());
         let lengths = taken
             .drain()
             .map(|(channel, packet)| (channel, packet.len()));
@@ -149,8 +149,8 @@ mod tests {
         of_all.store(140, Ordering::Relaxed);
         assert!(!push(Channel::Unreliable, 20));
         assert!(push(Channel::Reliable, 20));
-        let state = line.take(&mut taken, &of_all);
-        assert!(state.is_behind && taken.is_empty());
+        let state = line.swap(&mut taken, &of_all);
+        assert!(state.is_full && taken.is_empty());
         assert_eq!(of_all.load(Ordering::Relaxed), 140);
     }
 
@@ -158,10 +158,10 @@ mod tests {
     fn behind_its_end_nothing_is_kept() {
         let (line, of_all) = (WebSendQueue::default(), AtomicUsize::new(0));
         assert!(line.push(Channel::Reliable, &[1, 2], &of_all, &limits()));
-        line.end(&of_all);
+        line.discard(&of_all);
         assert!(line.push(Channel::Reliable, &[1], &of_all, &limits()));
         let mut taken = QueuedPackets::default();
-        assert!(line.take(&mut taken, &of_all).is_closed && taken.is_empty());
+        assert!(line.swap(&mut taken, &of_all).is_closed && taken.is_empty());
         assert_eq!(of_all.load(Ordering::Relaxed), 0);
     }
 }

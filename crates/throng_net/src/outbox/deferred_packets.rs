@@ -6,12 +6,12 @@ use throng_protocol::wire::{Channel, ClientId, CloseReason, PacketWriter};
 use super::sink::PacketSink;
 
 /// Bytes of packets that a share may hold before it stops.
-pub(super) const HELD_BYTES_MAX: u64 = if cfg!(test) { 3_000 } else { 1 << 20 };
+pub(super) const DEFERRED_BYTES_MAX: u64 = if cfg!(test) { 3_000 } else { 1 << 20 };
 
 /// What a share is put together with. Each has lines of memory of its own, as it is written to packet by packet.
 #[derive(Clone, Debug, Default, MemoryUse)]
 #[repr(align(128))]
-pub(super) struct ShareScratch {
+pub(super) struct AssemblyScratch {
     pub(super) writer: PacketWriter,
     pub(super) packets: DeferredPackets,
 }
@@ -63,7 +63,7 @@ impl DeferredPackets {
     }
 
     /// Hands everything to the sink that it is for.
-    pub(super) fn pass_on(&mut self, sink: &mut dyn PacketSink) {
+    pub(super) fn send_to(&mut self, sink: &mut dyn PacketSink) {
         let mut rest = &self.bytes[..];
         for &(client, call) in &self.calls {
             match call {

@@ -20,92 +20,92 @@ use std::ops::Range;
 use throng_core::parallel::ParallelExecutor;
 use throng_protocol::wire::{PacketTotals, PacketWriter};
 
-use super::assemble::{Assembler, ClientSequences, place_of};
+use super::assemble::{Assembler, ClientSequences, index_of};
 use super::batch::{BatchPart, ClientUpdateHeader, OutgoingBatch};
-use super::held_packets::{HELD_BYTES_MAX, ShareScratch};
+use super::deferred_packets::{AssemblyScratch, DEFERRED_BYTES_MAX};
 use super::sink::PacketSink;
 
 /// The fewest lines that are worth a share.
-const LINES_MIN: usize = if cfg!(test) { 2 } else { 256 };
+const UPDATES_MIN: usize = if cfg!(test) { 2 } else { 256 };
 
 /// Consecutive lines of a batch, and what their packets are made with.
-struct Share<'a> {
+struct AssemblyRange<'a> {
     /// Their numbers in the batch, but for those that are done.
-    left: Range<usize>,
+    remaining: Range<usize>,
     /// Of the lines' clients, and maybe of others between them.
-    numbers: &'a mut [ClientSequences],
+    sequences: &'a mut [ClientSequences],
     writer: &'a mut PacketWriter,
     sink: &'a mut dyn PacketSink,
     bytes_max: u64,
     written: PacketTotals,
 }
 
-impl Share<'_> {
+impl AssemblyRange<'_> {
     fn assemble(&mut self, batch: &OutgoingBatch) {
         // Shares lie side by side: what changes line by line stays out of them.
         let (mut next, mut done, mut written) = (0, 0, PacketTotals::default());
-        for line in batch.lines_in(self.left.clone()) {
+        for line in batch.updates_in(self.remaining.clone()) {
             if written.bytes >= self.bytes_max {
                 break;
             }
-            let Ok(place) = place_of(self.numbers, next, line.head.client) else {
+            let Ok(place) = index_of(self.sequences, next, line.header.client) else {
                 debug_assert!(false, "all clients were met before");
                 break;
             };
             next = place + 1;
             done += 1;
-            written.add(self.numbers[place].write(
+            written.add(self.sequences[place].write(
                 self.writer,
                 batch.tick,
-                line.head,
+                line.header,
                 line.messages(&batch.shared),
                 self.sink,
             ));
         }
-        self.left.start += done;
+        self.remaining.start += done;
         self.written = written;
     }
 }
 
 impl Assembler {
     /// Hands the packets of all lines to the sink, in their order. O(bytes), and O(clients) for each that is new or closed.
-    pub fn batch(
+    pub fn assemble_batch(
         &mut self,
         batch: &OutgoingBatch,
         spread: impl ParallelExecutor,
         sink: &mut dyn PacketSink,
     ) -> PacketTotals {
-        let shares = spread.worker_count().min(batch.len() / LINES_MIN);
+        let shares = spread.worker_count().min(batch.len() / UPDATES_MIN);
         let (mut shared_out, mut written) = (0, PacketTotals::default());
         if shares > 1 {
-            shared_out = self.meet_ascending(batch);
-            written.add(self.assemble_shares(batch, (shared_out, shares), spread, sink));
+            shared_out = self.insert_ascending(batch);
+            written.add(self.assemble_parallel(batch, (shared_out, shares), spread, sink));
         }
-        written.add(self.lines(batch, shared_out..batch.len(), sink));
+        written.add(self.assemble_range(batch, shared_out..batch.len(), sink));
         written
     }
 
     /// The same on the calling thread, of some of the lines.
-    fn lines(
+    fn assemble_range(
         &mut self,
         batch: &OutgoingBatch,
         lines: Range<usize>,
         sink: &mut dyn PacketSink,
     ) -> PacketTotals {
         let mut written = PacketTotals::default();
-        for line in batch.lines_in(lines) {
-            written.add(self.line(batch.tick, line, &batch.shared, sink));
+        for line in batch.updates_in(lines) {
+            written.add(self.write_update(batch.tick, line, &batch.shared, sink));
         }
         written
     }
 
     /// Has numbers of the clients of the batch's first lines, as far as these ascend, and says how many that are.
-    fn meet_ascending(&mut self, batch: &OutgoingBatch) -> usize {
+    fn insert_ascending(&mut self, batch: &OutgoingBatch) -> usize {
         let mut before = None;
-        let ascending = heads(batch).take_while(|head| {
+        let ascending = headers(batch).take_while(|head| {
             let ascends = before.replace(head.client) < Some(head.client);
             if ascends {
-                self.place(head.client);
+                self.index_or_insert(head.client);
             }
             ascends
         });
@@ -113,63 +113,70 @@ impl Assembler {
     }
 
     /// Hands over the packets of so many first lines, of clients that ascend and have numbers.
-    fn assemble_shares(
+    fn assemble_parallel(
         &mut self,
         batch: &OutgoingBatch,
         (lines, shares): (usize, usize),
         spread: impl ParallelExecutor,
         sink: &mut dyn PacketSink,
     ) -> PacketTotals {
-        let mut sharing = self.share_out(batch, (lines, shares), sink);
+        let mut sharing = self.split_ranges(batch, (lines, shares), sink);
         spread.for_each_item(&mut sharing, |share| share.assemble(batch));
         let mut written = PacketTotals::default();
         let left = sharing.into_iter().map(|share| {
             written.add(share.written);
-            share.left
+            share.remaining
         });
         let left: Vec<_> = left.collect();
         for (nth, left) in left.into_iter().enumerate() {
             if let Some(other) = nth.checked_sub(1) {
-                self.others[other].packets.pass_on(sink);
+                self.worker_scratch[other].packets.send_to(sink);
             }
-            written.add(self.lines(batch, left, sink));
+            written.add(self.assemble_range(batch, left, sink));
         }
-        let closed = heads(batch).take(lines).filter(|head| head.close.is_some());
+        let closed = headers(batch)
+            .take(lines)
+            .filter(|head| head.close.is_some());
         closed.for_each(|head| self.remove(head.client));
         written
     }
 
     /// As many shares of so many first lines.
-    fn share_out<'a>(
+    fn split_ranges<'a>(
         &'a mut self,
         batch: &'a OutgoingBatch,
         (lines, shares): (usize, usize),
         sink: &'a mut dyn PacketSink,
-    ) -> Vec<Share<'a>> {
+    ) -> Vec<AssemblyRange<'a>> {
         let mtu_bytes = self.writer.mtu_bytes();
-        if self.others.len() < shares - 1 {
-            self.others.resize_with(shares - 1, ShareScratch::default);
+        if self.worker_scratch.len() < shares - 1 {
+            self.worker_scratch
+                .resize_with(shares - 1, AssemblyScratch::default);
         }
-        let others = self.others.iter_mut().take(shares - 1).map(|other| {
-            other.writer.set_mtu_bytes(mtu_bytes);
-            // Nothing is left in them, unless a sink has panicked.
-            other.packets.clear();
-            let sink = &mut other.packets as &mut dyn PacketSink;
-            (&mut other.writer, sink, HELD_BYTES_MAX)
-        });
+        let others = self
+            .worker_scratch
+            .iter_mut()
+            .take(shares - 1)
+            .map(|other| {
+                other.writer.set_mtu_bytes(mtu_bytes);
+                // Nothing is left in them, unless a sink has panicked.
+                other.packets.clear();
+                let sink = &mut other.packets as &mut dyn PacketSink;
+                (&mut other.writer, sink, DEFERRED_BYTES_MAX)
+            });
         let mut numbers = &mut self.clients[..];
         let makers = iter::once((&mut self.writer, sink, u64::MAX)).chain(others);
         let share = |(nth, (writer, sink, bytes_max))| {
             let [start, end] = [nth, nth + 1].map(|nth| nth * lines / shares);
-            let behind = batch.lines_in(end..lines.min(end + 1)).next();
+            let behind = batch.updates_in(end..lines.min(end + 1)).next();
             let behind = behind.map_or(numbers.len(), |line| {
-                numbers.partition_point(|known| known.client < line.head.client)
+                numbers.partition_point(|known| known.client < line.header.client)
             });
             let own;
             (own, numbers) = std::mem::take(&mut numbers).split_at_mut(behind);
-            Share {
-                left: start..end,
-                numbers: own,
+            AssemblyRange {
+                remaining: start..end,
+                sequences: own,
                 writer,
                 sink,
                 bytes_max,
@@ -180,8 +187,8 @@ impl Assembler {
     }
 }
 
-fn heads(batch: &OutgoingBatch) -> impl Iterator<Item = ClientUpdateHeader> {
-    batch.parts.iter().flat_map(BatchPart::heads)
+fn headers(batch: &OutgoingBatch) -> impl Iterator<Item = ClientUpdateHeader> {
+    batch.parts.iter().flat_map(BatchPart::headers)
 }
 
 #[cfg(test)]
@@ -214,14 +221,14 @@ mod tests {
             tick,
             ..OutgoingBatch::default()
         };
-        let shared = batch.share(|bytes| bytes.extend([20; 30]));
+        let shared = batch.push_shared(|bytes| bytes.extend([20; 30]));
         let mut before = 0;
         for (nth, lines) in parts.iter().enumerate() {
             for &(more, [reliable, unreliable], bytes, closes) in lines {
                 let client = if nth < ascending { before + more } else { more };
                 before = client;
                 let part = batch.part(nth);
-                part.begin(ClientId(client), 1, 0);
+                part.begin_client(ClientId(client), 1, 0);
                 (0..reliable).for_each(|_| part.reliable(shared));
                 part.write_reliable(|own| own.resize(own.len() + bytes, 21));
                 (0..unreliable).for_each(|_| part.unreliable(shared));
@@ -257,8 +264,8 @@ mod tests {
             for (tick, (parts, ascending)) in (1..).zip(ticks) {
                 let batch = batch(tick, &parts, ascending);
                 let [mut expected, mut found] = [Told::default(), Told::default()];
-                let written = alone.batch(&batch, InlineExecutor, &mut expected);
-                let found_written = together.batch(&batch, ThreadExecutor::new(workers), &mut found);
+                let written = alone.assemble_batch(&batch, InlineExecutor, &mut expected);
+                let found_written = together.assemble_batch(&batch, ThreadExecutor::new(workers), &mut found);
                 prop_assert_eq!(found, expected);
                 prop_assert_eq!(found_written, written);
                 prop_assert_eq!(together.clients(), alone.clients());
@@ -271,9 +278,9 @@ mod tests {
         let mut assembler = Assembler::default();
         let batch = batch(1, &[vec![(1, [1, 0], 1_000, false); 40]], 1);
         let mut told = Told::default();
-        let written = assembler.batch(&batch, ThreadExecutor::new(2), &mut told);
+        let written = assembler.assemble_batch(&batch, ThreadExecutor::new(2), &mut told);
         assert_eq!((written.packets, told.0.len()), (40, 40));
-        let room = assembler.others[0].packets.bytes.capacity();
-        assert!(room as u64 <= HELD_BYTES_MAX * 5 / 4 + 1_200, "{room}");
+        let room = assembler.worker_scratch[0].packets.bytes.capacity();
+        assert!(room as u64 <= DEFERRED_BYTES_MAX * 5 / 4 + 1_200, "{room}");
     }
 }

@@ -6,9 +6,9 @@ use std::net::SocketAddr;
 
 use thiserror::Error;
 
-use super::seen::{UsedTokenError, UsedTokens};
+use super::used_tokens::{UsedTokenError, UsedTokens};
 use super::{CHALLENGE_BYTES, REQUEST_BYTES, network_of};
-use crate::seal::{
+use crate::cipher::{
     ConnectionCipher, DecryptError, NUMBERS_BEFORE_CONNECTION, RandomnessUnavailable, SealedKind,
     SealingKey, SecretKey, TAG_BYTES, VERSION, open_packet, seal_packet,
 };
@@ -21,7 +21,7 @@ use crate::token::{
 const BUCKETS: usize = 1_024;
 
 /// Time between two challenges to an address with an empty bucket, in microseconds.
-const SPARE_ANSWER_US: u64 = 100_000;
+const RESERVE_ANSWER_US: u64 = 100_000;
 
 /// What a gate lets in, and its limits.
 #[derive(Clone, Debug)]
@@ -35,14 +35,14 @@ pub struct ServerHandshakeSettings {
     /// How long a challenge is valid, in microseconds.
     pub half_open_us_max: u64,
     /// Tokens that are remembered until they expire, so that none is used twice; where there are more, new ones are refused.
-    pub tokens_max: usize,
+    pub used_tokens_max: usize,
     /// Where they are remembered. Gates that share it let each token in once between them.
-    pub seen: UsedTokens,
+    pub used_tokens: UsedTokens,
     /// Requests a second of one address (of IPv6: a network of 64 bits), and at once after a pause.
     pub requests_per_s: u32,
     /// Requests a second, of all addresses together, that are checked although their address asked too often: a sender address can be
     /// forged, so nobody can lock out another address with fewer forged requests. A check takes 4 µs.
-    pub spare_requests_per_s: u32,
+    pub reserve_requests_per_s: u32,
     /// Clients that the answers speak of.
     pub clients_max: u32,
 }
@@ -56,10 +56,10 @@ impl ServerHandshakeSettings {
             addresses,
             half_open_max: 1_024,
             half_open_us_max: 5_000_000,
-            tokens_max: 65_536,
-            seen: UsedTokens::default(),
+            used_tokens_max: 65_536,
+            used_tokens: UsedTokens::default(),
             requests_per_s: 32,
-            spare_requests_per_s: 50_000,
+            reserve_requests_per_s: 50_000,
             clients_max: 10_000,
         }
     }
@@ -71,7 +71,7 @@ impl ServerHandshakeSettings {
 pub enum ServerHandshakeError {
     /// Neither a request nor anything that one who was challenged says.
     #[error("{found} bytes are not a connect request, and the address was not challenged")]
-    Stranger {
+    UnexpectedPacket {
         /// Its length.
         found: usize,
     },
@@ -94,10 +94,10 @@ pub enum ServerHandshakeError {
     Token(#[from] TokenError),
     /// The token is for other servers.
     #[error("the token is for other servers")]
-    Elsewhere,
+    WrongServer,
     /// The token has admitted a client, or was used from another address less than two seconds ago.
     #[error("the token was used before, or just now from another address")]
-    Used,
+    TokenUsed,
     /// More were challenged and did not answer than may, or more tokens are remembered.
     #[error("{waiting} handshakes or tokens are pending, no more are accepted")]
     TableFull {
@@ -106,10 +106,10 @@ pub enum ServerHandshakeError {
     },
     /// What one who was challenged says is not sealed with its key.
     #[error(transparent)]
-    Sealed(#[from] DecryptError),
+    Decrypt(#[from] DecryptError),
     /// What one who was challenged says is not what it was told to say.
     #[error("the packet does not answer the challenge")]
-    Challenge,
+    InvalidChallengeResponse,
 }
 
 /// A client that proved its token and its address.
@@ -124,14 +124,14 @@ pub struct AcceptedClient {
     /// What whoever issued the token said.
     pub user_data: [u8; USER_DATA_BYTES],
     /// What seals its packets from now on.
-    pub line: ConnectionCipher,
+    pub cipher: ConnectionCipher,
 }
 
 /// A token bucket for requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestBucket {
     /// Thousandths of requests.
-    left: u64,
+    remaining: u64,
     filled_us: u64,
 }
 
@@ -139,22 +139,22 @@ impl RequestBucket {
     /// A full bucket: `per_s` requests at once, and as many per second.
     pub fn full(per_s: u32) -> Self {
         Self {
-            left: u64::from(per_s) * 1_000,
+            remaining: u64::from(per_s) * 1_000,
             filled_us: 0,
         }
     }
 
     /// Takes a request from the bucket; `false` if it is empty.
-    pub fn take(&mut self, now_us: u64, per_s: u32) -> bool {
+    pub fn try_consume(&mut self, now_us: u64, per_s: u32) -> bool {
         let per_s = u64::from(per_s);
         // Thousandths, so a request a second is one a millisecond.
         let more = now_us.saturating_sub(self.filled_us).saturating_mul(per_s) / 1_000;
         if more > 0 {
             self.filled_us = now_us;
-            self.left = self.left.saturating_add(more).min(per_s * 1_000);
+            self.remaining = self.remaining.saturating_add(more).min(per_s * 1_000);
         }
-        let is_left = self.left >= 1_000;
-        self.left -= if is_left { 1_000 } else { 0 };
+        let is_left = self.remaining >= 1_000;
+        self.remaining -= if is_left { 1_000 } else { 0 };
         is_left
     }
 }
@@ -189,7 +189,7 @@ struct CheckedToken {
     mac: [u8; TAG_BYTES],
     expires_s: u64,
     /// Whether it was checked from the reserve, because its address has asked too often.
-    is_spare: bool,
+    from_reserve: bool,
 }
 
 /// The server's end, for all addresses that have no connection.
@@ -200,13 +200,13 @@ pub struct ServerHandshake {
     challenge_key: SealingKey,
     challenges: u64,
     /// The number of the next packet before a connection.
-    next: u64,
+    next_packet: u64,
     half_open: BTreeMap<SocketAddr, HalfOpen>,
-    seen: UsedTokens,
+    used_tokens: UsedTokens,
     /// One bucket per hash of an address.
     buckets: Vec<RequestBucket>,
     /// The reserve that addresses with an empty bucket share.
-    spare: RequestBucket,
+    reserve: RequestBucket,
     hasher: RandomState,
 }
 
@@ -224,11 +224,11 @@ impl ServerHandshake {
             private_key,
             challenge_key: SealingKey::new(&SecretKey::random()?),
             challenges: 0,
-            next: NUMBERS_BEFORE_CONNECTION,
+            next_packet: NUMBERS_BEFORE_CONNECTION,
             half_open: BTreeMap::new(),
-            seen: settings.seen.clone(),
+            used_tokens: settings.used_tokens.clone(),
             buckets: vec![full; BUCKETS],
-            spare: RequestBucket::full(settings.spare_requests_per_s),
+            reserve: RequestBucket::full(settings.reserve_requests_per_s),
             hasher: RandomState::new(),
             settings,
         })
@@ -242,8 +242,8 @@ impl ServerHandshake {
 
     /// How many tokens are remembered.
     #[must_use]
-    pub fn remembered(&self) -> usize {
-        self.seen.len()
+    pub fn used_token_count(&self) -> usize {
+        self.used_tokens.len()
     }
 
     /// Takes a packet of an address that has no connection, changing it. What is to be sent back there is written over what
@@ -265,7 +265,7 @@ impl ServerHandshake {
             self.challenge((now_us, unix_s), from, packet, answer)?;
             return Ok(None);
         }
-        self.admit((now_us, unix_s), from, packet, is_full, answer)
+        self.accept((now_us, unix_s), from, packet, is_full, answer)
     }
 
     /// Lets a client in by its request alone, changing it: over a line on which what is sent reaches nobody but who is at its other end, as
@@ -273,7 +273,7 @@ impl ServerHandshake {
     ///
     /// # Errors
     /// [`ServerHandshakeError`].
-    pub fn admit_at_once(
+    pub fn accept_by_token(
         &mut self,
         (now_us, unix_s): (u64, u64),
         from: SocketAddr,
@@ -281,11 +281,11 @@ impl ServerHandshake {
     ) -> Result<TokenIdentity, ServerHandshakeError> {
         let found = request.len();
         if found != REQUEST_BYTES || request[0] != 0 {
-            return Err(ServerHandshakeError::Stranger { found });
+            return Err(ServerHandshakeError::UnexpectedPacket { found });
         }
-        let token = self.check((now_us, unix_s), from, request)?;
-        self.remember(unix_s, &token, from)?;
-        self.seen.spend(&token.mac);
+        let token = self.check_token((now_us, unix_s), from, request)?;
+        self.record_token(unix_s, &token, from)?;
+        self.used_tokens.spend(&token.mac);
         let PrivateToken {
             client,
             timeout_s,
@@ -314,7 +314,7 @@ impl ServerHandshake {
     }
 
     /// Whether a request has a token that is genuine, for here, and in time, of one who does not ask too often.
-    fn check(
+    fn check_token(
         &mut self,
         (now_us, unix_s): (u64, u64),
         from: SocketAddr,
@@ -332,9 +332,9 @@ impl ServerHandshake {
         if unix_s >= expires_s {
             return Err(ServerHandshakeError::Expired { expires_s });
         }
-        let is_spare = !self.take_request(now_us, from);
-        let spare_per_s = self.settings.spare_requests_per_s;
-        if is_spare && !self.spare.take(now_us, spare_per_s) {
+        let is_spare = !self.try_take_request(now_us, from);
+        let spare_per_s = self.settings.reserve_requests_per_s;
+        if is_spare && !self.reserve.try_consume(now_us, spare_per_s) {
             return Err(ServerHandshakeError::RateLimited);
         }
         let (mut nonce, mut mac) = ([0; 24], [0; TAG_BYTES]);
@@ -344,30 +344,30 @@ impl ServerHandshake {
         let private = PrivateToken::open(private, bound_to, &nonce, &self.private_key)?;
         let is_here = |server| self.settings.addresses.contains(server);
         if !private.servers.iter().any(is_here) {
-            return Err(ServerHandshakeError::Elsewhere);
+            return Err(ServerHandshakeError::WrongServer);
         }
         Ok(CheckedToken {
             private,
             mac,
             expires_s,
-            is_spare,
+            from_reserve: is_spare,
         })
     }
 
     /// Remembers a token. If another address used it before, that address is not half open any more: a token has at most one half-open
     /// handshake.
-    fn remember(
+    fn record_token(
         &mut self,
         unix_s: u64,
         token: &CheckedToken,
         from: SocketAddr,
     ) -> Result<(), ServerHandshakeError> {
-        let most = self.settings.tokens_max;
+        let most = self.settings.used_tokens_max;
         let times = (unix_s, token.expires_s);
-        let remembered = self.seen.remember(token.mac, from, times, most);
+        let remembered = self.used_tokens.record(token.mac, from, times, most);
         let before = remembered.map_err(|refused| match refused {
-            UsedTokenError::Used => ServerHandshakeError::Used,
-            UsedTokenError::Crowded { waiting } => ServerHandshakeError::TableFull { waiting },
+            UsedTokenError::Used => ServerHandshakeError::TokenUsed,
+            UsedTokenError::TableFull { waiting } => ServerHandshakeError::TableFull { waiting },
         })?;
         if let Some(before) = before
             && self
@@ -387,14 +387,14 @@ impl ServerHandshake {
         packet: &mut [u8],
         answer: &mut Vec<u8>,
     ) -> Result<(), ServerHandshakeError> {
-        let token = self.check((now_us, unix_s), from, packet)?;
+        let token = self.check_token((now_us, unix_s), from, packet)?;
         // The sender address may be forged, so it gets few answers.
-        let before = self.half_open.get(&from).filter(|_| token.is_spare);
-        if before.is_some_and(|it| now_us.saturating_sub(it.since_us) < SPARE_ANSWER_US) {
+        let before = self.half_open.get(&from).filter(|_| token.from_reserve);
+        if before.is_some_and(|it| now_us.saturating_sub(it.since_us) < RESERVE_ANSWER_US) {
             return Err(ServerHandshakeError::RateLimited);
         }
         self.make_room(now_us, from)?;
-        self.remember(unix_s, &token, from)?;
+        self.record_token(unix_s, &token, from)?;
         let CheckedToken {
             private,
             mac,
@@ -421,9 +421,9 @@ impl ServerHandshake {
     }
 
     /// Takes a request out of the bucket of an address, if there is one.
-    pub(crate) fn take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
+    pub(crate) fn try_take_request(&mut self, now_us: u64, from: SocketAddr) -> bool {
         let at = self.hasher.hash_one(network_of(from.ip())) as usize % BUCKETS;
-        self.buckets[at].take(now_us, self.settings.requests_per_s)
+        self.buckets[at].try_consume(now_us, self.settings.requests_per_s)
     }
 
     /// Makes sure that one more may be half open.
@@ -454,23 +454,23 @@ impl ServerHandshake {
         let mut body = self.challenges.to_le_bytes().to_vec();
         body.append(&mut sealed);
         let key = SealingKey::new(&token.to_client);
-        self.seal_before(&key, SealedKind::Challenge, &body, answer);
+        self.seal_unconnected(&key, SealedKind::Challenge, &body, answer);
     }
 
     /// Seals a packet to who has no connection.
-    fn seal_before(
+    fn seal_unconnected(
         &mut self,
         key: &SealingKey,
         kind: SealedKind,
         body: &[u8],
         answer: &mut Vec<u8>,
     ) {
-        let numbered = (kind, self.next);
-        self.next += 1;
+        let numbered = (kind, self.next_packet);
+        self.next_packet += 1;
         seal_packet(key, self.settings.protocol, numbered, body, answer);
     }
 
-    fn admit(
+    fn accept(
         &mut self,
         (now_us, unix_s): (u64, u64),
         from: SocketAddr,
@@ -479,7 +479,7 @@ impl ServerHandshake {
         answer: &mut Vec<u8>,
     ) -> Result<Option<AcceptedClient>, ServerHandshakeError> {
         let found = packet.len();
-        let stranger = ServerHandshakeError::Stranger { found };
+        let stranger = ServerHandshakeError::UnexpectedPacket { found };
         let half_open = self.half_open.get(&from).ok_or(stranger)?;
         let expires_s = half_open.expires_s;
         let waited_us = now_us.saturating_sub(half_open.since_us);
@@ -494,15 +494,15 @@ impl ServerHandshake {
             return Ok(None);
         }
         if kind != SealedKind::Response || body.len() != 8 + CHALLENGE_BYTES {
-            return Err(ServerHandshakeError::Challenge);
+            return Err(ServerHandshakeError::InvalidChallengeResponse);
         }
         let (number, sealed) = body.split_at_mut(8);
         let number = number.first_chunk().map_or(0, |n| u64::from_le_bytes(*n));
         let opened = self.challenge_key.open(number, &[], sealed);
-        let challenge = opened.map_err(|_| ServerHandshakeError::Challenge)?;
+        let challenge = opened.map_err(|_| ServerHandshakeError::InvalidChallengeResponse)?;
         let client = challenge.first_chunk().map(|n| u64::from_le_bytes(*n));
         if client != Some(half_open.client) {
-            return Err(ServerHandshakeError::Challenge);
+            return Err(ServerHandshakeError::InvalidChallengeResponse);
         }
         let mut user_data = [0; USER_DATA_BYTES];
         user_data.copy_from_slice(&challenge[8..8 + USER_DATA_BYTES]);
@@ -511,11 +511,11 @@ impl ServerHandshake {
         };
         if is_full {
             let key = SealingKey::new(&half_open.to_client);
-            self.seal_before(&key, SealedKind::Denied, &[], answer);
+            self.seal_unconnected(&key, SealedKind::Denied, &[], answer);
             return Ok(None);
         }
-        if !self.seen.spend(&half_open.mac) {
-            return Err(ServerHandshakeError::Used);
+        if !self.used_tokens.spend(&half_open.mac) {
+            return Err(ServerHandshakeError::TokenUsed);
         }
         let mut line = ConnectionCipher::new(protocol, &half_open.to_client, &half_open.to_server);
         let mut welcome = [0; 8];
@@ -526,7 +526,7 @@ impl ServerHandshake {
             address: from,
             timeout_s: half_open.timeout_s,
             user_data,
-            line,
+            cipher: line,
         }))
     }
 }

@@ -25,11 +25,11 @@ pub struct BotClient {
     direction: u8,
     random: Pcg64Mcg,
     /// Of the scene that it is to say it has loaded.
-    loaded: Option<u32>,
-    is_greeted: bool,
-    is_resting: bool,
+    ready_scene: Option<u32>,
+    has_logged_in: bool,
+    is_stopped: bool,
     closed: Option<u8>,
-    fault: Option<String>,
+    mirror_error: Option<String>,
     corrections: u64,
 }
 
@@ -45,11 +45,11 @@ impl BotClient {
             predictor: Predictor::default(),
             direction: random.random(),
             random,
-            loaded: None,
-            is_greeted: false,
-            is_resting: false,
+            ready_scene: None,
+            has_logged_in: false,
+            is_stopped: false,
             closed: None,
-            fault: None,
+            mirror_error: None,
             corrections: 0,
         }
     }
@@ -74,14 +74,14 @@ impl BotClient {
 
     /// How many of its inputs the server is not known to have handled.
     #[must_use]
-    pub fn unanswered(&self) -> usize {
+    pub fn unhandled_inputs(&self) -> usize {
         self.predictor.unhandled().len()
     }
 
     /// What was wrong with the first packet that its mirror could not take.
     #[must_use]
-    pub fn fault(&self) -> Option<&str> {
-        self.fault.as_deref()
+    pub fn mirror_error(&self) -> Option<&str> {
+        self.mirror_error.as_deref()
     }
 
     /// Why the server ended its session, if it did.
@@ -92,7 +92,7 @@ impl BotClient {
 
     /// From now on it stands.
     pub const fn stop(&mut self) {
-        self.is_resting = true;
+        self.is_stopped = true;
     }
 
     fn step(&self) -> PlayerStep<'static> {
@@ -104,21 +104,21 @@ impl BotClient {
     }
 
     /// Takes a packet of the server.
-    pub fn take(&mut self, packet: &[u8]) {
-        if self.fault.is_some() {
+    pub fn receive(&mut self, packet: &[u8]) {
+        if self.mirror_error.is_some() {
             return;
         }
-        self.fault = self.mirror.receive(packet).err().map(|e| e.to_string());
+        self.mirror_error = self.mirror.receive(packet).err().map(|e| e.to_string());
         for notice in self.mirror.take_notices() {
             match notice {
-                SessionNotice::Loading { scene, .. } => self.loaded = Some(scene),
+                SessionNotice::Loading { scene, .. } => self.ready_scene = Some(scene),
                 SessionNotice::Closed { reason } => self.closed = Some(reason),
                 _ => {}
             }
         }
         let step = self.step();
         let corrected = self.predictor.reconcile(&step, &self.mirror);
-        if corrected.is_some_and(|correction| correction.off_m > CORRECTION_M) {
+        if corrected.is_some_and(|correction| correction.error_m > CORRECTION_M) {
             // It does not know the map, so it was a wall.
             self.corrections += 1;
             self.direction = self.random.random();
@@ -126,14 +126,14 @@ impl BotClient {
     }
 
     /// Says what it does in a tick of its own.
-    pub fn act(&mut self, mut say: impl FnMut(&[u8])) {
-        if !std::mem::replace(&mut self.is_greeted, true) {
+    pub fn update(&mut self, mut say: impl FnMut(&[u8])) {
+        if !std::mem::replace(&mut self.has_logged_in, true) {
             say(&ClientMessage::login(self.player).to_bytes());
         }
-        if let Some(scene) = self.loaded.take() {
+        if let Some(scene) = self.ready_scene.take() {
             say(&ClientMessage::Ready { scene }.to_bytes());
         }
-        if self.is_resting || self.predictor.position().is_none() {
+        if self.is_stopped || self.predictor.position().is_none() {
             return;
         }
         if self.random.random_ratio(1, TURN_TICKS) {

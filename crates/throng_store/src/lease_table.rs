@@ -32,15 +32,15 @@ use super::store::{ClaimResult, ClaimTerms, Renewal, SaveOutcome};
 use super::supervisor::{StoreReply, StoreRequest};
 
 /// Players in one claim, at most.
-const CLAIMS_PER_ORDER: usize = 4_096;
+const CLAIMS_PER_REQUEST: usize = 4_096;
 
 /// How soon a renewal that failed is tried again, in milliseconds.
-const RENEW_AGAIN_MS: u64 = 1_000;
+const RENEW_RETRY_MS: u64 = 1_000;
 
 /// Limits and times of what a server holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct LedgerSettings {
+pub struct LeaseTableSettings {
     /// Players that may be here, on their way in, or not yet saved on their way out; further ones are refused.
     pub players_max: u32,
     /// Players that may wait to be saved before others are refused.
@@ -57,7 +57,7 @@ pub struct LedgerSettings {
     pub clock_grace_ms: u64,
 }
 
-impl Default for LedgerSettings {
+impl Default for LeaseTableSettings {
     fn default() -> Self {
         Self {
             players_max: 20_000,
@@ -72,11 +72,11 @@ impl Default for LedgerSettings {
 
 /// What a ledger has to tell.
 #[derive(Clone, Debug)]
-pub enum LedgerEvent {
+pub enum LeaseEvent {
     /// A player's record is here, and the player is this server's.
     Loaded(PlayerRecord),
     /// A player's record cannot be had.
-    Refused(PlayerId, PlayerStoreError),
+    LoadFailed(PlayerId, PlayerStoreError),
     /// A player is another server's: what was not saved of it is not going to be.
     Lost {
         /// Who.
@@ -111,10 +111,10 @@ enum HoldState {
 }
 
 /// Why nothing can be ordered any more.
-pub fn thread_ended() -> StoreError {
+pub fn thread_ended_error() -> StoreError {
     StoreError {
         store: "of this server".to_owned(),
-        fault: StoreErrorKind::Unreachable,
+        kind: StoreErrorKind::Unreachable,
         cause: "its thread has ended".to_owned(),
     }
 }
@@ -132,13 +132,13 @@ struct LeaseHold {
 #[derive(Debug, Default, MemoryUse)]
 pub struct LeaseTable {
     #[memory(skip)]
-    settings: LedgerSettings,
+    settings: LeaseTableSettings,
     holds: BTreeMap<PlayerId, LeaseHold>,
     /// Claims that were not handed over yet, with when they were made.
-    waiting: BTreeMap<PlayerId, u64>,
+    pending_claims: BTreeMap<PlayerId, u64>,
     /// Claims that are under way; without a time when nobody wants them any more.
-    asked: BTreeMap<PlayerId, Option<u64>>,
-    asked_until_ms: u64,
+    requested_claims: BTreeMap<PlayerId, Option<u64>>,
+    claims_timeout_ms: u64,
     /// What the next transaction saves.
     unsaved: SaveBatch,
     /// The transaction that is under way.
@@ -155,7 +155,7 @@ pub struct LeaseTable {
 impl LeaseTable {
     /// With nobody in it.
     #[must_use]
-    pub fn new(settings: LedgerSettings) -> Self {
+    pub fn new(settings: LeaseTableSettings) -> Self {
         Self {
             settings,
             ..Self::default()
@@ -171,14 +171,14 @@ impl LeaseTable {
 
     /// Until when a player is this server's, by this server's clock; `None` when it is not here.
     #[must_use]
-    pub fn holds_until(&self, player: PlayerId) -> Option<u64> {
+    pub fn lease_valid_until(&self, player: PlayerId) -> Option<u64> {
         let hold = self.holds.get(&player);
         let hold = hold.filter(|hold| hold.state == HoldState::Live);
         hold.map(|hold| hold.until_ms)
     }
 
     /// Players who are here, ascending.
-    pub fn live(&self) -> impl Iterator<Item = PlayerId> {
+    pub fn live_players(&self) -> impl Iterator<Item = PlayerId> {
         let live = self.holds.iter();
         live.filter(|(_, hold)| hold.state == HoldState::Live)
             .map(|(&player, _)| player)
@@ -187,7 +187,7 @@ impl LeaseTable {
     /// Players who are here, on their way in, or not yet saved on their way out.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.holds.len() + self.waiting.len() + self.asked.len()
+        self.holds.len() + self.pending_claims.len() + self.requested_claims.len()
     }
 
     /// Whether there is nobody, and nothing under way.
@@ -215,8 +215,8 @@ impl LeaseTable {
 
     /// Whether an answer is to come.
     #[must_use]
-    pub fn is_under_way(&self) -> bool {
-        self.saving.is_some() || !self.asked.is_empty() || self.renewing.is_some()
+    pub fn has_pending_request(&self) -> bool {
+        self.saving.is_some() || !self.requested_claims.is_empty() || self.renewing.is_some()
     }
 
     /// A player wants to come. Answered later, by [`LedgerEvent::Loaded`] or [`LedgerEvent::Refused`].
@@ -234,9 +234,9 @@ impl LeaseTable {
         }
         let (held, max) = (self.len(), self.settings.players_max as usize);
         if held >= max {
-            return Err(PlayerStoreError::Full { player, held, max });
+            return Err(PlayerStoreError::PlayerLimitReached { player, held, max });
         }
-        self.waiting.insert(player, now_ms);
+        self.pending_claims.insert(player, now_ms);
         Ok(())
     }
 
@@ -259,31 +259,31 @@ impl LeaseTable {
     /// Two players deal with each other at some tick: what of them is saved next is saved of both, or of neither. `false` when
     /// one of them is not this server's. What they have after the deal is to be [saved](Self::save) before the next
     /// [`save_order`](Self::save_order).
-    pub fn tie(&mut self, one: PlayerId, other: PlayerId, tick: u64) -> bool {
+    pub fn join_saves(&mut self, one: PlayerId, other: PlayerId, tick: u64) -> bool {
         let both = self.is_live(one) && self.is_live(other);
         if both {
             // Here before its values are, so that losing one from now on takes the other with it.
             self.save(one, tick, std::iter::empty());
             self.save(other, tick, std::iter::empty());
-            self.unsaved.tie(one, other);
+            self.unsaved.join(one, other);
         }
         both
     }
 
     /// A deal was refused: nothing more is saved of those of the two who are here, since what they have may be what the other one
     /// does not have any more.
-    pub fn void_deal(&mut self, players: [PlayerId; 2], mut tell: impl FnMut(LedgerEvent)) {
+    pub fn void_joined_saves(&mut self, players: [PlayerId; 2], mut tell: impl FnMut(LeaseEvent)) {
         for player in players {
             if self.is_live(player) {
-                self.lose(player, &mut tell);
+                self.revoke(player, &mut tell);
             }
         }
     }
 
     /// A player leaves: its lease is given back with what is saved next, and a claim that was not answered is forgotten.
     pub fn release(&mut self, player: PlayerId) {
-        self.waiting.remove(&player);
-        if let Some(since) = self.asked.get_mut(&player) {
+        self.pending_claims.remove(&player);
+        if let Some(since) = self.requested_claims.get_mut(&player) {
             *since = None;
         }
         if let Some(hold) = self.holds.get_mut(&player)
@@ -295,7 +295,7 @@ impl LeaseTable {
     }
 
     /// All that is to be saved, unless a transaction is under way. At the end of a tick.
-    pub fn save_order(&mut self) -> Option<StoreRequest> {
+    pub fn next_save_request(&mut self) -> Option<StoreRequest> {
         if self.saving.is_some() || self.unsaved.is_empty() {
             return None;
         }
@@ -311,20 +311,23 @@ impl LeaseTable {
 
     /// Everybody leaves, also who is on its way in.
     pub fn release_all(&mut self) {
-        self.waiting.clear();
-        self.asked.values_mut().for_each(|since| *since = None);
-        let live: Vec<PlayerId> = self.live().collect();
-        live.into_iter().for_each(|player| self.give_back(player));
+        self.pending_claims.clear();
+        self.requested_claims
+            .values_mut()
+            .for_each(|since| *since = None);
+        let live: Vec<PlayerId> = self.live_players().collect();
+        live.into_iter()
+            .for_each(|player| self.release_lease(player));
     }
 
     /// Whether all is saved and given back, and no answer is to come.
     #[must_use]
-    pub fn is_settled(&self) -> bool {
-        self.unsaved.is_empty() && !self.is_under_way()
+    pub fn is_idle(&self) -> bool {
+        self.unsaved.is_empty() && !self.has_pending_request()
     }
 
     /// What else the store is to be asked now, an order of each kind at most. At any time.
-    pub fn orders(&mut self, now_ms: u64, mut order: impl FnMut(StoreRequest)) {
+    pub fn next_requests(&mut self, now_ms: u64, mut order: impl FnMut(StoreRequest)) {
         // Counted from before the store is asked: the store counts from later on.
         let until_ms = now_ms.saturating_add(self.settings.lease_ms);
         let terms = ClaimTerms {
@@ -332,16 +335,21 @@ impl LeaseTable {
             lease_ms: self.settings.lease_ms,
             grace_ms: self.settings.clock_grace_ms,
         };
-        if self.asked.is_empty() && !self.waiting.is_empty() {
+        if self.requested_claims.is_empty() && !self.pending_claims.is_empty() {
             let is_free = |player: &&PlayerId| {
                 !self.holds.contains_key(player) && !self.unsaved.contains(**player)
             };
-            let players = self.waiting.keys().filter(is_free).take(CLAIMS_PER_ORDER);
+            let players = self
+                .pending_claims
+                .keys()
+                .filter(is_free)
+                .take(CLAIMS_PER_REQUEST);
             let players: Vec<PlayerId> = players.copied().collect();
             for player in &players {
-                self.asked.insert(*player, self.waiting.remove(player));
+                self.requested_claims
+                    .insert(*player, self.pending_claims.remove(player));
             }
-            self.asked_until_ms = until_ms;
+            self.claims_timeout_ms = until_ms;
             if !players.is_empty() {
                 order(StoreRequest::Claim { players, terms });
             }
@@ -358,53 +366,53 @@ impl LeaseTable {
     }
 
     /// Takes an answer of the store.
-    pub fn take(&mut self, report: StoreReply, now_ms: u64, mut tell: impl FnMut(LedgerEvent)) {
+    pub fn receive(&mut self, report: StoreReply, now_ms: u64, mut tell: impl FnMut(LeaseEvent)) {
         match report {
             StoreReply::Claimed(players, Ok(claimed)) => {
                 for (player, claimed) in players.into_iter().zip(claimed) {
-                    self.take_claimed(player, claimed, &mut tell);
+                    self.on_claimed(player, claimed, &mut tell);
                 }
             }
             StoreReply::Claimed(players, Err(error)) => {
                 for player in players {
-                    if self.asked.remove(&player).flatten().is_some() {
-                        tell(LedgerEvent::Refused(player, error.clone().into()));
+                    if self.requested_claims.remove(&player).flatten().is_some() {
+                        tell(LeaseEvent::LoadFailed(player, error.clone().into()));
                     }
                 }
-                tell(LedgerEvent::StoreFailed(error));
+                tell(LeaseEvent::StoreFailed(error));
             }
-            StoreReply::Saved(outcome) => self.take_saved(outcome, &mut tell),
-            StoreReply::Renewed(Ok(renewal)) => self.take_renewed(&renewal, now_ms, &mut tell),
+            StoreReply::Saved(outcome) => self.on_saved(outcome, &mut tell),
+            StoreReply::Renewed(Ok(renewal)) => self.on_renewed(&renewal, now_ms, &mut tell),
             StoreReply::Renewed(Err(error)) => {
                 self.renewing = None;
-                self.renew_at_ms = now_ms.saturating_add(RENEW_AGAIN_MS);
-                tell(LedgerEvent::StoreFailed(error));
+                self.renew_at_ms = now_ms.saturating_add(RENEW_RETRY_MS);
+                tell(LeaseEvent::StoreFailed(error));
             }
-            StoreReply::Trouble(error) => tell(LedgerEvent::StoreFailed(error)),
+            StoreReply::SaveFailed(error) => tell(LeaseEvent::StoreFailed(error)),
             // Look-ups are no business of leases.
             StoreReply::LookedUp(..) => {}
         }
     }
 
-    fn take_claimed(
+    fn on_claimed(
         &mut self,
         player: PlayerId,
         claimed: ClaimResult,
-        tell: &mut impl FnMut(LedgerEvent),
+        tell: &mut impl FnMut(LeaseEvent),
     ) {
-        let is_wanted = self.asked.remove(&player).flatten().is_some();
+        let is_wanted = self.requested_claims.remove(&player).flatten().is_some();
         match claimed {
             ClaimResult::Granted { epoch, record } => {
                 let hold = LeaseHold {
                     epoch,
-                    until_ms: self.asked_until_ms,
+                    until_ms: self.claims_timeout_ms,
                     state: HoldState::Live,
                 };
                 self.holds.insert(player, hold);
                 if is_wanted {
-                    tell(LedgerEvent::Loaded(record));
+                    tell(LeaseEvent::Loaded(record));
                 } else {
-                    self.give_back(player);
+                    self.release_lease(player);
                 }
             }
             ClaimResult::Refused { refusal, .. } if is_wanted => {
@@ -413,28 +421,28 @@ impl LeaseTable {
                     server: refusal.holder.name,
                     left_ms: refusal.left_ms,
                 };
-                tell(LedgerEvent::Refused(player, error));
+                tell(LeaseEvent::LoadFailed(player, error));
             }
             ClaimResult::Unreadable { error, .. } if is_wanted => {
-                tell(LedgerEvent::Refused(player, error.into()));
+                tell(LeaseEvent::LoadFailed(player, error.into()));
             }
             ClaimResult::Refused { .. } | ClaimResult::Unreadable { .. } => {}
         }
     }
 
     /// As [`release`](Self::release), with no look at claims: the player may be on its way in again.
-    fn give_back(&mut self, player: PlayerId) {
+    fn release_lease(&mut self, player: PlayerId) {
         if let Some(hold) = self.holds.get_mut(&player) {
             hold.state = HoldState::Leaving;
             self.unsaved.release(player, hold.epoch);
         }
     }
 
-    fn take_saved(&mut self, outcome: SaveOutcome, tell: &mut impl FnMut(LedgerEvent)) {
+    fn on_saved(&mut self, outcome: SaveOutcome, tell: &mut impl FnMut(LeaseEvent)) {
         let Some(batch) = self.saving.take() else {
             return;
         };
-        for (player, error) in outcome.faults {
+        for (player, error) in outcome.errors {
             error!(
                 player = player.0,
                 %error,
@@ -445,7 +453,7 @@ impl LeaseTable {
             let epoch = batch.epoch_of(player);
             // It may have gone and come again meanwhile.
             if self.holds.get(&player).map(|hold| hold.epoch) == epoch {
-                self.lose(player, tell);
+                self.revoke(player, tell);
             }
         }
         let mut left = Vec::new();
@@ -457,16 +465,16 @@ impl LeaseTable {
                 left.push(player);
             }
         }
-        tell(LedgerEvent::Saved {
+        tell(LeaseEvent::Saved {
             tick: batch.tick,
             revisions: outcome.revisions,
             left,
         });
     }
 
-    fn take_renewed(&mut self, renewal: &Renewal, now_ms: u64, tell: &mut impl FnMut(LedgerEvent)) {
+    fn on_renewed(&mut self, renewal: &Renewal, now_ms: u64, tell: &mut impl FnMut(LeaseEvent)) {
         if !renewal.skipped.is_empty() {
-            self.renew_at_ms = now_ms.saturating_add(RENEW_AGAIN_MS);
+            self.renew_at_ms = now_ms.saturating_add(RENEW_RETRY_MS);
         }
         let Some((leases, until_ms)) = self.renewing.take() else {
             return;
@@ -480,7 +488,7 @@ impl LeaseTable {
                 continue;
             }
             if renewal.lost.binary_search(&player).is_ok() {
-                self.lose(player, tell);
+                self.revoke(player, tell);
             } else if renewal.skipped.binary_search(&player).is_err() {
                 hold.until_ms = hold.until_ms.max(until_ms);
             }
@@ -488,8 +496,8 @@ impl LeaseTable {
     }
 
     /// Nothing more is saved of a player, nor of those who would be saved with it: what they have may be what it gave them.
-    fn lose(&mut self, player: PlayerId, tell: &mut impl FnMut(LedgerEvent)) {
-        for player in self.unsaved.take_out(player) {
+    fn revoke(&mut self, player: PlayerId, tell: &mut impl FnMut(LeaseEvent)) {
+        for player in self.unsaved.remove(player) {
             let Some(hold) = self.holds.get_mut(&player) else {
                 continue;
             };
@@ -506,21 +514,21 @@ impl LeaseTable {
                 self.unsaved.release(player, hold.epoch);
             }
             hold.state = HoldState::Void;
-            tell(LedgerEvent::Lost { player, is_here });
+            tell(LeaseEvent::Lost { player, is_here });
         }
     }
 
     /// Sees to what ran out by now: claims that were not answered, and leases that could not be renewed.
-    pub fn expire(&mut self, now_ms: u64, mut tell: impl FnMut(LedgerEvent)) {
+    pub fn expire(&mut self, now_ms: u64, mut tell: impl FnMut(LeaseEvent)) {
         let load_timeout_ms = self.settings.load_timeout_ms;
         let is_late = |since: u64| now_ms.saturating_sub(since) > load_timeout_ms;
         let mut late = Vec::new();
-        self.waiting.retain(|&player, since| {
+        self.pending_claims.retain(|&player, since| {
             let is_late = is_late(*since);
             late.extend(is_late.then_some(player));
             !is_late
         });
-        for (&player, since) in &mut self.asked {
+        for (&player, since) in &mut self.requested_claims {
             late.extend(since.take_if(|since| is_late(*since)).map(|_| player));
         }
         for player in late {
@@ -528,14 +536,14 @@ impl LeaseTable {
                 player,
                 load_timeout_ms,
             };
-            tell(LedgerEvent::Refused(player, error));
+            tell(LeaseEvent::LoadFailed(player, error));
         }
         let is_over = |hold: &LeaseHold| hold.state == HoldState::Live && now_ms >= hold.until_ms;
         let over = self.holds.iter().filter(|(_, hold)| is_over(hold));
         let over: Vec<PlayerId> = over.map(|(&player, _)| player).collect();
         for player in over {
-            self.give_back(player);
-            tell(LedgerEvent::Expired(player));
+            self.release_lease(player);
+            tell(LeaseEvent::Expired(player));
         }
     }
 }

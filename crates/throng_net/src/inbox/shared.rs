@@ -71,7 +71,7 @@ pub struct VerifiedIdentity {
 }
 
 /// Connections that wait to be taken notice of by the next tick, at most.
-const NEW_MAX: usize = 1 << 16;
+const NEW_CONNECTIONS_MAX: usize = 1 << 16;
 
 /// Events that a recording keeps until they are taken, at most.
 const RECORDED_MAX: usize = 1 << 20;
@@ -106,12 +106,12 @@ pub struct Intake {
     /// The messages that wait.
     pub queue: MessageQueue,
     /// The number given last.
-    connected: u32,
+    last_client: u32,
     /// Who connected since the last tick.
-    new: Vec<(ClientId, ConnectionInfo)>,
+    new_connections: Vec<(ClientId, ConnectionInfo)>,
     /// Connections refused since the last tick.
     refused: u64,
-    record: Option<Vec<TransportEvent>>,
+    recording: Option<Vec<TransportEvent>>,
     /// What was not kept of the recording.
     unrecorded: u64,
 }
@@ -119,15 +119,15 @@ pub struct Intake {
 impl Intake {
     /// Gives a client its number, unless too many wait for theirs to be taken notice of; gives how many do then.
     pub fn connect(&mut self, connected: ConnectionInfo) -> Result<ClientId, usize> {
-        if self.new.len() >= NEW_MAX || self.connected == u32::MAX {
+        if self.new_connections.len() >= NEW_CONNECTIONS_MAX || self.last_client == u32::MAX {
             self.refused += 1;
-            return Err(self.new.len());
+            return Err(self.new_connections.len());
         }
-        self.connected += 1;
-        let client = ClientId(self.connected);
-        self.note(|| TransportEvent::Connected(client, connected));
+        self.last_client += 1;
+        let client = ClientId(self.last_client);
+        self.record_event(|| TransportEvent::Connected(client, connected));
         self.queue.open(client);
-        self.new.push((client, connected));
+        self.new_connections.push((client, connected));
         Ok(client)
     }
 
@@ -138,18 +138,18 @@ impl Intake {
     pub fn receive(&mut self, client: ClientId, bytes: &[u8]) -> Result<(), ReceiveError> {
         // Of one that is too long as much as says so.
         let noted = &bytes[..bytes.len().min(CLIENT_MESSAGE_BYTES_MAX + 1)];
-        self.note(|| TransportEvent::Received(client, noted.to_vec()));
-        self.queue.offer(client, bytes)
+        self.record_event(|| TransportEvent::Received(client, noted.to_vec()));
+        self.queue.push(client, bytes)
     }
 
     /// Ends a client's connection; its messages are still handled.
     pub fn disconnect(&mut self, client: ClientId, reason: DisconnectReason) {
-        self.note(|| TransportEvent::Disconnected(client, reason));
-        self.queue.end(client, reason);
+        self.record_event(|| TransportEvent::Disconnected(client, reason));
+        self.queue.disconnect(client, reason);
     }
 
-    fn note(&mut self, event: impl FnOnce() -> TransportEvent) {
-        match &mut self.record {
+    fn record_event(&mut self, event: impl FnOnce() -> TransportEvent) {
+        match &mut self.recording {
             Some(record) if record.len() < RECORDED_MAX => record.push(event()),
             Some(_) => self.unrecorded += 1,
             None => {}
@@ -157,10 +157,10 @@ impl Intake {
     }
 
     /// Shows all that reaches later ticks, as words.
-    pub fn digest(&self, mut word: impl FnMut(u64)) {
-        word(u64::from(self.connected) << 32 | self.new.len() as u64);
+    pub fn hash_state(&self, mut word: impl FnMut(u64)) {
+        word(u64::from(self.last_client) << 32 | self.new_connections.len() as u64);
         word(self.refused);
-        for (client, connected) in &self.new {
+        for (client, connected) in &self.new_connections {
             word(
                 u64::from(client.0) << 2
                     | u64::from(connected.receives) << 1
@@ -170,12 +170,12 @@ impl Intake {
             let address = address_words(connected.address);
             address.into_iter().for_each(&mut word);
             // No turn is theirs yet, so their messages are not among those of all others.
-            for message in self.queue.lane(*client) {
+            for message in self.queue.client_messages(*client) {
                 word(u64::from(message.number));
                 message.bytes.iter().for_each(|&byte| word(u64::from(byte)));
             }
         }
-        self.queue.digest(word);
+        self.queue.hash_state(word);
     }
 
     /// Sets the limits of the next tick.
@@ -185,8 +185,15 @@ impl Intake {
 
     /// Takes who connected since the last time, in their order and at most so many, and how many were refused. What they sent
     /// may be taken from now on, and not before.
-    pub fn take_new(&mut self, max: usize, into: &mut Vec<(ClientId, ConnectionInfo)>) -> u64 {
-        for (client, connected) in self.new.drain(..max.min(self.new.len())) {
+    pub fn take_connections(
+        &mut self,
+        max: usize,
+        into: &mut Vec<(ClientId, ConnectionInfo)>,
+    ) -> u64 {
+        for (client, connected) in self
+            .new_connections
+            .drain(..max.min(self.new_connections.len()))
+        {
             self.queue.acknowledge(client);
             into.push((client, connected));
         }
@@ -196,7 +203,7 @@ impl Intake {
     /// Keeps what happens from now on, or does not.
     pub fn set_recording(&mut self, is_on: bool) {
         self.unrecorded = 0;
-        self.record = is_on.then(Vec::new);
+        self.recording = is_on.then(Vec::new);
     }
 
     /// How much of what happened since the recording began was not kept.
@@ -205,8 +212,11 @@ impl Intake {
     }
 
     /// Takes what was kept since the last time.
-    pub fn take_record(&mut self) -> Vec<TransportEvent> {
-        self.record.as_mut().map(std::mem::take).unwrap_or_default()
+    pub fn take_recording(&mut self) -> Vec<TransportEvent> {
+        self.recording
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 }
 
@@ -222,7 +232,7 @@ mod tests {
             intake.disconnect(ClientId(9), DisconnectReason::Lost);
         }
         assert_eq!(intake.unrecorded(), 3);
-        assert_eq!(intake.take_record().len(), RECORDED_MAX);
+        assert_eq!(intake.take_recording().len(), RECORDED_MAX);
         intake.set_recording(true);
         assert_eq!(intake.unrecorded(), 0);
     }
@@ -231,7 +241,7 @@ mod tests {
     fn what_comes_of_a_client_waits_until_the_tick_knows_it() {
         let mut intake = Intake::default();
         let mut new = Vec::new();
-        intake.take_new(9, &mut new);
+        intake.take_connections(9, &mut new);
         // It connects, speaks and goes while the tick is at work.
         let client = intake.connect(ConnectionInfo::unknown()).unwrap();
         intake.receive(client, &[1, 7]).unwrap();
@@ -240,17 +250,17 @@ mod tests {
         intake.disconnect(silent, DisconnectReason::Lost);
         let mut ended = Vec::new();
         intake.queue.take_ended(&mut ended);
-        assert!(intake.queue.take(1).is_none() && ended.is_empty());
+        assert!(intake.queue.pop(1).is_none() && ended.is_empty());
         // In the next tick it is all there, in its order.
-        intake.take_new(1, &mut new);
+        intake.take_connections(1, &mut new);
         assert_eq!(new.len(), 1);
         assert_eq!(
-            intake.queue.take(2).map(|message| message.client),
+            intake.queue.pop(2).map(|message| message.client),
             Some(client)
         );
         intake.queue.take_ended(&mut ended);
         assert_eq!(ended, [(client, DisconnectReason::Closed)]);
-        intake.take_new(1, &mut new);
+        intake.take_connections(1, &mut new);
         intake.queue.take_ended(&mut ended);
         assert_eq!(ended[1], (silent, DisconnectReason::Lost));
     }

@@ -6,7 +6,7 @@ const PLAYER: PlayerId = PlayerId(7);
 
 fn orders(ledger: &mut LeaseTable, now_ms: u64) -> Vec<StoreRequest> {
     let mut orders = Vec::new();
-    ledger.orders(now_ms, |order| orders.push(order));
+    ledger.next_requests(now_ms, |order| orders.push(order));
     orders
 }
 
@@ -15,12 +15,12 @@ fn is_claim(order: &StoreRequest) -> bool {
 }
 
 /// With a player who came at 0.
-fn of_one_player() -> LeaseTable {
-    let mut ledger = LeaseTable::new(LedgerSettings::default());
+fn with_one_player() -> LeaseTable {
+    let mut ledger = LeaseTable::new(LeaseTableSettings::default());
     ledger.claim(PLAYER, 0).unwrap();
     assert!(orders(&mut ledger, 0).iter().any(is_claim));
     // The server says that it is alive, too.
-    ledger.take(StoreReply::Renewed(Ok(Renewal::default())), 0, |_| ());
+    ledger.receive(StoreReply::Renewed(Ok(Renewal::default())), 0, |_| ());
     let record = PlayerRecord {
         player: PLAYER,
         revision: 0,
@@ -29,39 +29,39 @@ fn of_one_player() -> LeaseTable {
     };
     let granted = ClaimResult::Granted { epoch: 1, record };
     let claimed = StoreReply::Claimed(vec![PLAYER], Ok(vec![granted]));
-    ledger.take(claimed, 0, |_| ());
+    ledger.receive(claimed, 0, |_| ());
     assert!(ledger.is_live(PLAYER));
     ledger
 }
 
 #[test]
 fn a_player_leaves_at_the_moment_its_lease_ends() {
-    let mut ledger = of_one_player();
-    let until_ms = ledger.holds_until(PLAYER).unwrap();
+    let mut ledger = with_one_player();
+    let until_ms = ledger.lease_valid_until(PLAYER).unwrap();
     ledger.expire(until_ms - 1, |event| panic!("{event:?}"));
     let mut expired = Vec::new();
     ledger.expire(until_ms, |event| expired.push(event));
-    assert!(matches!(expired[..], [LedgerEvent::Expired(PLAYER)]));
+    assert!(matches!(expired[..], [LeaseEvent::Expired(PLAYER)]));
     assert!(!ledger.is_live(PLAYER));
 }
 
 #[test]
 fn a_player_with_an_unsaved_change_is_not_claimed_anew() {
-    let mut ledger = of_one_player();
+    let mut ledger = with_one_player();
     ledger.release(PLAYER);
-    assert!(ledger.save_order().is_some());
+    assert!(ledger.next_save_request().is_some());
     // While the lease is given back, another value comes, and then the player.
     assert!(ledger.save(PLAYER, 2, [(1, Some(&[5][..]))].into_iter()));
     ledger.claim(PLAYER, 0).unwrap();
-    ledger.take(StoreReply::Saved(SaveOutcome::default()), 0, |_| ());
+    ledger.receive(StoreReply::Saved(SaveOutcome::default()), 0, |_| ());
     assert!(!orders(&mut ledger, 0).iter().any(is_claim));
-    assert!(ledger.save_order().is_some());
+    assert!(ledger.next_save_request().is_some());
     assert!(orders(&mut ledger, 0).iter().any(is_claim));
 }
 
 #[test]
 fn a_renewal_that_failed_is_tried_again_after_a_second() {
-    let mut ledger = of_one_player();
+    let mut ledger = with_one_player();
     let renews = |ledger: &mut LeaseTable, now_ms| {
         let orders = orders(ledger, now_ms);
         let is_renewal = |order: &StoreRequest| matches!(order, StoreRequest::Renew { .. });
@@ -69,8 +69,8 @@ fn a_renewal_that_failed_is_tried_again_after_a_second() {
     };
     assert!(!renews(&mut ledger, 19_999));
     assert!(renews(&mut ledger, 20_000));
-    let failed = StoreReply::Renewed(Err(thread_ended()));
-    ledger.take(failed, 20_050, |_| ());
+    let failed = StoreReply::Renewed(Err(thread_ended_error()));
+    ledger.receive(failed, 20_050, |_| ());
     assert!(!renews(&mut ledger, 21_049));
     assert!(renews(&mut ledger, 21_050));
 }

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::seal::TAG_BYTES;
+use crate::cipher::TAG_BYTES;
 
 /// The tokens. Clones share them.
 #[derive(Clone, Debug, Default)]
-pub struct UsedTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], SeenToken>>>);
+pub struct UsedTokens(Arc<Mutex<BTreeMap<[u8; TAG_BYTES], UsedToken>>>);
 
 /// How long a token stays bound to an address before another one may use it, in seconds. It limits the answers to a request that is
 /// repeated from many forged addresses.
-const MOVE_S: u64 = 2;
+const REBIND_S: u64 = 2;
 
 /// Why a token lets nobody in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,11 +20,11 @@ pub(super) enum UsedTokenError {
     /// It has admitted a client, or another address uses it since less than [`MOVE_S`].
     Used,
     /// More are remembered than may be.
-    Crowded { waiting: usize },
+    TableFull { waiting: usize },
 }
 
 #[derive(Clone, Copy, Debug)]
-struct SeenToken {
+struct UsedToken {
     address: SocketAddr,
     /// When this address used it first, in seconds since 1970.
     since_s: u64,
@@ -47,7 +47,7 @@ impl UsedTokens {
 
     /// Takes note of a token, unless it let somebody in already. A client whose address changes during its handshake may go on with the
     /// same token: then this gives the address before. With `most` of them those are forgotten that have expired.
-    pub(super) fn remember(
+    pub(super) fn record(
         &self,
         mac: [u8; TAG_BYTES],
         address: SocketAddr,
@@ -57,7 +57,7 @@ impl UsedTokens {
         let mut seen = self.lock();
         let before = seen.get(&mac).copied();
         let elsewhere = before.filter(|before| before.address != address);
-        let is_early = |it: SeenToken| unix_s < it.since_s.saturating_add(MOVE_S);
+        let is_early = |it: UsedToken| unix_s < it.since_s.saturating_add(REBIND_S);
         if before.is_some_and(|before| before.is_spent) || elsewhere.is_some_and(is_early) {
             return Err(UsedTokenError::Used);
         }
@@ -65,10 +65,10 @@ impl UsedTokens {
             seen.retain(|_, seen| seen.expires_s > unix_s);
             let waiting = seen.len();
             if waiting >= most {
-                return Err(UsedTokenError::Crowded { waiting });
+                return Err(UsedTokenError::TableFull { waiting });
             }
         }
-        let token = SeenToken {
+        let token = UsedToken {
             address,
             since_s: before.map_or(unix_s, |before| match elsewhere {
                 Some(_) => unix_s,
@@ -90,7 +90,7 @@ impl UsedTokens {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; TAG_BYTES], SeenToken>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<[u8; TAG_BYTES], UsedToken>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -29,25 +29,25 @@ use super::store::LookupResult;
 #[serde(deny_unknown_fields, default)]
 pub struct PeerSettings {
     /// Servers that are told of one player's saves, at most.
-    pub followers_max: u32,
+    pub subscribers_max: u32,
     /// For how long at most another server is told, in milliseconds, after it has said that it holds a record.
-    pub follow_ms_max: u64,
+    pub subscription_ms_max: u64,
     /// Players of whom others are still to be told, at most; further ones are left out.
-    pub due_max: u32,
+    pub pending_updates_max: u32,
     /// Of how many players others are told at once, at most.
-    pub players_per_order: u32,
+    pub players_per_request: u32,
     /// Messages that are taken in a tick, at most; others wait.
-    pub messages_per_tick: u32,
+    pub messages_per_tick_max: u32,
 }
 
 impl Default for PeerSettings {
     fn default() -> Self {
         Self {
-            followers_max: 16,
-            follow_ms_max: 60_000,
-            due_max: 20_000,
-            players_per_order: 512,
-            messages_per_tick: 1_024,
+            subscribers_max: 16,
+            subscription_ms_max: 60_000,
+            pending_updates_max: 20_000,
+            players_per_request: 512,
+            messages_per_tick_max: 1_024,
         }
     }
 }
@@ -60,21 +60,21 @@ pub struct PeerStats {
     /// Records that others were told, each once however many they are.
     pub published: u64,
     /// Records that were to be told and were not, since the store failed or too many waited.
-    pub unpublished: u64,
+    pub dropped: u64,
     /// Servers that would have followed a player that too many followed already.
-    pub refused: u64,
+    pub subscriptions_refused: u64,
 }
 
 #[derive(Clone, Debug)]
-struct Follower {
+struct Subscriber {
     server: Arc<str>,
     until_ms: u64,
 }
 
 /// Whom a record is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RecordFor {
-    Followers,
+enum RecordRecipients {
+    Subscribers,
     All,
 }
 
@@ -84,13 +84,13 @@ pub struct SaveSubscribers {
     #[memory(skip)]
     settings: PeerSettings,
     #[memory(each_value)]
-    by_player: BTreeMap<PlayerId, Vec<Follower>>,
+    by_player: BTreeMap<PlayerId, Vec<Subscriber>>,
     /// Of players who are here and were saved since they came.
     revisions: HashMap<PlayerId, u64, FixedState>,
     /// The first one is told first.
-    due: IndexMap<PlayerId, RecordFor, FixedState>,
+    pending: IndexMap<PlayerId, RecordRecipients, FixedState>,
     /// Those whose records the store was asked for.
-    asked: BTreeMap<PlayerId, RecordFor>,
+    requested: BTreeMap<PlayerId, RecordRecipients>,
     stats: PeerStats,
 }
 
@@ -102,8 +102,8 @@ impl SaveSubscribers {
             settings,
             by_player: BTreeMap::new(),
             revisions: HashMap::default(),
-            due: IndexMap::default(),
-            asked: BTreeMap::new(),
+            pending: IndexMap::default(),
+            requested: BTreeMap::new(),
             stats: PeerStats::default(),
         }
     }
@@ -122,11 +122,11 @@ impl SaveSubscribers {
     /// Whether all that was to be told was.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.due.is_empty() && self.asked.is_empty()
+        self.pending.is_empty() && self.requested.is_empty()
     }
 
     /// A server holds a record of a player who is here. If that is older than what was saved by now, it is told at once.
-    pub fn follow(
+    pub fn subscribe(
         &mut self,
         player: PlayerId,
         server: &Arc<str>,
@@ -134,14 +134,14 @@ impl SaveSubscribers {
         for_ms: u64,
         now_ms: u64,
     ) {
-        let until_ms = now_ms.saturating_add(for_ms.min(self.settings.follow_ms_max));
+        let until_ms = now_ms.saturating_add(for_ms.min(self.settings.subscription_ms_max));
         let followers = self.by_player.entry(player).or_default();
         followers.retain(|one| one.until_ms > now_ms && one.server != *server);
-        if followers.len() >= self.settings.followers_max as usize {
-            self.stats.refused += 1;
+        if followers.len() >= self.settings.subscribers_max as usize {
+            self.stats.subscriptions_refused += 1;
             return;
         }
-        followers.push(Follower {
+        followers.push(Subscriber {
             server: server.clone(),
             until_ms,
         });
@@ -150,58 +150,58 @@ impl SaveSubscribers {
             .get(&player)
             .is_some_and(|&new| revision < new);
         if is_older {
-            self.tell(player, RecordFor::Followers);
+            self.schedule(player, RecordRecipients::Subscribers);
         }
     }
 
     /// A player who is here was saved.
-    pub fn saved(&mut self, player: PlayerId, revision: u64, now_ms: u64) {
+    pub fn on_saved(&mut self, player: PlayerId, revision: u64, now_ms: u64) {
         self.revisions.insert(player, revision);
         if let Some(followers) = self.by_player.get_mut(&player) {
             followers.retain(|one| one.until_ms > now_ms);
             if followers.is_empty() {
                 self.by_player.remove(&player);
             } else {
-                self.tell(player, RecordFor::Followers);
+                self.schedule(player, RecordRecipients::Subscribers);
             }
         }
     }
 
     /// A player is here no more, and its last values are saved.
-    pub fn left(&mut self, player: PlayerId) {
-        self.lost(player);
-        self.tell(player, RecordFor::All);
+    pub fn on_left(&mut self, player: PlayerId) {
+        self.on_lost(player);
+        self.schedule(player, RecordRecipients::All);
     }
 
     /// A player is another server's: it has nothing more to be told by this one.
-    pub fn lost(&mut self, player: PlayerId) {
+    pub fn on_lost(&mut self, player: PlayerId) {
         self.by_player.remove(&player);
         self.revisions.remove(&player);
-        self.due.shift_remove(&player);
+        self.pending.shift_remove(&player);
     }
 
-    fn tell(&mut self, player: PlayerId, whom: RecordFor) {
-        let is_full = self.due.len() >= self.settings.due_max as usize;
-        if is_full && !self.due.contains_key(&player) {
-            self.stats.unpublished += 1;
-        } else if self.due.get(&player) != Some(&RecordFor::All) {
-            self.due.insert(player, whom);
+    fn schedule(&mut self, player: PlayerId, whom: RecordRecipients) {
+        let is_full = self.pending.len() >= self.settings.pending_updates_max as usize;
+        if is_full && !self.pending.contains_key(&player) {
+            self.stats.dropped += 1;
+        } else if self.pending.get(&player) != Some(&RecordRecipients::All) {
+            self.pending.insert(player, whom);
         }
     }
 
     /// Players of whom others are to be told now: the store is to be asked for them, and its answer given to
     /// [`publish`](Self::publish) or [`fail`](Self::fail).
-    pub fn take_due(&mut self) -> Vec<PlayerId> {
-        let most = self.settings.players_per_order.max(1) as usize;
-        let count = self.due.len().min(most);
-        self.asked.extend(self.due.drain(..count));
-        self.asked.keys().copied().collect()
+    pub fn take_pending(&mut self) -> Vec<PlayerId> {
+        let most = self.settings.players_per_request.max(1) as usize;
+        let count = self.pending.len().min(most);
+        self.requested.extend(self.pending.drain(..count));
+        self.requested.keys().copied().collect()
     }
 
     /// The store did not answer.
-    pub fn fail(&mut self) {
-        self.stats.unpublished += self.asked.len() as u64;
-        self.asked.clear();
+    pub fn on_store_failed(&mut self) {
+        self.stats.dropped += self.requested.len() as u64;
+        self.requested.clear();
     }
 
     /// Gives what others are to be told of what the store has; without a name to all of them.
@@ -214,13 +214,13 @@ impl SaveSubscribers {
     ) {
         let (mut to_all, mut to_one) = (Vec::new(), BTreeMap::<Arc<str>, Vec<_>>::new());
         for (player, found) in players.iter().zip(found) {
-            let (Some(whom), LookupResult::Found(record)) = (self.asked.remove(player), found)
+            let (Some(whom), LookupResult::Found(record)) = (self.requested.remove(player), found)
             else {
                 continue;
             };
             let record = Arc::new(record.clone());
             self.stats.published += 1;
-            if whom == RecordFor::All {
+            if whom == RecordRecipients::All {
                 to_all.push(record);
                 continue;
             }
@@ -231,7 +231,7 @@ impl SaveSubscribers {
             }
         }
         // What the store has nothing of nobody is told.
-        self.asked.clear();
+        self.requested.clear();
         if !to_all.is_empty() {
             tell(None, to_all);
         }
@@ -253,8 +253,8 @@ mod tests {
     }
 
     /// What is told now, when the store has this revision of everybody.
-    fn told(followers: &mut SaveSubscribers, now_ms: u64) -> Vec<(Option<String>, Vec<u64>)> {
-        let players = followers.take_due();
+    fn published(followers: &mut SaveSubscribers, now_ms: u64) -> Vec<(Option<String>, Vec<u64>)> {
+        let players = followers.take_pending();
         let found: Vec<_> = players.iter().map(|&player| record(player, 9)).collect();
         let mut told = Vec::new();
         followers.publish(&players, &found, now_ms, |server, records| {
@@ -268,50 +268,59 @@ mod tests {
     fn who_holds_a_record_is_told_of_saves_until_its_time_is_over_and_all_when_the_player_goes() {
         let mut followers = SaveSubscribers::new(PeerSettings::default());
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        followers.saved(PlayerId(1), 1, 0);
-        assert!(told(&mut followers, 0).is_empty(), "nobody follows");
-        followers.follow(PlayerId(1), &a, 1, 100, 0);
-        followers.follow(PlayerId(2), &a, 0, 100, 0);
-        followers.follow(PlayerId(1), &b, 1, 50, 0);
-        assert!(told(&mut followers, 0).is_empty(), "they have the newest");
-        followers.saved(PlayerId(1), 2, 10);
-        followers.saved(PlayerId(2), 1, 10);
+        followers.on_saved(PlayerId(1), 1, 0);
+        assert!(published(&mut followers, 0).is_empty(), "nobody follows");
+        followers.subscribe(PlayerId(1), &a, 1, 100, 0);
+        followers.subscribe(PlayerId(2), &a, 0, 100, 0);
+        followers.subscribe(PlayerId(1), &b, 1, 50, 0);
+        assert!(
+            published(&mut followers, 0).is_empty(),
+            "they have the newest"
+        );
+        followers.on_saved(PlayerId(1), 2, 10);
+        followers.on_saved(PlayerId(2), 1, 10);
         let both = [
             (Some("a".to_owned()), vec![1, 2]),
             (Some("b".to_owned()), vec![1]),
         ];
-        assert_eq!(told(&mut followers, 10), both);
-        followers.saved(PlayerId(1), 3, 60);
-        assert_eq!(told(&mut followers, 60), [(Some("a".to_owned()), vec![1])]);
-        followers.saved(PlayerId(1), 4, 100);
-        assert!(told(&mut followers, 100).is_empty());
+        assert_eq!(published(&mut followers, 10), both);
+        followers.on_saved(PlayerId(1), 3, 60);
+        assert_eq!(
+            published(&mut followers, 60),
+            [(Some("a".to_owned()), vec![1])]
+        );
+        followers.on_saved(PlayerId(1), 4, 100);
+        assert!(published(&mut followers, 100).is_empty());
         // One that read an older one just before it was saved.
-        followers.follow(PlayerId(1), &b, 3, 50, 100);
-        assert_eq!(told(&mut followers, 100), [(Some("b".to_owned()), vec![1])]);
-        followers.saved(PlayerId(1), 5, 110);
-        followers.left(PlayerId(1));
-        followers.left(PlayerId(2));
-        assert_eq!(told(&mut followers, 110), [(None, vec![1, 2])]);
+        followers.subscribe(PlayerId(1), &b, 3, 50, 100);
+        assert_eq!(
+            published(&mut followers, 100),
+            [(Some("b".to_owned()), vec![1])]
+        );
+        followers.on_saved(PlayerId(1), 5, 110);
+        followers.on_left(PlayerId(1));
+        followers.on_left(PlayerId(2));
+        assert_eq!(published(&mut followers, 110), [(None, vec![1, 2])]);
         assert!(followers.is_idle() && followers.by_player.is_empty());
     }
 
     #[test]
     fn nothing_grows_over_its_limit() {
         let mut followers = SaveSubscribers::new(PeerSettings {
-            followers_max: 2,
-            due_max: 3,
-            players_per_order: 2,
+            subscribers_max: 2,
+            pending_updates_max: 3,
+            players_per_request: 2,
             ..PeerSettings::default()
         });
         for server in ["a", "b", "c", "c"] {
-            followers.follow(PlayerId(1), &server.into(), 0, 10, 0);
+            followers.subscribe(PlayerId(1), &server.into(), 0, 10, 0);
         }
-        assert_eq!(followers.stats().refused, 2);
-        (1..=5).for_each(|player| followers.left(PlayerId(player)));
-        assert_eq!(followers.stats().unpublished, 2);
-        assert_eq!(told(&mut followers, 0), [(None, vec![1, 2])]);
-        assert_eq!(followers.take_due(), [PlayerId(3)]);
-        followers.fail();
+        assert_eq!(followers.stats().subscriptions_refused, 2);
+        (1..=5).for_each(|player| followers.on_left(PlayerId(player)));
+        assert_eq!(followers.stats().dropped, 2);
+        assert_eq!(published(&mut followers, 0), [(None, vec![1, 2])]);
+        assert_eq!(followers.take_pending(), [PlayerId(3)]);
+        followers.on_store_failed();
         assert!(followers.is_idle() && followers.revisions.is_empty());
     }
 }

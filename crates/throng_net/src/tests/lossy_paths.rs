@@ -7,13 +7,13 @@ use rand_pcg::Pcg64Mcg;
 use throng_protocol::wire::CLIENT_MESSAGE_BYTES_MAX;
 
 use super::Talk;
-use crate::link::{LossModel, NetworkConditioner};
-use crate::workload::town;
+use crate::conditioner::{LossModel, NetworkConditioner};
+use crate::workload::simulate_town;
 use crate::{CountersStart, EndpointSettings, StreamId};
 
 /// A link, and what is said over it.
 #[derive(Clone, Debug)]
-struct LinkCase {
+struct PathCase {
     model: NetworkConditioner,
     /// From the tenth tick on no longer packet gets through.
     narrows_to: usize,
@@ -24,7 +24,7 @@ struct LinkCase {
     unreliable: usize,
 }
 
-impl LinkCase {
+impl PathCase {
     fn settings() -> EndpointSettings {
         EndpointSettings {
             // Something to be sent waits now and then.
@@ -41,8 +41,8 @@ impl LinkCase {
                     bytes_max: self.narrows_to,
                     ..self.model
                 };
-                talk.duplex.server.link.set_model(model);
-                talk.duplex.client.link.set_model(model);
+                talk.duplex.server.path.set_model(model);
+                talk.duplex.client.path.set_model(model);
             }
             for &(is_down, stream, length) in said {
                 let stream = StreamId::ALL[usize::from(stream) % 4];
@@ -64,7 +64,7 @@ impl LinkCase {
             }
             talk.tick()?;
         }
-        talk.settle(3_000)
+        talk.run_until_complete(3_000)
     }
 
     fn drawn(seed: u64) -> Self {
@@ -76,14 +76,14 @@ impl LinkCase {
                 0.0
             }
         };
-        let loss = LossModel::Each(some(0.7, 0.4));
+        let loss = LossModel::Independent(some(0.7, 0.4));
         let model = NetworkConditioner {
             delay_us: some(0.9, 120_000.0) as u64,
             jitter_us: some(0.7, 60_000.0) as u64,
-            doubled: some(0.4, 0.5),
-            late: some(0.4, 0.4),
-            late_us: some(1.0, 400_000.0) as u64,
-            ..NetworkConditioner::losing(loss)
+            duplicated: some(0.4, 0.5),
+            delayed: some(0.4, 0.4),
+            extra_delay_us_max: some(1.0, 400_000.0) as u64,
+            ..NetworkConditioner::with_loss(loss)
         };
         let loss = match random.random_range(0..3) {
             0 => LossModel::Bursts {
@@ -128,7 +128,7 @@ fn pick<'a, T>(random: &mut Pcg64Mcg, of: &'a [T]) -> &'a T {
 }
 
 /// How many links are drawn from seeds, and by how many threads.
-const LINKS: u64 = 10_000;
+const PATHS: u64 = 10_000;
 const THREADS: u64 = 4;
 
 #[test]
@@ -136,8 +136,8 @@ fn everything_comes_once_and_in_order_on_ten_thousand_links() {
     std::thread::scope(|scope| {
         for first in 0..THREADS {
             scope.spawn(move || {
-                for seed in (first..LINKS).step_by(THREADS as usize) {
-                    let case = LinkCase::drawn(seed);
+                for seed in (first..PATHS).step_by(THREADS as usize) {
+                    let case = PathCase::drawn(seed);
                     if let Err(fault) = case.check() {
                         panic!("link {seed}: {fault}\n{case:?}");
                     }
@@ -149,13 +149,13 @@ fn everything_comes_once_and_in_order_on_ten_thousand_links() {
 
 fn loss() -> impl Strategy<Value = LossModel> {
     prop_oneof![
-        (0.0..0.4).prop_map(LossModel::Each),
+        (0.0..0.4).prop_map(LossModel::Independent),
         (0.0..0.4, 10_000.0..300_000.0)
             .prop_map(|(share, mean_us)| LossModel::Bursts { share, mean_us }),
     ]
 }
 
-fn case() -> impl Strategy<Value = LinkCase> {
+fn case() -> impl Strategy<Value = PathCase> {
     let times = (0_u64..120_000, 0_u64..60_000, 0_u64..400_000);
     let shares = (0.0..0.4, 0.0..0.4);
     let start = (
@@ -174,14 +174,14 @@ fn case() -> impl Strategy<Value = LinkCase> {
         prop_oneof![Just(usize::MAX), 490_usize..1_300],
     );
     (loss(), times, shares, start, said, rest).prop_map(
-        |(loss, (delay_us, jitter_us, late_us), (doubled, late), start, said, rest)| LinkCase {
+        |(loss, (delay_us, jitter_us, late_us), (doubled, late), start, said, rest)| PathCase {
             model: NetworkConditioner {
                 delay_us,
                 jitter_us,
                 loss,
-                doubled,
-                late,
-                late_us,
+                duplicated: doubled,
+                delayed: late,
+                extra_delay_us_max: late_us,
                 bytes_max: usize::MAX,
             },
             narrows_to: rest.2,
@@ -209,7 +209,7 @@ proptest! {
 #[test]
 fn a_day_of_packets_wraps_every_counter() {
     // 70,000 packets, and with long messages 2²⁴ bytes.
-    let model = NetworkConditioner::losing(LossModel::Each(0.02));
+    let model = NetworkConditioner::with_loss(LossModel::Independent(0.02));
     let start = CountersStart {
         packet: 0,
         offset: u32::MAX - (1 << 23),
@@ -228,16 +228,16 @@ fn a_day_of_packets_wraps_every_counter() {
         talk.down.push(&mut talk.duplex.server, StreamId::World, 8);
         talk.tick().unwrap();
     }
-    talk.settle(1_000).unwrap();
+    talk.run_until_complete(1_000).unwrap();
 }
 
 #[test]
 fn what_is_lost_is_hardly_noticed() {
     let within = |loss| {
-        let model = NetworkConditioner::losing(loss);
-        town(EndpointSettings::default(), model, 40_000, 7)
+        let model = NetworkConditioner::with_loss(loss);
+        simulate_town(EndpointSettings::default(), model, 40_000, 7)
     };
-    let tenth = within(LossModel::Each(0.1));
+    let tenth = within(LossModel::Independent(0.1));
     assert_eq!(tenth.missing, 0);
     let share = tenth.share_within(55.0 + 4.0 + 1.5 * 33.0);
     assert!(share >= 0.985, "{share} came within a tick and a half");
@@ -251,8 +251,8 @@ fn what_is_lost_is_hardly_noticed() {
         "{}",
         bursts.quantile_ms(0.99)
     );
-    let model = NetworkConditioner::losing(LossModel::Each(0.0));
-    let once = town(
+    let model = NetworkConditioner::with_loss(LossModel::Independent(0.0));
+    let once = simulate_town(
         EndpointSettings::default().for_reliable_carrier(),
         model,
         40_000,
