@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .insert_resource(Time::<Fixed>::from_hz(20.0))
         .add_systems(FixedUpdate, drive.before(SimSystems::Locate))
         .add_systems(FixedUpdate, tell.after(SimSystems::View));
-    throng::sim::clock::one_tick_an_update(&mut app);
+    throng::sim::clock::one_tick_per_update(&mut app);
 
     let world = app.world_mut();
     let scene = open_scene(world, SceneSpec::default(), ())?;

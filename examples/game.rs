@@ -22,7 +22,7 @@ struct Store(BTreeMap<PlayerId, u16>); // In a real game a database.
 fn game(app: &mut App) {
     let arena = SceneSpec::new("arena", Vec2::splat(20.0));
     let mut hosts = app.world_mut().resource_mut::<InstanceModes>();
-    hosts.host("duel", InstanceRules::lasting_s(3.0), arena);
+    hosts.host("duel", InstanceRules::with_duration_s(3.0), arena);
     let gold = AttributeSpec::new("gold", 2, Encoding::U16).to(Audience::OWNER);
     app.replicate_field(gold.persistent(), |gold: &Gold| gold.0);
     let modes = vec![MatchModeSettings::groups("duel", 1)];

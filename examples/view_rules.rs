@@ -26,7 +26,7 @@ fn seen(app: &mut App, viewer: Entity) -> Vec<Entity> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut app = App::new();
     app.add_plugins((TaskPoolPlugin::default(), TimePlugin, AoiPlugin));
-    throng::sim::clock::one_tick_an_update(&mut app);
+    throng::sim::clock::one_tick_per_update(&mut app);
     let world = app.world_mut();
     let scene = open_scene(world, SceneSpec::default(), RULES)?;
     let place = || (Object::in_scene(scene), Position(Vec2::splat(500.0)));

@@ -50,11 +50,11 @@ impl Plugin for TickDiagnosticsPlugin {
             app.register_diagnostic(Diagnostic::new(path));
         }
         app.register_diagnostic(Diagnostic::new(SENT_BYTES).with_suffix(" B"))
-            .add_systems(FixedUpdate, measure.in_set(AfterTick));
+            .add_systems(FixedUpdate, record_diagnostics.in_set(AfterTick));
     }
 }
 
-fn measure(
+fn record_diagnostics(
     mut diagnostics: Diagnostics,
     scenes: Query<&SceneObjects>,
     sessions: Option<Res<Sessions>>,

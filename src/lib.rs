@@ -91,7 +91,6 @@ pub use throng_core as core;
 pub mod aoi;
 #[cfg(feature = "diagnostics")]
 pub mod diagnostics;
-pub mod directory;
 pub mod guide;
 pub mod inbox;
 pub mod instance;
@@ -106,6 +105,7 @@ pub mod prelude;
 pub mod server;
 pub mod session;
 pub mod sim;
+pub mod store;
 pub mod sync;
 pub mod wire;
 pub mod world;

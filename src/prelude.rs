@@ -9,10 +9,6 @@ pub use crate::aoi::{
     ViewLeaveReason, ViewLeft, ViewLinkMode, ViewRelations, ViewRerankRequest, ViewRules, ViewTag,
     ViewTraits, Viewable, Viewer, Views, clear_view_exception, hide_from, show_to,
 };
-pub use crate::directory::{
-    AtomicSaveRequest, LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayerStore, PlayerStorePlugin,
-    PlayerStoreSettings, PlayersSaved,
-};
 pub use crate::inbox::{Inbox, InboxPlugin, InboxSettings};
 pub use crate::instance::{
     InstanceEnded, InstanceHost, InstanceModes, InstanceOpened, InstancePlayerEntered,
@@ -45,6 +41,10 @@ pub use crate::sim::{
     HashAppExt, Heartbeat, HeartbeatSystems, LoadMeasure, Overload, OverloadChanged, OverloadLevel,
     OverloadSettings, RandomStreams, SimPlugin, SimSettings, SimSystems, SimTick, StateHasher,
     Workers,
+};
+pub use crate::store::{
+    AtomicSaveRequest, LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayerStore, PlayerStorePlugin,
+    PlayerStoreSettings, PlayersSaved,
 };
 pub use crate::sync::{
     AnnouncementRequest, AnnouncementScope, AttributeSpec, Audience, AudienceAppExt, DirtyMasks,

@@ -161,7 +161,7 @@ impl ServerBuilder {
         let mut app = App::new();
         app.add_plugins((
             TaskPoolPlugin {
-                task_pool_options: pools(self.workers),
+                task_pool_options: task_pools(self.workers),
             },
             TimePlugin,
             ThrongPlugins,
@@ -173,17 +173,17 @@ impl ServerBuilder {
         app.insert_resource(Time::<Fixed>::from_hz(self.tick_hz))
             .insert_resource(RandomStreams::new(self.seed))
             .insert_resource(Workers::new(self.workers));
-        order(&mut app, FixedPreUpdate, self.is_strict);
-        order(&mut app, FixedUpdate, self.is_strict);
-        order(&mut app, Heartbeat, self.is_strict);
-        order(&mut app, FixedPostUpdate, self.is_strict);
+        configure_schedule(&mut app, FixedPreUpdate, self.is_strict);
+        configure_schedule(&mut app, FixedUpdate, self.is_strict);
+        configure_schedule(&mut app, Heartbeat, self.is_strict);
+        configure_schedule(&mut app, FixedPostUpdate, self.is_strict);
         self.configure
             .into_iter()
             .for_each(|change| change(&mut app));
         app.finish();
         app.cleanup();
-        clock::one_tick_an_update(&mut app);
-        lay_out(&mut app);
+        clock::one_tick_per_update(&mut app);
+        prepare_schedules(&mut app);
         let mut server = Server {
             app,
             tick: Duration::from_secs_f64(1.0 / self.tick_hz),
@@ -196,7 +196,7 @@ impl ServerBuilder {
 }
 
 /// Runs a schedule's systems on the calling thread, and makes an open order an error if it is to be one.
-fn order(app: &mut App, label: impl ScheduleLabel, is_strict: bool) {
+fn configure_schedule(app: &mut App, label: impl ScheduleLabel, is_strict: bool) {
     app.edit_schedule(label, |schedule| {
         if is_strict {
             let settings = schedule.get_build_settings();
@@ -212,7 +212,7 @@ fn order(app: &mut App, label: impl ScheduleLabel, is_strict: bool) {
 }
 
 /// Lays the schedules of a tick out, by which the first one would be late otherwise.
-fn lay_out(app: &mut App) {
+fn prepare_schedules(app: &mut App) {
     let labels = [
         FixedPreUpdate.intern(),
         FixedUpdate.intern(),
@@ -232,7 +232,7 @@ fn lay_out(app: &mut App) {
 /// Task pools with so many threads for the tick, the calling one included, and one each for the rest. The first app of a
 /// process makes them.
 #[doc(hidden)]
-pub fn pools(workers: usize) -> TaskPoolOptions {
+pub fn task_pools(workers: usize) -> TaskPoolOptions {
     let mut options = TaskPoolOptions::default();
     let helpers = workers.saturating_sub(1).max(1);
     for (pool, threads) in [
@@ -387,7 +387,7 @@ mod tests {
                     measure: LoadMeasure::Work,
                     ..OverloadSettings::default()
                 })
-                .reckon_work(|_, _| 100_000_000);
+                .add_cost_estimator(|_, _| 100_000_000);
             })
             .build();
         assert_eq!(server.real_tick(), Duration::from_millis(50));

@@ -14,14 +14,12 @@ use glam::Vec2;
 use throng::ThrongPlugins;
 use throng::aoi::ViewCaps;
 use throng::aoi::{Viewable, Viewer};
-use throng::directory::{
-    MemoryDisk, PlayerLookup, PlayerStore, PlayerStoreSettings, StoreReplyMode,
-};
 use throng::inbox::{InboxLimits, MessageQueue};
 use throng::memory::{self, AllocationSite, AllocationSites, CountingAllocator, memory_by_module};
 use throng::outbox::{Assembler, CountingSink, OutgoingBatch};
 use throng::session::{ConnectionInfo, TransportHandle, connect, control};
 use throng::sim::{SimSystems, SimTick, clock, single_threaded};
+use throng::store::{MemoryDisk, PlayerLookup, PlayerStore, PlayerStoreSettings, StoreReplyMode};
 use throng::sync::SlotMasks;
 use throng::sync::{AttributeSpec, ReplicateAppExt, SendRate, SyncStats};
 use throng::wire::{ClientId, Encoding};
@@ -152,7 +150,7 @@ fn app_of(players: u32) -> (App, Vec<ClientId>) {
         .add_systems(FixedUpdate, (walk, hurt).chain().in_set(SimSystems::Move));
     let health = AttributeSpec::new("health", 1, Encoding::Varint).at(SendRate::EveryTick);
     app.replicate_field(health, |health: &Health| health.0);
-    clock::one_tick_an_update(&mut app);
+    clock::one_tick_per_update(&mut app);
     single_threaded(&mut app);
     let columns = (f64::from(players)).sqrt().ceil() as u32;
     let world = app.world_mut();
@@ -243,7 +241,10 @@ fn look(tick: Res<SimTick>, mut looks: MessageWriter<PlayerLookup>) {
     for nth in 0..20 {
         let number = tick.0 * 20 + nth;
         let player = PlayerId(1_000_000 + number % 700);
-        looks.write(PlayerLookup { player, number });
+        looks.write(PlayerLookup {
+            player,
+            request_id: number,
+        });
     }
 }
 
@@ -256,7 +257,7 @@ fn lobby() -> (ScenarioRun, MemoryDisk) {
         configure: vec![Box::new(move |app| {
             app.add_plugins(TradePlugin)
                 .insert_resource(PlayerStoreSettings {
-                    answers: StoreReplyMode::NextTick,
+                    reply_mode: StoreReplyMode::NextTick,
                     ..PlayerStoreSettings::default()
                 })
                 .add_systems(FixedUpdate, look.in_set(SimSystems::First));

@@ -17,16 +17,16 @@
 //! | `follow` | views follow the world |
 //! | `check` | views against the world, by brute force |
 
-mod bearers;
 mod check;
 mod components;
+mod entities;
 mod exceptions;
-mod follow;
 mod interest;
+mod messages;
 mod settings;
-mod tell;
 #[cfg(test)]
 mod tests;
+mod track_objects;
 mod views;
 
 use bevy_app::{App, FixedUpdate};
@@ -74,28 +74,32 @@ impl AoiPlugin {
                 (
                     (
                         interest::open_grids,
-                        follow::find_unplaced,
-                        follow::follow_rules,
-                        follow::follow_leavers,
-                        follow::follow_comers,
-                        follow::follow_teleports,
-                        follow::follow_traits,
-                        follow::follow_exceptions,
-                        follow::locate,
+                        track_objects::count_non_objects,
+                        track_objects::update_rules,
+                        track_objects::remove_despawned,
+                        track_objects::insert_spawned,
+                        track_objects::apply_teleports,
+                        track_objects::update_traits,
+                        track_objects::update_exceptions,
+                        track_objects::locate,
                     )
                         .chain()
                         .in_set(SimSystems::Locate),
-                    (interest::update_views, tell::tell, tell::tell_observers)
+                    (
+                        interest::update_views,
+                        messages::write_view_events,
+                        messages::trigger_view_observers,
+                    )
                         .chain()
                         .in_set(SimSystems::View),
                 ),
             )
-            .reckon_work({
+            .add_cost_estimator({
                 let (mut looks, mut changes) = (CounterDelta::default(), CounterDelta::default());
                 move |world, costs| {
                     let counters = world.resource::<AoiStats>().counters;
-                    let changed = changes.to(counters.enters + counters.leaves);
-                    looks.to(counters.scans) * u64::from(costs.look_ns)
+                    let changed = changes.update(counters.enters + counters.leaves);
+                    looks.update(counters.scans) * u64::from(costs.scan_ns)
                         + changed * u64::from(costs.link_change_ns)
                 }
             })

@@ -25,11 +25,12 @@ impl InboxPlugin {
         app.init_resource::<InboxSettings>()
             .init_resource::<Inbox>()
             .count_memory::<Inbox>("inbox")
-            .reckon_work({
+            .add_cost_estimator({
                 let mut handled = CounterDelta::default();
                 move |world, _| {
                     let costs = world.resource::<InboxSettings>().costs;
-                    handled.to(world.resource::<Inbox>().counters().handled) * costs.of(false, 0)
+                    handled.update(world.resource::<Inbox>().counters().handled)
+                        * costs.of(false, 0)
                 }
             })
             .hash_part("inbox", |world, hasher| {
@@ -60,7 +61,7 @@ pub struct InboxSettings {
     #[serde(alias = "newcomer_backlog_max")]
     pub unauthenticated_client_backlog_max: u32,
     /// Messages of all clients that have not logged in that may wait; further ones are refused.
-    pub newcomers_backlog_max: u32,
+    pub unauthenticated_backlog_max: u32,
     /// How much one client may send.
     pub quota: ClientQuota,
     /// How much of a tick goes to messages.
@@ -80,7 +81,7 @@ impl Default for InboxSettings {
             backlog_max: 200_000,
             client_backlog_max: 64,
             unauthenticated_client_backlog_max: 4,
-            newcomers_backlog_max: 50_000,
+            unauthenticated_backlog_max: 50_000,
             quota: ClientQuota::default(),
             budget: BudgetRule::default(),
             costs: MessageCosts::default(),
@@ -108,7 +109,7 @@ impl InboxSettings {
             backlog_max: self.backlog_max as usize,
             client_backlog_max: self.client_backlog_max,
             unauthenticated_client_backlog_max: self.unauthenticated_client_backlog_max,
-            unauthenticated_backlog_max: self.newcomers_backlog_max as usize,
+            unauthenticated_backlog_max: self.unauthenticated_backlog_max as usize,
             quota: self.quota,
             tick_ns,
         }

@@ -10,19 +10,19 @@ pub struct Lineup {
     #[memory(with = heap_bytes_of_lists)]
     sides: [Vec<Ticket>; 2],
     /// What it was at the beginning: what is asked for when nobody is left who could say.
-    first: Standard,
+    initial: MatchProfile,
 }
 
 /// What those who are to join a match should be near to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Standard {
+struct MatchProfile {
     skill: i32,
     level: u16,
     /// Where all of the parties would play, or at least some; 0 means anywhere.
     regions: u32,
 }
 
-impl Standard {
+impl MatchProfile {
     /// That of some parties; `None` without any.
     fn of(sides: &[Vec<Ticket>; 2]) -> Option<Self> {
         let all = || sides.iter().flatten();
@@ -67,13 +67,17 @@ impl Lineup {
     /// The lineup at the beginning of a match.
     #[must_use]
     pub fn new(mode: ModeId, sides: [Vec<Ticket>; 2]) -> Self {
-        let nobody = Standard {
+        let nobody = MatchProfile {
             skill: 0,
             level: 0,
             regions: 0,
         };
-        let first = Standard::of(&sides).unwrap_or(nobody);
-        Self { mode, sides, first }
+        let first = MatchProfile::of(&sides).unwrap_or(nobody);
+        Self {
+            mode,
+            sides,
+            initial: first,
+        }
     }
 
     /// The mode that is played.
@@ -149,17 +153,17 @@ impl Lineup {
     /// Whom matchmaking is asked for: as strong as what is missing, near those who play in skill and level (or, when all have
     /// left, those with whom the match began), and whom nobody of them would avoid. O(players).
     #[must_use]
-    pub fn wanted(&self, vacancy: &Vacancy) -> Backfill {
+    pub fn backfill_for(&self, vacancy: &Vacancy) -> Backfill {
         let of = |side: &[Ticket]| -> Vec<TicketPlayer> {
             let members = side.iter().flat_map(|ticket| &ticket.members);
             members.copied().collect()
         };
         let all = || self.sides.iter().flatten();
-        let Standard {
+        let MatchProfile {
             skill,
             level,
             regions,
-        } = Standard::of(&self.sides).unwrap_or(self.first);
+        } = MatchProfile::of(&self.sides).unwrap_or(self.initial);
         let wishes = all().filter_map(|ticket| ticket.preferences.as_deref());
         let side = vacancy.side.min(1);
         let opponents = of(&self.sides[1 - side]);
@@ -177,7 +181,7 @@ impl Lineup {
     }
 
     /// Feeds it to a hash. O(players).
-    pub fn digest(&self, feed: &mut impl FnMut(u64)) {
+    pub fn hash_state(&self, feed: &mut impl FnMut(u64)) {
         feed(u64::from(self.mode.0));
         for side in &self.sides {
             feed(side.len() as u64);
@@ -185,8 +189,8 @@ impl Lineup {
         }
         // While anybody plays, it follows from parties that were fed when they came.
         if self.sides.iter().all(Vec::is_empty) {
-            feed(u64::from(self.first.skill as u32) << 32 | u64::from(self.first.level));
-            feed(u64::from(self.first.regions));
+            feed(u64::from(self.initial.skill as u32) << 32 | u64::from(self.initial.level));
+            feed(u64::from(self.initial.regions));
         }
     }
 }
@@ -230,7 +234,7 @@ mod tests {
         let mut lineup = lineup();
         let vacancy = lineup.remove_player(PlayerId(4).into()).unwrap();
         assert_eq!((vacancy.side, vacancy.players, vacancy.power), (1, 1, 100));
-        let wanted = lineup.wanted(&vacancy);
+        let wanted = lineup.backfill_for(&vacancy);
         assert_eq!((wanted.missing, wanted.skill, wanted.level), (1, 150, 5));
         assert_eq!(
             wanted.opponents,
@@ -249,10 +253,10 @@ mod tests {
     fn when_all_have_left_those_are_asked_for_who_would_fit_the_match_that_began() {
         let mut lineup = lineup();
         let (_, first) = lineup.remove_party(PartyId(1).into()).unwrap();
-        let alone = lineup.wanted(&first);
+        let alone = lineup.backfill_for(&first);
         assert_eq!((alone.skill, alone.level), (200, 5), "like who plays on");
         let (_, last) = lineup.remove_party(PartyId(2).into()).unwrap();
-        let wanted = lineup.wanted(&last);
+        let wanted = lineup.backfill_for(&last);
         assert_eq!((wanted.skill, wanted.level, wanted.missing), (150, 5, 2));
     }
 

@@ -12,7 +12,7 @@
 mod host;
 mod instances;
 mod messages;
-mod play;
+mod run;
 mod seats;
 
 use bevy_app::{App, FixedUpdate, PostStartup};
@@ -26,7 +26,7 @@ pub use messages::{
     InstancePlayerLeft, InstancePlayerReturned, InstanceRefused, LeaveInstanceRequest, Leaver,
     MemberLeft, PlayerAlreadyInInstance,
 };
-pub use play::{end_instance, leave_instance};
+pub use run::{end_instance, leave_instance};
 
 use crate::matchmaking::MatchmakingPlugin;
 use crate::memory::MemoryAppExt;
@@ -61,11 +61,11 @@ impl InstancePlugin {
             .add_counted_message::<InstanceOpened>("instance")
             .add_counted_message::<InstanceRefused>("instance")
             .add_counted_message::<InstanceEnded>("instance")
-            .add_systems(PostStartup, play::tell_unknown_modes)
+            .add_systems(PostStartup, run::warn_unknown_modes)
             .add_systems(
                 FixedUpdate,
-                play::run_instances
-                    .run_if(play::is_used)
+                run::run_instances
+                    .run_if(run::is_used)
                     .in_set(InstanceSystems)
                     .in_set(SimSystems::Think),
             )

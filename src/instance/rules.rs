@@ -10,12 +10,12 @@ pub struct InstanceRules {
     pub duration_s: f64,
     /// For how long the seat of a player whose object is gone (it logged out, say) is held: if it has an object again
     /// in that time, it is moved in again; else it has left. 0 means that it has left at once. Seconds.
-    pub seat_held_s: f64,
+    pub seat_reserved_s: f64,
     /// How often matchmaking is asked for players in place of those who left; 0 means never. When nobody has come
     /// after so many times, the place stays empty, which is counted.
-    pub backfill_tries_max: u32,
+    pub backfill_attempts_max: u32,
     /// The time from one such question to the next, if nobody came. Seconds.
-    pub backfill_every_s: f64,
+    pub backfill_interval_s: f64,
     /// Whether an instance ends as soon as nobody has a seat in it.
     pub ends_when_empty: bool,
 }
@@ -23,7 +23,7 @@ pub struct InstanceRules {
 impl InstanceRules {
     /// Matches of this length, in seconds; all else by default.
     #[must_use]
-    pub fn lasting_s(duration_s: f64) -> Self {
+    pub fn with_duration_s(duration_s: f64) -> Self {
         Self {
             duration_s,
             ..Self::default()
@@ -35,9 +35,9 @@ impl Default for InstanceRules {
     fn default() -> Self {
         Self {
             duration_s: 900.0,
-            seat_held_s: 60.0,
-            backfill_tries_max: 10,
-            backfill_every_s: 5.0,
+            seat_reserved_s: 60.0,
+            backfill_attempts_max: 10,
+            backfill_interval_s: 5.0,
             ends_when_empty: true,
         }
     }
@@ -45,33 +45,33 @@ impl Default for InstanceRules {
 
 /// The rules in ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TickRules {
+pub(super) struct InstanceTickSettings {
     pub duration: u64,
-    pub seat_held: u64,
+    pub seat_reserved: u64,
     pub backfill_tries_max: u32,
-    pub backfill_every: u64,
+    pub backfill_interval: u64,
     pub ends_when_empty: bool,
 }
 
-impl TickRules {
+impl InstanceTickSettings {
     /// Feeds what steers later ticks to a hash; when the instance ends is told apart.
-    pub(super) fn digest(&self, feed: &mut impl FnMut(u64)) {
-        feed(self.seat_held);
-        feed(self.backfill_every);
+    pub(super) fn hash_state(&self, feed: &mut impl FnMut(u64)) {
+        feed(self.seat_reserved);
+        feed(self.backfill_interval);
         feed(u64::from(self.backfill_tries_max) << 1 | u64::from(self.ends_when_empty));
     }
 }
 
 impl InstanceRules {
     /// In ticks, of which there are `tick_mhz` in a thousand seconds; rounded down.
-    pub(super) fn in_ticks(&self, tick_mhz: u64) -> TickRules {
+    pub(super) fn to_ticks(&self, tick_mhz: u64) -> InstanceTickSettings {
         // The cast takes what is no number to 0, and what is too large to the largest.
         let ticks = |seconds: f64| (seconds.max(0.0) * tick_mhz as f64 / 1000.0) as u64;
-        TickRules {
+        InstanceTickSettings {
             duration: ticks(self.duration_s),
-            seat_held: ticks(self.seat_held_s),
-            backfill_tries_max: self.backfill_tries_max,
-            backfill_every: ticks(self.backfill_every_s).max(1),
+            seat_reserved: ticks(self.seat_reserved_s),
+            backfill_tries_max: self.backfill_attempts_max,
+            backfill_interval: ticks(self.backfill_interval_s).max(1),
             ends_when_empty: self.ends_when_empty,
         }
     }
@@ -85,19 +85,19 @@ mod tests {
     fn seconds_become_ticks_and_what_is_no_time_becomes_none() {
         let rules = InstanceRules {
             duration_s: 1.99,
-            seat_held_s: f64::NAN,
-            backfill_every_s: -3.0,
+            seat_reserved_s: f64::NAN,
+            backfill_interval_s: -3.0,
             ..InstanceRules::default()
         };
-        let ticks = rules.in_ticks(20_000);
+        let ticks = rules.to_ticks(20_000);
         assert_eq!(
-            (ticks.duration, ticks.seat_held, ticks.backfill_every),
+            (ticks.duration, ticks.seat_reserved, ticks.backfill_interval),
             (39, 0, 1)
         );
         let endless = InstanceRules {
             duration_s: f64::INFINITY,
             ..rules
         };
-        assert_eq!(endless.in_ticks(20_000).duration, u64::MAX);
+        assert_eq!(endless.to_ticks(20_000).duration, u64::MAX);
     }
 }

@@ -11,6 +11,6 @@
 
 mod plugin;
 
-pub(crate) use plugin::settle_share;
+pub(crate) use plugin::split_runs_per_map;
 pub use plugin::{MapEdited, MapPlugin, SceneMap, edit_map};
 pub use throng_nav::map::*;

@@ -16,11 +16,11 @@ use crate::world::{SceneId, Scenes, SimScene, WorldPlugin};
 
 /// The cost of settling maps in a tick, as [`TileMap::settle`] counts it, for the maps of all scenes together and again for
 /// all that are made of them for wide bodies: some 100 µs.
-const SETTLE_RUNS_PER_TICK_MAX: usize = 8_192;
+const SPLIT_RUNS_PER_TICK_MAX: usize = 8_192;
 
 /// What each of so many maps that are not settled gets of it.
-pub(crate) fn settle_share(maps: usize) -> usize {
-    (SETTLE_RUNS_PER_TICK_MAX / maps.max(1)).max(1)
+pub(crate) fn split_runs_per_map(maps: usize) -> usize {
+    (SPLIT_RUNS_PER_TICK_MAX / maps.max(1)).max(1)
 }
 
 /// Edits of scenes' maps. Adds [`WorldPlugin`] when it is missing.
@@ -33,10 +33,10 @@ impl MapPlugin {
     fn add_to(app: &mut App) {
         app.add_message::<MapEdited>()
             .count_memory_by("map", map_bytes)
-            .add_observer(tell_misfit)
+            .add_observer(warn_size_mismatch)
             .add_systems(
                 FixedUpdate,
-                settle_maps
+                finish_map_splits
                     .after(SimSystems::First)
                     .before(SimSystems::Ingest),
             )
@@ -59,7 +59,7 @@ impl MapPlugin {
 }
 
 /// A map that does not reach as far as its scene: nobody finds a path where there are no tiles.
-fn tell_misfit(inserted: On<Insert<SceneMap>>, scenes: Query<(&SimScene, &SceneMap)>) {
+fn warn_size_mismatch(inserted: On<Insert<SceneMap>>, scenes: Query<(&SimScene, &SceneMap)>) {
     let Ok((scene, map)) = scenes.get(inserted.entity) else {
         return;
     };
@@ -201,7 +201,7 @@ pub fn edit_map(
 ///
 /// A map that is shared, or held by a build in the background, is copied first, once. Settling changes no tile and nothing
 /// that follows from the tiles, so it is no change to those who watch for changed maps.
-fn settle_maps(scenes: Res<Scenes>, mut maps: Query<&mut SceneMap>) {
+fn finish_map_splits(scenes: Res<Scenes>, mut maps: Query<&mut SceneMap>) {
     let is_settled = |map: &SceneMap| map.map.has_final_regions();
     let unsettled = maps.iter().filter(|map| !is_settled(map)).count();
     if unsettled == 0 {
@@ -212,7 +212,7 @@ fn settle_maps(scenes: Res<Scenes>, mut maps: Query<&mut SceneMap>) {
             && !is_settled(&map)
         {
             let map = map.bypass_change_detection();
-            Arc::make_mut(&mut map.map).finish_splits(settle_share(unsettled));
+            Arc::make_mut(&mut map.map).finish_splits(split_runs_per_map(unsettled));
         }
     }
 }

@@ -19,11 +19,11 @@
 //! | `held` | tickets of parties with a member whose connection is lost |
 //! | `plugin` | requests, messages and the heartbeat |
 
-mod held;
 mod plugin;
+mod suspended;
 
 #[doc(hidden)]
-pub use plugin::tick_mhz;
+pub use plugin::tick_rate_millihertz;
 pub use plugin::{
     BackfillRequest, BackfillResult, CancelRequest, MatchFormed, MatchProposed, MatchResponse,
     Matchmaker, MatchmakingPlugin, MatchmakingSettings, MatchmakingStats, PartyTicket,

@@ -35,7 +35,7 @@ use bevy_time::{Fixed, Time};
 use serde::{Deserialize, Serialize};
 use tracing::{debug, error};
 
-use super::held::SuspendedTickets;
+use super::suspended::SuspendedTickets;
 use super::{
     Backfill, HeartbeatOutcome, Match, MatchMode, MatchModeSettings, MatchmakingCore, ModeError,
     ModeId, Ticket, TicketError, TicketParty, TicketPlayer,
@@ -59,7 +59,7 @@ impl MatchmakingPlugin {
         app.init_resource::<MatchmakingSettings>()
             .init_resource::<Matchmaker>()
             .init_resource::<MatchmakingStats>()
-            .init_resource::<TicketsOnHold>()
+            .init_resource::<TicketSuspensions>()
             .add_message::<LoggedOut>()
             .add_message::<ConnectionLost>()
             .add_message::<SessionResumed>()
@@ -71,7 +71,7 @@ impl MatchmakingPlugin {
             .add_message::<TicketRefused>()
             .add_message::<TicketCancelled>()
             .count_memory::<Matchmaker>("matchmaking")
-            .count_memory::<TicketsOnHold>("matchmaking")
+            .count_memory::<TicketSuspensions>("matchmaking")
             .add_counted_message::<QueueRequest>("matchmaking")
             .add_counted_message::<TicketQueued>("matchmaking")
             .add_counted_message::<TicketExpired>("matchmaking")
@@ -83,24 +83,24 @@ impl MatchmakingPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    hold_tickets,
+                    suspend_tickets,
                     queue_tickets,
-                    answer_matches,
+                    apply_match_responses,
                     cancel_tickets,
-                    watch_rooms,
-                    fill_matches,
+                    apply_spectate_requests,
+                    backfill_matches,
                 )
                     .chain()
                     .after(SimSystems::View)
                     .before(SimSystems::Heartbeat),
             )
-            .add_systems(Heartbeat, make_matches.in_set(HeartbeatSystems::Match))
+            .add_systems(Heartbeat, form_matches.in_set(HeartbeatSystems::Match))
             .hash_part("tickets", |world, hasher| {
                 world
                     .resource::<Matchmaker>()
                     .hash_state(&mut |word| hasher.write_u64(word));
-                let held = world.resource::<TicketsOnHold>();
-                held.0.digest(&mut |word| hasher.write_u64(word));
+                let held = world.resource::<TicketSuspensions>();
+                held.0.hash_state(&mut |word| hasher.write_u64(word));
             });
     }
 }
@@ -126,9 +126,9 @@ pub struct MatchmakingStats {
     /// Cancellations that were refused.
     pub cancel_refused: u64,
     /// Answers to matches that were not proposed, or no more.
-    pub answer_refused: u64,
+    pub response_refused: u64,
     /// Wishes to watch where nobody can, or nobody else.
-    pub watch_refused: u64,
+    pub spectate_refused: u64,
 }
 
 /// The waiting parties of all modes: a [`MatchmakingCore`] as a resource.
@@ -180,7 +180,7 @@ impl DerefMut for Matchmaker {
 
 /// What waits for players whose connection is lost.
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
-struct TicketsOnHold(SuspendedTickets);
+struct TicketSuspensions(SuspendedTickets);
 
 /// A party that is an entity, with its ticket: inserted it queues, removed or despawned it gives up. That is the
 /// same as to write the messages, and is answered by the same: a party that waits no more cannot give up. To
@@ -236,7 +236,7 @@ pub struct BackfillRequest {
     /// The group that lacks players, 0 or 1; given back in the answer.
     pub group: usize,
     /// Who is missing.
-    pub wanted: Backfill,
+    pub backfill: Backfill,
 }
 
 /// Who joins a running match.
@@ -247,7 +247,7 @@ pub struct BackfillResult {
     /// The group that they join, 0 or 1.
     pub group: usize,
     /// The parties, which wait no more; none when none make up exactly what is missing.
-    pub joined: Vec<Ticket>,
+    pub tickets: Vec<Ticket>,
     /// The objects of their players, in the order of the tickets' members; players without one are left out.
     pub objects: Vec<Entity>,
 }
@@ -307,7 +307,7 @@ pub struct MatchFormed {
 
 /// Ticks in a thousand seconds, rounded. A timestep is kept in whole nanoseconds, so that thirty ticks a
 /// second last a little less than one; to the millihertz, the rate is the one that was meant.
-pub fn tick_mhz(time: &Time<Fixed>) -> u64 {
+pub fn tick_rate_millihertz(time: &Time<Fixed>) -> u64 {
     let timestep_ns = time.timestep().as_nanos().max(1);
     ((1_000_000_000_000 + timestep_ns / 2) / timestep_ns).max(1) as u64
 }
@@ -325,7 +325,7 @@ fn open_modes(
         error!("matchmaking disabled: `Time<Fixed>` not found; add `bevy_time::TimePlugin`");
         return;
     };
-    match Matchmaker::new(&settings.modes, tick_mhz(&time) as f64 / 1000.0) {
+    match Matchmaker::new(&settings.modes, tick_rate_millihertz(&time) as f64 / 1000.0) {
         Ok(opened) => *matchmaker = opened,
         // The app plays on without battles; what is wrong with its numbers is the embedder's to mend.
         Err(error) => error!(%error, "matchmaking disabled: invalid mode settings"),
@@ -362,7 +362,7 @@ fn queue_tickets(
     mut requests: MessageReader<QueueRequest>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
-    mut held: ResMut<TicketsOnHold>,
+    mut held: ResMut<TicketSuspensions>,
     (mut queued, mut cancelled): (MessageWriter<TicketQueued>, MessageWriter<TicketCancelled>),
     mut refused: MessageWriter<TicketRefused>,
 ) {
@@ -375,14 +375,14 @@ fn queue_tickets(
                 let party = ticket.party;
                 queued.write(TicketQueued { ticket });
                 let ticket = matchmaker.ticket(party);
-                if ticket.is_some_and(|ticket| held.0.lacks_somebody(ticket))
+                if ticket.is_some_and(|ticket| held.0.has_absent_member(ticket))
                     && let Ok(ticket) = matchmaker.cancel(party)
                 {
                     cancelled.write(TicketCancelled {
                         party,
                         mode: ticket.mode,
                     });
-                    held.0.hold(ticket);
+                    held.0.suspend(ticket);
                 }
             }
             Err(error) => {
@@ -401,7 +401,7 @@ fn queue_tickets(
 fn cancel_tickets(
     mut requests: MessageReader<CancelRequest>,
     mut logged_out: MessageReader<LoggedOut>,
-    mut held: ResMut<TicketsOnHold>,
+    mut held: ResMut<TicketSuspensions>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
     mut cancelled: MessageWriter<TicketCancelled>,
@@ -409,11 +409,11 @@ fn cancel_tickets(
 ) {
     for &CancelRequest { party, player } in requests.read() {
         // One that is held waits no more already; it is not to wait again.
-        let of = held.0.of(party).map(|ticket| ticket.members.clone());
+        let of = held.0.get(party).map(|ticket| ticket.members.clone());
         if let Some(members) = of
             && player.is_none_or(|player| members.contains(&player))
         {
-            held.0.drop_of(members[0]);
+            held.0.remove_by_player(members[0]);
         }
         let ticket = match player {
             Some(player) => matchmaker.cancel_by_member(party, player),
@@ -435,7 +435,8 @@ fn cancel_tickets(
     }
     // They watch no room any more, either.
     for logged_out in logged_out.read() {
-        held.0.log_out(logged_out.player.into(), logged_out.client);
+        held.0
+            .on_logout(logged_out.player.into(), logged_out.client);
         if let Some(ticket) = matchmaker.remove_player(logged_out.player) {
             cancelled.write(TicketCancelled {
                 party: ticket.party,
@@ -446,16 +447,16 @@ fn cancel_tickets(
 }
 
 /// Parties of which somebody's connection is lost wait no more, and again when all are back.
-fn hold_tickets(
+fn suspend_tickets(
     mut lost: MessageReader<ConnectionLost>,
     mut resumed: MessageReader<SessionResumed>,
-    mut held: ResMut<TicketsOnHold>,
+    mut held: ResMut<TicketSuspensions>,
     mut matchmaker: ResMut<Matchmaker>,
     mut cancelled: MessageWriter<TicketCancelled>,
     mut requests: MessageWriter<QueueRequest>,
 ) {
     for lost in lost.read() {
-        held.0.lose(lost.player.into(), lost.client);
+        held.0.on_disconnect(lost.player.into(), lost.client);
         let party = matchmaker.party_of(lost.player);
         let ticket = party.and_then(|party| matchmaker.cancel(party).ok());
         if let Some(ticket) = ticket {
@@ -463,17 +464,17 @@ fn hold_tickets(
                 party: ticket.party,
                 mode: ticket.mode,
             });
-            held.0.hold(ticket);
+            held.0.suspend(ticket);
         }
     }
     for resumed in resumed.read() {
-        let ticket = held.0.come_back(resumed.player.into(), resumed.client);
+        let ticket = held.0.resume(resumed.player.into(), resumed.client);
         requests.write_batch(ticket.map(|ticket| QueueRequest { ticket }));
     }
 }
 
 /// Players who say whether they accept.
-fn answer_matches(
+fn apply_match_responses(
     tick: Res<SimTick>,
     players: Option<Res<Players>>,
     mut requests: MessageReader<MatchResponse>,
@@ -499,14 +500,14 @@ fn answer_matches(
             })
         };
         if let Err(error) = answered {
-            stats.answer_refused += 1;
+            stats.response_refused += 1;
             debug!(%player, %error, "match response ignored");
         }
     }
 }
 
 /// Players who want to watch, or to watch no more.
-fn watch_rooms(
+fn apply_spectate_requests(
     mut requests: MessageReader<SpectateRequest>,
     mut matchmaker: ResMut<Matchmaker>,
     mut stats: ResMut<MatchmakingStats>,
@@ -517,14 +518,14 @@ fn watch_rooms(
             continue;
         };
         if let Err(error) = matchmaker.spectate(party, player) {
-            stats.watch_refused += 1;
+            stats.spectate_refused += 1;
             debug!(%player, %error, "spectate request refused");
         }
     }
 }
 
 /// Running matches in which players are missing.
-fn fill_matches(
+fn backfill_matches(
     tick: Res<SimTick>,
     players: Option<Res<Players>>,
     mut requests: MessageReader<BackfillRequest>,
@@ -532,20 +533,20 @@ fn fill_matches(
     mut filled: MessageWriter<BackfillResult>,
 ) {
     for request in requests.read() {
-        let joined = matchmaker.backfill(request.mode, &request.wanted, tick.0);
+        let joined = matchmaker.backfill(request.mode, &request.backfill, tick.0);
         let (id, group) = (request.id, request.group);
         let objects = objects_of(players.as_deref(), &joined);
         filled.write(BackfillResult {
             id,
             group,
-            joined,
+            tickets: joined,
             objects,
         });
     }
 }
 
 /// Waiting parties become matches.
-fn make_matches(
+fn form_matches(
     tick: Res<SimTick>,
     players: Option<Res<Players>>,
     mut matchmaker: ResMut<Matchmaker>,

@@ -50,7 +50,7 @@ impl MemoryAppExt for App {
         self.add_message::<M>();
         if !self.world().contains_resource::<MessagePeaks>() {
             self.init_resource::<MessagePeaks>()
-                .add_systems(Last, note_message_peaks);
+                .add_systems(Last, record_message_peaks);
         }
         self.world_mut()
             .resource_mut::<MessagePeaks>()
@@ -99,7 +99,7 @@ struct MessagePeak {
     clippy::disallowed_methods,
     reason = "counts messages; runs no command or hook"
 )]
-fn note_message_peaks(world: &mut World) {
+fn record_message_peaks(world: &mut World) {
     world.resource_scope(|world, mut all: Mut<MessagePeaks>| {
         for peak in &mut all.0 {
             let [new, old] = (peak.written)(world);
@@ -140,7 +140,7 @@ fn entity_bytes(world: &World) -> usize {
     /// When a component was added and changed.
     const TICKS_BYTES: usize = 8;
     /// Where an entity is, and when it came there.
-    const PLACE_BYTES: usize = 32;
+    const LOCATION_BYTES: usize = 32;
     let column_bytes = |id| {
         let info = world.components().get_info(id);
         info.map_or(0, |info| info.layout().size()) + TICKS_BYTES
@@ -163,7 +163,7 @@ fn entity_bytes(world: &World) -> usize {
     let sets = sets.map(|(id, set)| set.len() * (column_bytes(id) + 2 * size_of::<Entity>()));
     let archetypes = world.archetypes().iter();
     let in_archetypes = archetypes.map(|archetype| archetype.len() as usize * 12);
-    let entities = world.entities().len() as usize * PLACE_BYTES;
+    let entities = world.entities().len() as usize * LOCATION_BYTES;
     tables.chain(sets).chain(in_archetypes).sum::<usize>() + entities
 }
 

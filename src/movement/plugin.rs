@@ -8,18 +8,18 @@
 //! | `own_steps` | distinguishes movement's own changes of positions from others |
 //! | `push`, `players`, `walkers`, `follow` | the systems, in run order |
 
-mod follow;
-mod grounds;
-mod mover;
-mod own_steps;
+mod attach;
+mod change_ticks;
+mod components;
+mod ground_cache;
 mod players;
 mod push;
 mod settings;
 mod stats;
 mod walkers;
 
-pub use follow::AttachedTo;
-pub use mover::{LastMove, MaxSpeed, Walker};
+pub use attach::AttachedTo;
+pub use components::{LastMove, MaxSpeed, Walker};
 pub use players::MoveRefused;
 pub use settings::MovementSettings;
 pub use stats::MovementStats;
@@ -28,11 +28,11 @@ pub use walkers::WalkerArrived;
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
-use self::follow::{follow, has_followers, hash_followers};
-use self::own_steps::{MovementChangeTicks, begin_a_tick};
-use self::players::{move_players, rest_players};
-use self::push::push_out;
-use self::walkers::walk;
+use self::attach::{has_attached, hash_attached, update_attached};
+use self::change_ticks::{MovementChangeTicks, separate_system_tick};
+use self::players::{move_players, stop_idle_players};
+use self::push::push_off_blocked;
+use self::walkers::move_walkers;
 use crate::memory::MemoryAppExt;
 use crate::nav::{NavPlugin, NavSystems};
 use crate::sim::{HashAppExt, SimSystems};
@@ -46,7 +46,7 @@ crate::sim::sim_plugin!(MovementPlugin, NavPlugin);
 
 impl MovementPlugin {
     fn add_to(app: &mut App) {
-        use MovementSystems::{Follow, Players, Push, Rest, Walkers};
+        use MovementSystems::{Attach, Players, Push, StopIdle, Walkers};
         #[cfg(feature = "reflect")]
         app.register_type::<MaxSpeed>()
             .register_type::<Walker>()
@@ -62,7 +62,7 @@ impl MovementPlugin {
             .add_counted_message::<MoveRefused>("movement")
             .configure_sets(
                 FixedUpdate,
-                (Push, Players, Walkers, Rest, Follow)
+                (Push, Players, Walkers, StopIdle, Attach)
                     .chain()
                     .after(NavSystems::ClearStale)
                     .in_set(SimSystems::Move),
@@ -70,17 +70,17 @@ impl MovementPlugin {
             .add_systems(
                 FixedUpdate,
                 (
-                    push_out.in_set(Push),
-                    begin_a_tick.pipe(move_players).in_set(Players),
-                    begin_a_tick.pipe(walk).in_set(Walkers),
-                    rest_players.in_set(Rest),
-                    follow.in_set(Follow).run_if(has_followers),
+                    push_off_blocked.in_set(Push),
+                    separate_system_tick.pipe(move_players).in_set(Players),
+                    separate_system_tick.pipe(move_walkers).in_set(Walkers),
+                    stop_idle_players.in_set(StopIdle),
+                    update_attached.in_set(Attach).run_if(has_attached),
                 ),
             )
             .hash_component::<MaxSpeed>("speed")
             .hash_component::<Walker>("walker")
             .hash_component::<LastMove>("last_move")
-            .hash_part("followers", hash_followers);
+            .hash_part("followers", hash_attached);
     }
 }
 
@@ -94,7 +94,7 @@ pub enum MovementSystems {
     /// Walkers follow their paths.
     Walkers,
     /// Players that sent nothing for a while stand still.
-    Rest,
+    StopIdle,
     /// Who [`AttachedTo`] another goes to where that is.
-    Follow,
+    Attach,
 }

@@ -84,7 +84,7 @@ pub fn advance(
             return walk;
         }
         left -= length;
-        match look_ahead(
+        match farthest_visible(
             ground,
             waypoint,
             &waypoints[walk.next + 1..],
@@ -109,8 +109,8 @@ fn first_leg(ground: Ground, position: Vec2, waypoints: &[IVec2], sight_tests_ma
         let target = ground.centre_of(waypoints[next]);
         ground.is_segment_free(position, target, ground.rounding_tiles())
     };
-    let farthest =
-        look_ahead(ground, *own, ahead, sight_tests_max).map_or(0, |skipped| 1 + skipped);
+    let farthest = farthest_visible_near(ground, *own, ahead, sight_tests_max)
+        .map_or(0, |skipped| 1 + skipped);
     [farthest, 1]
         .into_iter()
         .find(|&next| next < waypoints.len() && next > 0 && in_sight(next))
@@ -118,7 +118,7 @@ fn first_leg(ground: Ground, position: Vec2, waypoints: &[IVec2], sight_tests_ma
 }
 
 /// As [`farthest_in_sight`], and no farther than a line can be followed on this map.
-fn look_ahead(
+fn farthest_visible_near(
     ground: Ground,
     from: IVec2,
     ahead: &[IVec2],

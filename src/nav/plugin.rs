@@ -29,39 +29,39 @@
 use bevy_app::{App, FixedPreUpdate, FixedUpdate};
 use bevy_ecs::prelude::*;
 
-use self::answer::answer_requests;
-use self::broken::notice_edits;
-use self::ground::Edit;
-use self::queue::take_requests;
+use self::enqueue::enqueue_requests;
+use self::ground::MapEdit;
+use self::long_search_system::run_long_searches;
+use self::replan::replan_edited_paths;
 use self::request::NewPathRequests;
-use self::travel::answer_travels;
+use self::search_system::search_requests;
 use crate::map::{MapEdited, MapPlugin, SceneMap};
 use crate::memory::MemoryAppExt;
 use crate::sim::{CounterDelta, HashAppExt, LoadMeter, SimSystems, SimTick, WorkAppExt};
 use crate::world::{ObjectChangedScene, ObjectHashAppExt, ObjectTeleported, Scenes};
 
-mod answer;
-mod answers;
 mod background;
-mod broken;
-mod erosion;
+mod build_late;
+mod clearance;
+mod enqueue;
 mod ground;
 mod groups;
 mod job;
-mod late;
+mod long_search_system;
+mod long_searches;
 mod maps;
 mod navigator;
-mod queue;
+mod replan;
 mod request;
+mod request_queue;
+mod results;
+mod search_system;
 mod settings;
 mod stats;
-mod travel;
-mod travels;
-mod waiting;
 
-pub use broken::replan_path;
-pub use late::NavBuildLate;
+pub use build_late::NavBuildLate;
 pub use navigator::Navigator;
+pub use replan::replan_path;
 pub use request::{NavPath, PathFailed, PathFailure, PathFound, PathRequest, SearchBudgetClass};
 pub use settings::NavSettings;
 pub use stats::{MapBuildStats, NavStats, SearchTimes};
@@ -82,10 +82,10 @@ impl NavPlugin {
             .init_resource::<NewPathRequests>()
             .init_resource::<Navigator>()
             .count_memory_by("nav", |world| {
-                of_navigator(world, Navigator::bytes_besides_maps)
+                navigator_bytes(world, Navigator::bytes_without_maps)
             })
             .count_memory_by("nav_maps", |world| {
-                of_navigator(world, Navigator::map_bytes)
+                navigator_bytes(world, Navigator::map_bytes)
             })
             .count_memory::<NavStats>("nav")
             .count_component_memory::<NavPath>("nav")
@@ -100,26 +100,30 @@ impl NavPlugin {
                     (
                         clear_stale_paths,
                         prepare_maps,
-                        notice_edits,
-                        take_requests,
-                        answer_requests,
-                        answer_travels,
+                        replan_edited_paths,
+                        enqueue_requests,
+                        search_requests,
+                        run_long_searches,
                     )
                         .chain()
                         .in_set(SimSystems::Navigate),
                     clear_stale_paths.in_set(NavSystems::ClearStale),
                 ),
             )
-            .reckon_work({
+            .add_cost_estimator({
                 let mut expanded = CounterDelta::default();
                 move |world, costs| {
                     let now = world.resource::<NavStats>().expanded;
-                    expanded.to(now) * u64::from(costs.expansion_ns)
+                    expanded.update(now) * u64::from(costs.expansion_ns)
                 }
             })
             .hash_component::<NavPath>("path")
             .hash_part("path_queue", |world, hasher| {
-                let Navigator { queue, travels, .. } = world.resource();
+                let Navigator {
+                    queue,
+                    long_searches: travels,
+                    ..
+                } = world.resource();
                 queue.values().for_each(|waiting| waiting.hash(hasher));
                 travels.hash(hasher);
             });
@@ -127,7 +131,7 @@ impl NavPlugin {
 }
 
 /// A figure of the navigator, which an embedder may have taken out.
-fn of_navigator(world: &World, bytes: fn(&Navigator) -> usize) -> usize {
+fn navigator_bytes(world: &World, bytes: fn(&Navigator) -> usize) -> usize {
     world.get_resource::<Navigator>().map_or(0, bytes)
 }
 
@@ -157,7 +161,7 @@ fn clear_stale_paths(
         .read(&changed_scene)
         .map(|change| change.entity);
     for entity in jumped.chain(left) {
-        navigator.travels.begin_anew(entity);
+        navigator.long_searches.restart(entity);
         if let Ok(mut path) = paths.get_mut(entity)
             && !path.is_empty()
         {
@@ -167,7 +171,7 @@ fn clear_stale_paths(
 }
 
 /// Whether builds are waited for: where ticks are due at real times nothing is.
-fn is_waiting(settings: &NavSettings, meter: &LoadMeter) -> bool {
+fn waits_for_builds(settings: &NavSettings, meter: &LoadMeter) -> bool {
     settings.wait_for_builds && !meter.keeps_real_time
 }
 
@@ -178,8 +182,8 @@ fn finish_builds(
     meter: Res<LoadMeter>,
     mut navigator: ResMut<Navigator>,
 ) {
-    let wait = is_waiting(&settings, &meter);
-    navigator.maps.finish_ahead(tick.0 + 1, wait);
+    let wait = waits_for_builds(&settings, &meter);
+    navigator.maps.finish_before_tick(tick.0 + 1, wait);
 }
 
 /// Keeps what is prepared in step with the maps.
@@ -191,17 +195,17 @@ fn prepare_maps(
     mut edited: MessageReader<MapEdited>,
     scenes: Res<Scenes>,
     maps: Query<&SceneMap>,
-    mut edits: Local<Vec<Edit>>,
+    mut edits: Local<Vec<MapEdit>>,
     mut late: MessageWriter<NavBuildLate>,
 ) {
     edits.clear();
-    edits.extend(edited.read().map(Edit::from));
+    edits.extend(edited.read().map(MapEdit::from));
     let maps: Vec<_> = scenes
         .iter()
         .filter_map(|(_, scene)| Some((scene, maps.get(scene).ok()?)))
         .collect();
-    let wait = is_waiting(&settings, &meter);
+    let wait = waits_for_builds(&settings, &meter);
     let maps_of = &mut navigator.maps;
     maps_of.update(tick.0, wait, &settings, &mut edits, &maps);
-    late.write_batch(maps_of.late.drain(..));
+    late.write_batch(maps_of.late_builds.drain(..));
 }

@@ -27,13 +27,13 @@ const WIRE_PACKET_BYTES_MAX: usize = 1_150;
 #[derive(Clone, Debug)]
 pub struct ListenSettings {
     /// Number of the game and its version; [`PROTOCOL_ID`] by default.
-    pub protocol: u64,
+    pub protocol_id: u64,
     /// The public addresses of the server: a token must name one. If empty, the address that the server listens on.
-    pub public: Vec<SocketAddr>,
+    pub public_addresses: Vec<SocketAddr>,
     /// Connect requests per second from one address (IPv6: a network of 64 bits), and at once after a pause.
     pub requests_per_s: u32,
     /// Used tokens. Share it between all listeners of a server, so that each token admits once.
-    pub seen: UsedTokens,
+    pub used_tokens: UsedTokens,
     /// Limits of UDP clients.
     pub udp: UdpSettings,
     /// Limits of browser clients, and WebTransport.
@@ -44,10 +44,10 @@ pub struct ListenSettings {
 impl Default for ListenSettings {
     fn default() -> Self {
         Self {
-            protocol: PROTOCOL_ID,
-            public: Vec::new(),
+            protocol_id: PROTOCOL_ID,
+            public_addresses: Vec::new(),
             requests_per_s: 32,
-            seen: UsedTokens::default(),
+            used_tokens: UsedTokens::default(),
             udp: UdpSettings::default(),
             #[cfg(feature = "web")]
             web: WebSettings::default(),
@@ -71,7 +71,7 @@ pub enum ListenError {
     #[error(
         "{address} stands for all addresses of this machine: name the public addresses of the server, too"
     )]
-    Nameless {
+    NoPublicAddress {
         /// The address.
         address: SocketAddr,
     },
@@ -115,7 +115,7 @@ impl UdpListener {
 
     /// Whether a client is connected over this socket.
     #[must_use]
-    pub fn has(&self, client: ClientId) -> bool {
+    pub fn is_connected(&self, client: ClientId) -> bool {
         self.server.has_client(client)
     }
 
@@ -156,10 +156,11 @@ pub fn listen(
     let of_socket = |source| ListenError::Socket { address, source };
     let socket = ServerSocket::bind(address).map_err(of_socket)?;
     let bound = socket.address();
-    let gate = gate(&settings, (address, bound), key, settings.udp.clients_max)?;
+    let gate = server_handshake(&settings, (address, bound), key, settings.udp.clients_max)?;
     let mut udp = settings.udp;
     udp.unacknowledged_us_max = udp.unacknowledged_us_max.min(in_flight_us_max(world));
-    let server = UdpServer::start(socket, udp, gate, &intake(world)).map_err(of_socket)?;
+    let server =
+        UdpServer::start(socket, udp, gate, &connection_handler(world)).map_err(of_socket)?;
     limit_packets(world, WIRE_PACKET_BYTES_MAX);
     set_sink(world, server.sink().with_fallback(others));
     world.insert_resource(UdpListener { server });
@@ -167,7 +168,7 @@ pub fn listen(
 }
 
 /// Where the threads of a transport report connections and messages.
-pub(super) fn intake(world: &mut World) -> Arc<dyn ConnectionHandler> {
+pub(super) fn connection_handler(world: &mut World) -> Arc<dyn ConnectionHandler> {
     Arc::new(world.get_resource_or_init::<TransportHandle>().clone())
 }
 
@@ -184,7 +185,7 @@ pub(super) fn set_sink(world: &mut World, sink: impl PacketSink + 'static) {
 }
 
 /// A gate for a server that was asked to listen on the first address, and listens on the second.
-pub(super) fn gate(
+pub(super) fn server_handshake(
     settings: &ListenSettings,
     (address, bound): (SocketAddr, SocketAddr),
     key: SecretKey,
@@ -193,18 +194,18 @@ pub(super) fn gate(
     if key == SecretKey::INSECURE && !bound.ip().is_loopback() {
         return Err(ListenError::Insecure { address });
     }
-    let mut public = settings.public.clone();
+    let mut public = settings.public_addresses.clone();
     if public.is_empty() {
         public.push(bound);
     }
     if public.iter().any(|public| public.ip().is_unspecified()) {
-        return Err(ListenError::Nameless { address });
+        return Err(ListenError::NoPublicAddress { address });
     }
     let gate = ServerHandshakeSettings {
         clients_max: u32::try_from(clients_max).unwrap_or(u32::MAX),
         requests_per_s: settings.requests_per_s,
-        used_tokens: settings.seen.clone(),
-        ..ServerHandshakeSettings::new(settings.protocol, public)
+        used_tokens: settings.used_tokens.clone(),
+        ..ServerHandshakeSettings::new(settings.protocol_id, public)
     };
     Ok(ServerHandshake::new(gate, key)?)
 }

@@ -8,7 +8,9 @@ use throng_net::{SecretKey, WebServer, WebServerSink, WebSocketListener, WebStat
 
 #[cfg(feature = "webtransport")]
 use super::plugin::limit_packets;
-use super::plugin::{ListenError, ListenSettings, gate, in_flight_us_max, intake, set_sink};
+use super::plugin::{
+    ListenError, ListenSettings, connection_handler, in_flight_us_max, server_handshake, set_sink,
+};
 use crate::map::{TileMap, TileRect};
 use crate::outbox::{Outbox, PacketSink};
 use crate::wire::ClientId;
@@ -63,7 +65,7 @@ impl WebListener {
 
     /// Whether a client is connected over this port.
     #[must_use]
-    pub fn has(&self, client: ClientId) -> bool {
+    pub fn is_connected(&self, client: ClientId) -> bool {
         self.server.has_client(client)
     }
 
@@ -96,11 +98,12 @@ pub fn listen_web(
     if key != SecretKey::INSECURE {
         web.guest_speed_m_s = None;
     }
-    let gate = gate(settings, (address, bound), key, web.clients_max)?;
+    let gate = server_handshake(settings, (address, bound), key, web.clients_max)?;
     web.read_timeout_us = web.read_timeout_us.min(in_flight_us_max(world));
     #[cfg(feature = "webtransport")]
     let has_webtransport = web.webtransport.is_some();
-    let server = WebServer::start(listener, web, gate, &intake(world)).map_err(of_socket)?;
+    let server =
+        WebServer::start(listener, web, gate, &connection_handler(world)).map_err(of_socket)?;
     #[cfg(feature = "webtransport")]
     if has_webtransport {
         limit_packets(world, WIRE_PACKET_BYTES_MAX);

@@ -39,7 +39,7 @@ impl OutboxPlugin {
             .add_message::<SlowConsumerDetected>()
             .add_systems(FixedUpdate, send.in_set(SimSystems::Send))
             .hash_part("lines", |world, hasher| {
-                world.resource::<Outbox>().models.hash(hasher);
+                world.resource::<Outbox>().bandwidth_limits.hash(hasher);
             });
     }
 }
@@ -51,7 +51,7 @@ impl OutboxPlugin {
 pub struct OutboxSettings {
     /// Sender threads, each for a share of the clients; at most 64. 0 puts packets together in the tick, which is what a
     /// deterministic run does.
-    pub shards: u32,
+    pub sender_threads: u32,
     /// Bytes of each thread's ring, at least 2 MiB.
     pub ring_bytes: usize,
     /// Bytes of reliable messages that may wait for room in the rings, of all clients together.
@@ -66,7 +66,7 @@ pub struct OutboxSettings {
 impl Default for OutboxSettings {
     fn default() -> Self {
         Self {
-            shards: 0,
+            sender_threads: 0,
             ring_bytes: 8 << 20,
             spill_queue_bytes_max: 64 << 20,
             spill_client_bytes_max: 2 << 20,
@@ -77,7 +77,7 @@ impl Default for OutboxSettings {
 
 impl OutboxSettings {
     fn spec(&self) -> SenderSpec {
-        let shards = self.shards.min(SHARDS_MAX);
+        let shards = self.sender_threads.min(SHARDS_MAX);
         SenderSpec {
             shards,
             ring_bytes: self.ring_bytes.max(RING_BYTES_MIN),
@@ -103,15 +103,15 @@ pub struct Outbox {
     batch: OutgoingBatch,
     /// Of the clients that no thread has.
     assembler: Assembler,
-    models: BandwidthLimits,
+    bandwidth_limits: BandwidthLimits,
     /// What was sent without threads.
     inline: PacketTotals,
     sink: SinkSource,
     threads: Option<SenderThreads>,
     /// What was done by threads that ended since.
-    before: SenderCounters,
+    ended_counters: SenderCounters,
     /// With these settings no thread could be started: it is not tried again before they change.
-    failed: Option<SenderSpec>,
+    failed_spec: Option<SenderSpec>,
 }
 
 /// Threads and what they were started with.
@@ -149,12 +149,12 @@ impl Default for Outbox {
         Self {
             batch: OutgoingBatch::default(),
             assembler: Assembler::default(),
-            models: BandwidthLimits::default(),
+            bandwidth_limits: BandwidthLimits::default(),
             inline: PacketTotals::default(),
             sink: SinkSource::One(Box::new(CountingSink::default())),
             threads: None,
-            before: SenderCounters::default(),
-            failed: None,
+            ended_counters: SenderCounters::default(),
+            failed_spec: None,
         }
     }
 }
@@ -162,7 +162,7 @@ impl Default for Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         self.stop_threads();
-        self.send_waiting();
+        self.send_deferred();
     }
 }
 
@@ -171,18 +171,18 @@ impl Outbox {
     /// lock.
     pub fn set_sink(&mut self, sink: Box<dyn PacketSink>) {
         self.stop_threads();
-        self.send_waiting();
+        self.send_deferred();
         self.sink = SinkSource::One(sink);
     }
 
     /// Sends what comes from now on to sinks that `make` makes: one a thread, which share nothing. The number is the thread's,
     /// from 0 on; it has the clients whose number leaves it as rest when divided by the number of threads.
-    pub fn set_sink_each(
+    pub fn set_sink_per_thread(
         &mut self,
         make: impl FnMut(usize) -> Box<dyn PacketSink> + Send + Sync + 'static,
     ) {
         self.stop_threads();
-        self.send_waiting();
+        self.send_deferred();
         let make = Box::new(make);
         self.sink = SinkSource::Each { make, inline: None };
     }
@@ -197,20 +197,22 @@ impl Outbox {
     /// only, and forgotten when those start; ends with the client.
     pub fn limit_bandwidth(&mut self, client: ClientId, bytes_per_tick: Option<u32>) {
         if self.threads.is_none() {
-            self.models.set(client, bytes_per_tick);
+            self.bandwidth_limits.set(client, bytes_per_tick);
         }
     }
 
     /// Bytes of messages that wait for modelled lines.
     #[must_use]
-    pub fn waiting_bytes(&self) -> usize {
-        self.models.pending_bytes()
+    pub fn deferred_bytes(&self) -> usize {
+        self.bandwidth_limits.pending_bytes()
     }
 
     /// Sends what waits for modelled lines, at once.
-    fn send_waiting(&mut self) {
+    fn send_deferred(&mut self) {
         let sink = self.sink.inline();
-        let written = self.models.begin_tick(false, &mut self.assembler, sink);
+        let written = self
+            .bandwidth_limits
+            .begin_tick(false, &mut self.assembler, sink);
         self.inline.add(written);
         sink.flush();
     }
@@ -223,21 +225,21 @@ impl Outbox {
     }
 
     /// Starts and ends threads until they are as the settings say.
-    fn follow(&mut self, settings: &OutboxSettings) {
+    fn apply_settings(&mut self, settings: &OutboxSettings) {
         let spec = settings.spec();
         let running = self.threads.as_ref().map(|threads| threads.spec);
         if running.is_some_and(|running| running != spec) {
             self.stop_threads();
         }
-        if spec.shards > 0 && self.threads.is_none() && self.failed != Some(spec) {
+        if spec.shards > 0 && self.threads.is_none() && self.failed_spec != Some(spec) {
             self.start_threads(spec);
         }
         self.assembler.set_mtu_bytes(spec.mtu_bytes);
     }
 
     fn start_threads(&mut self, spec: SenderSpec) {
-        self.send_waiting();
-        self.models.clear();
+        self.send_deferred();
+        self.bandwidth_limits.clear();
         let (started, shared) = match &mut self.sink {
             SinkSource::One(sink) => {
                 let one = std::mem::replace(sink, Box::new(CountingSink::default()));
@@ -253,7 +255,7 @@ impl Outbox {
         };
         match started {
             Ok(senders) => {
-                self.failed = None;
+                self.failed_spec = None;
                 self.threads = Some(SenderThreads {
                     senders,
                     spec,
@@ -262,8 +264,8 @@ impl Outbox {
             }
             Err(error) => {
                 error!(%error, "starting sender threads failed: packets are assembled in the tick");
-                self.failed = Some(spec);
-                self.take_back(shared);
+                self.failed_spec = Some(spec);
+                self.restore_sink(shared);
             }
         }
     }
@@ -279,13 +281,13 @@ impl Outbox {
             return;
         };
         senders.flush();
-        self.before.add(senders.counters());
+        self.ended_counters.add(senders.counters());
         senders.stop(&mut self.assembler);
-        self.take_back(shared);
+        self.restore_sink(shared);
     }
 
     /// The sink of all threads is that of the tick again.
-    fn take_back(&mut self, shared: Option<Arc<Mutex<Box<dyn PacketSink>>>>) {
+    fn restore_sink(&mut self, shared: Option<Arc<Mutex<Box<dyn PacketSink>>>>) {
         let sink = shared.and_then(|shared| Arc::try_unwrap(shared).ok());
         if let (Some(sink), SinkSource::One(place)) = (sink, &mut self.sink) {
             *place = sink.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -348,15 +350,15 @@ fn send(
     tick: Res<SimTick>,
     pool: Res<Workers>,
 ) {
-    outbox.follow(&settings);
+    outbox.apply_settings(&settings);
     let Outbox {
         batch,
         assembler,
-        models,
+        bandwidth_limits: models,
         inline,
         sink,
         threads,
-        before,
+        ended_counters: before,
         ..
     } = &mut *outbox;
     batch.finish();
@@ -397,7 +399,7 @@ impl MemoryUse for Outbox {
     fn heap_bytes(&self) -> usize {
         self.batch.heap_bytes()
             + self.assembler.heap_bytes()
-            + self.models.heap_bytes()
+            + self.bandwidth_limits.heap_bytes()
             + self
                 .threads
                 .as_ref()
@@ -415,7 +417,7 @@ mod tests {
 
     /// An app whose Replicate greets some clients every tick.
     fn app(settings: OutboxSettings) -> App {
-        fn greet(mut outbox: ResMut<Outbox>, tick: Res<SimTick>) {
+        fn write_hello(mut outbox: ResMut<Outbox>, tick: Res<SimTick>) {
             let batch = outbox.batch_mut();
             let all = batch.push_shared(|bytes| bytes.extend([20, tick.0 as u8]));
             for client in 1..=20 {
@@ -431,14 +433,14 @@ mod tests {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, OutboxPlugin))
             .insert_resource(settings)
-            .add_systems(FixedUpdate, greet.in_set(SimSystems::Replicate));
-        crate::sim::clock::one_tick_an_update(&mut app);
+            .add_systems(FixedUpdate, write_hello.in_set(SimSystems::Replicate));
+        crate::sim::clock::one_tick_per_update(&mut app);
         app
     }
 
     fn sharded(shards: u32) -> OutboxSettings {
         OutboxSettings {
-            shards,
+            sender_threads: shards,
             ..OutboxSettings::default()
         }
     }
@@ -458,7 +460,7 @@ mod tests {
         let mut outbox = app.world_mut().resource_mut::<Outbox>();
         if each {
             let sink = sink.clone();
-            outbox.set_sink_each(move |_| Box::new(sink.clone()));
+            outbox.set_sink_per_thread(move |_| Box::new(sink.clone()));
         } else {
             outbox.set_sink(Box::new(sink.clone()));
         }
@@ -474,7 +476,10 @@ mod tests {
             expected
         );
         app.update();
-        if settings.last().is_some_and(|settings| settings.shards == 0) {
+        if settings
+            .last()
+            .is_some_and(|settings| settings.sender_threads == 0)
+        {
             let stats = app.world().resource::<OutboxStats>();
             assert_eq!(
                 (stats.packets, stats.messages),

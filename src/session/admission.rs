@@ -23,7 +23,7 @@ pub(super) struct QueueKey {
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub(super) struct LoginQueue {
     waiting: BTreeMap<QueueKey, ClientId>,
-    came: u64,
+    arrivals: u64,
     /// Players inside, by class.
     inside: [u32; AdmissionClass::COUNT],
 }
@@ -31,10 +31,10 @@ pub(super) struct LoginQueue {
 impl LoginQueue {
     /// Puts a client at the end of its class.
     pub fn push(&mut self, client: ClientId, class: AdmissionClass) -> QueueKey {
-        self.came += 1;
+        self.arrivals += 1;
         let key = QueueKey {
             class: Reverse(class),
-            nth: self.came,
+            nth: self.arrivals,
         };
         self.waiting.insert(key, client);
         key
@@ -46,7 +46,7 @@ impl LoginQueue {
     }
 
     /// Who goes in now, if anybody: taken out of the line and not counted as inside yet.
-    pub fn next(
+    pub fn next_admissible(
         &self,
         players_max: u32,
         kept: [u32; AdmissionClass::COUNT],
@@ -102,7 +102,7 @@ impl LoginQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use AdmissionClass::{Anybody, Party, Preferred, Staff};
+    use AdmissionClass::{Party, Preferred, Staff, Standard};
     use proptest::prelude::*;
 
     const KEPT: [u32; AdmissionClass::COUNT] = [0, 1, 0, 2];
@@ -112,18 +112,18 @@ mod tests {
         let mut queue = LoginQueue::default();
         // Ten places, of which one is kept for parties and two for staff.
         for _ in 0..7 {
-            assert!(queue.has_room(Anybody, 10, KEPT));
-            queue.enter(Anybody);
+            assert!(queue.has_room(Standard, 10, KEPT));
+            queue.enter(Standard);
         }
-        assert!(!queue.has_room(Anybody, 10, KEPT) && queue.has_room(Party, 10, KEPT));
+        assert!(!queue.has_room(Standard, 10, KEPT) && queue.has_room(Party, 10, KEPT));
         queue.enter(Party);
         assert!(!queue.has_room(Party, 10, KEPT) && !queue.has_room(Preferred, 10, KEPT));
         queue.enter(Staff);
         queue.enter(Staff);
         assert!(!queue.has_room(Staff, 10, KEPT));
-        queue.leave(Anybody);
+        queue.leave(Standard);
         assert!(
-            queue.has_room(Anybody, 10, KEPT),
+            queue.has_room(Standard, 10, KEPT),
             "all that was kept is taken"
         );
     }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_higher_class_goes_first_and_within_it_who_came_first() {
         let mut queue = LoginQueue::default();
-        for (nth, class) in [Anybody, Staff, Anybody, Party, Staff]
+        for (nth, class) in [Standard, Staff, Standard, Party, Staff]
             .into_iter()
             .enumerate()
         {
@@ -139,11 +139,11 @@ mod tests {
         }
         let order: Vec<u32> = queue.iter().map(|client| client.0).collect();
         assert_eq!(order, [1, 4, 3, 0, 2]);
-        let (key, first) = queue.next(10, KEPT).unwrap();
+        let (key, first) = queue.next_admissible(10, KEPT).unwrap();
         assert_eq!(first, ClientId(1));
         queue.remove(key);
-        assert_eq!(queue.next(10, KEPT).unwrap().1, ClientId(4));
-        assert!(queue.next(0, KEPT).is_none());
+        assert_eq!(queue.next_admissible(10, KEPT).unwrap().1, ClientId(4));
+        assert!(queue.next_admissible(0, KEPT).is_none());
     }
 
     proptest! {
@@ -155,7 +155,7 @@ mod tests {
             players_max in 0..12_u32,
             kept in prop::array::uniform4(0..4_u32),
         ) {
-            let classes = [Anybody, Party, Preferred, Staff];
+            let classes = [Standard, Party, Preferred, Staff];
             let mut queue = LoginQueue::default();
             let mut inside = [0_u32; 4];
             for (class, comes) in steps {

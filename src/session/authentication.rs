@@ -15,11 +15,11 @@ use crate::world::PlayerId;
 /// [`authentication_s_max`](super::SessionSettings::authentication_s_max) is over, the client waits and nobody else does.
 pub trait Authenticator: Send + Sync {
     /// Looks into a login, and answers it now or later. An answer that is dropped is none, and the client's time runs out.
-    fn ask(&mut self, login: &LoginRequest<'_>, answer: LoginResponder);
+    fn authenticate(&mut self, login: &LoginRequest<'_>, answer: LoginResponder);
 
     /// Whether a client may resume a session whose resume token it has. Called in `Ingest`, and must not block. Refuse players whom
     /// [`ask`](Self::ask) would refuse now, such as banned ones. A refused client may still log in.
-    fn may_resume(&mut self, resume: &ResumeAsked) -> bool {
+    fn may_resume(&mut self, resume: &ResumeAttempt) -> bool {
         let _ = resume;
         true
     }
@@ -48,7 +48,7 @@ pub struct LoginRequest<'a> {
 
 /// A client that wants to resume a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResumeAsked {
+pub struct ResumeAttempt {
     /// The client's number.
     pub client: ClientId,
     /// The player of the session.
@@ -66,7 +66,7 @@ pub struct ResumeAsked {
 pub enum AdmissionClass {
     /// Anybody.
     #[default]
-    Anybody,
+    Standard,
     /// Of a party that has somebody inside; sessions find that out by themselves.
     Party,
     /// Whom the game prefers.
@@ -84,43 +84,52 @@ impl AdmissionClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LoginDecision {
     pub client: ClientId,
-    pub found: Option<(PlayerId, AdmissionClass)>,
+    pub identity: Option<(PlayerId, AdmissionClass)>,
 }
 
 /// Answers of the hook that the tick has not taken yet.
-pub(super) type LoginAnswers = Arc<Mutex<Vec<LoginDecision>>>;
+pub(super) type LoginDecisions = Arc<Mutex<Vec<LoginDecision>>>;
 
 /// Answers one login, once.
 #[derive(Debug)]
 pub struct LoginResponder {
     client: ClientId,
-    answers: LoginAnswers,
+    decisions: LoginDecisions,
 }
 
 impl LoginResponder {
-    pub(super) const fn new(client: ClientId, answers: LoginAnswers) -> Self {
-        Self { client, answers }
+    pub(super) const fn new(client: ClientId, answers: LoginDecisions) -> Self {
+        Self {
+            client,
+            decisions: answers,
+        }
     }
 
     /// The client is this player, whoever it said it was.
     pub fn accept(self, player: PlayerId) {
-        self.accept_as(player, AdmissionClass::Anybody);
+        self.accept_as(player, AdmissionClass::Standard);
     }
 
     /// The same, of a class.
     pub fn accept_as(self, player: PlayerId, class: AdmissionClass) {
-        self.tell(Some((player, class)));
+        self.send(Some((player, class)));
     }
 
     /// The client is nobody: its connection is closed, and it is told why.
     pub fn refuse(self) {
-        self.tell(None);
+        self.send(None);
     }
 
-    fn tell(self, found: Option<(PlayerId, AdmissionClass)>) {
+    fn send(self, found: Option<(PlayerId, AdmissionClass)>) {
         let client = self.client;
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.push(LoginDecision { client, found });
+        let mut answers = self
+            .decisions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        answers.push(LoginDecision {
+            client,
+            identity: found,
+        });
     }
 }
 
@@ -128,7 +137,7 @@ impl LoginResponder {
 #[derive(Resource)]
 pub struct Authentication {
     pub(super) hook: Box<dyn Authenticator>,
-    pub(super) answers: LoginAnswers,
+    pub(super) decisions: LoginDecisions,
 }
 
 impl std::fmt::Debug for Authentication {
@@ -142,7 +151,7 @@ impl std::fmt::Debug for Authentication {
 impl Default for Authentication {
     /// A client is the player for which its transport vouches, and nobody otherwise.
     fn default() -> Self {
-        Self::by(|login| login.claims.player.filter(|&player| player == login.player))
+        Self::from_fn(|login| login.claims.player.filter(|&player| player == login.player))
     }
 }
 
@@ -152,45 +161,50 @@ impl Authentication {
     pub fn new(hook: impl Authenticator + 'static) -> Self {
         Self {
             hook: Box::new(hook),
-            answers: LoginAnswers::default(),
+            decisions: LoginDecisions::default(),
         }
     }
 
     /// Asks a function that knows at once: the player, or nobody.
     #[must_use]
-    pub fn by(
+    pub fn from_fn(
         find: impl FnMut(&LoginRequest<'_>) -> Option<PlayerId> + Send + Sync + 'static,
     ) -> Self {
-        struct By<F>(F);
-        impl<F> Authenticator for By<F>
+        struct FromFn<F>(F);
+        impl<F> Authenticator for FromFn<F>
         where
             F: FnMut(&LoginRequest<'_>) -> Option<PlayerId> + Send + Sync,
         {
-            fn ask(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
+            fn authenticate(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
                 match (self.0)(login) {
                     Some(player) => answer.accept(player),
                     None => answer.refuse(),
                 }
             }
         }
-        Self::new(By(find))
+        Self::new(FromFn(find))
     }
 
     /// Asks the hook, and takes the answers that are there.
-    pub(super) fn ask(&mut self, login: &LoginRequest<'_>, into: &mut Vec<LoginDecision>) {
-        let answer = LoginResponder::new(login.client, self.answers.clone());
-        self.hook.ask(login, answer);
-        self.take(into);
+    pub(super) fn authenticate(&mut self, login: &LoginRequest<'_>, into: &mut Vec<LoginDecision>) {
+        let answer = LoginResponder::new(login.client, self.decisions.clone());
+        self.hook.authenticate(login, answer);
+        self.drain_decisions(into);
     }
 
     /// How many logins the hook was asked of and has in hand.
-    pub(super) fn outstanding(&self) -> usize {
+    pub(super) fn pending(&self) -> usize {
         // Each has a share in the list into which it answers.
-        Arc::strong_count(&self.answers) - 1
+        Arc::strong_count(&self.decisions) - 1
     }
 
     /// Takes the answers that are there.
-    pub(super) fn take(&self, into: &mut Vec<LoginDecision>) {
-        into.append(&mut self.answers.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(super) fn drain_decisions(&self, into: &mut Vec<LoginDecision>) {
+        into.append(
+            &mut self
+                .decisions
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
     }
 }

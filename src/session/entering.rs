@@ -3,28 +3,28 @@
 use bevy_ecs::prelude::*;
 
 use super::authentication::AdmissionClass;
-use super::life::SessionState;
 use super::reasons::LogoutReason;
 use super::sessions::{SessionEffect, Sessions};
+use super::state::SessionState;
 use super::token::SessionKey;
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
 
 impl Sessions {
     /// A client says who it is: the hook is to be asked. `false` where that is not for now.
-    pub(super) fn begin_login(&mut self, client: ClientId) -> bool {
+    pub(super) fn start_login(&mut self, client: ClientId) -> bool {
         let state = self.get(client).map(|session| session.state);
         let is_asked = state == Some(SessionState::Connecting);
         if is_asked && self.is_draining {
             self.end(client, LogoutReason::Stopping);
         } else if is_asked {
-            self.enter(client, SessionState::Authenticating);
+            self.set_state(client, SessionState::Authenticating);
         }
         is_asked
     }
 
     /// The hook says who a client is, or that it is nobody. `false` where nobody waits for that any more.
-    pub(super) fn answer(
+    pub(super) fn apply_login_decision(
         &mut self,
         client: ClientId,
         found: Option<(PlayerId, AdmissionClass)>,
@@ -38,7 +38,7 @@ impl Sessions {
             self.end(client, LogoutReason::Refused);
             return true;
         };
-        let is_inside = self.of(player).is_some();
+        let is_inside = self.client_of(player).is_some();
         if self.is_draining || self.refuses_logins && !is_inside {
             self.end(client, LogoutReason::Stopping);
             return true;
@@ -62,31 +62,33 @@ impl Sessions {
         }
         if let Some(class) = takes_over {
             self.by_player.insert(player, client);
-            self.change(client, |session| {
-                (session.class, session.is_player) = (class, Some(player));
+            self.update(client, |session| {
+                (session.class, session.authenticated_as) = (class, Some(player));
             });
-            self.let_in(client, player, key);
+            self.admit_player(client, player, key);
             return true;
         }
-        let is_full = self.line.len() >= self.rules.queue_max;
+        let is_full = self.queue.len() >= self.settings.queue_max;
         // Where nobody is let in for now, room inside makes none in the line.
-        let goes_on = self.rules.admitted_per_tick_max > 0
-            && self
-                .line
-                .has_room(class, self.rules.players_max, self.rules.kept);
+        let goes_on = self.settings.admitted_per_tick_max > 0
+            && self.queue.has_room(
+                class,
+                self.settings.players_max,
+                self.settings.reserved_slots,
+            );
         if is_full && !goes_on {
             self.end(client, LogoutReason::Full);
             return true;
         }
-        let line = self.line.push(client, place);
+        let line = self.queue.push(client, place);
         self.by_player.insert(player, client);
-        self.change(client, |session| {
+        self.update(client, |session| {
             session.class = class;
-            session.is_player = Some(player);
-            session.line = Some(line);
+            session.authenticated_as = Some(player);
+            session.queue_key = Some(line);
             session.state = SessionState::Authenticated;
         });
-        self.has_unplaced = true;
+        self.has_unnotified = true;
         self.admit(key);
         true
     }
@@ -94,84 +96,91 @@ impl Sessions {
     /// Lets in who stands at the head of the line, as far as there is room and this tick allows.
     pub(super) fn admit(&mut self, key: &mut SessionKey) {
         while !self.refuses_logins
-            && let Some((line, client)) = self.line.next(self.rules.players_max, self.rules.kept)
+            && let Some((line, client)) = self
+                .queue
+                .next_admissible(self.settings.players_max, self.settings.reserved_slots)
         {
-            let known = self.get(client).and_then(|session| session.is_player);
+            let known = self
+                .get(client)
+                .and_then(|session| session.authenticated_as);
             let Some(player) = known else {
                 debug_assert!(
                     false,
                     "who stands in the line has a session, and is somebody"
                 );
-                self.line.remove(line);
+                self.queue.remove(line);
                 continue;
             };
             // Who was let in in this tick, went and came again takes nobody else's turn.
             let is_again = self.admitted.contains(&player);
-            if !is_again && self.admitted.len() >= self.rules.admitted_per_tick_max as usize {
+            if !is_again && self.admitted.len() >= self.settings.admitted_per_tick_max as usize {
                 return;
             }
-            self.line.remove(line);
+            self.queue.remove(line);
             self.admitted.insert(player);
-            self.let_in(client, player, key);
+            self.admit_player(client, player, key);
         }
     }
 
     /// A player is inside.
-    fn let_in(&mut self, client: ClientId, player: PlayerId, key: &mut SessionKey) {
+    fn admit_player(&mut self, client: ClientId, player: PlayerId, key: &mut SessionKey) {
         let class = self.get(client).map(|session| session.class);
-        self.line.enter(class.unwrap_or_default());
-        let token = key.make(client);
+        self.queue.enter(class.unwrap_or_default());
+        let token = key.issue(client);
         let now = self.now;
-        self.change(client, |session| {
+        self.update(client, |session| {
             session.player = Some(player);
-            session.line = None;
+            session.queue_key = None;
             session.token = token;
             session.state = match session.controlled_entity {
-                Some(_) if session.loads => SessionState::Loading,
+                Some(_) if session.requires_ready => SessionState::Loading,
                 Some(_) => SessionState::InWorld,
                 None => SessionState::Entering,
             };
-            session.since = now;
+            session.since_tick = now;
         });
-        self.welcome(client, player, token);
+        self.send_welcome(client, player, token);
         self.effects.push(SessionEffect::LoggedIn(client, player));
     }
 
-    pub(super) fn welcome(&mut self, client: ClientId, player: PlayerId, token: ResumeToken) {
+    pub(super) fn send_welcome(&mut self, client: ClientId, player: PlayerId, token: ResumeToken) {
         let player = player.0;
         let notice = SessionNotice::Welcome { player, token };
         self.effects.push(SessionEffect::Promoted(client));
-        self.effects.push(SessionEffect::Told(client, notice));
+        self.effects.push(SessionEffect::Notice(client, notice));
     }
 
     /// Tells those in the line where they stand: who joined it at once, all others now and then.
-    pub(super) fn tell_places(&mut self) {
-        let all = self.now.is_multiple_of(self.rules.place_ticks.max(1)) && self.line.len() > 0;
-        if !all && !std::mem::take(&mut self.has_unplaced) {
+    pub(super) fn notify_queue_positions(&mut self) {
+        let all = self
+            .now
+            .is_multiple_of(self.settings.queue_position_ticks.max(1))
+            && self.queue.len() > 0;
+        if !all && !std::mem::take(&mut self.has_unnotified) {
             return;
         }
-        self.has_unplaced = false;
-        for (client, place) in self.line.iter().zip(1..) {
+        self.has_unnotified = false;
+        for (client, place) in self.queue.iter().zip(1..) {
             let Some(session) = self.open.get_mut(client) else {
                 continue;
             };
             let is_new = session.state == SessionState::Authenticated;
-            if is_new || (all && session.place != place) {
+            if is_new || (all && session.queue_position != place) {
                 // Neither state has a deadline, so no list changes.
-                (session.state, session.place) = (SessionState::Queued, place);
+                (session.state, session.queue_position) = (SessionState::Queued, place);
                 let notice = SessionNotice::Queued { position: place };
-                self.effects.push(SessionEffect::Told(client, notice));
+                self.effects.push(SessionEffect::Notice(client, notice));
             }
         }
     }
 
     /// Who controls an object of a scene for which it has to be ready, and was not asked to be.
-    pub(super) fn to_load(
+    pub(super) fn clients_to_load(
         &self,
         scene_of: impl Fn(Entity) -> Option<SceneId>,
         into: &mut Vec<(ClientId, SceneId)>,
     ) {
-        into.extend(self.loaders.iter().filter_map(|&client| {
+        into.extend(self.loading_clients.iter().filter_map(|&client| {
             let session = self.get(client)?;
             let scene = scene_of(session.controlled_entity?)?;
             let is_asked = session.loading.is_some_and(|(asked, _)| asked == scene);
@@ -180,30 +189,30 @@ impl Sessions {
     }
 
     /// A client is asked to be ready for a scene.
-    pub(super) fn begin_loading(
+    pub(super) fn start_loading(
         &mut self,
         client: ClientId,
         scene: SceneId,
         notice: SessionNotice,
     ) {
         let now = self.now;
-        self.change(client, |session| {
+        self.update(client, |session| {
             session.loading = Some((scene, false));
             session.state = SessionState::Loading;
-            session.since = now;
+            session.since_tick = now;
         });
-        self.effects.push(SessionEffect::Told(client, notice));
+        self.effects.push(SessionEffect::Notice(client, notice));
     }
 
     /// A client is ready for a scene; `false` where it was not asked to be.
-    pub(super) fn ready(&mut self, client: ClientId, scene: SceneId) -> bool {
+    pub(super) fn mark_ready(&mut self, client: ClientId, scene: SceneId) -> bool {
         let session = self.get(client);
         let is_asked = session.is_some_and(|session| {
             session.state == SessionState::Loading && session.loading == Some((scene, false))
         });
         if is_asked {
-            self.change(client, |session| session.loading = Some((scene, true)));
-            self.enter(client, SessionState::InWorld);
+            self.update(client, |session| session.loading = Some((scene, true)));
+            self.set_state(client, SessionState::InWorld);
         }
         is_asked
     }

@@ -32,26 +32,25 @@
 
 mod admission;
 mod authentication;
+mod client_aliases;
 mod entering;
-mod former;
-mod life;
 #[cfg(test)]
 mod model;
 mod plugin;
 mod reasons;
-mod returning;
-mod rules;
+mod resume;
 mod sessions;
+mod state;
 mod stopping;
 mod table;
+mod tick_settings;
 mod token;
 pub mod transport;
 
 pub use crate::inbox::{ConnectionInfo, DisconnectReason, TransportEvent, VerifiedIdentity};
 pub use authentication::{
-    AdmissionClass, Authentication, Authenticator, LoginRequest, LoginResponder, ResumeAsked,
+    AdmissionClass, Authentication, Authenticator, LoginRequest, LoginResponder, ResumeAttempt,
 };
-pub use life::{SESSION_BYTES, Session, SessionState};
 pub use plugin::{
     AwaitingReconnect, ClientMessageAppExt, ClientMessageType, ConnectionLost, ControlledBy,
     FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest, PlayerRequestReceived,
@@ -60,5 +59,6 @@ pub use plugin::{
 };
 pub use reasons::{AcceptError, LogoutReason};
 pub use sessions::Sessions;
+pub use state::{SESSION_BYTES, Session, SessionState};
 pub use token::SessionKey;
 pub use transport::TransportHandle;

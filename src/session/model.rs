@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use crate::inbox::ConnectionInfo;
-use crate::session::returning::ResumeResult;
-use crate::session::rules::SessionRules;
+use crate::session::resume::ResumeResult;
 use crate::session::sessions::{ResumeRequest, SessionEffect};
+use crate::session::tick_settings::SessionTickSettings;
 use crate::session::{AdmissionClass, LogoutReason, SessionKey, SessionState, Sessions};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
 use crate::world::{PlayerId, SceneId};
@@ -20,21 +20,21 @@ use SessionState::{
     Queued,
 };
 
-const RULES: SessionRules = SessionRules {
+const RULES: SessionTickSettings = SessionTickSettings {
     sessions_max: 7,
     players_max: 3,
     queue_max: 2,
-    newcomers_per_address_max: 1_000,
+    unauthenticated_per_address_max: 1_000,
     admitted_per_tick_max: 2,
     resumed_per_tick_max: 1,
-    kept: [0, 0, 0, 1],
-    grace_ticks: 2,
-    login_ticks: 5,
+    reserved_slots: [0, 0, 0, 1],
+    login_grace_ticks: 2,
+    login_timeout_ticks: 5,
     authentication_ticks: 4,
     loading_ticks: 6,
-    keep_ticks: 7,
+    reconnect_grace_ticks: 7,
     idle_ticks: 30,
-    place_ticks: 4,
+    queue_position_ticks: 4,
 };
 
 /// All players are below: more than are inside and wait together.
@@ -113,7 +113,7 @@ struct LifeModel {
 }
 
 impl LifeModel {
-    fn reach(&mut self, rule: &'static str) {
+    fn cover(&mut self, rule: &'static str) {
         *self.reached.entry(rule).or_default() += 1;
     }
 
@@ -148,10 +148,10 @@ impl LifeModel {
             let firsts = [first(Connecting), first(Authenticating)]
                 .into_iter()
                 .flatten();
-            let is_old = |of: &Expected| self.now - of.since >= RULES.grace_ticks;
+            let is_old = |of: &Expected| self.now - of.since >= RULES.login_grace_ticks;
             match firsts.into_iter().find(is_old) {
                 Some(of) => {
-                    self.reach("oldest makes room");
+                    self.cover("oldest makes room");
                     self.end(of.client);
                 }
                 None => return,
@@ -162,7 +162,7 @@ impl LifeModel {
             state: Connecting,
             known: None,
             is_in: false,
-            class: AdmissionClass::Anybody,
+            class: AdmissionClass::Standard,
             loads,
             controls: false,
             loading: None,
@@ -189,13 +189,13 @@ impl LifeModel {
         {
             let is_free = self.get(client).is_some_and(|of| !of.controls);
             if other.state == AwaitingReconnect && is_free {
-                self.reach("link-dead session is taken over");
+                self.cover("link-dead session is taken over");
                 return self.take_over(client, other.client, None);
             }
             self.end(other.client);
             place = class.max(other.class);
             if other.is_in {
-                self.reach("player inside is replaced");
+                self.cover("player inside is replaced");
                 let now = self.now;
                 let of = self.get(client).unwrap();
                 (of.class, of.known, of.is_in, of.since) = (other.class, Some(player), true, now);
@@ -204,7 +204,7 @@ impl LifeModel {
             }
         }
         if self.line.len() >= RULES.queue_max && !self.has_room(class) {
-            self.reach("queue is full");
+            self.cover("queue is full");
             return self.end(client);
         }
         // It shows only before others who wait.
@@ -214,7 +214,7 @@ impl LifeModel {
                 .iter()
                 .any(|other| other.0 >= class && other.0 < place)
         {
-            self.reach("queued player keeps its class");
+            self.cover("queued player keeps its class");
         }
         self.came += 1;
         self.line.push((place, self.came, client));
@@ -232,7 +232,7 @@ impl LifeModel {
             let player = self.get(client).unwrap().known.unwrap();
             if !self.admitted.contains(&player) {
                 if self.admitted.len() >= RULES.admitted_per_tick_max as usize {
-                    self.reach("admission waits");
+                    self.cover("admission waits");
                     return;
                 }
                 self.admitted.push(player);
@@ -258,11 +258,11 @@ impl LifeModel {
             return;
         };
         if self.get(before).is_some_and(|of| of.token != Some(token)) {
-            self.reach("former token counts");
+            self.cover("former token counts");
         }
         let now = self.now;
         if self.resumed >= RULES.resumed_per_tick_max {
-            self.reach("return waits");
+            self.cover("return waits");
             let of = self.get(client).unwrap();
             (of.state, of.since) = (Authenticating, now);
             self.returning.push((client, player, token));
@@ -278,10 +278,10 @@ impl LifeModel {
                 continue;
             }
             if let Some(before) = self.has_token(player, token) {
-                self.reach("waiting client returns");
+                self.cover("waiting client returns");
                 self.take_over(client, before, Some(token));
             } else {
-                self.reach("client waits in vain");
+                self.cover("client waits in vain");
                 let now = self.now;
                 let of = self.get(client).unwrap();
                 (of.state, of.since) = (Connecting, now);
@@ -308,10 +308,10 @@ impl LifeModel {
         let late = |of: &Expected| {
             let since = self.now - of.since;
             match of.state {
-                Connecting => !of.controls && since >= RULES.login_ticks,
+                Connecting => !of.controls && since >= RULES.login_timeout_ticks,
                 Authenticating => since >= RULES.authentication_ticks,
                 Loading => since >= RULES.loading_ticks,
-                AwaitingReconnect => since >= RULES.keep_ticks,
+                AwaitingReconnect => since >= RULES.reconnect_grace_ticks,
                 InWorld => self.now - of.heard.max(of.since) >= RULES.idle_ticks,
                 _ => false,
             }
@@ -341,7 +341,7 @@ fn inside(of: &Expected) -> SessionState {
 
 const fn admission_class(nth: usize) -> AdmissionClass {
     match nth {
-        0 => AdmissionClass::Anybody,
+        0 => AdmissionClass::Standard,
         1 => AdmissionClass::Party,
         2 => AdmissionClass::Preferred,
         _ => AdmissionClass::Staff,
@@ -417,13 +417,13 @@ impl LifeRun {
             }
             LifeStep::Hear(nth) => {
                 let client = self.nth(nth, |_| true);
-                self.sessions.settle(ClientId(client), 1);
+                self.sessions.acknowledge(ClientId(client), 1);
                 let now = self.model.now;
                 let of = self.model.get(client);
                 of.into_iter()
                     .for_each(|of| (of.heard, of.former) = (now, None));
             }
-            LifeStep::Lose(nth) => self.lose(self.nth(nth, |of| of.is_in)),
+            LifeStep::Lose(nth) => self.drop_connection(self.nth(nth, |of| of.is_in)),
             LifeStep::End(nth) => {
                 let client = self.nth(nth, |of| of.is_in);
                 self.sessions.end(ClientId(client), LogoutReason::Kicked);
@@ -432,10 +432,10 @@ impl LifeRun {
             LifeStep::Tick => {
                 self.model.tick();
                 self.sessions.begin_tick(self.model.now, RULES);
-                self.sessions.resume_waiting(&mut self.key);
-                self.sessions.expire();
+                self.sessions.resume_pending(&mut self.key);
+                self.sessions.end_expired();
                 self.sessions.admit(&mut self.key);
-                self.sessions.tell_places();
+                self.sessions.notify_queue_positions();
             }
         }
     }
@@ -453,7 +453,7 @@ impl LifeRun {
 
     /// A client says who it is.
     fn log_in(&mut self, client: u32) {
-        let is_asked = self.sessions.begin_login(ClientId(client));
+        let is_asked = self.sessions.start_login(ClientId(client));
         let now = self.model.now;
         let of = self.model.get(client).filter(|of| of.state == Connecting);
         assert_eq!(is_asked, of.is_some());
@@ -466,7 +466,8 @@ impl LifeRun {
     fn answer(&mut self, client: u32, found: Option<(u64, usize)>) {
         let found = found.map(|(player, class)| (player, admission_class(class)));
         let told = found.map(|(player, class)| (PlayerId(player), class));
-        self.sessions.answer(ClientId(client), told, &mut self.key);
+        self.sessions
+            .apply_login_decision(ClientId(client), told, &mut self.key);
         self.model.answer(client, found);
     }
 
@@ -483,7 +484,7 @@ impl LifeRun {
         let ticket = ResumeRequest {
             player: PlayerId(player),
             token,
-            received: None,
+            received_bytes: None,
         };
         let answer = self
             .sessions
@@ -493,9 +494,9 @@ impl LifeRun {
         let is_known = self.model.has_token(player, token).is_some();
         let has_room = self.model.resumed < RULES.resumed_per_tick_max;
         let expected = match (is_new, is_known, has_room) {
-            (false, ..) => ResumeResult::Untimely,
+            (false, ..) => ResumeResult::InvalidState,
             (true, false, _) => ResumeResult::Refused,
-            (true, true, false) => ResumeResult::Waits,
+            (true, true, false) => ResumeResult::Pending,
             (true, true, true) => ResumeResult::Resumed,
         };
         assert_eq!(answer, expected);
@@ -528,11 +529,12 @@ impl LifeRun {
     fn load(&mut self, scene: u32) {
         self.scene = scene;
         let mut asked = Vec::new();
-        self.sessions.to_load(|_| Some(SceneId(scene)), &mut asked);
+        self.sessions
+            .clients_to_load(|_| Some(SceneId(scene)), &mut asked);
         let size = Default::default();
         for (client, _) in asked {
             let notice = SessionNotice::Loading { scene, size };
-            self.sessions.begin_loading(client, SceneId(scene), notice);
+            self.sessions.start_loading(client, SceneId(scene), notice);
         }
         let now = self.model.now;
         for of in &mut self.model.sessions {
@@ -545,7 +547,7 @@ impl LifeRun {
 
     /// A client says that it is ready.
     fn ready(&mut self, client: u32, scene: u32) {
-        let is_ready = self.sessions.ready(ClientId(client), SceneId(scene));
+        let is_ready = self.sessions.mark_ready(ClientId(client), SceneId(scene));
         let now = self.model.now;
         let of = self.model.get(client);
         let of = of.filter(|of| of.state == Loading && of.loading == Some((scene, false)));
@@ -556,8 +558,8 @@ impl LifeRun {
     }
 
     /// A connection is over.
-    fn lose(&mut self, client: u32) {
-        self.sessions.lose_link(ClientId(client));
+    fn drop_connection(&mut self, client: u32) {
+        self.sessions.on_disconnect(ClientId(client));
         let now = self.model.now;
         match self.model.get(client) {
             Some(of) if of.is_in => {
@@ -570,7 +572,7 @@ impl LifeRun {
     }
 
     fn check(&mut self) -> Result<(), TestCaseError> {
-        self.sessions.take_effects(&mut self.effects);
+        self.sessions.drain_effects(&mut self.effects);
         for effect in self.effects.drain(..) {
             match effect {
                 SessionEffect::LoggedIn(..) => self.logins += 1,
@@ -578,7 +580,7 @@ impl LifeRun {
                     let is_out = session.player.is_some() && reason != LogoutReason::Resumed;
                     self.logouts += usize::from(is_out);
                 }
-                SessionEffect::Told(client, SessionNotice::Welcome { token, .. }) => {
+                SessionEffect::Notice(client, SessionNotice::Welcome { token, .. }) => {
                     let of = self.model.get(client.0);
                     of.into_iter().for_each(|of| of.token = Some(token));
                 }
@@ -616,7 +618,7 @@ impl LifeRun {
             })
             .collect();
         prop_assert_eq!(&found, &expected);
-        prop_assert_eq!(self.sessions.queued(), self.model.line.len());
+        prop_assert_eq!(self.sessions.queue_len(), self.model.line.len());
         let inside = found.iter().filter(|of| of.2.is_some()).count();
         prop_assert!(inside <= RULES.players_max as usize && found.len() <= RULES.sessions_max);
         prop_assert_eq!(self.logins, self.logouts + inside);
@@ -627,7 +629,10 @@ impl LifeRun {
                 .map(|of| ClientId(of.0));
             let of: Vec<ClientId> = of.collect();
             prop_assert!(of.len() <= 1);
-            prop_assert_eq!(self.sessions.of(PlayerId(player)), of.first().copied());
+            prop_assert_eq!(
+                self.sessions.client_of(PlayerId(player)),
+                of.first().copied()
+            );
         }
         Ok(())
     }

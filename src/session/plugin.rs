@@ -1,36 +1,36 @@
 //! The session plugin: connections, logins, logouts and client messages.
 
 mod checks;
+mod client_messages;
 mod control;
 mod effects;
-mod facts;
 mod ingest;
+mod loading;
 mod logins;
 mod messages;
 mod settings;
 #[cfg(test)]
 mod tests;
 mod time_rate;
-mod told;
 
+pub use client_messages::{ClientMessageAppExt, ClientMessageType};
 pub use control::{ControlledBy, control};
 pub use effects::disconnect;
-pub use facts::{
+pub use ingest::connect;
+pub use messages::{
     AwaitingReconnect, ConnectionLost, FromClient, LoggedIn, LoggedOut, PlayerInput, PlayerRequest,
     PlayerRequestReceived, SessionClosed, SessionNoticeRequest, SessionResumed,
 };
-pub use ingest::connect;
-pub use messages::{ClientMessageAppExt, ClientMessageType};
 pub use settings::{SessionEndCounts, SessionSettings, SessionStats};
 
 use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 
-use self::control::{UncontrolledObjects, control_when_placed, despawn_uncontrolled};
+use self::client_messages::CustomMessages;
+use self::control::{UncontrolledObjects, control_on_spawn, despawn_uncontrolled};
 use self::ingest::{IngestState, ingest};
-use self::messages::UserMessages;
-use self::time_rate::tell_time_rate;
-use self::told::ask_to_load;
+use self::loading::request_loading;
+use self::time_rate::notify_time_rate;
 use super::authentication::Authentication;
 use super::sessions::Sessions;
 use super::token::SessionKey;
@@ -58,14 +58,14 @@ impl SessionPlugin {
             .init_resource::<SessionKey>()
             .init_resource::<Authentication>()
             .init_resource::<TransportHandle>()
-            .init_resource::<UserMessages>()
+            .init_resource::<CustomMessages>()
             .init_resource::<IngestState>()
             .init_resource::<UncontrolledObjects>()
             .count_memory::<Sessions>("session")
             .count_memory::<IngestState>("session")
             .add_counted_message::<PlayerInput>("session")
             .add_counted_message::<SessionNoticeRequest>("session")
-            .add_observer(control_when_placed)
+            .add_observer(control_on_spawn)
             .add_message::<LoggedIn>()
             .add_message::<LoggedOut>()
             .add_message::<ConnectionLost>()
@@ -76,7 +76,7 @@ impl SessionPlugin {
             .add_systems(FixedUpdate, ingest.in_set(SimSystems::Ingest))
             .add_systems(
                 FixedUpdate,
-                (ask_to_load, tell_time_rate)
+                (request_loading, notify_time_rate)
                     .chain()
                     .after(SimSystems::Heartbeat)
                     .before(SimSystems::Replicate),
@@ -84,14 +84,14 @@ impl SessionPlugin {
             .add_systems(FixedUpdate, despawn_uncontrolled.in_set(SimSystems::Last))
             .hash_part("sessions", |world, hasher| {
                 for (client, session) in world.resource::<Sessions>().iter() {
-                    session.digest(client, |word| hasher.write_u64(word));
+                    session.hash_state(client, |word| hasher.write_u64(word));
                     let object = session
                         .controlled_entity
                         .and_then(|entity| world.get::<Object>(entity));
                     hasher.write_u64(object.map_or(u64::MAX, Object::key));
                 }
                 let sessions = world.resource::<Sessions>();
-                sessions.digest(|word| hasher.write_u64(word));
+                sessions.hash_state(|word| hasher.write_u64(word));
                 world.resource::<IngestState>().hash(hasher);
             });
     }

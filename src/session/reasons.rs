@@ -69,5 +69,5 @@ pub enum AcceptError {
     Full(usize),
     /// Too many connected since the last tick.
     #[error("too many new connections in one tick ({0})")]
-    Crowded(usize),
+    TooManyPending(usize),
 }

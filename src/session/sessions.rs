@@ -28,11 +28,11 @@ use prefetch_index::prefetch_index;
 
 use super::admission::LoginQueue;
 use super::authentication::AdmissionClass;
-use super::former::ClientIdAliases;
-use super::life::{Session, SessionState};
+use super::client_aliases::ClientIdAliases;
 use super::reasons::LogoutReason;
-use super::rules::SessionRules;
+use super::state::{Session, SessionState};
 use super::table::SessionTable;
+use super::tick_settings::SessionTickSettings;
 use crate::inbox::ConnectionInfo;
 use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::wire::{ClientId, ResumeToken, SessionNotice};
@@ -44,7 +44,7 @@ pub(super) struct ResumeRequest {
     pub player: PlayerId,
     pub token: ResumeToken,
     /// The bytes of the reliable class that it has of the connection before; `None` where it has nothing any more.
-    pub received: Option<u32>,
+    pub received_bytes: Option<u32>,
 }
 
 /// What a change means for others.
@@ -53,7 +53,7 @@ pub(super) enum SessionEffect {
     /// More of this client's messages may wait.
     Promoted(ClientId),
     LoggedIn(ClientId, PlayerId),
-    LinkLost(ClientId, Session),
+    ConnectionLost(ClientId, Session),
     Resumed {
         client: ClientId,
         before: ClientId,
@@ -61,7 +61,7 @@ pub(super) enum SessionEffect {
         entity: Option<Entity>,
     },
     Ended(ClientId, Session, LogoutReason),
-    Told(ClientId, SessionNotice),
+    Notice(ClientId, SessionNotice),
 }
 
 /// No deadline.
@@ -72,21 +72,21 @@ const NEVER: u64 = u64::MAX;
 pub struct Sessions {
     pub(super) open: SessionTable,
     pub(super) by_player: BTreeMap<PlayerId, ClientId>,
-    pub(super) former: ClientIdAliases,
+    pub(super) aliases: ClientIdAliases,
     /// Who brought a token when as many had come back in that tick as may, oldest first.
-    pub(super) returning: VecDeque<(ClientId, ResumeRequest)>,
-    pub(super) line: LoginQueue,
+    pub(super) pending_resumes: VecDeque<(ClientId, ResumeRequest)>,
+    pub(super) queue: LoginQueue,
     /// Whether somebody in the line was not told its place.
-    pub(super) has_unplaced: bool,
+    pub(super) has_unnotified: bool,
     /// Who is not known and controls nothing: those that did not say who they are, then those of whom the hook is asked, the
     /// oldest first.
-    newcomers: BTreeSet<(bool, ClientId)>,
+    unauthenticated: BTreeSet<(bool, ClientId)>,
     /// Sessions without a player, by address.
     by_address: BTreeMap<IpAddr, u32>,
     deadlines: BTreeSet<(u64, ClientId)>,
     /// Who controls an object and has to be ready for its scene.
-    pub(super) loaders: BTreeSet<ClientId>,
-    pub(super) rules: SessionRules,
+    pub(super) loading_clients: BTreeSet<ClientId>,
+    pub(super) settings: SessionTickSettings,
     pub(super) now: u64,
     /// Who was let in in this tick.
     pub(super) admitted: BTreeSet<PlayerId>,
@@ -107,15 +107,15 @@ impl Sessions {
 
     /// The session of a player that is logged in.
     #[must_use]
-    pub fn of(&self, player: PlayerId) -> Option<ClientId> {
+    pub fn client_of(&self, player: PlayerId) -> Option<ClientId> {
         let client = *self.by_player.get(&player)?;
         self.get(client)?.player.map(|_| client)
     }
 
     /// The number of a client's session now: another than it was where its player came back over another connection since.
     #[must_use]
-    pub fn current(&self, client: ClientId) -> ClientId {
-        self.former.resolve(client)
+    pub fn current_id(&self, client: ClientId) -> ClientId {
+        self.aliases.resolve(client)
     }
 
     /// All sessions by ascending number.
@@ -135,9 +135,9 @@ impl Sessions {
     }
 
     /// The sessions of clients that connected after one, or of all, by ascending number.
-    pub(super) fn newer_than(&self, client: Option<ClientId>) -> impl Iterator<Item = ClientId> {
+    pub(super) fn clients_after(&self, client: Option<ClientId>) -> impl Iterator<Item = ClientId> {
         let from = client.map_or(Bound::Unbounded, Bound::Excluded);
-        self.open.numbers_above(from)
+        self.open.ids_after(from)
     }
 
     /// How many are open.
@@ -154,14 +154,14 @@ impl Sessions {
 
     /// How many stand in the line for a place.
     #[must_use]
-    pub fn queued(&self) -> usize {
-        self.line.len()
+    pub fn queue_len(&self) -> usize {
+        self.queue.len()
     }
 
     /// The number of a client's newest message that was handled or refused; 0 of one that is not there.
     #[must_use]
-    pub fn input(&self, client: ClientId) -> u16 {
-        self.get(client).map_or(0, |session| session.inputs)
+    pub fn last_input(&self, client: ClientId) -> u16 {
+        self.get(client).map_or(0, |session| session.last_input)
     }
 
     /// How many players were let in in this tick, those not counted that had a place already.
@@ -169,13 +169,13 @@ impl Sessions {
         self.admitted.len()
     }
 
-    pub(super) fn begin_tick(&mut self, now: u64, rules: SessionRules) {
-        (self.now, self.rules, self.resumed) = (now, rules, 0);
+    pub(super) fn begin_tick(&mut self, now: u64, rules: SessionTickSettings) {
+        (self.now, self.settings, self.resumed) = (now, rules, 0);
         self.admitted.clear();
     }
 
     /// Takes what was put down for others since the last time.
-    pub(super) fn take_effects(&mut self, into: &mut Vec<SessionEffect>) {
+    pub(super) fn drain_effects(&mut self, into: &mut Vec<SessionEffect>) {
         into.append(&mut self.effects);
         clear_and_shrink(&mut self.effects);
     }
@@ -185,25 +185,25 @@ impl Sessions {
         let session = Session {
             player: None,
             controlled_entity: None,
-            inputs: 0,
+            last_input: 0,
             receives: connected.receives,
             state: SessionState::Connecting,
             address: connected.address,
             claims: connected.claims,
             resumed_from: None,
-            received: None,
+            received_bytes: None,
             former_token: None,
-            loads: connected.requires_ready,
-            class: AdmissionClass::Anybody,
-            is_player: None,
-            line: None,
-            place: 0,
+            requires_ready: connected.requires_ready,
+            class: AdmissionClass::Standard,
+            authenticated_as: None,
+            queue_key: None,
+            queue_position: 0,
             token: ResumeToken::default(),
             loading: None,
-            numbers_inputs: false,
-            since: self.now,
-            heard: self.now,
-            due: NEVER,
+            has_input_numbers: false,
+            since_tick: self.now,
+            last_message_tick: self.now,
+            deadline_tick: NEVER,
         };
         let refused = if self.is_draining {
             Some(LogoutReason::Stopping)
@@ -213,7 +213,7 @@ impl Sessions {
             (!self.make_room(connected.address)).then_some(LogoutReason::Full)
         };
         self.open.insert(client, session);
-        self.list(client);
+        self.add_to_indexes(client);
         if let Some(reason) = refused {
             self.end(client, reason);
         }
@@ -222,19 +222,19 @@ impl Sessions {
     /// Whether there is room for one more; who has not said who it is for a while makes it.
     fn make_room(&mut self, address: Option<SocketAddr>) -> bool {
         let of_address = address.and_then(|address| self.by_address.get(&network(address)));
-        if of_address.is_some_and(|&count| count >= self.rules.newcomers_per_address_max) {
+        if of_address.is_some_and(|&count| count >= self.settings.unauthenticated_per_address_max) {
             return false;
         }
-        if self.open.len() < self.rules.sessions_max {
+        if self.open.len() < self.settings.sessions_max {
             return true;
         }
         let is_old = |client: &ClientId| {
             let session = self.open.get(*client);
-            let since = session.map_or(self.now, |session| session.since);
-            self.now.saturating_sub(since) >= self.rules.grace_ticks
+            let since = session.map_or(self.now, |session| session.since_tick);
+            self.now.saturating_sub(since) >= self.settings.login_grace_ticks
         };
         let first_of = |is_asked: bool| {
-            let mut all = self.newcomers.range((is_asked, ClientId(0))..);
+            let mut all = self.unauthenticated.range((is_asked, ClientId(0))..);
             all.next()
                 .filter(|first| first.0 == is_asked)
                 .map(|first| first.1)
@@ -260,47 +260,49 @@ impl Sessions {
     }
 
     /// A client's messages up to this number were handled or refused. `None` when there is no such session.
-    pub(super) fn settle(&mut self, client: ClientId, number: u16) -> Option<&mut Session> {
+    pub(super) fn acknowledge(&mut self, client: ClientId, number: u16) -> Option<&mut Session> {
         let session = self.open.get_mut(client)?;
-        session.heard = self.now;
+        session.last_message_tick = self.now;
         // Who says anything more was welcomed, and so has the token that followed.
         session.former_token = None;
-        if !session.numbers_inputs {
-            session.inputs = number;
+        if !session.has_input_numbers {
+            session.last_input = number;
         }
         Some(session)
     }
 
     /// What of all sessions together reaches later ticks, as words, for a hash.
-    pub(super) fn digest(&self, mut word: impl FnMut(u64)) {
-        let flags = [self.has_unplaced, self.is_draining, self.refuses_logins];
+    pub(super) fn hash_state(&self, mut word: impl FnMut(u64)) {
+        let flags = [self.has_unnotified, self.is_draining, self.refuses_logins];
         let flags = flags.iter().rev();
         word(flags.fold(0, |word, &flag| word << 1 | u64::from(flag)));
-        self.line
+        self.queue
             .iter()
             .for_each(|client| word(u64::from(client.0)));
-        for (client, ticket) in &self.returning {
+        for (client, ticket) in &self.pending_resumes {
             word(u64::from(client.0));
             word(ticket.player.0);
         }
-        self.former.digest(&mut word);
+        self.aliases.hash_state(&mut word);
     }
 
     /// A connection is over. Whose player controls something stays for a while, and may come back.
-    pub(super) fn lose_link(&mut self, client: ClientId) {
+    pub(super) fn on_disconnect(&mut self, client: ClientId) {
         let Some(session) = self.get(client).copied() else {
             return;
         };
-        if session.player.is_none() || self.rules.keep_ticks == 0 || self.is_draining {
+        if session.player.is_none() || self.settings.reconnect_grace_ticks == 0 || self.is_draining
+        {
             self.end(client, LogoutReason::Disconnected);
         } else if session.state != SessionState::AwaitingReconnect {
-            self.enter(client, SessionState::AwaitingReconnect);
-            self.effects.push(SessionEffect::LinkLost(client, session));
+            self.set_state(client, SessionState::AwaitingReconnect);
+            self.effects
+                .push(SessionEffect::ConnectionLost(client, session));
         }
     }
 
     /// Ends those whose time is over, and some of all when draining.
-    pub(super) fn expire(&mut self) {
+    pub(super) fn end_expired(&mut self) {
         while let Some(&(due, client)) = self.deadlines.first()
             && due <= self.now
         {
@@ -309,9 +311,9 @@ impl Sessions {
                 self.deadlines.pop_first();
                 continue;
             };
-            if self.due_of(&session) > self.now {
+            if self.deadline_of(&session) > self.now {
                 // It was heard since.
-                self.change(client, |_| ());
+                self.update(client, |_| ());
                 continue;
             }
             let reason = match session.state {
@@ -321,27 +323,27 @@ impl Sessions {
             };
             self.end(client, reason);
         }
-        self.end_some();
+        self.end_draining();
     }
 
     /// Ends a session. `false` when there is none.
     pub(super) fn end(&mut self, client: ClientId, reason: LogoutReason) -> bool {
-        self.unlist(client);
+        self.remove_from_indexes(client);
         let Some(session) = self.open.remove(client) else {
             return false;
         };
-        if let Some(line) = session.line {
-            self.line.remove(line);
+        if let Some(line) = session.queue_key {
+            self.queue.remove(line);
         }
         if session.player.is_some() {
-            self.line.leave(session.class);
+            self.queue.leave(session.class);
         }
-        if let Some(player) = session.is_player
+        if let Some(player) = session.authenticated_as
             && self.by_player.get(&player) == Some(&client)
         {
             self.by_player.remove(&player);
         }
-        self.former.forget(client);
+        self.aliases.remove(client);
         self.effects
             .push(SessionEffect::Ended(client, session, reason));
         true
@@ -353,7 +355,7 @@ impl Sessions {
             return false;
         }
         let now = self.now;
-        self.change(client, |session| {
+        self.update(client, |session| {
             use SessionState::{Connecting, Entering, InWorld, Loading};
             session.controlled_entity = entity;
             if entity.is_none() {
@@ -362,35 +364,35 @@ impl Sessions {
             }
             let before = session.state;
             session.state = match (before, entity) {
-                (Entering, Some(_)) if session.loads => Loading,
+                (Entering, Some(_)) if session.requires_ready => Loading,
                 (Entering, Some(_)) => InWorld,
                 (Loading | InWorld, None) => Entering,
                 (state, _) => state,
             };
             if session.state != before || before == Connecting {
-                session.since = now;
+                session.since_tick = now;
             }
         });
         true
     }
 
-    pub(super) fn enter(&mut self, client: ClientId, state: SessionState) {
+    pub(super) fn set_state(&mut self, client: ClientId, state: SessionState) {
         let now = self.now;
-        self.change(client, |session| {
-            (session.state, session.since) = (state, now)
+        self.update(client, |session| {
+            (session.state, session.since_tick) = (state, now)
         });
     }
 
     /// Changes a session and the lists that go by it.
-    pub(super) fn change(&mut self, client: ClientId, change: impl FnOnce(&mut Session)) {
-        self.unlist(client);
+    pub(super) fn update(&mut self, client: ClientId, change: impl FnOnce(&mut Session)) {
+        self.remove_from_indexes(client);
         if let Some(session) = self.open.get_mut(client) {
             change(session);
         }
-        self.list(client);
+        self.add_to_indexes(client);
     }
 
-    fn list(&mut self, client: ClientId) {
+    fn add_to_indexes(&mut self, client: ClientId) {
         let Some(session) = self.get(client).copied() else {
             return;
         };
@@ -398,37 +400,37 @@ impl Sessions {
         if (is_asked || session.state == SessionState::Connecting)
             && session.controlled_entity.is_none()
         {
-            self.newcomers.insert((is_asked, client));
+            self.unauthenticated.insert((is_asked, client));
         }
-        if session.is_newcomer()
+        if session.is_logging_in()
             && let Some(address) = session.address
         {
             *self.by_address.entry(network(address)).or_default() += 1;
         }
-        if session.loads
+        if session.requires_ready
             && session.controlled_entity.is_some()
             && matches!(session.state, SessionState::Loading | SessionState::InWorld)
         {
-            self.loaders.insert(client);
+            self.loading_clients.insert(client);
         }
-        let due = self.due_of(&session);
+        let due = self.deadline_of(&session);
         if due != NEVER {
             self.deadlines.insert((due, client));
         }
         if let Some(session) = self.open.get_mut(client) {
-            session.due = due;
+            session.deadline_tick = due;
         }
     }
 
-    pub(super) fn unlist(&mut self, client: ClientId) {
+    pub(super) fn remove_from_indexes(&mut self, client: ClientId) {
         let Some(session) = self.get(client).copied() else {
             return;
         };
-        self.newcomers.remove(&(false, client));
-        self.newcomers.remove(&(true, client));
-        self.loaders.remove(&client);
-        self.deadlines.remove(&(session.due, client));
-        if session.is_newcomer()
+        self.unauthenticated.remove(&(false, client));
+        self.unauthenticated.remove(&(true, client));
+        self.loading_clients.remove(&client);
+        self.deadlines.remove(&(session.deadline_tick, client));
+        if session.is_logging_in()
             && let Some(address) = session.address
             && let Some(count) = self.by_address.get_mut(&network(address))
         {
@@ -440,19 +442,19 @@ impl Sessions {
     }
 
     /// The tick in which a session's time is over.
-    fn due_of(&self, session: &Session) -> u64 {
-        let rules = &self.rules;
-        let after = |ticks: u64| session.since.saturating_add(ticks);
+    fn deadline_of(&self, session: &Session) -> u64 {
+        let rules = &self.settings;
+        let after = |ticks: u64| session.since_tick.saturating_add(ticks);
         match session.state {
             // Whom the game gave an object it knows.
             SessionState::Connecting if session.controlled_entity.is_some() => NEVER,
-            SessionState::Connecting => after(rules.login_ticks),
+            SessionState::Connecting => after(rules.login_timeout_ticks),
             SessionState::Authenticating => after(rules.authentication_ticks),
             SessionState::Loading => after(rules.loading_ticks),
-            SessionState::AwaitingReconnect => after(rules.keep_ticks),
+            SessionState::AwaitingReconnect => after(rules.reconnect_grace_ticks),
             SessionState::InWorld if rules.idle_ticks > 0 => session
-                .heard
-                .max(session.since)
+                .last_message_tick
+                .max(session.since_tick)
                 .saturating_add(rules.idle_ticks),
             _ => NEVER,
         }

@@ -37,17 +37,17 @@ impl Sessions {
     }
 
     /// Ends sessions that must end, at most as many as may be admitted in a tick.
-    pub(super) fn end_some(&mut self) {
+    pub(super) fn end_draining(&mut self) {
         if self.refuses_logins {
-            let most = self.rules.admitted_per_tick_max.max(1) as usize;
-            let queued: Vec<ClientId> = self.line.iter().take(most).collect();
+            let most = self.settings.admitted_per_tick_max.max(1) as usize;
+            let queued: Vec<ClientId> = self.queue.iter().take(most).collect();
             for client in queued {
                 self.end(client, LogoutReason::Stopping);
             }
         }
         if self.is_draining {
-            for _ in 0..self.rules.admitted_per_tick_max.max(1) {
-                let Some(client) = self.open.numbers_above(Bound::Unbounded).next() else {
+            for _ in 0..self.settings.admitted_per_tick_max.max(1) {
+                let Some(client) = self.open.ids_after(Bound::Unbounded).next() else {
                     break;
                 };
                 self.end(client, LogoutReason::Stopping);

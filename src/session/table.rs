@@ -13,22 +13,22 @@ use std::ops::Bound;
 use foldhash::fast::FixedState;
 use slab::Slab;
 
-use super::life::Session;
+use super::state::Session;
 use crate::memory::MemoryUse;
 use crate::wire::ClientId;
 
 /// Room for so many sessions more is made at once, or for an eighth of those that there are.
-const MORE_SESSIONS: usize = 16;
+const GROW_MIN: usize = 16;
 
 /// Room for so many stays in any case.
-const ROOM_KEPT: usize = if cfg!(test) { 8 } else { 1_024 };
+const CAPACITY_MIN: usize = if cfg!(test) { 8 } else { 1_024 };
 
 /// Open sessions.
 #[derive(Debug, Default)]
 pub(super) struct SessionTable {
     sessions: Slab<Session>,
     /// The place of each. Nobody goes through them in this order.
-    places: HashMap<ClientId, u32, FixedState>,
+    slots: HashMap<ClientId, u32, FixedState>,
     /// The same, ascending.
     in_order: BTreeMap<ClientId, u32>,
 }
@@ -46,12 +46,12 @@ impl SessionTable {
 
     #[inline]
     pub fn get(&self, client: ClientId) -> Option<&Session> {
-        self.sessions.get(*self.places.get(&client)? as usize)
+        self.sessions.get(*self.slots.get(&client)? as usize)
     }
 
     #[inline]
     pub fn get_mut(&mut self, client: ClientId) -> Option<&mut Session> {
-        self.sessions.get_mut(*self.places.get(&client)? as usize)
+        self.sessions.get_mut(*self.slots.get(&client)? as usize)
     }
 
     /// Opens the session of a client that has none.
@@ -60,38 +60,38 @@ impl SessionTable {
         if self.sessions.len() == self.sessions.capacity() {
             // Doubled it would have room for as many again.
             let more = self.sessions.len() / 8;
-            self.sessions.reserve_exact(more.max(MORE_SESSIONS));
+            self.sessions.reserve_exact(more.max(GROW_MIN));
         }
         let place = self.sessions.insert(session) as u32;
-        self.places.insert(client, place);
+        self.slots.insert(client, place);
         self.in_order.insert(client, place);
     }
 
     /// Takes a session out.
     pub fn remove(&mut self, client: ClientId) -> Option<Session> {
-        let place = self.places.remove(&client)?;
+        let place = self.slots.remove(&client)?;
         self.in_order.remove(&client);
         let session = self.sessions.try_remove(place as usize);
-        if self.sessions.capacity() > ROOM_KEPT.max(4 * self.len()) {
-            self.move_together();
+        if self.sessions.capacity() > CAPACITY_MIN.max(4 * self.len()) {
+            self.compact();
         }
         session
     }
 
     /// Gives back room that nobody needs. By number, so that who goes through all finds one behind the other.
-    fn move_together(&mut self) {
+    fn compact(&mut self) {
         let room = self.len() + self.len() / 8;
-        let mut sessions = Slab::with_capacity(room.max(ROOM_KEPT));
+        let mut sessions = Slab::with_capacity(room.max(CAPACITY_MIN));
         for (client, place) in &mut self.in_order {
             let session = self.sessions.try_remove(*place as usize);
             debug_assert!(session.is_some(), "every number has a session");
             if let Some(session) = session {
                 *place = sessions.insert(session) as u32;
-                self.places.insert(*client, *place);
+                self.slots.insert(*client, *place);
             }
         }
         self.sessions = sessions;
-        self.places.shrink_to_fit();
+        self.slots.shrink_to_fit();
     }
 
     /// Those from one number to another, ascending.
@@ -109,7 +109,7 @@ impl SessionTable {
     }
 
     /// The numbers above one, ascending.
-    pub fn numbers_above(&self, client: Bound<ClientId>) -> impl Iterator<Item = ClientId> {
+    pub fn ids_after(&self, client: Bound<ClientId>) -> impl Iterator<Item = ClientId> {
         let range = self.in_order.range((client, Bound::Unbounded));
         range.map(|(&client, _)| client)
     }
@@ -118,7 +118,7 @@ impl SessionTable {
 impl MemoryUse for SessionTable {
     fn heap_bytes(&self) -> usize {
         self.sessions.capacity() * size_of::<Session>()
-            + self.places.heap_bytes()
+            + self.slots.heap_bytes()
             + self.in_order.heap_bytes()
     }
 }
@@ -129,15 +129,15 @@ mod tests {
 
     use super::*;
     use crate::inbox::ConnectionInfo;
-    use crate::session::rules::SessionRules;
     use crate::session::sessions::Sessions;
+    use crate::session::tick_settings::SessionTickSettings;
 
     /// A session as a client that connects gets it, which was heard then.
     fn session(heard: u64) -> Session {
         let mut sessions = Sessions::default();
-        let rules = SessionRules {
+        let rules = SessionTickSettings {
             sessions_max: 1,
-            ..SessionRules::default()
+            ..SessionTickSettings::default()
         };
         sessions.begin_tick(heard, rules);
         sessions.open(ClientId(1), ConnectionInfo::unknown(), false);
@@ -162,10 +162,10 @@ mod tests {
                 } else if !comes {
                     let removed = table.remove(client);
                     let room = table.sessions.capacity();
-                    prop_assert!(removed.is_none() || room <= ROOM_KEPT.max(4 * table.len()));
+                    prop_assert!(removed.is_none() || room <= CAPACITY_MIN.max(4 * table.len()));
                     prop_assert_eq!(removed, tree.remove(&client));
                 } else if let (Some(one), Some(other)) = (table.get_mut(client), tree.get_mut(&client)) {
-                    (one.heard, other.heard) = (heard, heard);
+                    (one.last_message_tick, other.last_message_tick) = (heard, heard);
                 }
                 prop_assert_eq!((table.len(), table.is_empty()), (tree.len(), tree.is_empty()));
             }
@@ -175,7 +175,7 @@ mod tests {
             prop_assert!(table.iter().eq(tree.iter().map(|(&client, session)| (client, session))));
             let above = Bound::Excluded(ClientId(from));
             let rest = tree.range((above, Bound::Unbounded)).map(|(&client, _)| client);
-            prop_assert!(table.numbers_above(above).eq(rest));
+            prop_assert!(table.ids_after(above).eq(rest));
             let range = (Bound::Included(ClientId(from.min(until))), Bound::Excluded(ClientId(until)));
             let part = tree.range(range).map(|(&client, session)| (client, session));
             prop_assert!(table.range(range).eq(part));

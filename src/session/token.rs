@@ -18,7 +18,7 @@ use crate::wire::{ClientId, ResumeToken};
 #[derive(Resource, Clone)]
 pub struct SessionKey {
     keys: [u64; 4],
-    made: u64,
+    issued: u64,
 }
 
 impl std::fmt::Debug for SessionKey {
@@ -45,7 +45,7 @@ impl SessionKey {
         };
         Self {
             keys: [0, 1, 2, 3].map(word),
-            made: 0,
+            issued: 0,
         }
     }
 
@@ -54,18 +54,18 @@ impl SessionKey {
     pub const fn seeded(seed: u64) -> Self {
         Self {
             keys: [seed, 1, seed, 2],
-            made: 0,
+            issued: 0,
         }
     }
 
     /// A new token.
-    pub(super) fn make(&mut self, client: ClientId) -> ResumeToken {
-        self.made += 1;
+    pub(super) fn issue(&mut self, client: ClientId) -> ResumeToken {
+        self.issued += 1;
         let [a, b, c, d] = self.keys;
         let half = |one, other| {
             #[expect(deprecated, reason = "as above")]
             let mut hasher = SipHasher::new_with_keys(one, other);
-            hasher.write_u64(self.made);
+            hasher.write_u64(self.issued);
             hasher.write_u32(client.0);
             hasher.finish().to_le_bytes()
         };
@@ -87,10 +87,12 @@ mod tests {
         let (mut seeded, mut again) = (SessionKey::seeded(7), SessionKey::seeded(7));
         let mut all = BTreeSet::new();
         for client in (0..500).map(ClientId) {
-            let token = seeded.make(client);
-            assert_eq!(token, again.make(client));
+            let token = seeded.issue(client);
+            assert_eq!(token, again.issue(client));
             assert!(
-                all.insert(token) && all.insert(one.make(client)) && all.insert(other.make(client))
+                all.insert(token)
+                    && all.insert(one.issue(client))
+                    && all.insert(other.issue(client))
             );
         }
     }

@@ -93,7 +93,7 @@ impl TransportHandle {
     /// say; where there is none, the client is closed with the reason.
     pub fn connect(&self, connected: ConnectionInfo) -> Result<ClientId, AcceptError> {
         let number = lock(&self.intake).connect(connected);
-        number.map_err(AcceptError::Crowded)
+        number.map_err(AcceptError::TooManyPending)
     }
 
     /// A message of a client came.
@@ -132,7 +132,7 @@ impl TransportHandle {
     ///
     /// # Errors
     /// The number that was expected and found, at the first client that gets another; what came before it has been fed.
-    pub fn feed(&self, record: &[TransportEvent]) -> Result<(), (ClientId, Option<ClientId>)> {
+    pub fn replay(&self, record: &[TransportEvent]) -> Result<(), (ClientId, Option<ClientId>)> {
         for event in record {
             match event {
                 TransportEvent::Connected(expected, connected) => {

@@ -13,7 +13,7 @@ use bevy_tasks::futures_lite::future::yield_now;
 use bevy_tasks::{AsyncComputeTaskPool, Task, block_on};
 use throng_core::parallel::ParallelExecutor;
 
-use super::hands::WorkerSet;
+use super::worker_set::WorkerSet;
 use crate::memory::{AllocationTag, with_local, with_thread_tag};
 
 /// How many threads wait for a task.
@@ -25,7 +25,7 @@ thread_local! {
 }
 
 /// Begins a task whose allocations are counted under a tag. Without threads for it the work is given back.
-pub(crate) fn begin<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
+pub(crate) fn start_task<T: Send + 'static, F: FnOnce() -> T + Send + 'static>(
     tag: AllocationTag,
     work: F,
 ) -> Result<Task<T>, F> {
@@ -48,22 +48,22 @@ pub(crate) fn wait_for<T: Send + 'static>(task: Task<T>) -> T {
     let Some(pool) = pool else {
         return block_on(task);
     };
-    let _waits = Waits::begin();
+    let _waits = WaitGuard::new();
     let mut made = pool.scope_with_executor(true, None, |scope| scope.spawn(task));
     made.pop().expect("a scope gives what its one task made")
 }
 
 /// A thread waits as long as this is there, also where the task panics.
-struct Waits;
+struct WaitGuard;
 
-impl Waits {
-    fn begin() -> Self {
+impl WaitGuard {
+    fn new() -> Self {
         WAITING.fetch_add(1, Ordering::Relaxed);
         Self
     }
 }
 
-impl Drop for Waits {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         WAITING.fetch_sub(1, Ordering::Relaxed);
     }
@@ -128,7 +128,7 @@ mod tests {
     const WORKERS: BackgroundWorkers = BackgroundWorkers::tagged(AllocationTag(0));
 
     /// Waits until that holds; if another test has the pool's threads, it comes later.
-    fn comes(is_so: impl Fn() -> bool) -> bool {
+    fn wait_until(is_so: impl Fn() -> bool) -> bool {
         let watch = Stopwatch::start();
         while !is_so() && watch.elapsed() < Duration::from_secs(60) {
             std::thread::yield_now();
@@ -139,13 +139,15 @@ mod tests {
     #[test]
     fn who_waits_for_a_task_works_with_it() {
         AsyncComputeTaskPool::get_or_init(TaskPool::default);
-        let task = begin(AllocationTag(0), || {
-            let (is_waited_for, begun) =
-                (comes(|| WORKERS.worker_count() > 1), AtomicUsize::new(0));
+        let task = start_task(AllocationTag(0), || {
+            let (is_waited_for, begun) = (
+                wait_until(|| WORKERS.worker_count() > 1),
+                AtomicUsize::new(0),
+            );
             let mut met = [false; 2];
             WORKERS.for_each_item(&mut met, |met| {
                 begun.fetch_add(1, Ordering::SeqCst);
-                *met = comes(|| begun.load(Ordering::SeqCst) == 2);
+                *met = wait_until(|| begun.load(Ordering::SeqCst) == 2);
             });
             (is_waited_for, met)
         });
@@ -170,7 +172,7 @@ mod tests {
                     DEPTH.set(DEPTH.get() - 1);
                     depth
                 };
-                begin(AllocationTag(0), work).ok().unwrap()
+                start_task(AllocationTag(0), work).ok().unwrap()
             })
             .collect();
         assert!(tasks.into_iter().all(|task| wait_for(task) == 1));

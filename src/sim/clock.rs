@@ -13,7 +13,7 @@ pub use throng_core::clock::*;
 /// Makes every later [`App::update`] run `FixedUpdate` exactly once, whatever the wall clock says.
 ///
 /// Runs the app's start-up (one update, in which no time passes) on the way. Call it after all plugins are added.
-pub fn one_tick_an_update(app: &mut App) {
+pub fn one_tick_per_update(app: &mut App) {
     let timestep = app.world().resource::<Time<Fixed>>().timestep();
     app.insert_resource(TimeUpdateStrategy::FixedTimesteps(1));
     app.world_mut()

@@ -91,7 +91,7 @@ impl<'a, T> ColumnRows<'a, T> {
 }
 
 /// Cuts a run of rows into pieces of `length`, the last of which may be shorter. `take_first` takes that many rows off it.
-pub fn pieces<R>(
+pub fn chunks<R>(
     rows: usize,
     length: usize,
     mut take_first: impl FnMut(usize) -> R,
@@ -127,7 +127,7 @@ mod tests {
             for mut table in tables.map(TableColumn::of) {
                 let mut left = table.rows();
                 let count = left.values.len();
-                for mut piece in pieces(count, 64, |rows| left.take_first(rows)) {
+                for mut piece in chunks(count, 64, |rows| left.take_first(rows)) {
                     for row in 0..piece.values.len() {
                         let number = *piece.get(row);
                         let is_third = number.0 % 3 == 0;

@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::clock::Stopwatch;
 use super::hash::HashAppExt;
 use super::overload::{
-    LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel, OverloadRules,
+    LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel,
+    OverloadTickSettings,
 };
 
 /// What a tick's cost is taken from.
@@ -54,9 +55,9 @@ pub struct OverloadSettings {
     #[serde(alias = "fall_at")]
     pub leave_at: OverloadThresholds,
     /// How long a level lasts at least before the next is entered, in seconds.
-    pub rise_s: f32,
+    pub enter_after_s: f32,
     /// How long a level lasts at least before it is left, in seconds.
-    pub fall_s: f32,
+    pub leave_after_s: f32,
     /// How often the time between two updates of the same object doubles for a client, at most 3: motions, their repetitions and
     /// attributes. How its own object moves it is told at once all the same.
     pub update_doublings: u8,
@@ -87,8 +88,8 @@ impl Default for OverloadSettings {
                 refuse: 0.65,
                 dilate: 0.7,
             },
-            rise_s: 1.0,
-            fall_s: 5.0,
+            enter_after_s: 1.0,
+            leave_after_s: 5.0,
             update_doublings: 1,
             deferred_budget_share: 0.25,
             time_share_min: 0.25,
@@ -130,7 +131,7 @@ pub struct WorkCosts {
     /// An expansion of a search for a path.
     pub expansion_ns: u32,
     /// A viewer's look round.
-    pub look_ns: u32,
+    pub scan_ns: u32,
     /// A link of views that begins or ends.
     pub link_change_ns: u32,
     /// An object that a client knows, each tick.
@@ -146,7 +147,7 @@ impl Default for WorkCosts {
         Self {
             object_ns: 250,
             expansion_ns: 100,
-            look_ns: 1_000,
+            scan_ns: 1_000,
             link_change_ns: 150,
             known_object_ns: 12,
             sent_message_ns: 50,
@@ -157,18 +158,18 @@ impl Default for WorkCosts {
 
 impl OverloadSettings {
     /// The same in ticks of so many nanoseconds; a time that is not 0 is one tick at least.
-    fn rules(&self, tick_ns: u64) -> OverloadRules {
+    fn to_tick_settings(&self, tick_ns: u64) -> OverloadTickSettings {
         let ticks = |seconds: f32| {
             let ticks = (f64::from(seconds) * 1e9 / tick_ns.max(1) as f64).round() as u32;
             ticks.max(u32::from(seconds > 0.0))
         };
         let percent = |share: f32| (share * 100.0).round().clamp(1.0, 100.0) as u8;
-        OverloadRules {
+        OverloadTickSettings {
             enter_at: self.enter_at.loads(),
             leave_at: self.leave_at.loads(),
             smoothing_ticks: ticks(self.smoothing_s),
-            rise_ticks: ticks(self.rise_s),
-            fall_ticks: ticks(self.fall_s),
+            enter_ticks: ticks(self.enter_after_s),
+            leave_ticks: ticks(self.leave_after_s),
             time_percent_min: percent(self.time_share_min),
             effects: OverloadEffects {
                 update_doublings: self.update_doublings.min(UPDATE_DOUBLINGS_MAX),
@@ -205,12 +206,12 @@ pub struct OverloadStats {
     pub highest: OverloadLevel,
 }
 
-type Reckoner = Box<dyn FnMut(&World, &WorkCosts) -> u64 + Send + Sync>;
+type CostEstimator = Box<dyn FnMut(&World, &WorkCosts) -> u64 + Send + Sync>;
 
 /// What the last tick cost.
 #[derive(Resource, Default)]
 pub(crate) struct LoadMeter {
-    reckoners: Vec<Reckoner>,
+    estimators: Vec<CostEstimator>,
     running: Option<Stopwatch>,
     measured_ns: Option<u64>,
     /// Whether ticks are due at real times.
@@ -221,19 +222,19 @@ pub(crate) struct LoadMeter {
 pub trait WorkAppExt {
     /// Adds a reckoner: asked once a tick, it gives what its systems did since it was last asked, in nanoseconds. It goes by
     /// what is the same in every run, and is only asked with [`LoadMeasure::Work`].
-    fn reckon_work(
+    fn add_cost_estimator(
         &mut self,
         reckoner: impl FnMut(&World, &WorkCosts) -> u64 + Send + Sync + 'static,
     ) -> &mut Self;
 }
 
 impl WorkAppExt for App {
-    fn reckon_work(
+    fn add_cost_estimator(
         &mut self,
         reckoner: impl FnMut(&World, &WorkCosts) -> u64 + Send + Sync + 'static,
     ) -> &mut Self {
         let mut meter = self.world_mut().get_resource_or_init::<LoadMeter>();
-        meter.reckoners.push(Box::new(reckoner));
+        meter.estimators.push(Box::new(reckoner));
         self
     }
 }
@@ -244,7 +245,7 @@ pub struct CounterDelta(u64);
 
 impl CounterDelta {
     /// Looks at the counter.
-    pub const fn to(&mut self, now: u64) -> u64 {
+    pub const fn update(&mut self, now: u64) -> u64 {
         let grown = now.saturating_sub(self.0);
         self.0 = now;
         grown
@@ -261,12 +262,12 @@ pub(super) fn install(app: &mut App) {
         .add_message::<OverloadChanged>()
         .hash_part("overload", |world, hasher| {
             let overload = world.resource::<Overload>();
-            overload.digest(|word| hasher.write_u64(word));
+            overload.hash_state(|word| hasher.write_u64(word));
         });
 }
 
 /// Takes a step where the last tick's cost asks for it.
-pub(super) fn govern(world: &mut World) {
+pub(super) fn update_overload(world: &mut World) {
     let measure = world.resource::<OverloadSettings>().measure;
     let meter = world.resource::<LoadMeter>();
     let use_clock = match measure {
@@ -274,7 +275,7 @@ pub(super) fn govern(world: &mut World) {
         LoadMeasure::Auto => meter.keeps_real_time,
         LoadMeasure::Clock => true,
         LoadMeasure::Work => {
-            let cost_ns = reckon(world);
+            let cost_ns = estimate_cost(world);
             observe(world, cost_ns);
             return;
         }
@@ -282,7 +283,7 @@ pub(super) fn govern(world: &mut World) {
     if !use_clock {
         if world.resource::<Overload>().level() != OverloadLevel::Normal {
             while let Some(change) = world.resource_mut::<Overload>().lower_level() {
-                tell(world, change);
+                write_change(world, change);
             }
         }
         return;
@@ -306,10 +307,10 @@ pub(super) fn stop_clock(mut meter: ResMut<LoadMeter>) {
     clippy::disallowed_methods,
     reason = "reckoners read the world and cannot change it"
 )]
-fn reckon(world: &mut World) -> u64 {
+fn estimate_cost(world: &mut World) -> u64 {
     world.resource_scope(|world, mut meter: Mut<LoadMeter>| {
         let costs = world.resource::<OverloadSettings>().costs;
-        let costs_ns = meter.reckoners.iter_mut();
+        let costs_ns = meter.estimators.iter_mut();
         costs_ns
             .map(|reckoner| reckoner(world, &costs))
             .fold(0, u64::saturating_add)
@@ -321,10 +322,12 @@ fn observe(world: &mut World, cost_ns: u64) {
     let load = u128::from(cost_ns) * u128::from(LOAD_FULL) / tick_ns.max(1);
     let load = u32::try_from(load).unwrap_or(LOAD_MAX);
     let tick_ns = u64::try_from(tick_ns).unwrap_or(u64::MAX);
-    let rules = world.resource::<OverloadSettings>().rules(tick_ns);
+    let rules = world
+        .resource::<OverloadSettings>()
+        .to_tick_settings(tick_ns);
     let change = world.resource_mut::<Overload>().observe(load, &rules);
     if let Some(change) = change {
-        tell(world, change);
+        write_change(world, change);
     }
     let level = world.resource::<Overload>().level();
     let mut stats = world.resource_mut::<OverloadStats>();
@@ -333,7 +336,7 @@ fn observe(world: &mut World, cost_ns: u64) {
         .for_each(|ticks| *ticks += 1);
 }
 
-fn tell(world: &mut World, change: OverloadChange) {
+fn write_change(world: &mut World, change: OverloadChange) {
     let load = world.resource::<Overload>().load();
     let mut stats = world.resource_mut::<OverloadStats>();
     stats.rises += u64::from(change.to > change.from);
@@ -361,8 +364,8 @@ mod tests {
         ))
         .init_resource::<TickPrice>()
         .insert_resource(settings)
-        .reckon_work(|world, _| world.resource::<TickPrice>().0 * 1_000_000);
-        clock::one_tick_an_update(&mut app);
+        .add_cost_estimator(|world, _| world.resource::<TickPrice>().0 * 1_000_000);
+        clock::one_tick_per_update(&mut app);
         app
     }
 
@@ -421,7 +424,7 @@ mod tests {
         let mut app = app(OverloadSettings {
             measure: LoadMeasure::Clock,
             smoothing_s: 0.0,
-            rise_s: 0.0,
+            enter_after_s: 0.0,
             ..OverloadSettings::default()
         });
         // A tick that cannot but take longer than it may.
@@ -439,13 +442,13 @@ mod tests {
         let text = "(measure: Work, enter_at: (stretch: 1, defer: 2, refuse: 3, dilate: 4))";
         let settings: OverloadSettings = ron::from_str(text).unwrap();
         assert_eq!(settings.measure, LoadMeasure::Work);
-        assert_eq!(settings.rules(50_000_000).enter_at[3], 4_000_000);
-        let defaults = OverloadSettings::default().rules(50_000_000);
+        assert_eq!(settings.to_tick_settings(50_000_000).enter_at[3], 4_000_000);
+        let defaults = OverloadSettings::default().to_tick_settings(50_000_000);
         assert_eq!(
             (
                 defaults.smoothing_ticks,
-                defaults.rise_ticks,
-                defaults.fall_ticks
+                defaults.enter_ticks,
+                defaults.leave_ticks
             ),
             (10, 20, 100)
         );
@@ -459,14 +462,14 @@ mod tests {
             enter_at: all,
             leave_at: all,
             smoothing_s: f32::NAN,
-            rise_s: f32::INFINITY,
-            fall_s: -1.0,
+            enter_after_s: f32::INFINITY,
+            leave_after_s: -1.0,
             update_doublings: 255,
             deferred_budget_share: f32::NAN,
             time_share_min: -4.0,
             ..OverloadSettings::default()
         }
-        .rules(0);
+        .to_tick_settings(0);
         let mut overload = Overload::default();
         for load in [0, u32::MAX, 7] {
             overload.observe(load, &rules);

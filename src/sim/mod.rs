@@ -27,7 +27,6 @@ mod background;
 pub mod clock;
 mod columns;
 mod governor;
-mod hands;
 mod hash;
 mod overload;
 mod plugins;
@@ -35,14 +34,15 @@ mod schedule;
 mod timing;
 #[cfg(feature = "trace")]
 mod trace;
+mod worker_set;
 mod workers;
 
-pub(crate) use background::{BackgroundWorkers, begin as begin_task, wait_for};
+pub(crate) use background::{BackgroundWorkers, start_task as begin_task, wait_for};
 /// Derived by public components and settings, with the feature `reflect`; a plugin registers its own.
 #[cfg(feature = "reflect")]
 pub use bevy_reflect::Reflect;
 #[doc(hidden)]
-pub use columns::{ColumnRows, TableColumn, pieces};
+pub use columns::{ColumnRows, TableColumn, chunks};
 pub(crate) use governor::LoadMeter;
 pub use governor::{
     CounterDelta, LoadMeasure, OverloadChanged, OverloadSettings, OverloadStats,
@@ -50,7 +50,8 @@ pub use governor::{
 };
 pub use hash::{HashAppExt, StateHash, StateHasher, state_hash};
 pub use overload::{
-    LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel, OverloadRules,
+    LOAD_FULL, LOAD_MAX, Overload, OverloadChange, OverloadEffects, OverloadLevel,
+    OverloadTickSettings,
 };
 pub use plugins::{SimPlugin, finish_plugin, sim_plugin, start_plugin};
 pub use schedule::{

@@ -26,7 +26,7 @@ pub const LOAD_FULL: u32 = 1_000_000;
 pub const LOAD_MAX: u32 = 4 * LOAD_FULL;
 
 /// Steps in which the pace of time changes, in percent.
-const TIME_STEP: u8 = 5;
+const TIME_PERCENT_STEP: u8 = 5;
 
 /// How far a server is from doing all that it should, each with all before it.
 #[derive(
@@ -80,7 +80,7 @@ impl OverloadLevel {
 
 /// When levels change, and what they do; as [`OverloadSettings`](super::OverloadSettings) says it, in ticks and integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OverloadRules {
+pub struct OverloadTickSettings {
     /// From which smoothed load on each level but the first is entered, in the order of the levels.
     pub enter_at: [u32; 4],
     /// Below which smoothed load each is left; what is above `enter_at` counts as that.
@@ -88,9 +88,9 @@ pub struct OverloadRules {
     /// Ticks that the mean of the load is about; 0 counts as 1.
     pub smoothing_ticks: u32,
     /// Ticks that a level lasts at least before the next one is entered, and a pace of time before it changes.
-    pub rise_ticks: u32,
+    pub enter_ticks: u32,
     /// Ticks that a level lasts at least before it is left.
-    pub fall_ticks: u32,
+    pub leave_ticks: u32,
     /// The slowest pace of time, in percent of real time; 0 counts as 1.
     pub time_percent_min: u8,
     /// What levels do.
@@ -146,7 +146,7 @@ impl Default for Overload {
 
 impl Overload {
     /// Takes what the last tick cost, in millionths of its budget. Call it once a tick. O(1).
-    pub fn observe(&mut self, load: u32, rules: &OverloadRules) -> Option<OverloadChange> {
+    pub fn observe(&mut self, load: u32, rules: &OverloadTickSettings) -> Option<OverloadChange> {
         let (mean, ticks) = (
             i64::from(self.load),
             i64::from(rules.smoothing_ticks.max(1)),
@@ -191,17 +191,17 @@ impl Overload {
         })
     }
 
-    fn next_level(&self, rules: &OverloadRules) -> OverloadLevel {
+    fn next_level(&self, rules: &OverloadTickSettings) -> OverloadLevel {
         let number = self.level.number();
         if let (Some(next), Some(&enter_at)) = (self.level.next(), rules.enter_at.get(number))
             && self.load >= enter_at
         {
-            let is_due = self.level_ticks > rules.rise_ticks;
+            let is_due = self.level_ticks > rules.enter_ticks;
             return if is_due { next } else { self.level };
         }
         if let Some(previous) = self.level.previous() {
             let leave_at = rules.leave_at[number - 1].min(rules.enter_at[number - 1]);
-            if self.load < leave_at && self.level_ticks > rules.fall_ticks {
+            if self.load < leave_at && self.level_ticks > rules.leave_ticks {
                 return previous;
             }
         }
@@ -209,15 +209,15 @@ impl Overload {
     }
 
     /// The pace at which ticks that cost so much are due when the one before is done.
-    fn next_pace(&self, from: OverloadLevel, rules: &OverloadRules) -> u8 {
+    fn next_pace(&self, from: OverloadLevel, rules: &OverloadTickSettings) -> u8 {
         if self.level != OverloadLevel::TimeDilated {
             return 100;
         }
-        if from == self.level && self.pace_ticks <= rules.rise_ticks {
+        if from == self.level && self.pace_ticks <= rules.enter_ticks {
             return self.time_percent;
         }
         let percent = u64::from(LOAD_FULL) * 100 / u64::from(self.load.max(LOAD_FULL));
-        let stepped = percent as u8 / TIME_STEP * TIME_STEP;
+        let stepped = percent as u8 / TIME_PERCENT_STEP * TIME_PERCENT_STEP;
         stepped.max(rules.time_percent_min.clamp(1, 100))
     }
 
@@ -252,7 +252,7 @@ impl Overload {
     /// What is left of a tick's budget for something that can wait: all of it while nothing is deferred, and else a share, but
     /// never nothing of something, so that what waits comes to its turn.
     #[must_use]
-    pub fn deferred(&self, budget: u64) -> u64 {
+    pub fn deferrable_budget(&self, budget: u64) -> u64 {
         if self.level < OverloadLevel::DeferredWork {
             return budget;
         }
@@ -264,8 +264,8 @@ impl Overload {
 
     /// The same of a smaller number.
     #[must_use]
-    pub fn deferred_u32(&self, budget: u32) -> u32 {
-        self.deferred(u64::from(budget)) as u32
+    pub fn deferrable_budget_u32(&self, budget: u32) -> u32 {
+        self.deferrable_budget(u64::from(budget)) as u32
     }
 
     /// Whether players are let in.
@@ -275,7 +275,7 @@ impl Overload {
     }
 
     /// Shows all of the state as words.
-    pub fn digest(&self, mut word: impl FnMut(u64)) {
+    pub fn hash_state(&self, mut word: impl FnMut(u64)) {
         word((self.level.number() as u64) << 32 | u64::from(self.load));
         word(u64::from(self.level_ticks) << 32 | u64::from(self.pace_ticks));
         let OverloadEffects {
@@ -294,12 +294,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RULES: OverloadRules = OverloadRules {
+    const RULES: OverloadTickSettings = OverloadTickSettings {
         enter_at: [800_000, 900_000, 950_000, 1_000_000],
         leave_at: [500_000, 600_000, 650_000, 700_000],
         smoothing_ticks: 4,
-        rise_ticks: 3,
-        fall_ticks: 8,
+        enter_ticks: 3,
+        leave_ticks: 8,
         time_percent_min: 25,
         effects: OverloadEffects {
             update_doublings: 1,
@@ -333,14 +333,14 @@ mod tests {
                 .count()
         }
 
-        fn observe(&mut self, load: u32, rules: &OverloadRules) -> (usize, u8) {
+        fn observe(&mut self, load: u32, rules: &OverloadTickSettings) -> (usize, u8) {
             self.loads.push(load);
             let mean = self.mean(rules.smoothing_ticks);
             let (level, percent) = self.chosen.last().copied().unwrap_or((0, 100));
             let held = self.since(|chosen| chosen.0, 0);
             let paced = self.since(|chosen| chosen.1, 100);
-            let may_rise = held > rules.rise_ticks as usize;
-            let may_fall = held > rules.fall_ticks as usize;
+            let may_rise = held > rules.enter_ticks as usize;
+            let may_fall = held > rules.leave_ticks as usize;
             let wants_more = level < 4 && mean >= i128::from(rules.enter_at[level]);
             let wants_less = level > 0
                 && mean < i128::from(rules.leave_at[level - 1].min(rules.enter_at[level - 1]));
@@ -351,7 +351,7 @@ mod tests {
             };
             let pace = if next < 4 {
                 100
-            } else if level == 4 && paced <= rules.rise_ticks as usize {
+            } else if level == 4 && paced <= rules.enter_ticks as usize {
                 percent
             } else {
                 let needed = (100.0 * 1e6 / mean.max(1_000_000) as f64) as u8;
@@ -362,17 +362,17 @@ mod tests {
         }
     }
 
-    fn rules() -> impl Strategy<Value = OverloadRules> {
+    fn rules() -> impl Strategy<Value = OverloadTickSettings> {
         let thresholds = || prop::array::uniform4(0..2_000_000_u32);
         let ticks = (0..8_u32, 0..6_u32, 0..12_u32);
         (thresholds(), thresholds(), ticks, any::<u8>()).prop_map(
             |(enter_at, leave_at, (smoothing_ticks, rise_ticks, fall_ticks), time_percent_min)| {
-                OverloadRules {
+                OverloadTickSettings {
                     enter_at,
                     leave_at,
                     smoothing_ticks,
-                    rise_ticks,
-                    fall_ticks,
+                    enter_ticks: rise_ticks,
+                    leave_ticks: fall_ticks,
                     time_percent_min,
                     ..RULES
                 }
@@ -419,7 +419,7 @@ mod tests {
                 prop_assert!(change.time_percent == 100 || to == 4);
                 if from != to {
                     let held = last.map_or(tick, |last| tick - last - 1);
-                    let least = if to > from { rules.rise_ticks } else { rules.fall_ticks };
+                    let least = if to > from { rules.enter_ticks } else { rules.leave_ticks };
                     prop_assert!(held >= least);
                     last = Some(tick);
                 }
@@ -429,7 +429,7 @@ mod tests {
         #[test]
         fn without_load_all_is_normal_again_in_a_known_time(rules in rules(), loads in loads()) {
             // What is never to be left has a threshold of nothing.
-            let rules = OverloadRules {
+            let rules = OverloadTickSettings {
                 enter_at: rules.enter_at.map(|at| at.max(2_000)),
                 leave_at: rules.leave_at.map(|at| at.max(2_000)),
                 ..rules
@@ -439,7 +439,7 @@ mod tests {
                 overload.observe(load, &rules);
             }
             // The mean falls by a share of itself a tick, down to what integers do not divide; a level a dwell then.
-            let ticks = 20 * rules.smoothing_ticks.max(1) + 5 * (rules.fall_ticks + 1);
+            let ticks = 20 * rules.smoothing_ticks.max(1) + 5 * (rules.leave_ticks + 1);
             for _ in 0..ticks {
                 overload.observe(0, &rules);
             }
@@ -518,7 +518,7 @@ mod tests {
 
     #[test]
     fn a_single_stall_moves_nothing() {
-        let rules = OverloadRules {
+        let rules = OverloadTickSettings {
             smoothing_ticks: 10,
             ..RULES
         };
@@ -533,7 +533,7 @@ mod tests {
     fn each_level_gives_up_what_it_says_and_what_those_before_it_do() {
         let mut overload = Overload::default();
         let given_up = |overload: &Overload| {
-            let waits = overload.deferred(40) == 10;
+            let waits = overload.deferrable_budget(40) == 10;
             let stretches = overload.update_doublings() == 1;
             let is_dilated = overload.time_percent() < 100;
             [stretches, waits, !overload.admits_logins(), is_dilated]
@@ -546,9 +546,13 @@ mod tests {
         }
         let of_levels: Vec<_> = (0..5).map(|n| [0, 1, 2, 3].map(|of| of < n)).collect();
         assert_eq!(seen[..5], of_levels);
-        assert_eq!(overload.deferred(3), 1, "never nothing of something");
         assert_eq!(
-            [0, u64::MAX].map(|all| overload.deferred(all) > 0),
+            overload.deferrable_budget(3),
+            1,
+            "never nothing of something"
+        );
+        assert_eq!(
+            [0, u64::MAX].map(|all| overload.deferrable_budget(all) > 0),
             [false, true]
         );
     }

@@ -97,12 +97,15 @@ pub struct HeartbeatPhase {
     /// From 0 to `of - 1`, one step a tick.
     pub phase: u32,
     /// Ticks a heartbeat.
-    pub of: u32,
+    pub period: u32,
 }
 
 impl Default for HeartbeatPhase {
     fn default() -> Self {
-        Self { phase: 0, of: 1 }
+        Self {
+            phase: 0,
+            period: 1,
+        }
     }
 }
 
@@ -110,7 +113,7 @@ impl HeartbeatPhase {
     /// Whether the object with this id is this tick's.
     #[must_use]
     pub const fn covers(self, id: u32) -> bool {
-        id % self.of == self.phase
+        id % self.period == self.phase
     }
 }
 
@@ -166,7 +169,7 @@ pub fn install_tick(app: &mut App) {
         .add_systems(
             FixedUpdate,
             (
-                (advance_tick, governor::govern)
+                (advance_tick, governor::update_overload)
                     .chain()
                     .before(SimSystems::First),
                 governor::stop_clock
@@ -192,8 +195,8 @@ fn advance_tick(
     settings: Res<SimSettings>,
 ) {
     tick.0 += 1;
-    phase.of = settings.heartbeat_ticks.max(1);
-    phase.phase = (tick.0 % u64::from(phase.of)) as u32;
+    phase.period = settings.heartbeat_ticks.max(1);
+    phase.phase = (tick.0 % u64::from(phase.period)) as u32;
 }
 
 fn run_heartbeat(world: &mut World) {
@@ -210,7 +213,7 @@ mod tests {
     #[derive(Resource, Default)]
     struct SetsSeen(Vec<(u64, &'static str)>);
 
-    fn note(name: &'static str) -> impl FnMut(ResMut<SetsSeen>, Res<SimTick>) {
+    fn record(name: &'static str) -> impl FnMut(ResMut<SetsSeen>, Res<SimTick>) {
         move |mut seen, tick| seen.0.push((tick.0, name))
     }
 
@@ -223,7 +226,7 @@ mod tests {
             },
         ))
         .init_resource::<SetsSeen>();
-        clock::one_tick_an_update(&mut app);
+        clock::one_tick_per_update(&mut app);
         app
     }
 
@@ -231,7 +234,7 @@ mod tests {
     fn sets_run_in_order_every_tick() {
         let mut app = app();
         for set in SimSystems::ALL.into_iter().rev() {
-            app.add_systems(FixedUpdate, note(set.name()).in_set(set));
+            app.add_systems(FixedUpdate, record(set.name()).in_set(set));
         }
         app.update();
         app.update();
@@ -245,7 +248,7 @@ mod tests {
     fn the_heartbeat_counts_ticks() {
         let mut app = app();
         app.insert_resource(SimSettings { heartbeat_ticks: 3 });
-        app.add_systems(Heartbeat, note("beat").in_set(HeartbeatSystems::Match));
+        app.add_systems(Heartbeat, record("beat").in_set(HeartbeatSystems::Match));
         (0..7).for_each(|_| app.update());
         assert_eq!(
             app.world().resource::<SetsSeen>().0,
@@ -257,7 +260,7 @@ mod tests {
     fn installing_twice_changes_nothing() {
         let mut app = app();
         install_tick(&mut app);
-        app.add_systems(Heartbeat, note("beat"));
+        app.add_systems(Heartbeat, record("beat"));
         (0..10).for_each(|_| app.update());
         assert_eq!(app.world().resource::<SimTick>().0, 10);
         assert_eq!(app.world().resource::<SetsSeen>().0, [(10, "beat")]);
@@ -267,7 +270,7 @@ mod tests {
     fn every_object_has_its_turn_once_a_heartbeat() {
         let turns = |id| {
             (0..10)
-                .filter(|&phase| HeartbeatPhase { phase, of: 10 }.covers(id))
+                .filter(|&phase| HeartbeatPhase { phase, period: 10 }.covers(id))
                 .count()
         };
         assert!((0..100).all(|id| turns(id) == 1));

@@ -9,7 +9,7 @@ use bevy_app::{App, FixedUpdate, Plugin};
 use bevy_ecs::prelude::*;
 
 use super::clock::Stopwatch;
-use super::governor::govern;
+use super::governor::update_overload;
 use super::{AfterTick, SimSystems, install_tick};
 use crate::memory::{AllocationTag, MemoryAppExt, MemoryUse, set_tick_tag};
 
@@ -25,7 +25,10 @@ impl Plugin for TimingPlugin {
         install_tick(app);
         app.init_resource::<TickTimings>()
             .count_memory::<TickTimings>("sim")
-            .add_systems(FixedUpdate, start.after(govern).before(SimSystems::First));
+            .add_systems(
+                FixedUpdate,
+                start.after(update_overload).before(SimSystems::First),
+            );
         for (index, set) in SimSystems::ALL.into_iter().enumerate() {
             let mark = move |mut timings: ResMut<TickTimings>| {
                 timings.mark(index);
@@ -91,7 +94,7 @@ impl TickTimings {
 
     /// How many of the kept ticks took as long as `limit` or longer. O(1) for each of them.
     #[must_use]
-    pub fn late_ticks(&self, limit: Duration) -> usize {
+    pub fn slow_ticks(&self, limit: Duration) -> usize {
         let limit_ns = u32::try_from(limit.as_nanos()).unwrap_or(u32::MAX);
         self.ticks
             .ring_ns
@@ -102,7 +105,7 @@ impl TickTimings {
 
     /// The times of the kept ticks in milliseconds, in their order while there are no more than 65,536.
     #[must_use]
-    pub fn kept_ticks_ms(&self) -> Vec<f64> {
+    pub fn recent_ticks_ms(&self) -> Vec<f64> {
         let kept = self.ticks.ring_ns.iter();
         kept.map(|&ns| f64::from(ns) / 1e6).collect()
     }
@@ -217,7 +220,7 @@ mod tests {
         [1, 5, 9]
             .into_iter()
             .for_each(|ms| timings.ticks.add(ms * 1_000_000));
-        let late = [1, 5, 6, 10_000_000].map(|ms| timings.late_ticks(Duration::from_millis(ms)));
+        let late = [1, 5, 6, 10_000_000].map(|ms| timings.slow_ticks(Duration::from_millis(ms)));
         assert_eq!(late, [3, 2, 1, 0]);
     }
 
@@ -237,7 +240,7 @@ mod tests {
     fn every_set_is_timed_once_a_tick() {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, TimingPlugin));
-        super::super::clock::one_tick_an_update(&mut app);
+        super::super::clock::one_tick_per_update(&mut app);
         (0..5).for_each(|_| app.update());
         let timings = app.world().resource::<TickTimings>();
         assert!(

@@ -27,7 +27,7 @@ pub(super) fn install<S: SystemSet + Copy>(app: &mut App, sets: &[(S, &'static s
             // What has the world between two sets may be in a span or in none.
             let enter = enter.before(set).ambiguous_with_all();
             match nth.checked_sub(1) {
-                Some(before) => app.add_systems(FixedUpdate, enter.after(LeftSet(before))),
+                Some(before) => app.add_systems(FixedUpdate, enter.after(LeaveSet(before))),
                 None => app.add_systems(FixedUpdate, enter),
             };
             let leave = |mut running: ResMut<SetSpan>| {
@@ -36,7 +36,7 @@ pub(super) fn install<S: SystemSet + Copy>(app: &mut App, sets: &[(S, &'static s
             };
             app.add_systems(
                 FixedUpdate,
-                leave.after(set).in_set(LeftSet(nth)).ambiguous_with_all(),
+                leave.after(set).in_set(LeaveSet(nth)).ambiguous_with_all(),
             );
         }
     });
@@ -44,4 +44,4 @@ pub(super) fn install<S: SystemSet + Copy>(app: &mut App, sets: &[(S, &'static s
 
 /// Holds what leaves the span of the set in this place.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct LeftSet(usize);
+struct LeaveSet(usize);

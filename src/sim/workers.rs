@@ -4,7 +4,7 @@ use bevy_ecs::prelude::*;
 use bevy_tasks::ComputeTaskPool;
 use throng_core::parallel::ParallelExecutor;
 
-use super::hands::WorkerSet;
+use super::worker_set::WorkerSet;
 
 /// How many threads work on a step of a tick: the calling one, and others of Bevy's compute pool.
 ///

@@ -7,28 +7,28 @@ use crate::outbox::MessageSpan;
 
 /// An announcement as clients of a scene may get it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PlacedAnnounce {
+pub struct ResolvedAnnouncement {
     /// The message, in the shared bytes.
     pub span: MessageSpan,
     /// Whom it is about: number and generation. Who does not know it yet is told after its snapshot.
-    pub from: Option<(u32, u32)>,
+    pub about: Option<(u32, u32)>,
     /// Whether it must not be lost.
     pub reliable: bool,
     /// When it is of no use any more.
-    pub expires: u64,
+    pub expires_tick: u64,
     /// Its place among the announcements of its tick.
-    pub nth: u32,
+    pub index: u32,
 }
 
 /// The announcements of a scene in a tick.
 #[derive(Clone, Debug, Default, MemoryUse)]
 pub struct Announcements {
     /// To those who see an object, by its id; ascending.
-    viewers: Vec<(u32, PlacedAnnounce)>,
+    viewers: Vec<(u32, ResolvedAnnouncement)>,
     /// To those near a place: where, and the radius squared.
-    near: Vec<(Vec2, f32, PlacedAnnounce)>,
+    near: Vec<(Vec2, f32, ResolvedAnnouncement)>,
     /// To all in the scene.
-    all: Vec<PlacedAnnounce>,
+    all: Vec<ResolvedAnnouncement>,
 }
 
 impl Announcements {
@@ -40,17 +40,17 @@ impl Announcements {
     }
 
     /// To all who see an object, and to the client that controls it.
-    pub fn add_to_viewers(&mut self, of: u32, announced: PlacedAnnounce) {
+    pub fn add_to_viewers(&mut self, of: u32, announced: ResolvedAnnouncement) {
         self.viewers.push((of, announced));
     }
 
     /// To all whose own object is near a place.
-    pub fn add_near(&mut self, at: Vec2, radius_m: f32, announced: PlacedAnnounce) {
+    pub fn add_near(&mut self, at: Vec2, radius_m: f32, announced: ResolvedAnnouncement) {
         self.near.push((at, radius_m * radius_m, announced));
     }
 
     /// To all.
-    pub fn add_to_all(&mut self, announced: PlacedAnnounce) {
+    pub fn add_to_all(&mut self, announced: ResolvedAnnouncement) {
         self.all.push(announced);
     }
 
@@ -66,7 +66,7 @@ impl Announcements {
     }
 
     /// Those to all who see this object.
-    pub fn of(&self, id: u32) -> impl Iterator<Item = PlacedAnnounce> {
+    pub fn for_object(&self, id: u32) -> impl Iterator<Item = ResolvedAnnouncement> {
         let start = self.viewers.partition_point(|&(of, _)| of < id);
         let same = self.viewers[start..].iter();
         same.take_while(move |&&(of, _)| of == id)
@@ -74,7 +74,7 @@ impl Announcements {
     }
 
     /// Those to a client whose own object is here.
-    pub fn at(&self, own: Vec2) -> impl Iterator<Item = PlacedAnnounce> {
+    pub fn for_position(&self, own: Vec2) -> impl Iterator<Item = ResolvedAnnouncement> {
         let near = self.near.iter();
         let near = near.filter(move |(at, radius2, _)| at.distance_squared(own) <= *radius2);
         let near = near.map(|&(.., announced)| announced);

@@ -17,6 +17,6 @@ pub fn is_empty(set: &AttributeSet) -> bool {
 }
 
 /// The attributes that are in both sets.
-pub fn both(a: AttributeSet, b: AttributeSet) -> AttributeSet {
+pub fn intersection(a: AttributeSet, b: AttributeSet) -> AttributeSet {
     std::array::from_fn(|word| a[word] & b[word])
 }

@@ -14,26 +14,26 @@
 //! deltas, rests and jumps, reliable announcements) are always sent and may overdraw it. A motion that does not fit is deferred by keeping
 //! its old number, so the newest motion is sent later. More important objects, and those that waited longer, go first.
 
-mod away;
-mod digest;
-mod fill;
+mod disconnected;
 mod motions;
 mod prefetch;
+mod state_hash;
+mod update;
 
-pub use fill::{ClientUpdateInput, FillScratch};
+pub use update::{ClientUpdateInput, UpdateScratch};
 
 use std::cmp::Reverse;
 
 use glam::Vec2;
 
-use super::allowance::SendBudget;
-use super::announce::PlacedAnnounce;
-use super::kept::{Missed, ResumeBuffer};
-use super::links::{ClientObject, ClientObjects};
+use super::announce::ResolvedAnnouncement;
+use super::client_objects::{ClientObject, ClientObjects};
 use super::notices::ClientNotices;
 use super::own_position::OwnPositionSent;
-use super::records::{AudienceVariant, SceneMessages};
-use super::remotes::UnseenObjects;
+use super::resume_buffer::{MissedMessages, ResumeBuffer};
+use super::scene_messages::{AudienceVariant, SceneMessages};
+use super::send_budget::SendBudget;
+use super::unseen::UnseenObjects;
 use crate::memory::MemoryUse;
 use crate::outbox::BatchPart;
 use crate::wire::CloseReason;
@@ -41,7 +41,7 @@ use crate::wire::{ClientId, Hello, SessionNotice};
 
 /// An object of a view list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ViewedAs {
+pub struct ViewEntry {
     /// Its number.
     pub id: u32,
     /// Its generation.
@@ -55,10 +55,10 @@ const SNAPSHOT_BYTES: i64 = 48;
 const MOTION_BYTES: i64 = 20;
 
 /// Room for those who come and go that stays while few do: many do so after a login or a teleport alone.
-const PASSING_KEPT: usize = 4;
+const SPARE_CAPACITY: usize = 4;
 
 /// Announcements that wait for a snapshot, a client, at most.
-const HELD_MAX: usize = 64;
+const PENDING_ANNOUNCEMENTS_MAX: usize = 64;
 
 /// What a client knows and is owed.
 #[derive(Clone, Debug, PartialEq, MemoryUse)]
@@ -68,46 +68,46 @@ pub struct ClientState {
     /// Counts scene changes and resumes.
     pub epoch: u8,
     /// The object that it knows to control: scene, id, generation.
-    pub own: Option<(u32, u32, u32)>,
+    pub controlled: Option<(u32, u32, u32)>,
     /// The objects that it knows, its own included.
-    pub links: ClientObjects,
+    pub objects: ClientObjects,
     /// The objects that it sees and does not know yet.
-    pub waiting: Vec<ViewedAs>,
+    pub pending: Vec<ViewEntry>,
     /// Those that are told this tick.
-    pub entering: Vec<ViewedAs>,
+    pub entering: Vec<ViewEntry>,
     /// Those that it forgets this tick.
     despawns: Vec<(u32, u32)>,
     /// What it is told of without seeing it.
-    pub remotes: UnseenObjects,
+    pub unseen: UnseenObjects,
     /// What is announced to this client alone, or to its party.
-    pub announced: Vec<PlacedAnnounce>,
+    pub announcements: Vec<ResolvedAnnouncement>,
     /// Announcements about objects that it is to be told of first.
     #[memory(each)]
-    held: Vec<PendingAnnouncement>,
+    pending_announcements: Vec<PendingAnnouncement>,
     /// Bytes that it may be sent; negative when overdrawn.
     pub credit: i64,
     /// It begins anew with the next line.
-    begins: bool,
+    starts_scene: bool,
     /// The object that it was last told to control, until it is told that this is gone: number and generation.
-    told_own: Option<(u32, u32)>,
+    sent_controlled: Option<(u32, u32)>,
     /// It was told which version this is.
-    greeted: bool,
+    is_hello_sent: bool,
     /// What it is told about its session with the next line.
     notices: ClientNotices,
     /// Where it was told that its own object is.
     own_position: OwnPositionSent,
     /// What it was told of late.
-    kept: ResumeBuffer,
+    resume_buffer: ResumeBuffer,
     /// What it missed while it was away, to be told with the next line.
-    missed: Option<Box<Missed>>,
+    missed: Option<Box<MissedMessages>>,
     /// Its connection begins with the next line; whether with nothing of what was known before it.
     restarts: Option<bool>,
     /// Its connection is lost: its lines are kept and not sent.
-    is_away: bool,
+    is_disconnected: bool,
     /// More was to be kept for it than may; its session is to be ended.
-    pub is_behind: bool,
+    pub is_slow_consumer: bool,
     /// Bytes and number of the snapshots that it was sent.
-    snapshots: [u32; 2],
+    snapshot_totals: [u32; 2],
 }
 
 /// The bytes of what replication keeps of a client, without its lists.
@@ -116,7 +116,7 @@ pub const CLIENT_STATE_BYTES: usize = size_of::<ClientState>();
 /// An announcement that waits for its object's snapshot, with its bytes.
 #[derive(Clone, Debug, PartialEq, MemoryUse)]
 struct PendingAnnouncement {
-    announced: PlacedAnnounce,
+    announced: ResolvedAnnouncement,
     bytes: Vec<u8>,
 }
 
@@ -127,35 +127,35 @@ impl ClientState {
         Self {
             client,
             epoch: 0,
-            own: None,
-            links: ClientObjects::default(),
-            waiting: Vec::new(),
+            controlled: None,
+            objects: ClientObjects::default(),
+            pending: Vec::new(),
             entering: Vec::new(),
             despawns: Vec::new(),
-            remotes: UnseenObjects::default(),
-            announced: Vec::new(),
-            held: Vec::new(),
+            unseen: UnseenObjects::default(),
+            announcements: Vec::new(),
+            pending_announcements: Vec::new(),
             credit: 0,
-            begins: false,
-            told_own: None,
-            greeted: false,
+            starts_scene: false,
+            sent_controlled: None,
+            is_hello_sent: false,
             notices: ClientNotices::default(),
             own_position: OwnPositionSent::default(),
-            kept: ResumeBuffer::default(),
+            resume_buffer: ResumeBuffer::default(),
             missed: None,
             restarts: None,
-            is_away: false,
-            is_behind: false,
-            snapshots: [0; 2],
+            is_disconnected: false,
+            is_slow_consumer: false,
+            snapshot_totals: [0; 2],
         }
     }
 
     /// It is told something about its session with the next line.
-    pub fn tell(&mut self, notice: SessionNotice) {
+    pub fn add_notice(&mut self, notice: SessionNotice) {
         if matches!(notice, SessionNotice::Welcome { .. }) {
             self.restarts = self.restarts.or(Some(false));
         }
-        self.notices.tell(notice);
+        self.notices.push(notice);
     }
 
     /// Whether something about its session waits to be told.
@@ -167,106 +167,108 @@ impl ClientState {
     /// The last line of a client whose session ended, with what it is told of that.
     pub fn close(&mut self, part: &mut BatchPart, reason: CloseReason, hello: &Hello) {
         let number = reason.number();
-        self.tell(SessionNotice::Closed { reason: number });
+        self.add_notice(SessionNotice::Closed { reason: number });
         part.begin_client(self.client, self.epoch, 0);
         let client = self.client;
-        self.notices.fill(&mut self.greeted, part, hello, client);
+        self.notices
+            .write(&mut self.is_hello_sent, part, hello, client);
         part.close(reason);
         part.end_client();
     }
 
     /// The client controls another object, or comes to another scene: what it knew is forgotten at both ends.
-    pub fn begin(&mut self, own: (u32, u32, u32), variant: AudienceVariant) {
-        self.own = Some(own);
-        if !std::mem::replace(&mut self.begins, true) {
+    pub fn start_scene(&mut self, own: (u32, u32, u32), variant: AudienceVariant) {
+        self.controlled = Some(own);
+        if !std::mem::replace(&mut self.starts_scene, true) {
             self.epoch = self.epoch.wrapping_add(1);
         }
-        self.forget();
+        self.clear();
         // It is told of itself whatever the view list holds, and before all others.
-        self.links.push(ClientObject::new(own.1, variant, u8::MAX));
+        self.objects
+            .push(ClientObject::new(own.1, variant, u8::MAX));
     }
 
     /// The client controls nothing any more: its object is gone, or was taken from it. What it knew is forgotten at both
     /// ends; [`fill`](Self::fill) tells it so.
-    pub fn end(&mut self) {
-        if self.own.take().is_none() {
+    pub fn end_scene(&mut self) {
+        if self.controlled.take().is_none() {
             return;
         }
-        if std::mem::take(&mut self.begins) {
+        if std::mem::take(&mut self.starts_scene) {
             // Of the scene that was to begin it was told nothing, so the number is not used up.
             self.epoch = self.epoch.wrapping_sub(1);
         }
-        self.forget();
+        self.clear();
     }
 
     /// Whether it controls nothing and was not told so yet.
     #[must_use]
-    pub const fn is_to_part(&self) -> bool {
-        self.own.is_none() && self.told_own.is_some()
+    pub const fn has_pending_scene_end(&self) -> bool {
+        self.controlled.is_none() && self.sent_controlled.is_some()
     }
 
-    fn forget(&mut self) {
-        self.links.clear();
-        self.waiting.clear();
+    fn clear(&mut self) {
+        self.objects.clear();
+        self.pending.clear();
         self.entering.clear();
         self.despawns.clear();
-        self.held.clear();
-        self.announced.clear();
-        self.remotes.clear();
+        self.pending_announcements.clear();
+        self.announcements.clear();
+        self.unseen.clear();
         self.own_position = OwnPositionSent::default();
     }
 
     /// Follows what changed in the view list: an object is seen now, or not. `known` is the generation of that which clients know
     /// by this number. O(links).
-    pub fn follow(&mut self, (id, known): (u32, u32), now: Option<ViewedAs>) {
-        if self.own.is_some_and(|(_, own, _)| own == id) {
+    pub fn apply_view_change(&mut self, (id, known): (u32, u32), now: Option<ViewEntry>) {
+        if self.controlled.is_some_and(|(_, own, _)| own == id) {
             return;
         }
         // Of an id that was given to another object meanwhile, the old bearer is forgotten and the new one waits. That is of those who
         // wait: an id has no new bearer before all have lost the old one.
         let same = |generation| now.filter(|now| now.generation == generation);
-        if let Some(place) = self.links.place_of(id) {
+        if let Some(place) = self.objects.index_of(id) {
             if let Some(now) = same(known) {
-                let link = &mut self.links.as_mut_slice()[place];
+                let link = &mut self.objects.as_mut_slice()[place];
                 link.class = link.class.max(now.class);
                 return;
             }
             debug_assert!(now.is_none(), "{id} has another bearer too soon");
             self.despawns.push((id, known));
-            self.links.swap_remove(place);
-        } else if let Some(place) = self.waiting.iter().position(|waiting| waiting.id == id) {
-            if same(self.waiting[place].generation).is_some() {
+            self.objects.swap_remove(place);
+        } else if let Some(place) = self.pending.iter().position(|waiting| waiting.id == id) {
+            if same(self.pending[place].generation).is_some() {
                 return;
             }
-            self.waiting.swap_remove(place);
+            self.pending.swap_remove(place);
         }
-        self.waiting.extend(now);
+        self.pending.extend(now);
     }
 
     /// Whether it knows an object (number and generation) of the scene that it is in, or will after this tick. O(links).
     pub fn knows(&self, object: (u32, u32), scene: &SceneMessages) -> bool {
         let mut entering = self.entering.iter();
-        has_link(&self.links, scene, object)
+        has_object(&self.objects, scene, object)
             || entering.any(|seen| (seen.id, seen.generation) == object)
     }
 
     /// Chooses who of the waiting is told this tick: those who matter most first, then the nearest, as many as the
     /// allowance has room for and one at least. O(waiting log waiting).
-    pub fn admit(
+    pub fn select_entering(
         &mut self,
         allowance: SendBudget,
         own: u32,
         position: impl Fn(u32) -> Vec2,
-        scratch: &mut FillScratch,
+        scratch: &mut UpdateScratch,
     ) {
         self.credit =
             (self.credit + i64::from(allowance.bytes_per_tick)).min(i64::from(allowance.bytes_max));
         self.entering.clear();
         let room = (self.credit / SNAPSHOT_BYTES).clamp(1, i64::from(allowance.enters_per_tick));
-        if self.waiting.len() > room as usize {
+        if self.pending.len() > room as usize {
             scratch.order.clear();
             let own = position(own);
-            let keyed = self.waiting.drain(..).map(|waiting| {
+            let keyed = self.pending.drain(..).map(|waiting| {
                 let distance = position(waiting.id).distance_squared(own);
                 (Reverse(waiting.class), distance.to_bits(), waiting)
             });
@@ -275,18 +277,18 @@ impl ClientState {
             scratch
                 .order
                 .sort_unstable_by_key(|&(class, distance, waiting)| (class, distance, waiting.id));
-            self.waiting
+            self.pending
                 .extend(scratch.order.iter().map(|&(.., waiting)| waiting));
         }
-        let count = self.waiting.len().min(room as usize);
-        self.entering.extend(self.waiting.drain(..count));
-        if self.waiting.is_empty() {
-            self.waiting.shrink_to(PASSING_KEPT);
+        let count = self.pending.len().min(room as usize);
+        self.entering.extend(self.pending.drain(..count));
+        if self.pending.is_empty() {
+            self.pending.shrink_to(SPARE_CAPACITY);
         }
     }
 }
 
 /// Whether one of these links is that of this object (number and generation), and not of another that has its number. O(links).
-fn has_link(links: &ClientObjects, scene: &SceneMessages, (id, generation): (u32, u32)) -> bool {
-    generation == scene.known_generation(id) && links.place_of(id).is_some()
+fn has_object(links: &ClientObjects, scene: &SceneMessages, (id, generation): (u32, u32)) -> bool {
+    generation == scene.known_generation(id) && links.index_of(id).is_some()
 }

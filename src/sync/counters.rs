@@ -11,7 +11,7 @@ pub struct SentCount {
 
 impl SentCount {
     /// Counts one message.
-    pub const fn one(&mut self, bytes: usize) {
+    pub const fn add_one(&mut self, bytes: usize) {
         self.messages += 1;
         self.bytes += bytes as u64;
     }
@@ -33,15 +33,15 @@ pub struct SentCounters {
     /// Changed attributes of objects in sight.
     pub deltas: SentCount,
     /// What is told of objects that need not be in sight: parties, the scene.
-    pub remotes: SentCount,
+    pub unseen: SentCount,
     /// Motions of objects in sight.
     pub motions: SentCount,
     /// Announcements that were sent.
-    pub announces: SentCount,
+    pub announcements: SentCount,
     /// Announcements that were dropped: too old by the time their object was known, never known at all, or too many.
     pub expired: u64,
     /// Motions that waited because of the budget, once a tick that they waited.
-    pub postponed: u64,
+    pub deferred: u64,
 }
 
 impl SentCounters {
@@ -53,9 +53,9 @@ impl SentCounters {
             self.snapshots,
             self.despawns,
             self.deltas,
-            self.remotes,
+            self.unseen,
             self.motions,
-            self.announces,
+            self.announcements,
         ] {
             total.add(count);
         }
@@ -67,10 +67,10 @@ impl SentCounters {
         self.snapshots.add(other.snapshots);
         self.despawns.add(other.despawns);
         self.deltas.add(other.deltas);
-        self.remotes.add(other.remotes);
+        self.unseen.add(other.unseen);
         self.motions.add(other.motions);
-        self.announces.add(other.announces);
+        self.announcements.add(other.announcements);
         self.expired += other.expired;
-        self.postponed += other.postponed;
+        self.deferred += other.deferred;
     }
 }

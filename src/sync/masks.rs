@@ -82,7 +82,7 @@ impl SlotMasks {
 
     /// The mask of a slot.
     #[must_use]
-    pub fn of(&self, slot: u32) -> &[u64] {
+    pub fn mask_of(&self, slot: u32) -> &[u64] {
         let start = slot as usize * self.words;
         self.masks
             .get(start..start + self.words)
@@ -230,7 +230,7 @@ mod tests {
                 }
             }
             let all: BTreeSet<_> = (0..masks.slots() as u32)
-                .flat_map(|slot| bits(masks.of(slot)).map(move |bit| (slot, bit)))
+                .flat_map(|slot| bits(masks.mask_of(slot)).map(move |bit| (slot, bit)))
                 .collect();
             prop_assert!(all.iter().all(|&(slot, _)| masks.is_dirty(slot)));
             prop_assert_eq!(&all, &model);

@@ -33,7 +33,7 @@ impl Membership {
 
     /// Whether the client of an object that is this learns of one that is `other`.
     #[must_use]
-    pub fn learns_of(self, other: Self) -> bool {
+    pub fn subscribes_to(self, other: Self) -> bool {
         self.subscribes.is_some() && self.subscribes == other.publishes
     }
 }

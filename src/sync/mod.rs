@@ -48,24 +48,24 @@
 //! | `plugin` | the systems |
 //! | `throng_protocol` | [`Mirror`], a client in memory; [`Predictor`], prediction of the client's own object; [`ServerClock`], estimate of the server's tick |
 
-mod allowance;
 mod announce;
 mod attribute_set;
 mod client;
+mod client_objects;
 mod counters;
-mod due_objects;
-mod kept;
-mod links;
 mod masks;
 mod membership;
 mod message_list;
 mod motion;
 mod notices;
 mod own_position;
+mod pending_updates;
 mod plugin;
-mod records;
-mod remotes;
+mod resume_buffer;
+mod scene_messages;
+mod send_budget;
 mod sent_log;
+mod unseen;
 
 pub use client::CLIENT_STATE_BYTES;
 pub use counters::{SentCount, SentCounters};

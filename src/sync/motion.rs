@@ -20,7 +20,7 @@ const HEADING_TOLERANCE: u8 = 8;
 
 /// How an object moves in this tick.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moving {
+pub struct MotionState {
     /// Where it is.
     pub position: Vec2,
     /// How fast, in metres a second.
@@ -33,7 +33,7 @@ pub struct Moving {
     pub jumped: bool,
 }
 
-impl Moving {
+impl MotionState {
     /// The same as clients are told, at a tick.
     #[must_use]
     pub fn motion(self, tick: u64) -> Motion {
@@ -56,13 +56,13 @@ pub struct MotionBase {
     /// What they are told.
     pub motion: Motion,
     /// When that was so.
-    pub made: u64,
+    pub base_tick: u64,
     /// Where the object was when it was last looked at.
-    seen: Vec2,
+    last_position: Vec2,
     /// Whose base it is.
     pub generation: u32,
     /// Whether there is anything yet.
-    is_made: bool,
+    is_set: bool,
     /// Repetitions so far.
     repeats: u8,
 }
@@ -76,15 +76,15 @@ impl MotionBase {
 
     /// Where clients believe the object to be.
     #[must_use]
-    pub fn reckoned(&self, tick: u64, tick_s: f32) -> Vec2 {
+    pub fn extrapolated(&self, tick: u64, tick_s: f32) -> Vec2 {
         self.motion
-            .position_after((tick - self.made.min(tick)) as f32 * tick_s)
+            .position_after((tick - self.base_tick.min(tick)) as f32 * tick_s)
     }
 
     /// Where the object was when it was last looked at.
     #[must_use]
-    pub const fn seen(&self) -> Vec2 {
-        self.seen
+    pub const fn last_position(&self) -> Vec2 {
+        self.last_position
     }
 
     /// The base that follows from where the object is now: another one, or the same told again; `None` where there are no news.
@@ -92,14 +92,14 @@ impl MotionBase {
     pub fn next(
         &self,
         generation: u32,
-        now: Moving,
+        now: MotionState,
         tick: u64,
         reckoning: DeadReckoning,
     ) -> Option<Self> {
-        if self.generation != generation || !self.is_made || now.jumped {
-            return Some(Self::made(generation, now, tick));
+        if self.generation != generation || !self.is_set || now.jumped {
+            return Some(Self::new(generation, now, tick));
         }
-        let (held, age) = (self.motion, tick - self.made.min(tick));
+        let (held, age) = (self.motion, tick - self.base_tick.min(tick));
         let wrong = held.floor != now.floor
             || if Motion::rounds_to_rest(now.velocity) {
                 let motion = now.motion(tick);
@@ -108,8 +108,8 @@ impl MotionBase {
             } else {
                 let off = held.heading.wrapping_sub(now.heading);
                 off.min(off.wrapping_neg()) > HEADING_TOLERANCE
-                    || now.position != self.seen && {
-                        let reckoned = self.reckoned(tick, reckoning.tick_s);
+                    || now.position != self.last_position && {
+                        let reckoned = self.extrapolated(tick, reckoning.tick_s);
                         reckoned.distance_squared(now.position) > reckoning.tolerance_m.powi(2)
                     }
             };
@@ -117,48 +117,48 @@ impl MotionBase {
         // What came here in another way walks from here on; its base would be told once and grow old otherwise.
         let walks_on = held.discontinuity && !held.is_at_rest() && age >= REPEAT_AT[0];
         if wrong || walks_on {
-            return Some(Self::made(generation, now, tick));
+            return Some(Self::new(generation, now, tick));
         }
         if self.is_reliable() || repeat.is_none_or(|at| age < at) {
             return None;
         }
         if usize::from(self.repeats) + 1 == REPEAT_AT.len() {
-            return Some(Self::made(generation, now, tick));
+            return Some(Self::new(generation, now, tick));
         }
         Some(Self {
-            seen: now.position,
+            last_position: now.position,
             repeats: self.repeats + 1,
             ..*self
         })
     }
 
     /// The object was seen there, of which there are no other news.
-    pub const fn see(&mut self, position: Vec2) {
-        self.seen = position;
+    pub const fn set_position(&mut self, position: Vec2) {
+        self.last_position = position;
     }
 
-    fn made(generation: u32, now: Moving, tick: u64) -> Self {
+    fn new(generation: u32, now: MotionState, tick: u64) -> Self {
         Self {
             motion: now.motion(tick),
-            made: tick,
-            seen: now.position,
+            base_tick: tick,
+            last_position: now.position,
             generation,
-            is_made: true,
+            is_set: true,
             repeats: 0,
         }
     }
 
     /// Looks at where the object is now; whether there are news.
     #[cfg(test)]
-    fn follow(
+    fn update(
         &mut self,
         generation: u32,
-        now: Moving,
+        now: MotionState,
         tick: u64,
         reckoning: DeadReckoning,
     ) -> bool {
         let next = self.next(generation, now, tick, reckoning);
-        self.see(now.position);
+        self.set_position(now.position);
         next.is_some_and(|next| {
             *self = next;
             true
@@ -241,7 +241,7 @@ impl Tier {
     /// Which of 64 objects with consecutive ids, of which the first is a multiple of 64, have this tier's turn in a tick, a bit
     /// each. For tiers whose turns are 64 ticks apart at most.
     #[must_use]
-    pub const fn turns(self, tick: u64) -> u64 {
+    pub const fn turn_mask(self, tick: u64) -> u64 {
         debug_assert!(self.ticks() <= u64::BITS as u64, "ids would matter above");
         let ticks = self.ticks() as u32;
         let every = u64::MAX / (u64::MAX >> (u64::BITS - ticks));
@@ -261,8 +261,8 @@ mod tests {
         update_doublings: 0,
     };
 
-    fn walking(position: Vec2, velocity: Vec2) -> Moving {
-        Moving {
+    fn walking(position: Vec2, velocity: Vec2) -> MotionState {
+        MotionState {
             position,
             velocity,
             heading: 0,
@@ -277,17 +277,17 @@ mod tests {
         let (mut bases, mut news) = (Vec::new(), 0);
         for tick in 100..180 {
             let at = Vec2::splat(50.0) + velocity * ((tick - 100) as f32 * 0.05);
-            news += u32::from(base.follow(1, walking(at, velocity), tick, RECKONING));
-            bases.push(base.made);
+            news += u32::from(base.update(1, walking(at, velocity), tick, RECKONING));
+            bases.push(base.base_tick);
         }
-        let end = base.seen;
+        let end = base.last_position;
         assert!(bases.iter().all(|&made| made == 100));
         assert_eq!(news, 4, "the base and its repetitions");
         assert!(!base.is_reliable());
-        assert!(base.follow(1, walking(end, Vec2::ZERO), 180, RECKONING));
+        assert!(base.update(1, walking(end, Vec2::ZERO), 180, RECKONING));
         assert!(base.is_reliable());
-        assert!((181..1000).all(|tick| !base.follow(1, walking(end, Vec2::ZERO), tick, RECKONING)));
-        assert!(base.follow(2, walking(end, Vec2::ZERO), 1000, RECKONING));
+        assert!((181..1000).all(|tick| !base.update(1, walking(end, Vec2::ZERO), tick, RECKONING)));
+        assert!(base.update(2, walking(end, Vec2::ZERO), 1000, RECKONING));
     }
 
     #[test]
@@ -302,12 +302,12 @@ mod tests {
             for tick in 0..2000 {
                 let at = Vec2::new(tick as f32 * 0.05, 0.0);
                 let jumped = Some(tick) == jumped_at;
-                let now = Moving {
+                let now = MotionState {
                     jumped,
                     ..walking(at, Vec2::X)
                 };
-                base.follow(1, now, tick, reckoning);
-                assert!(tick - base.made < 128, "at {tick}");
+                base.update(1, now, tick, reckoning);
+                assert!(tick - base.base_tick < 128, "at {tick}");
             }
         }
     }
@@ -329,9 +329,9 @@ mod tests {
                     _ => {}
                 }
                 position = (position + velocity * 0.05).max(Vec2::ZERO);
-                let now = Moving { jumped, ..walking(position, velocity) };
-                base.follow(1, now, tick, RECKONING);
-                let off = base.reckoned(tick, 0.05).distance(position);
+                let now = MotionState { jumped, ..walking(position, velocity) };
+                base.update(1, now, tick, RECKONING);
+                let off = base.extrapolated(tick, 0.05).distance(position);
                 let most = if velocity == Vec2::ZERO { 0.0 } else { RECKONING.tolerance_m };
                 prop_assert!(off <= most + 1.5 / 64.0, "{} at {}", off, tick);
             }
@@ -344,7 +344,7 @@ mod tests {
             for tier in Tier::ALL.map(|tier| tier.doubled(doublings)) {
                 let turns = (0..64).filter(|&id| tier.is_due(tick, id + 640));
                 let expected = turns.fold(0, |all, id| all | 1 << id);
-                assert_eq!(tier.turns(tick), expected, "{tier:?} at {tick}");
+                assert_eq!(tier.turn_mask(tick), expected, "{tier:?} at {tick}");
             }
         }
     }

@@ -10,7 +10,7 @@ pub struct ClientNotices(Vec<u8>);
 
 impl ClientNotices {
     /// Adds one.
-    pub fn tell(&mut self, notice: SessionNotice) {
+    pub fn push(&mut self, notice: SessionNotice) {
         notice.write(&mut self.0);
     }
 
@@ -22,7 +22,7 @@ impl ClientNotices {
 
     /// Appends them to the line in hand as one message, behind the greeting if its client had none, which says who it is. They
     /// lie outside the byte budget; gives the bytes of the greeting, which does not.
-    pub fn fill(
+    pub fn write(
         &mut self,
         greeted: &mut bool,
         part: &mut BatchPart,

@@ -20,13 +20,25 @@ pub struct OwnPositionSent {
 
 impl OwnPositionSent {
     /// Appends where the object stands when its client begins, reliably. Gives the bytes.
-    pub fn begin(&mut self, part: &mut BatchPart, input: u16, position: Vec2, tick: u64) -> usize {
+    pub fn write_initial(
+        &mut self,
+        part: &mut BatchPart,
+        input: u16,
+        position: Vec2,
+        tick: u64,
+    ) -> usize {
         (self.last, self.tick, self.is_confirmed) = (Some((input, position)), tick, true);
         part.write_reliable(|bytes| write_own_position(bytes, position))
     }
 
     /// Appends what is new to the line in hand: a position of `tick`, with all inputs handled up to `input`. Gives the bytes.
-    pub fn fill(&mut self, part: &mut BatchPart, input: u16, position: Vec2, tick: u64) -> usize {
+    pub fn write_update(
+        &mut self,
+        part: &mut BatchPart,
+        input: u16,
+        position: Vec2,
+        tick: u64,
+    ) -> usize {
         let write = |bytes: &mut Vec<u8>| write_own_position(bytes, position);
         let now = Some((input, position));
         if now != self.last {
@@ -41,7 +53,7 @@ impl OwnPositionSent {
     }
 
     /// Shows what reaches later ticks, as words; none before the first was told.
-    pub fn digest(&self, word: &mut impl FnMut(u64)) {
+    pub fn hash_state(&self, word: &mut impl FnMut(u64)) {
         if let Some((input, position)) = self.last {
             word(u64::from(position.x.to_bits()) << 32 | u64::from(position.y.to_bits()));
             word(self.tick << 17 | u64::from(input) << 1 | u64::from(self.is_confirmed));
@@ -61,7 +73,7 @@ mod tests {
         let rest = (14..40).map(|tick| (tick, 3, 2.0));
         for (tick, input, x) in script.into_iter().chain(rest) {
             part.begin_client(ClientId(tick), 1, input);
-            told.fill(&mut part, input, Vec2::new(x, 0.0), u64::from(tick));
+            told.write_update(&mut part, input, Vec2::new(x, 0.0), u64::from(tick));
             part.end_client();
         }
         let lines: Vec<_> = part
@@ -78,9 +90,9 @@ mod tests {
         assert_eq!(lines[..4], expected);
         assert_eq!(lines[4..], [(19, 1, 0)]);
         part.begin_client(ClientId(40), 2, 3);
-        told.begin(&mut part, 3, Vec2::ONE, 40);
+        told.write_initial(&mut part, 3, Vec2::ONE, 40);
         assert_eq!(
-            told.fill(&mut part, 3, Vec2::ONE, 40),
+            told.write_update(&mut part, 3, Vec2::ONE, 40),
             0,
             "it was just told"
         );

@@ -21,19 +21,18 @@
 //! | `compare` | compares a client's mirror with the server |
 
 mod announce;
+mod announcements;
 mod attributes;
 mod audience;
 mod audiences;
+mod client_updates;
 mod clients;
 mod collect;
 mod compare;
 mod dirty;
-mod gather;
-mod lines;
 mod messages;
 mod motions;
 mod order;
-mod remotes;
 mod replicate;
 mod replicator;
 mod save;
@@ -44,6 +43,7 @@ mod snapshots;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod unseen;
 mod views;
 
 pub use announce::{AnnouncementRequest, AnnouncementScope, AnnouncementSent};
@@ -120,32 +120,35 @@ impl SyncPlugin {
                 (
                     (
                         views::begin_tick,
-                        remotes::follow_affiliations,
-                        views::follow_views,
+                        unseen::update_affiliations,
+                        views::update_client_views,
                     )
                         .chain()
                         .in_set(SyncSystems::UpdateClients),
                     collect::collect.in_set(SyncSystems::Collect),
                     (
-                        motions::record_motions,
-                        gather::gather,
-                        snapshots::record_snapshots,
+                        motions::encode_motions,
+                        announcements::encode_announcements,
+                        snapshots::encode_snapshots,
                     )
                         .chain()
                         .in_set(SyncSystems::Encode),
-                    (lines::write_lines, gather::report)
+                    (
+                        client_updates::write_client_updates,
+                        announcements::report_announcements,
+                    )
                         .chain()
                         .in_set(SyncSystems::Assemble),
                 ),
             )
-            .reckon_work({
+            .add_cost_estimator({
                 let (mut messages, mut bytes) = (CounterDelta::default(), CounterDelta::default());
                 move |world, costs| {
                     let SyncStats { sent, links, .. } = *world.resource::<SyncStats>();
                     let sent = sent.total();
                     links * u64::from(costs.known_object_ns)
-                        + messages.to(sent.messages) * u64::from(costs.sent_message_ns)
-                        + bytes.to(sent.bytes) * u64::from(costs.sent_byte_ns)
+                        + messages.update(sent.messages) * u64::from(costs.sent_message_ns)
+                        + bytes.update(sent.bytes) * u64::from(costs.sent_byte_ns)
                 }
             })
             .hash_part("dirty", |world, hasher| {

@@ -20,21 +20,21 @@ use crate::sim::ParallelExecutor;
 use crate::wire::{ClientId, ServerMessage, WireReader, write_varint};
 
 /// Set in the place of a message that one client alone was told.
-const OWN: u32 = 1 << 31;
+const PRIVATE: u32 = 1 << 31;
 
 /// The bytes of the length that stands before such a message.
 const LENGTH_BYTES: usize = size_of::<u32>();
 
 /// Where the messages of a client's line end among those of its part.
 #[derive(Clone, Copy, Debug)]
-struct SentLine {
+struct SentUpdate {
     client: ClientId,
     end: u32,
 }
 
 /// An announcement, and the position behind it in what its client was told over its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SentAnnounce {
+pub struct SentAnnouncement {
     /// Who was told.
     pub client: ClientId,
     /// The position.
@@ -45,79 +45,79 @@ pub struct SentAnnounce {
 #[derive(Debug, Default, MemoryUse)]
 pub struct SentPart {
     /// By ascending client.
-    lines: Vec<SentLine>,
+    updates: Vec<SentUpdate>,
     /// Each message: where it begins among those that clients share, or among those of one client alone.
     messages: Vec<u32>,
     /// The latter, each behind its length.
-    own: Vec<u8>,
-    announces: Vec<SentAnnounce>,
+    private: Vec<u8>,
+    announcements: Vec<SentAnnouncement>,
     /// The lines as [`SentTick`] keeps them, but for the place at which they begin there.
     written: Vec<u8>,
-    blocks: Vec<LineBlock>,
+    blocks: Vec<UpdateBlock>,
 }
 
 impl SentPart {
     /// Takes down the line of a client that was told so many bytes before, and gives how many it was told now.
-    pub fn keep(&mut self, line: ClientUpdate, shared: &[u8], told: u32) -> u32 {
+    pub fn append(&mut self, line: ClientUpdate, shared: &[u8], told: u32) -> u32 {
         let client = line.header.client;
         let mut end = told;
         for &span in line.reliable {
             end = end.wrapping_add(span.len() as u32);
             let bytes = span.bytes(shared, line.private);
-            self.messages.push(self.place(span));
+            self.messages.push(self.index_of(span));
             if span.is_private() {
-                self.own.extend((bytes.len() as u32).to_le_bytes());
-                self.own.extend_from_slice(bytes);
+                self.private.extend((bytes.len() as u32).to_le_bytes());
+                self.private.extend_from_slice(bytes);
             }
             let is_announce = bytes
                 .first()
                 .copied()
                 .is_some_and(ServerMessage::is_announce);
             if is_announce {
-                self.announces.push(SentAnnounce { client, end });
+                self.announcements.push(SentAnnouncement { client, end });
             }
         }
         let all = self.messages.len() as u32;
-        if self.lines.last().map_or(0, |line| line.end) < all {
-            self.lines.push(SentLine { client, end: all });
+        if self.updates.last().map_or(0, |line| line.end) < all {
+            self.updates.push(SentUpdate { client, end: all });
         }
         end.wrapping_sub(told)
     }
 
-    fn place(&self, span: MessageSpan) -> u32 {
+    fn index_of(&self, span: MessageSpan) -> u32 {
         if span.is_private() {
-            self.own.len() as u32 | OWN
+            self.private.len() as u32 | PRIVATE
         } else {
             span.start()
         }
     }
 
     fn clear(&mut self) {
-        clear_and_shrink(&mut self.lines);
+        clear_and_shrink(&mut self.updates);
         clear_and_shrink(&mut self.messages);
-        clear_and_shrink(&mut self.own);
-        clear_and_shrink(&mut self.announces);
+        clear_and_shrink(&mut self.private);
+        clear_and_shrink(&mut self.announcements);
         clear_and_shrink(&mut self.written);
         clear_and_shrink(&mut self.blocks);
     }
 
     /// Writes the lines, whose clients come behind those of the parts before. So many bytes of messages of one client alone come before
     /// this part's.
-    fn write_lines(&mut self, own_before: u64, told: &ToldPlaces) {
+    fn write_updates(&mut self, own_before: u64, told: &SentIndexes) {
         let (mut before, mut start) = (ClientId(0), 0);
-        for (nth, &SentLine { client, end }) in self.lines.iter().enumerate() {
-            if nth % LINES_A_BLOCK == 0 {
+        for (nth, &SentUpdate { client, end }) in self.updates.iter().enumerate() {
+            if nth % UPDATES_PER_BLOCK == 0 {
                 let start = self.written.len() as u32;
-                self.blocks.push(LineBlock { client, start });
+                self.blocks.push(UpdateBlock { client, start });
                 before = client;
             }
             let messages = &self.messages[start..end as usize];
             let more = client.0.wrapping_sub(before.0);
-            write_line_head(&mut self.written, more, messages.len());
+            write_update_header(&mut self.written, more, messages.len());
             for &place in messages {
-                let number = match place & OWN {
-                    0 => u64::from(told.number(place)) << 1,
-                    _ => (u64::from(place & !OWN) + own_before) << 1 | 1,
+                let number = match place & PRIVATE {
+                    0 => u64::from(told.rank(place)) << 1,
+                    _ => (u64::from(place & !PRIVATE) + own_before) << 1 | 1,
                 };
                 write_varint(&mut self.written, number);
             }
@@ -127,11 +127,11 @@ impl SentPart {
 }
 
 /// Clients of which one is found by search, and the others by reading on from it.
-const LINES_A_BLOCK: usize = if cfg!(test) { 3 } else { 32 };
+const UPDATES_PER_BLOCK: usize = if cfg!(test) { 3 } else { 32 };
 
 /// Where the lines of some clients begin.
 #[derive(Clone, Copy, Debug)]
-struct LineBlock {
+struct UpdateBlock {
     /// The first of them.
     client: ClientId,
     start: u32,
@@ -145,12 +145,12 @@ struct SentTick {
     shared: Vec<u8>,
     ends: Vec<u32>,
     /// Those of one client alone, each behind its length.
-    own: Vec<u8>,
+    private: Vec<u8>,
     /// By ascending client, each a head and for each message a varint: twice its number among the shared ones, or twice where it
     /// begins among the others and one more.
-    lines: Vec<u8>,
-    blocks: Vec<LineBlock>,
-    announces: Vec<SentAnnounce>,
+    updates: Vec<u8>,
+    blocks: Vec<UpdateBlock>,
+    announcements: Vec<SentAnnouncement>,
 }
 
 impl SentTick {
@@ -159,16 +159,16 @@ impl SentTick {
         &mut self,
         parts: &mut [&mut SentPart],
         (shared, starts): (&[u8], &[u32]),
-        told: &mut ToldPlaces,
+        told: &mut SentIndexes,
         spread: impl ParallelExecutor,
     ) {
         self.clear();
         let of_all = parts.iter().flat_map(|part| part.messages.iter().copied());
-        told.set(of_all.filter(|&place| place & OWN == 0), shared.len());
+        told.set(of_all.filter(|&place| place & PRIVATE == 0), shared.len());
         let behind = starts.iter().skip(1).copied();
         for (&start, end) in starts.iter().zip(behind.chain([shared.len() as u32])) {
             // An empty message begins where another one does.
-            if end > start && told.places.contains(start as usize) {
+            if end > start && told.indexes.contains(start as usize) {
                 self.shared
                     .extend_from_slice(&shared[start as usize..end as usize]);
                 self.ends.push(self.shared.len() as u32);
@@ -176,52 +176,52 @@ impl SentTick {
         }
         let (mut own_before, mut unwritten) = (0, Vec::with_capacity(parts.len()));
         for part in &mut *parts {
-            let own = part.own.len();
+            let own = part.private.len();
             unwritten.push((own_before, part));
             own_before += own;
         }
         spread.for_each_item(&mut unwritten, |(own_before, part)| {
-            part.write_lines(*own_before as u64, told);
+            part.write_updates(*own_before as u64, told);
         });
         for part in parts {
-            let start = self.lines.len() as u32;
-            let moved = |block: &LineBlock| LineBlock {
+            let start = self.updates.len() as u32;
+            let moved = |block: &UpdateBlock| UpdateBlock {
                 start: block.start + start,
                 ..*block
             };
             self.blocks.extend(part.blocks.iter().map(moved));
-            self.lines.extend_from_slice(&part.written);
-            self.own.extend_from_slice(&part.own);
-            self.announces.extend_from_slice(&part.announces);
+            self.updates.extend_from_slice(&part.written);
+            self.private.extend_from_slice(&part.private);
+            self.announcements.extend_from_slice(&part.announcements);
         }
-        give_back(&mut self.shared);
-        give_back(&mut self.ends);
-        give_back(&mut self.own);
-        give_back(&mut self.lines);
-        give_back(&mut self.blocks);
-        give_back(&mut self.announces);
+        shrink(&mut self.shared);
+        shrink(&mut self.ends);
+        shrink(&mut self.private);
+        shrink(&mut self.updates);
+        shrink(&mut self.blocks);
+        shrink(&mut self.announcements);
     }
 
     fn clear(&mut self) {
         self.shared.clear();
         self.ends.clear();
-        self.own.clear();
-        self.lines.clear();
+        self.private.clear();
+        self.updates.clear();
         self.blocks.clear();
-        self.announces.clear();
+        self.announcements.clear();
     }
 
     /// The messages that a client was told, as they are named in its line.
-    fn of(&self, client: ClientId) -> Vec<u64> {
+    fn messages_of(&self, client: ClientId) -> Vec<u64> {
         let behind = self.blocks.partition_point(|block| block.client <= client);
         let Some(block) = behind.checked_sub(1).map(|nth| self.blocks[nth]) else {
             return Vec::new();
         };
         let end = self.blocks.get(behind);
-        let end = end.map_or(self.lines.len(), |block| block.start as usize);
-        let mut lines = WireReader::new(&self.lines[block.start as usize..end]);
+        let end = end.map_or(self.updates.len(), |block| block.start as usize);
+        let mut lines = WireReader::new(&self.updates[block.start as usize..end]);
         let mut at = block.client.0;
-        while let Some((more, count)) = read_line_head(&mut lines) {
+        while let Some((more, count)) = read_update_header(&mut lines) {
             at = at.wrapping_add(more);
             let numbers = (0..count).map_while(|_| lines.varint_u64().ok());
             if at == client.0 {
@@ -239,7 +239,7 @@ impl SentTick {
             let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
             return &self.shared[start as usize..self.ends[place] as usize];
         }
-        let own = self.own.get(place..);
+        let own = self.private.get(place..);
         let own = own.and_then(|own| own.split_first_chunk::<LENGTH_BYTES>());
         let message =
             own.and_then(|(length, rest)| rest.get(..u32::from_le_bytes(*length) as usize));
@@ -249,10 +249,10 @@ impl SentTick {
     fn bytes(&self) -> usize {
         self.shared.len()
             + size_of_val(&*self.ends)
-            + self.own.len()
-            + self.lines.len()
+            + self.private.len()
+            + self.updates.len()
             + size_of_val(&*self.blocks)
-            + size_of_val(&*self.announces)
+            + size_of_val(&*self.announcements)
     }
 }
 
@@ -262,7 +262,7 @@ const COUNT_BITS: u32 = 4;
 
 /// Writes what stands before a line: how much greater its client's number is than that of the one before in its block, and how many
 /// messages the client was told. Mostly a byte.
-fn write_line_head(lines: &mut Vec<u8>, more: u32, count: usize) {
+fn write_update_header(lines: &mut Vec<u8>, more: u32, count: usize) {
     let low = COUNT_MAX.min(count as u64);
     write_varint(lines, u64::from(more) << COUNT_BITS | low);
     if low == COUNT_MAX {
@@ -270,7 +270,7 @@ fn write_line_head(lines: &mut Vec<u8>, more: u32, count: usize) {
     }
 }
 
-fn read_line_head(lines: &mut WireReader) -> Option<(u32, u64)> {
+fn read_update_header(lines: &mut WireReader) -> Option<(u32, u64)> {
     let head = lines.varint_u64().ok()?;
     let mut count = head & COUNT_MAX;
     if count == COUNT_MAX {
@@ -281,24 +281,24 @@ fn read_line_head(lines: &mut WireReader) -> Option<(u32, u64)> {
 
 /// Which of the messages of a tick were told, by where they begin.
 #[derive(Debug, Default, MemoryUse)]
-struct ToldPlaces {
-    places: FixedBitSet,
+struct SentIndexes {
+    indexes: FixedBitSet,
     /// How many there are before each block of those bits.
     before: Vec<u32>,
 }
 
-impl ToldPlaces {
+impl SentIndexes {
     /// Takes over places below `end`, in any order.
     fn set(&mut self, told: impl Iterator<Item = u32>, end: usize) {
-        self.places.clear();
-        self.places.grow(end);
+        self.indexes.clear();
+        self.indexes.grow(end);
         for place in told {
-            self.places.insert(place as usize);
+            self.indexes.insert(place as usize);
         }
         self.before.clear();
         let mut count = 0;
         self.before
-            .extend(self.places.as_slice().iter().map(|block| {
+            .extend(self.indexes.as_slice().iter().map(|block| {
                 let before = count;
                 count += block.count_ones();
                 before
@@ -306,9 +306,9 @@ impl ToldPlaces {
     }
 
     /// How many places come before this one.
-    fn number(&self, place: u32) -> u32 {
+    fn rank(&self, place: u32) -> u32 {
         let (nth, bit) = (place / usize::BITS, place % usize::BITS);
-        let block = self.places.as_slice()[nth as usize];
+        let block = self.indexes.as_slice()[nth as usize];
         self.before[nth as usize] + (block & ((1 << bit) - 1)).count_ones()
     }
 }
@@ -321,7 +321,7 @@ pub struct SentLog {
     bytes: usize,
     /// A tick that is forgotten, whose memory the next one has.
     spare: SentTick,
-    told: ToldPlaces,
+    sent: SentIndexes,
 }
 
 impl SentLog {
@@ -337,7 +337,7 @@ impl SentLog {
         let mut parts: Vec<_> = parts.collect();
         let mut added = std::mem::take(&mut self.spare);
         added.tick = tick;
-        added.set(&mut parts, (shared, starts), &mut self.told, spread);
+        added.set(&mut parts, (shared, starts), &mut self.sent, spread);
         parts.into_iter().for_each(SentPart::clear);
         self.bytes += added.bytes();
         self.ticks.push_back(added);
@@ -345,18 +345,27 @@ impl SentLog {
 
     /// Forgets the ticks before `from`, and the oldest of those after it while all take more than `bytes_max`; gives the
     /// announcements that are told in what is forgotten.
-    pub fn trim(&mut self, from: u64, bytes_max: usize, mut forgotten: impl FnMut(SentAnnounce)) {
+    pub fn trim(
+        &mut self,
+        from: u64,
+        bytes_max: usize,
+        mut forgotten: impl FnMut(SentAnnouncement),
+    ) {
         while let Some(oldest) = self.ticks.front()
             && (oldest.tick < from || self.bytes > bytes_max)
         {
             self.bytes -= oldest.bytes();
-            oldest.announces.iter().copied().for_each(&mut forgotten);
+            oldest
+                .announcements
+                .iter()
+                .copied()
+                .for_each(&mut forgotten);
             self.spare = self.ticks.pop_front().unwrap_or_default();
         }
     }
 
     /// The messages that a client was told in the ticks from `since` on, each with its tick, oldest first. O(ticks × log clients).
-    pub fn of(
+    pub fn messages_of(
         &self,
         client: ClientId,
         since: u64,
@@ -364,14 +373,14 @@ impl SentLog {
         let first = self.ticks.partition_point(|sent| sent.tick < since);
         let ticks = self.ticks.range(first..);
         ticks.flat_map(move |sent| {
-            let messages = sent.of(client).into_iter();
+            let messages = sent.messages_of(client).into_iter();
             messages.map(move |number| (sent.tick, sent.message(number)))
         })
     }
 }
 
 /// Gives back what a buffer has taken and does not need: there are a hundred of each.
-fn give_back<T>(buffer: &mut Vec<T>) {
+fn shrink<T>(buffer: &mut Vec<T>) {
     let length = buffer.len();
     if buffer.capacity() > length + length / 8 + SPARE_MAX {
         buffer.shrink_to(length + length / 16);
@@ -446,13 +455,13 @@ mod tests {
                         };
                         end += bytes.len() as u32;
                         if *message == Some(0) {
-                            announced.push((tick, SentAnnounce { client: ClientId(u32::from(*client)), end }));
+                            announced.push((tick, SentAnnouncement { client: ClientId(u32::from(*client)), end }));
                         }
                         model.entry(*client).or_default().push((tick, bytes));
                     }
                     of_worker.end_client();
                     if let Some(line) = of_worker.update(0) {
-                        let told = parts[nth / a_worker].keep(line, &batch.shared, ends[client]);
+                        let told = parts[nth / a_worker].append(line, &batch.shared, ends[client]);
                         prop_assert_eq!(ends[client] + told, end);
                     }
                     ends.insert(*client, end);
@@ -464,14 +473,14 @@ mod tests {
                 for client in 0..9 {
                     let expected = model.get(&client).into_iter().flatten();
                     let expected = expected.filter(|&&(at, _)| at >= oldest);
-                    let found = log.of(ClientId(u32::from(client)), since);
+                    let found = log.messages_of(ClientId(u32::from(client)), since);
                     prop_assert!(found.eq(expected.map(|(at, bytes)| (*at, &**bytes))), "{client} at {tick}");
                 }
                 let gone = announced.iter().filter(|&&(at, _)| at + kept <= tick);
                 prop_assert!(forgotten.iter().eq(gone.map(|(_, announce)| announce)));
             }
             let of_one_told = log.ticks.iter().all(|sent| {
-                let told = (0..9).map(|client| sent.of(ClientId(client)).len());
+                let told = (0..9).map(|client| sent.messages_of(ClientId(client)).len());
                 sent.ends.len() <= told.sum()
             });
             prop_assert!(of_one_told, "what nobody was told is not kept");

@@ -82,7 +82,7 @@ pub enum WorldError {
     #[error(
         "invalid scene of {size_m} m with at most {max_objects} objects: expected a positive size and 1 to 1048576 objects"
     )]
-    BadScene {
+    InvalidScene {
         /// The size asked for.
         size_m: Vec2,
         /// The number of objects asked for.

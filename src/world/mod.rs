@@ -41,8 +41,8 @@ mod plugin;
 mod registry;
 mod scene_objects;
 mod scenes;
+mod spawn_pending;
 mod spawning;
-mod unplaced;
 
 pub use error::WorldError;
 pub use hash::{ObjectHashAppExt, StateHashed};
@@ -61,6 +61,7 @@ pub use scene_objects::SceneObjects;
 pub use scenes::{
     OBJECTS_MAX, SceneClosed, SceneOpened, SceneSpec, Scenes, SimScene, close_scene, open_scene,
 };
+pub use spawn_pending::SpawnPending;
 pub use spawning::{Npc, ObjectCommandsExt, Player, SpawnRefused, SpawnRequest};
 pub use throng_core::ids::{
     Generation, GuildId, ObjectId, ObjectRef, PartyId, PlayerId, SceneId, TeamId,
@@ -68,4 +69,3 @@ pub use throng_core::ids::{
 pub use throng_core::kinds::{ObjectCategory, ViewRange};
 pub use throng_core::motion::PlayerMotion;
 pub use throng_core::spatial::{Floor, Heading, Position, Velocity};
-pub use unplaced::SpawnPending;

@@ -18,7 +18,7 @@ use super::scenes::SimScene;
 /// However it goes away (`despawn_object`, a plain `despawn()`, removal of the component, a closing scene), a hook gives
 /// the id back and writes [`ObjectDespawned`].
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable, on_discard = released, clone_behavior = Ignore)]
+#[component(immutable, on_discard = on_object_discarded, clone_behavior = Ignore)]
 #[require(Position, Velocity, Heading, Floor)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct Object {
@@ -303,7 +303,7 @@ fn check_inside(world: &World, scene: Entity, position: Vec2) -> Result<(), Worl
     }
 }
 
-fn released(mut world: DeferredWorld, context: HookContext) {
+fn on_object_discarded(mut world: DeferredWorld, context: HookContext) {
     let Some(&object) = world.get::<Object>(context.entity) else {
         return;
     };

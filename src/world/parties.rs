@@ -10,7 +10,7 @@ use thiserror::Error;
 use throng_core::ids::{GuildId, PartyId, PlayerId, TeamId};
 use tracing::warn;
 
-use super::unplaced::SpawnPending;
+use super::spawn_pending::SpawnPending;
 use crate::memory::MemoryUse;
 
 /// How many players a party can have.
@@ -55,13 +55,13 @@ pub enum PartyError {
     },
     /// The party does not exist, or has ended.
     #[error("party {} does not exist", .0.0)]
-    Absent(PartyId),
+    NotFound(PartyId),
     /// The party has five members.
     #[error("party {} is full: it has five members", .0.0)]
     Full(PartyId),
     /// The player is in a party already.
     #[error("player {} is already in party {}", player.0, party.0)]
-    Member {
+    AlreadyMember {
         /// The player that was to join.
         player: PlayerId,
         /// The party that it is in.
@@ -75,7 +75,7 @@ pub struct Parties {
     members: BTreeMap<PartyId, ArrayVec<PlayerId, PARTY_PLAYERS_MAX>>,
     party_of: BTreeMap<PlayerId, PartyId>,
     /// The number of the party made last.
-    made: u32,
+    last_id: u32,
     refused: u64,
 }
 
@@ -86,8 +86,8 @@ impl Parties {
     ///
     /// # Errors
     /// [`PartyError::TooMany`] at [`PARTIES_MAX`] parties, which is counted; nothing is changed then.
-    pub fn make(&mut self) -> Result<PartyId, PartyError> {
-        self.make_below(PARTIES_MAX)
+    pub fn create(&mut self) -> Result<PartyId, PartyError> {
+        self.create_with_limit(PARTIES_MAX)
     }
 
     /// Parties that were not made, since there were [`PARTIES_MAX`].
@@ -96,17 +96,17 @@ impl Parties {
         self.refused
     }
 
-    fn make_below(&mut self, max: usize) -> Result<PartyId, PartyError> {
+    fn create_with_limit(&mut self, max: usize) -> Result<PartyId, PartyError> {
         if self.members.len() >= max {
             self.refused += 1;
             return Err(PartyError::TooMany { max });
         }
         // There are far more numbers than parties, so that a free one is found.
         loop {
-            self.made = self.made.wrapping_add(1);
-            let id = PartyId(self.made);
+            self.last_id = self.last_id.wrapping_add(1);
+            let id = PartyId(self.last_id);
             // 0 stands for "no party" wherever affiliations are packed into plain words.
-            if self.made != 0 && !self.members.contains_key(&id) {
+            if self.last_id != 0 && !self.members.contains_key(&id) {
                 self.members.insert(id, ArrayVec::new());
                 return Ok(id);
             }
@@ -121,7 +121,7 @@ impl Parties {
 
     /// The party that a player is in.
     #[must_use]
-    pub fn of(&self, player: PlayerId) -> Option<PartyId> {
+    pub fn party_of(&self, player: PlayerId) -> Option<PartyId> {
         self.party_of.get(&player).copied()
     }
 
@@ -136,9 +136,9 @@ impl Parties {
         let members = self
             .members
             .get_mut(&party)
-            .ok_or(PartyError::Absent(party))?;
+            .ok_or(PartyError::NotFound(party))?;
         if let Some(&other) = self.party_of.get(&player) {
-            return Err(PartyError::Member {
+            return Err(PartyError::AlreadyMember {
                 player,
                 party: other,
             });
@@ -191,19 +191,19 @@ pub fn leave_party(world: &mut World, player: PlayerId) -> Option<PartyId> {
 }
 
 /// Has the world follow who belongs to whom, from the first entity on that has a [`PlayerId`], a team, a party or a guild.
-pub(super) fn follow_affiliations(world: &mut World) {
+pub(super) fn register_affiliations(world: &mut World) {
     world.init_resource::<Players>();
     world.init_resource::<Parties>();
     world
         .register_component_hooks::<PlayerId>()
-        .on_insert(player_came)
-        .on_discard(player_went);
-    follow::<TeamId>(world);
-    follow::<PartyId>(world);
-    follow::<GuildId>(world);
+        .on_insert(on_player_inserted)
+        .on_discard(on_player_discarded);
+    register_affiliation_hooks::<TeamId>(world);
+    register_affiliation_hooks::<PartyId>(world);
+    register_affiliation_hooks::<GuildId>(world);
 }
 
-fn follow<T: Component>(world: &mut World) {
+fn register_affiliation_hooks<T: Component>(world: &mut World) {
     world
         .register_component_hooks::<T>()
         .on_insert(affiliation_changed)
@@ -217,7 +217,7 @@ fn affiliation_changed(mut world: DeferredWorld, context: HookContext) {
 }
 
 /// Enters a player's object on the list, with the party the player is in already; one that has no place yet when it has.
-fn player_came(mut world: DeferredWorld, context: HookContext) {
+fn on_player_inserted(mut world: DeferredWorld, context: HookContext) {
     let Some(&player) = world.get::<PlayerId>(context.entity) else {
         return;
     };
@@ -234,13 +234,13 @@ fn player_came(mut world: DeferredWorld, context: HookContext) {
     }
     if let Some(party) = world
         .get_resource::<Parties>()
-        .and_then(|parties| parties.of(player))
+        .and_then(|parties| parties.party_of(player))
     {
         world.commands().entity(context.entity).try_insert(party);
     }
 }
 
-fn player_went(mut world: DeferredWorld, context: HookContext) {
+fn on_player_discarded(mut world: DeferredWorld, context: HookContext) {
     let Some(&player) = world.get::<PlayerId>(context.entity) else {
         return;
     };
@@ -258,50 +258,53 @@ mod tests {
     #[test]
     fn a_player_is_in_one_party_and_an_empty_party_ends() {
         let mut parties = Parties::default();
-        let (a, b) = (parties.make().unwrap(), parties.make().unwrap());
+        let (a, b) = (parties.create().unwrap(), parties.create().unwrap());
         parties.join(a, PlayerId(1)).unwrap();
         assert_eq!(
             parties.join(b, PlayerId(1)),
-            Err(PartyError::Member {
+            Err(PartyError::AlreadyMember {
                 player: PlayerId(1),
                 party: a
             })
         );
         assert_eq!(parties.leave(PlayerId(1)), Some(a));
         assert_eq!(parties.members(a), []);
-        assert_eq!(parties.join(a, PlayerId(2)), Err(PartyError::Absent(a)));
+        assert_eq!(parties.join(a, PlayerId(2)), Err(PartyError::NotFound(a)));
         assert_eq!(parties.leave(PlayerId(1)), None);
     }
 
     #[test]
     fn parties_beyond_the_limit_are_refused_and_counted_until_one_ends() {
         let mut parties = Parties::default();
-        let first = parties.make_below(2).unwrap();
-        parties.make_below(2).unwrap();
-        assert_eq!(parties.make_below(2), Err(PartyError::TooMany { max: 2 }));
+        let first = parties.create_with_limit(2).unwrap();
+        parties.create_with_limit(2).unwrap();
+        assert_eq!(
+            parties.create_with_limit(2),
+            Err(PartyError::TooMany { max: 2 })
+        );
         assert_eq!((parties.refused(), parties.iter().count()), (1, 2));
         parties.join(first, PlayerId(1)).unwrap();
         parties.leave(PlayerId(1));
-        assert_eq!(parties.make_below(2), Ok(PartyId(3)));
+        assert_eq!(parties.create_with_limit(2), Ok(PartyId(3)));
     }
 
     #[test]
     fn after_the_last_number_the_first_free_one_comes() {
         let mut parties = Parties::default();
-        let first = parties.make().unwrap();
-        parties.made = u32::MAX;
-        assert_eq!((first, parties.make()), (PartyId(1), Ok(PartyId(2))));
+        let first = parties.create().unwrap();
+        parties.last_id = u32::MAX;
+        assert_eq!((first, parties.create()), (PartyId(1), Ok(PartyId(2))));
     }
 
     #[test]
     fn the_sixth_player_is_refused() {
         let mut parties = Parties::default();
-        let party = parties.make().unwrap();
+        let party = parties.create().unwrap();
         (1..=5).for_each(|player| parties.join(party, PlayerId(player)).unwrap());
         assert_eq!(
             parties.join(party, PlayerId(6)),
             Err(PartyError::Full(party))
         );
-        assert_eq!(parties.of(PlayerId(6)), None);
+        assert_eq!(parties.party_of(PlayerId(6)), None);
     }
 }

@@ -4,7 +4,7 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
-use super::parties::follow_affiliations;
+use super::parties::register_affiliations;
 use super::spawning::despawn_refused;
 use super::{
     AffiliationChanged, Floor, GuildId, Heading, MoveInput, Object, ObjectChangedScene,
@@ -39,10 +39,10 @@ impl WorldPlugin {
             .register_type::<PartyId>()
             .register_type::<GuildId>();
         count_memory(app);
-        follow_affiliations(app.world_mut());
+        register_affiliations(app.world_mut());
         app.init_resource::<Scenes>()
             .init_resource::<ObjectKinds>()
-            .add_observer(player_placed)
+            .add_observer(on_player_spawned)
             .add_message::<SceneOpened>()
             .add_message::<SceneClosed>()
             .add_message::<SpawnRefused>()
@@ -51,10 +51,10 @@ impl WorldPlugin {
                 (
                     // Who is despawned after Locate is seen to be gone only in the next tick. Replication has one generation a number for
                     // all clients, so it has to have heard of all who are gone before a number is given out again.
-                    begin_hand_over
+                    begin_id_release
                         .after(SimSystems::Move)
                         .before(SimSystems::Locate),
-                    end_hand_over
+                    finish_id_release
                         .after(SimSystems::Replicate)
                         .before(SimSystems::Send),
                     despawn_refused
@@ -62,7 +62,7 @@ impl WorldPlugin {
                         .before(SimSystems::Last),
                 ),
             )
-            .reckon_work(|world, costs| {
+            .add_cost_estimator(|world, costs| {
                 let scenes = world.resource::<Scenes>().iter();
                 let objects = scenes.filter_map(|(_, scene)| world.get::<SceneObjects>(scene));
                 let live: u64 = objects.map(|objects| u64::from(objects.len())).sum();
@@ -111,7 +111,7 @@ fn count_memory(app: &mut App) {
 }
 
 /// A player that was spawned has its place now.
-fn player_placed(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
+fn on_player_spawned(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
     let entity = placed.entity;
     let Some(&player) = world.get::<PlayerId>(entity) else {
         return;
@@ -122,16 +122,16 @@ fn player_placed(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
     }
 }
 
-fn begin_hand_over(mut scenes: Query<&mut SceneObjects>) {
+fn begin_id_release(mut scenes: Query<&mut SceneObjects>) {
     scenes
         .iter_mut()
-        .for_each(|mut objects| objects.begin_hand_over());
+        .for_each(|mut objects| objects.begin_release());
 }
 
-fn end_hand_over(mut scenes: Query<&mut SceneObjects>) {
+fn finish_id_release(mut scenes: Query<&mut SceneObjects>) {
     scenes
         .iter_mut()
-        .for_each(|mut objects| objects.end_hand_over());
+        .for_each(|mut objects| objects.finish_release());
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
     fn app() -> App {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, WorldPlugin));
-        clock::one_tick_an_update(&mut app);
+        clock::one_tick_per_update(&mut app);
         app
     }
 

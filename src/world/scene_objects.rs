@@ -19,7 +19,7 @@ pub struct SceneObjects {
     /// Given back, and their `ObjectDespawned` not yet handed over.
     released: Vec<u32>,
     /// Given back before the Locate of this tick, so that its Replicate tells of them.
-    handed_over: Vec<u32>,
+    releasing: Vec<u32>,
     max_objects: u32,
     live: u32,
 }
@@ -42,7 +42,7 @@ impl SceneObjects {
             slots,
             free: BinaryHeap::new(),
             released: Vec::new(),
-            handed_over: Vec::new(),
+            releasing: Vec::new(),
             max_objects,
             live: 0,
         }
@@ -127,12 +127,12 @@ impl SceneObjects {
     }
 
     /// Locate begins: what was given back so far is handed over in this tick's Replicate.
-    pub(super) fn begin_hand_over(&mut self) {
-        self.handed_over.append(&mut self.released);
+    pub(super) fn begin_release(&mut self) {
+        self.releasing.append(&mut self.released);
     }
 
     /// Replicate has ended: what was handed over can be given out again.
-    pub(super) fn end_hand_over(&mut self) {
-        self.free.extend(self.handed_over.drain(..).map(Reverse));
+    pub(super) fn finish_release(&mut self) {
+        self.free.extend(self.releasing.drain(..).map(Reverse));
     }
 }

@@ -55,7 +55,7 @@ impl Default for SceneSpec {
 ///
 /// Made by [`open_scene`]. A plain `despawn()` of its entity closes it, objects included.
 #[derive(Component, Debug)]
-#[component(immutable, on_remove = closed)]
+#[component(immutable, on_remove = on_scene_removed)]
 pub struct SimScene {
     id: SceneId,
     name: String,
@@ -148,7 +148,7 @@ pub fn open_scene(
 ) -> Result<Entity, WorldError> {
     let size_ok = spec.size_m.is_finite() && spec.size_m.min_element() > 0.0;
     if !size_ok || !(1..=OBJECTS_MAX).contains(&spec.max_objects) {
-        return Err(WorldError::BadScene {
+        return Err(WorldError::InvalidScene {
             size_m: spec.size_m,
             max_objects: spec.max_objects,
         });
@@ -190,7 +190,7 @@ pub fn close_scene(world: &mut World, scene: Entity) -> Result<(), WorldError> {
 }
 
 /// Takes a scene that goes away off the list, however it goes, and its objects with it.
-fn closed(mut world: DeferredWorld, context: HookContext) {
+fn on_scene_removed(mut world: DeferredWorld, context: HookContext) {
     let entity = context.entity;
     let Some(id) = world.get::<SimScene>(entity).map(SimScene::id) else {
         return;

@@ -19,7 +19,7 @@ use tracing::warn;
 use super::error::WorldError;
 use super::objects::{Object, change_scene, make_object, teleport};
 use super::registry::KindId;
-use super::unplaced::SpawnPending;
+use super::spawn_pending::SpawnPending;
 
 /// A character that a player controls. On an entity that is spawned with [`Object::in_scene`] it says the kind
 /// ([`KindId::PLAYER`]), and it brings what a player cannot do without, each from the plugin whose job it is:
@@ -64,7 +64,7 @@ pub struct Npc;
 /// or [`SpawnRefused`] is written. An entity that was refused is no object, keeps what it has, and is despawned when the
 /// tick ends, so that none is left that is half an object; whoever wants to keep it removes this from it before.
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq)]
-#[component(immutable, on_insert = asked, on_remove = answered, clone_behavior = Ignore)]
+#[component(immutable, on_insert = on_request_inserted, on_remove = on_request_removed, clone_behavior = Ignore)]
 #[require(SpawnPending)]
 pub struct SpawnRequest {
     scene: Entity,
@@ -164,21 +164,21 @@ impl ObjectCommandsExt for Commands<'_, '_> {
 }
 
 /// An entity was given a request: it is answered right after the command that did it, when all components are there.
-fn asked(mut world: DeferredWorld, context: HookContext) {
+fn on_request_inserted(mut world: DeferredWorld, context: HookContext) {
     let entity = context.entity;
     world
         .commands()
-        .queue(move |world: &mut World| answer(world, entity));
+        .queue(move |world: &mut World| handle_request(world, entity));
 }
 
-fn answered(mut world: DeferredWorld, context: HookContext) {
+fn on_request_removed(mut world: DeferredWorld, context: HookContext) {
     world
         .commands()
         .entity(context.entity)
         .try_remove::<SpawnPending>();
 }
 
-fn answer(world: &mut World, entity: Entity) {
+fn handle_request(world: &mut World, entity: Entity) {
     let Some(&SpawnRequest { scene, kind }) = world.get::<SpawnRequest>(entity) else {
         return;
     };
@@ -233,7 +233,7 @@ mod tests {
     fn app() -> (App, Entity) {
         let mut app = App::new();
         app.add_plugins((TimePlugin, WorldPlugin));
-        clock::one_tick_an_update(&mut app);
+        clock::one_tick_per_update(&mut app);
         let spec = SceneSpec {
             max_objects: 4,
             ..SceneSpec::default()

@@ -37,10 +37,10 @@ impl Town {
         let mut app = App::new();
         app.add_plugins((TaskPoolPlugin::default(), TimePlugin, SyncPlugin));
         let trading = app
-            .audience("trading", |trade: &Trade| Membership::of(trade.0))
+            .register_audience("trading", |trade: &Trade| Membership::of(trade.0))
             .unwrap();
         let quarter = app
-            .audience("quarter", |quarter: &Quarter| Membership::of(quarter.0))
+            .register_audience("quarter", |quarter: &Quarter| Membership::of(quarter.0))
             .unwrap();
         let offer = AttributeSpec::new("offer", 1, Encoding::Varint).to(trading);
         app.replicate_field(offer, |offer: &Offer| offer.0);
@@ -48,7 +48,7 @@ impl Town {
             .to(quarter.or(trading))
             .at(SendRate::EveryTick);
         app.replicate_field(noise, |noise: &Noise| noise.0);
-        throng::sim::clock::one_tick_an_update(&mut app);
+        throng::sim::clock::one_tick_per_update(&mut app);
         let sink = MemorySink::default();
         let mut outbox = app.world_mut().resource_mut::<Outbox>();
         outbox.set_sink(Box::new(sink.clone()));

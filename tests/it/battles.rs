@@ -38,7 +38,7 @@ fn lobby(script: &str, fields: &str) -> ScenarioRun {
 
 fn battles(run: &mut ScenarioRun) -> (BattlesStats, u64) {
     let world = run.server().world();
-    let fighting = world.resource::<Instances>().inside();
+    let fighting = world.resource::<Instances>().inside_count();
     (world.resource::<ScenarioMatches>().stats(), fighting)
 }
 

@@ -188,11 +188,11 @@ fn a_token_that_was_used_on_udp_is_none_for_a_browser() {
     let public: SocketAddr = "203.0.113.5:7000".parse().unwrap();
     let mut seen = None;
     let mut hall = Hall::new(0, |settings| {
-        settings.public = vec![public];
-        seen = Some(settings.seen.clone());
+        settings.public_addresses = vec![public];
+        seen = Some(settings.used_tokens.clone());
     });
     let settings = ListenSettings {
-        seen: seen.unwrap(),
+        used_tokens: seen.unwrap(),
         ..ListenSettings::default()
     };
     let world = hall.server.world_mut();
@@ -423,7 +423,7 @@ fn a_message_in_pieces_is_one_and_a_ping_is_answered() {
     hall.until("it is in", |hall| {
         client.hear(|packet| mirror.receive(packet).unwrap());
         let sessions = hall.server.world().resource::<Sessions>();
-        sessions.of(PlayerId(1)).is_some()
+        sessions.client_of(PlayerId(1)).is_some()
     });
     assert_eq!(hall.stats().messages_in, 1);
 }

@@ -77,7 +77,7 @@ impl Hall {
         let mut server = Server::builder()
             .configure(move |app| {
                 app.insert_resource(OutboxSettings {
-                    shards,
+                    sender_threads: shards,
                     ..OutboxSettings::default()
                 });
                 // Nobody is lost because this machine has other work.
@@ -138,7 +138,7 @@ impl Hall {
     /// What is wrong with a mirror.
     pub fn difference(&self, player: u64, mirror: &Mirror) -> Result<(), String> {
         let world = self.server.world();
-        let client = world.resource::<Sessions>().of(PlayerId(player));
+        let client = world.resource::<Sessions>().client_of(PlayerId(player));
         compare_mirror(world, client.ok_or("it has no session")?, mirror)
     }
 

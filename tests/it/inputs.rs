@@ -493,7 +493,7 @@ fn hackers_gain_no_more_than_the_allowance_over_the_wire_and_the_quiet_stay_wher
     let quiet: Vec<_> = hackers.drain(..2).collect();
     world.server.step(1);
     let before: Vec<Vec2> = quiet.iter().map(|it| world.position(it.1)).collect();
-    let rules = MovementSettings::default().rules();
+    let rules = MovementSettings::default().move_limits();
     let burst_m = f64::from(rules.allowance_m(SPEED, 0.0));
     let a_tick_m = f64::from(rules.allowance_m(SPEED, 0.05)) - burst_m;
     let ground = Ground {

@@ -51,7 +51,7 @@ impl Game {
         };
         let mut modes = app.world_mut().resource_mut::<InstanceModes>();
         modes.host("duel", rules, arena);
-        clock::one_tick_an_update(&mut app);
+        clock::one_tick_per_update(&mut app);
         let lobby = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
         Self { app, lobby }
     }
@@ -140,11 +140,11 @@ fn two_players_queue_get_a_scene_and_come_home_when_their_time_is_over() {
     assert_eq!(
         entered
             .iter()
-            .map(|entered| (entered.player.0, entered.side, entered.again))
+            .map(|entered| (entered.player.0, entered.side, entered.is_return))
             .collect::<Vec<_>>(),
         [(1, 0, false), (2, 1, false)]
     );
-    assert_eq!(game.app.world().resource::<Instances>().inside(), 2);
+    assert_eq!(game.app.world().resource::<Instances>().inside_count(), 2);
     game.step(19);
     assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
     game.step(1);
@@ -172,7 +172,7 @@ fn two_players_queue_get_a_scene_and_come_home_when_their_time_is_over() {
 #[test]
 fn who_loses_its_object_and_has_one_again_in_time_is_moved_to_its_seat() {
     let rules = InstanceRules {
-        seat_held_s: 1.0,
+        seat_reserved_s: 1.0,
         ..of_seconds(60.0)
     };
     let (mut game, opened) = Game::with_a_duel(rules);
@@ -185,7 +185,7 @@ fn who_loses_its_object_and_has_one_again_in_time_is_moved_to_its_seat() {
     game.spawn(1);
     game.step(1);
     let entered = game.told::<InstancePlayerEntered>();
-    assert_eq!((entered[0].player.0, entered[0].again), (1, true));
+    assert_eq!((entered[0].player.0, entered[0].is_return), (1, true));
     assert_eq!(game.whereabouts([1, 2]), ["arena", "arena"]);
     let request = EndInstanceRequest {
         instance: opened.instance,
@@ -202,8 +202,8 @@ fn who_loses_its_object_and_has_one_again_in_time_is_moved_to_its_seat() {
 #[test]
 fn when_nobody_comes_back_in_time_another_joins_on_the_same_side() {
     let rules = InstanceRules {
-        seat_held_s: 0.5,
-        backfill_every_s: 0.5,
+        seat_reserved_s: 0.5,
+        backfill_interval_s: 0.5,
         ..of_seconds(60.0)
     };
     let (mut game, opened) = Game::with_a_duel(rules);
@@ -211,7 +211,7 @@ fn when_nobody_comes_back_in_time_another_joins_on_the_same_side() {
     despawn_object(game.app.world_mut(), loser.entity).unwrap();
     // Nobody waits yet: it is asked for again.
     game.step(25);
-    assert!(game.stats().backfills_asked >= 1);
+    assert!(game.stats().backfills_requested >= 1);
     game.spawn(3);
     game.queue(3);
     let joined = game.step_until::<InstancePartyJoined>(15);
@@ -227,7 +227,7 @@ fn when_nobody_comes_back_in_time_another_joins_on_the_same_side() {
 #[test]
 fn who_asks_to_leave_goes_home_and_the_last_one_ends_the_match() {
     let rules = InstanceRules {
-        backfill_tries_max: 0,
+        backfill_attempts_max: 0,
         ..of_seconds(60.0)
     };
     let (mut game, opened) = Game::with_a_duel(rules);
@@ -242,7 +242,7 @@ fn who_asks_to_leave_goes_home_and_the_last_one_ends_the_match() {
     game.step(1);
     assert_eq!(game.told::<InstanceEnded>()[0].reason, EndReason::Empty);
     assert_eq!((game.stats().returned, game.stats().left), (2, 2));
-    assert_eq!(game.stats().backfills_asked, 0);
+    assert_eq!(game.stats().backfills_requested, 0);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn a_scene_closed_or_left_by_other_means_leaves_no_seat_behind() {
         EndReason::SceneClosed
     );
     let instances = game.app.world().resource::<Instances>();
-    assert!(instances.is_empty() && instances.of(PlayerId(2)).is_none());
+    assert!(instances.is_empty() && instances.instance_of(PlayerId(2)).is_none());
     let stats = game.stats();
     assert_eq!((stats.entered, stats.returned, stats.lost), (2, 0, 2));
 }
@@ -387,7 +387,7 @@ fn who_leaves_and_has_no_home_any_more_does_not_stay_in_the_match() {
 
 fn of_many_tries() -> InstanceRules {
     InstanceRules {
-        backfill_every_s: 0.5,
+        backfill_interval_s: 0.5,
         ends_when_empty: false,
         ..of_seconds(60.0)
     }
@@ -495,7 +495,7 @@ fn observers_of_an_ending_instance_read_and_end_instances() {
 #[test]
 fn party_found_for_an_ended_match_waits_on() {
     let rules = InstanceRules {
-        seat_held_s: 0.0,
+        seat_reserved_s: 0.0,
         ..of_seconds(60.0)
     };
     let (mut game, opened) = Game::with_a_duel(rules);
@@ -508,7 +508,7 @@ fn party_found_for_an_ended_match_waits_on() {
         game.step(1);
         let filled = game.app.world().resource::<Messages<BackfillResult>>();
         let filled = filled.iter_current_update_messages();
-        if filled.flat_map(|filled| &filled.joined).next().is_some() {
+        if filled.flat_map(|filled| &filled.tickets).next().is_some() {
             throng::instance::end_instance(game.app.world_mut(), opened.instance);
             break;
         }

@@ -271,7 +271,7 @@ fn a_crowd_that_sends_inputs_walks_as_one_that_sends_moves_and_goes_on_after_a_l
         step(&mut run, 200);
         let world = run.server().world();
         let inputs = world.resource::<Sessions>().iter();
-        let numbered = inputs.filter(|(_, session)| session.numbers_inputs());
+        let numbered = inputs.filter(|(_, session)| session.has_input_numbers());
         let numbered = numbered.count();
         let moved = world.resource::<MovementStats>().moves_accepted;
         let report = finish(run);

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use throng::directory::{ClaimResult, ClaimTerms, RegistrationTerms, SqliteStore, StoreBackend};
+use throng::store::{ClaimResult, ClaimTerms, RegistrationTerms, SqliteStore, StoreBackend};
 use throng::world::PlayerId;
 use throng_scenario::crowd::{COINS, START_ITEMS};
 

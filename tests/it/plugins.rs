@@ -38,7 +38,7 @@ fn live(mut app: App, what: &str) {
     strict(&mut app, FixedPostUpdate);
     app.finish();
     app.cleanup();
-    clock::one_tick_an_update(&mut app);
+    clock::one_tick_per_update(&mut app);
     // A scene and somebody in it need the world, which most plugins bring along.
     let has_world = app.is_plugin_added::<WorldPlugin>();
     let someone = has_world.then(|| {
@@ -64,7 +64,7 @@ fn live(mut app: App, what: &str) {
         let world = app.world_mut();
         world
             .entity_mut(viewer)
-            .insert(PathRequest::travel_to(Vec2::splat(15.0)));
+            .insert(PathRequest::long_to(Vec2::splat(15.0)));
         teleport(world, viewer, Vec2::splat(3.0)).unwrap();
         despawn_object(world, other).unwrap();
         (0..18).for_each(|_| app.update());

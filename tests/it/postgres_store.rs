@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use throng::directory::conformance::check_store;
-use throng::directory::{
+use throng::store::conformance::check_store;
+use throng::store::{
     ClaimResult, PostgresStore, SaveBatch, SqliteStore, StoreBackend, StoreErrorKind, StoreReply,
     StoreRequest, StoreSupervisor, StoredAttribute,
 };

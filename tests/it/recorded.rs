@@ -74,7 +74,7 @@ fn feed(traffic: &Traffic) -> (Vec<u64>, Traffic) {
     handle.set_recording(true);
     let mut recorded = Vec::new();
     let hashes = traffic.iter().map(|events| {
-        handle.feed(events).unwrap();
+        handle.replay(events).unwrap();
         recorded.push(handle.take_record());
         server.step(1);
         server.state_hash()

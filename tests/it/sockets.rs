@@ -45,7 +45,7 @@ impl Hall {
         let mut server = Server::builder()
             .configure(move |app| {
                 app.insert_resource(OutboxSettings {
-                    shards,
+                    sender_threads: shards,
                     ..OutboxSettings::default()
                 });
             })
@@ -125,7 +125,7 @@ impl Hall {
     fn differences(&self) -> Vec<String> {
         let world = self.server.world();
         let sessions = world.resource::<Sessions>();
-        let of = |player| sessions.of(PlayerId(player));
+        let of = |player| sessions.client_of(PlayerId(player));
         let compared = self.clients.iter().filter_map(|(_, rambler)| {
             let player = rambler.player();
             let found = match of(player) {

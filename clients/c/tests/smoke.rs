@@ -123,7 +123,7 @@ impl Town {
                 world.write_message(AnnouncementRequest {
                     about: Some(of),
                     scope: AnnouncementScope::Viewers(of),
-                    class: Channel::Reliable,
+                    channel: Channel::Reliable,
                     ttl_ticks: 100,
                     bytes: b"hello".to_vec(),
                 });

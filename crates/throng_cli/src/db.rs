@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::store::StoreAddress;
 use super::{CliError, CliStatus, is_interrupted, listen_for_interrupt, print};
-use throng::directory::{
+use throng::sim::clock::unix_ms;
+use throng::store::{
     DisplayValue, StoreError, StoreInspection, StoredRow, dump_store, inspect_store, migrate_store,
 };
-use throng::sim::clock::unix_ms;
 
 /// Arguments of `throng db`.
 #[derive(Debug, clap::Args)]

@@ -12,11 +12,11 @@ use bevy_ecs::prelude::*;
 
 use super::CliError;
 use super::outputs::open;
-use throng::directory::{
-    PlayerStore, PlayerStoreSettings, PlayersSaved, SqliteSource, StoreFactory, StoreReplyMode,
-    close_directory,
-};
 use throng::sim::AfterTick;
+use throng::store::{
+    PlayerStore, PlayerStoreSettings, PlayersSaved, SqliteSource, StoreFactory, StoreReplyMode,
+    close_player_store,
+};
 use throng_scenario::RunOptions;
 use throng_scenario::crowd::TradePlugin;
 
@@ -83,7 +83,7 @@ impl RunStore {
         let settings = PlayerStoreSettings {
             server: self.server.clone().unwrap_or_default(),
             take_over: self.take_over,
-            answers: if in_real_time {
+            reply_mode: if in_real_time {
                 StoreReplyMode::WhenReady
             } else {
                 StoreReplyMode::NextTick
@@ -111,7 +111,7 @@ impl RunStore {
         }));
         let told = Arc::clone(&is_unsaved);
         options.at_end.push(Box::new(move |world| {
-            told.store(!close_directory(world, CLOSE), Ordering::Relaxed);
+            told.store(!close_player_store(world, CLOSE), Ordering::Relaxed);
         }));
         Ok(is_unsaved)
     }
@@ -128,7 +128,7 @@ pub(super) enum StoreAddress {
     File(PathBuf),
     /// On a server.
     #[cfg(feature = "postgres")]
-    Server(throng::directory::PostgresSource),
+    Server(throng::store::PostgresSource),
 }
 
 impl StoreAddress {
@@ -144,7 +144,7 @@ impl StoreAddress {
 
 #[cfg(feature = "postgres")]
 fn server(address: &str, _name: &str) -> Result<StoreAddress, CliError> {
-    let source = throng::directory::PostgresSource::new(address);
+    let source = throng::store::PostgresSource::new(address);
     Ok(StoreAddress::Server(source))
 }
 

@@ -92,7 +92,7 @@ impl MirrorCheckServer {
 }
 
 fn compared(world: &World, player: PlayerId, packet: &[u8]) -> String {
-    let Some(client) = world.resource::<Sessions>().of(player) else {
+    let Some(client) = world.resource::<Sessions>().client_of(player) else {
         return "away".to_owned();
     };
     let mut mirror = Mirror::default();

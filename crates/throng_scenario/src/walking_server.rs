@@ -12,7 +12,7 @@ use glam::Vec2;
 use throng::aoi::{AoiSettings, ViewCaps, Viewable, Viewer};
 use throng::outbox::{Outbox, OutboxStats, PacketSink};
 use throng::session::{ConnectionInfo, SessionSettings, connect, control};
-use throng::sim::clock::{Stopwatch, one_tick_an_update};
+use throng::sim::clock::{Stopwatch, one_tick_per_update};
 use throng::sim::{SimSystems, SimTick, single_threaded};
 use throng::sync::{SyncPlugin, SyncSettings, SyncStats};
 use throng::wire::ClientId;
@@ -82,7 +82,7 @@ impl WalkingServer {
                     stop.after(SimSystems::Replicate).before(SimSystems::Send),
                 ),
             );
-        one_tick_an_update(&mut app);
+        one_tick_per_update(&mut app);
         single_threaded(&mut app);
         let world = app.world_mut();
         let spec = SceneSpec {

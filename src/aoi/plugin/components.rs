@@ -17,7 +17,7 @@ pub struct SceneAoiSettings {
     /// How far beyond its cell an object may go before the cell changes, in metres.
     pub margin_m: f32,
     /// Whether a link needs the other end's consent.
-    pub sight: ViewLinkMode,
+    pub view_link_mode: ViewLinkMode,
 }
 
 /// A scene's own rules: who may see whom, and who goes first when a list is full. On the scene's entity; inserted,
@@ -53,7 +53,7 @@ pub struct ViewRules {
 /// Two words of an object that only [`ViewRules`] read; without it they are 0. Inserting, replacing or removing it writes
 /// [`ViewRerankRequest`].
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq, Hash, StateHashed)]
-#[component(immutable, on_insert = rules_may_differ, on_discard = rules_may_differ)]
+#[component(immutable, on_insert = write_rerank_request, on_discard = write_rerank_request)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct ViewTag(pub [u32; 2]);
 
@@ -61,7 +61,7 @@ pub struct ViewTag(pub [u32; 2]);
 /// object that it leads to; it says nothing of the next object of that id. Inserting, replacing or removing it writes
 /// [`ViewRerankRequest`].
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[component(immutable, on_insert = rules_may_differ, on_discard = rules_may_differ)]
+#[component(immutable, on_insert = write_rerank_request, on_discard = write_rerank_request)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct ViewRelations {
     /// Who owns it, as a player owns a pet.
@@ -90,7 +90,7 @@ pub struct ViewRerankRequest {
     pub entity: Entity,
 }
 
-fn rules_may_differ(mut world: DeferredWorld, context: HookContext) {
+fn write_rerank_request(mut world: DeferredWorld, context: HookContext) {
     world.write_message(ViewRerankRequest {
         entity: context.entity,
     });

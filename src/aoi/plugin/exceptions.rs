@@ -43,12 +43,12 @@ impl ViewExceptions {
     }
 
     /// Keeps those whose target lives in this scene.
-    pub(super) fn keep_living(&mut self, scene: SceneId, objects: &SceneObjects) {
-        self.0.retain(|target, _| lives(target, scene, objects));
+    pub(super) fn retain_live(&mut self, scene: SceneId, objects: &SceneObjects) {
+        self.0.retain(|target, _| is_live(target, scene, objects));
     }
 }
 
-fn lives(target: &ObjectRef, scene: SceneId, objects: &SceneObjects) -> bool {
+fn is_live(target: &ObjectRef, scene: SceneId, objects: &SceneObjects) -> bool {
     target.scene == scene && objects.resolve(target.id, target.generation).is_some()
 }
 
@@ -110,7 +110,7 @@ pub enum ViewError {
 /// # Errors
 /// See [`ViewError`]; nothing is changed then.
 pub fn show_to(world: &mut World, object: Entity, viewer: Entity) -> Result<(), ViewError> {
-    except(world, object, viewer, Some(ViewException::Show))
+    set_exception(world, object, viewer, Some(ViewException::Show))
 }
 
 /// Hides an object from one viewer, whatever the rules say and whoever showed it; otherwise as [`show_to`].
@@ -118,7 +118,7 @@ pub fn show_to(world: &mut World, object: Entity, viewer: Entity) -> Result<(), 
 /// # Errors
 /// See [`ViewError`]; nothing is changed then.
 pub fn hide_from(world: &mut World, object: Entity, viewer: Entity) -> Result<(), ViewError> {
-    except(world, object, viewer, Some(ViewException::Hide))
+    set_exception(world, object, viewer, Some(ViewException::Hide))
 }
 
 /// Ends the exception that there is for two, if any: layers and rules hold for them again.
@@ -130,10 +130,10 @@ pub fn clear_view_exception(
     object: Entity,
     viewer: Entity,
 ) -> Result<(), ViewError> {
-    except(world, object, viewer, None)
+    set_exception(world, object, viewer, None)
 }
 
-fn except(
+fn set_exception(
     world: &mut World,
     object: Entity,
     viewer: Entity,
@@ -161,7 +161,7 @@ fn except(
     let before = world.get::<ViewExceptions>(viewer);
     let mut exceptions = before.cloned().unwrap_or_default();
     if let Some(objects) = world.get::<SceneObjects>(me.scene_entity()) {
-        exceptions.keep_living(reference.scene, objects);
+        exceptions.retain_live(reference.scene, objects);
     }
     match exception {
         None => {

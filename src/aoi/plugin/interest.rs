@@ -6,8 +6,8 @@ use bevy_ecs::prelude::*;
 use glam::Vec2;
 use tracing::error;
 
-use super::bearers::EntityByObjectId;
 use super::components::SceneAoiSettings;
+use super::entities::EntityByObjectId;
 use super::settings::{AoiSettings, AoiStats, add_since};
 use crate::aoi::{GridError, SceneViews, ViewCounters, ViewEvent, ViewLeaveReason};
 use crate::memory::{MemoryUse, clear_and_shrink};
@@ -19,8 +19,8 @@ use crate::world::{Generation, ObjectId, ObjectRef, SceneId, SceneObjects, Scene
 pub struct SceneInterest {
     scene: SceneId,
     pub(super) views: SceneViews,
-    pub(super) bearers: EntityByObjectId,
-    counted: ViewCounters,
+    pub(super) entities: EntityByObjectId,
+    last_counters: ViewCounters,
     /// What the last update changed.
     events: Vec<ViewEvent>,
 }
@@ -67,25 +67,25 @@ impl SceneInterest {
     /// The generation of the object that has, or had last, this id. O(1).
     #[must_use]
     pub fn generation(&self, id: ObjectId) -> Generation {
-        self.bearers.generation(id)
+        self.entities.generation(id)
     }
 
     /// The entity of the object that has, or had last, this id; it may be gone, or in another scene. `None` for an id that
     /// nobody had yet. O(1).
     #[must_use]
     pub fn entity(&self, id: ObjectId) -> Option<Entity> {
-        self.bearers.entity(id)
+        self.entities.entity(id)
     }
 
     /// An enter as it is told, with the entities of both ends.
-    pub(super) fn entered(&self, event: &ViewEvent) -> Option<ViewEntered> {
+    pub(super) fn to_entered(&self, event: &ViewEvent) -> Option<ViewEntered> {
         let ViewEvent::Enter { priority, .. } = *event else {
             return None;
         };
         let (viewer, target) = event.pair();
         Some(ViewEntered {
-            viewer_entity: self.named(viewer),
-            target_entity: self.named(target),
+            viewer_entity: self.entity_or_placeholder(viewer),
+            target_entity: self.entity_or_placeholder(target),
             scene: self.scene,
             viewer: ObjectId(viewer),
             target: ObjectId(target),
@@ -94,14 +94,14 @@ impl SceneInterest {
     }
 
     /// A leave as it is told, with the entities that both ends are, or were.
-    pub(super) fn left(&self, event: &ViewEvent) -> Option<ViewLeft> {
+    pub(super) fn to_left(&self, event: &ViewEvent) -> Option<ViewLeft> {
         let ViewEvent::Leave { reason, .. } = *event else {
             return None;
         };
         let (viewer, target) = event.pair();
         Some(ViewLeft {
-            viewer_entity: self.named(viewer),
-            target_entity: self.named(target),
+            viewer_entity: self.entity_or_placeholder(viewer),
+            target_entity: self.entity_or_placeholder(target),
             scene: self.scene,
             viewer: ObjectId(viewer),
             target: ObjectId(target),
@@ -111,7 +111,7 @@ impl SceneInterest {
     }
 
     /// The entity that an event names. Whoever is in the views was entered here before.
-    fn named(&self, id: u32) -> Entity {
+    fn entity_or_placeholder(&self, id: u32) -> Entity {
         self.entity(ObjectId(id)).unwrap_or(Entity::PLACEHOLDER)
     }
 }
@@ -175,9 +175,9 @@ pub(super) fn open_grids(
         let spec = spec.copied().unwrap_or(SceneAoiSettings {
             cell_m: settings.cell_m,
             margin_m: settings.margin_m,
-            sight: settings.view_link_mode,
+            view_link_mode: settings.view_link_mode,
         });
-        match interest(scene.id(), scene.size_m(), spec, objects.max_objects()) {
+        match new_interest(scene.id(), scene.size_m(), spec, objects.max_objects()) {
             Ok(interest) => {
                 commands.entity(scene_entity).insert(interest);
             }
@@ -189,7 +189,7 @@ pub(super) fn open_grids(
     }
 }
 
-fn interest(
+fn new_interest(
     scene: SceneId,
     size_m: Vec2,
     spec: SceneAoiSettings,
@@ -202,12 +202,12 @@ fn interest(
         spec.margin_m,
         max_objects + 1,
     )?
-    .with_view_link_mode(spec.sight);
+    .with_view_link_mode(spec.view_link_mode);
     Ok(SceneInterest {
         scene,
         views,
-        bearers: EntityByObjectId::default(),
-        counted: ViewCounters::default(),
+        entities: EntityByObjectId::default(),
+        last_counters: ViewCounters::default(),
         events: Vec::new(),
     })
 }
@@ -221,8 +221,8 @@ pub(super) fn update_views(
 ) {
     let mut by_size: Vec<_> = scenes.iter_mut().map(Mut::into_inner).collect();
     by_size.sort_unstable_by_key(|interest| Reverse(interest.views.link_count()));
-    let sweeps_max = overload.deferred_u32(settings.full_scans_per_tick_max);
-    let sight_tests_max = overload.deferred_u32(settings.scans_per_tick_max);
+    let sweeps_max = overload.deferrable_budget_u32(settings.full_scans_per_tick_max);
+    let sight_tests_max = overload.deferrable_budget_u32(settings.scans_per_tick_max);
     workers.for_each_in_turn(&mut by_size, |SceneInterest { views, events, .. }| {
         clear_and_shrink(events);
         views.set_rerank_ticks(settings.rerank_ticks);
@@ -232,8 +232,8 @@ pub(super) fn update_views(
     (stats.links, stats.queued) = (0, 0);
     for interest in by_size {
         let counters = interest.views.counters();
-        add_since(&mut stats.counters, counters, interest.counted);
-        interest.counted = counters;
+        add_since(&mut stats.counters, counters, interest.last_counters);
+        interest.last_counters = counters;
         stats.links += interest.views.link_count() as u64;
         stats.queued += interest.views.queue_len() as u64;
     }

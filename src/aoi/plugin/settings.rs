@@ -65,9 +65,9 @@ pub struct AoiStats {
     pub queued: u64,
     /// Entities with [`Viewer`](super::Viewer) or [`Viewable`](super::Viewable) that were no object of a scene when they got
     /// it, and so see nobody and are seen by nobody. A warning names the first.
-    pub unplaced: u64,
+    pub non_objects: u64,
     /// Positions that were changed to one outside of their scene, or to what is no number. A warning names the first.
-    pub outside: u64,
+    pub outside_scene: u64,
 }
 
 /// Adds what a scene counted since the last tick.

@@ -22,7 +22,7 @@ const BOSS: KindId = KindId(3);
 fn app() -> App {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, AoiPlugin));
-    crate::sim::clock::one_tick_an_update(&mut app);
+    crate::sim::clock::one_tick_per_update(&mut app);
     app
 }
 

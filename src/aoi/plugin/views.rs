@@ -56,7 +56,7 @@ impl SceneViewRef<'_> {
 impl Views<'_, '_> {
     /// Whom a viewer sees. O(those).
     pub fn seen_by(&self, viewer: Entity) -> impl Iterator<Item = Entity> {
-        self.known(viewer).into_iter().flat_map(|known| {
+        self.resolve(viewer).into_iter().flat_map(|known| {
             let seen = known.interest.views().seen_by(known.id);
             seen.filter_map(move |(target, _)| known.entity(target))
         })
@@ -65,7 +65,7 @@ impl Views<'_, '_> {
     /// Who sees a target. O(viewers in the nine cells around it), a load for each; of one that is seen from afar, of all from
     /// where it is.
     pub fn watchers(&self, target: Entity) -> impl Iterator<Item = Entity> {
-        self.known(target).into_iter().flat_map(|known| {
+        self.resolve(target).into_iter().flat_map(|known| {
             let watchers = known.interest.views().watchers(known.id);
             watchers.filter_map(move |viewer| known.entity(viewer))
         })
@@ -74,7 +74,7 @@ impl Views<'_, '_> {
     /// Whether a viewer sees a target; see [`SceneViews::visible`](crate::aoi::SceneViews::visible) for what it costs.
     #[must_use]
     pub fn sees(&self, viewer: Entity, target: Entity) -> bool {
-        let (Some(viewer), Some(target)) = (self.known(viewer), self.known(target)) else {
+        let (Some(viewer), Some(target)) = (self.resolve(viewer), self.resolve(target)) else {
             return false;
         };
         let is_here = viewer.interest.scene() == target.interest.scene();
@@ -85,12 +85,12 @@ impl Views<'_, '_> {
     /// costs.
     #[must_use]
     pub fn watchers_len(&self, target: Entity) -> usize {
-        let known = self.known(target);
+        let known = self.resolve(target);
         known.map_or(0, |known| known.interest.views().watchers_len(known.id))
     }
 
     /// The object as the views know it: one that came, or went to another scene, since the last Locate is not known yet.
-    fn known(&self, entity: Entity) -> Option<SceneViewRef<'_>> {
+    fn resolve(&self, entity: Entity) -> Option<SceneViewRef<'_>> {
         let object = self.objects.get(entity).ok()?;
         let (interest, objects) = self.scenes.get(object.scene_entity()).ok()?;
         let id = object.id().0;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::host::{InstanceHost, PlayerHome};
 use super::messages::InstanceId;
 use crate::instance::lineup::{Lineup, Vacancy};
-use crate::instance::rules::TickRules;
+use crate::instance::rules::InstanceTickSettings;
 use crate::matchmaking::Match;
 use crate::memory::MemoryUse;
 use crate::sim::StateHasher;
@@ -62,7 +62,7 @@ pub struct InstanceStats {
     /// Players who joined a running match, synthetic ones included.
     pub joined: u64,
     /// Times that matchmaking was asked for players.
-    pub backfills_asked: u64,
+    pub backfills_requested: u64,
     /// Vacancies that nobody filled as often as matchmaking was asked.
     pub backfills_unfilled: u64,
 }
@@ -75,13 +75,13 @@ pub struct Instance {
     pub(super) scene: Entity,
     pub(super) scene_id: SceneId,
     pub(super) ends_tick: u64,
-    pub(super) rules: TickRules,
+    pub(super) rules: InstanceTickSettings,
     #[memory(skip)]
     pub(super) host: Arc<dyn InstanceHost>,
     /// Those of the lineup who are real, in the order in which they came.
     pub(super) seats: Vec<Seat>,
     /// In the order in which players left.
-    pub(super) vacancies: Vec<AskedVacancy>,
+    pub(super) vacancies: Vec<PendingVacancy>,
 }
 
 /// The place of a real player in an instance.
@@ -103,7 +103,7 @@ pub(super) enum SeatState {
     },
     /// It has no object; it has left when it has none at this tick.
     Away {
-        held_until: u64,
+        reserved_until: u64,
         /// Where it goes home to, if it was here before.
         home: Option<PlayerHome>,
     },
@@ -111,12 +111,12 @@ pub(super) enum SeatState {
 
 /// What a side lacks, and how matchmaking was asked about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AskedVacancy {
+pub(super) struct PendingVacancy {
     pub vacancy: Vacancy,
     /// Questions so far.
-    pub tries: u32,
+    pub attempts: u32,
     /// The number of the question that is not answered yet.
-    pub asked: Option<u64>,
+    pub request_id: Option<u64>,
     pub next_tick: u64,
 }
 
@@ -146,22 +146,22 @@ impl Instance {
     }
 
     /// Notes that players are missing, about whom matchmaking is asked from this tick on, if the rules have it so.
-    pub(super) fn await_players(&mut self, vacancy: Option<Vacancy>, tick: u64) {
+    pub(super) fn add_vacancy(&mut self, vacancy: Option<Vacancy>, tick: u64) {
         let Some(vacancy) = vacancy.filter(|vacancy| vacancy.players > 0) else {
             return;
         };
         if self.rules.backfill_tries_max > 0 {
-            self.vacancies.push(AskedVacancy {
+            self.vacancies.push(PendingVacancy {
                 vacancy,
-                tries: 0,
-                asked: None,
+                attempts: 0,
+                request_id: None,
                 next_tick: tick,
             });
         }
     }
 
     /// The real players whose objects are in the scene, in the order in which they came.
-    pub fn inside(&self) -> impl Iterator<Item = (PlayerId, Entity)> {
+    pub fn players_inside(&self) -> impl Iterator<Item = (PlayerId, Entity)> {
         self.seats.iter().filter_map(|seat| match seat.state {
             SeatState::Inside { entity, .. } => Some((seat.player, entity)),
             SeatState::Away { .. } => None,
@@ -172,18 +172,18 @@ impl Instance {
 /// All instances that run, by number, and the matches that wait to be opened.
 #[derive(Resource, Default, MemoryUse)]
 pub struct Instances {
-    pub(super) next: u64,
+    pub(super) next_id: u64,
     #[memory(each_value)]
     pub(super) running: BTreeMap<InstanceId, Instance>,
     #[memory(each)]
     pub(super) pending: VecDeque<Match>,
     /// The instance in which a player has a seat.
-    pub(super) seated: BTreeMap<PlayerId, InstanceId>,
+    pub(super) instance_by_player: BTreeMap<PlayerId, InstanceId>,
     /// Questions to matchmaking so far.
-    pub(super) questions: u64,
+    pub(super) requests: u64,
     /// Answers that are due to matches that ended meanwhile. An answer comes within the heartbeat of its question, so that
     /// there are no more of these than instances end in one.
-    pub(super) ended_unanswered: BTreeMap<u64, usize>,
+    pub(super) orphaned_replies: BTreeMap<u64, usize>,
 }
 
 impl Instances {
@@ -195,8 +195,8 @@ impl Instances {
 
     /// The instance in which a player has a seat, whether or not it is there now. O(log players).
     #[must_use]
-    pub fn of(&self, player: PlayerId) -> Option<InstanceId> {
-        self.seated.get(&player).copied()
+    pub fn instance_of(&self, player: PlayerId) -> Option<InstanceId> {
+        self.instance_by_player.get(&player).copied()
     }
 
     /// All that run, by ascending number.
@@ -211,20 +211,20 @@ impl Instances {
     }
 
     /// A match ended to which so many answers are due.
-    pub(super) fn await_answers(&mut self, match_id: u64, due: usize) {
+    pub(super) fn expect_replies(&mut self, match_id: u64, due: usize) {
         if due > 0 {
-            self.ended_unanswered.insert(match_id, due);
+            self.orphaned_replies.insert(match_id, due);
         }
     }
 
     /// Whether this answer is to a match that ended meanwhile.
-    pub(super) fn answer_of_ended(&mut self, match_id: u64) -> bool {
-        let Some(due) = self.ended_unanswered.get_mut(&match_id) else {
+    pub(super) fn take_orphaned_reply(&mut self, match_id: u64) -> bool {
+        let Some(due) = self.orphaned_replies.get_mut(&match_id) else {
             return false;
         };
         *due -= 1;
         if *due == 0 {
-            self.ended_unanswered.remove(&match_id);
+            self.orphaned_replies.remove(&match_id);
         }
         true
     }
@@ -232,22 +232,22 @@ impl Instances {
     /// Whether none runs, none waits to be opened, and no answer is due.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.pending.is_empty() && self.ended_unanswered.is_empty()
+        self.running.is_empty() && self.pending.is_empty() && self.orphaned_replies.is_empty()
     }
 
     /// Real players whose objects are in instances: entered = returned + lost + these. O(players).
     #[must_use]
-    pub fn inside(&self) -> u64 {
-        let inside = self.running.values().flat_map(Instance::inside);
+    pub fn inside_count(&self) -> u64 {
+        let inside = self.running.values().flat_map(Instance::players_inside);
         inside.count() as u64
     }
 
     /// Feeds all of it to the state hash.
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
-        hasher.write_u64(self.next);
-        hasher.write_u64(self.questions);
-        hasher.write_u64(self.ended_unanswered.len() as u64);
-        for (&match_id, &due) in &self.ended_unanswered {
+        hasher.write_u64(self.next_id);
+        hasher.write_u64(self.requests);
+        hasher.write_u64(self.orphaned_replies.len() as u64);
+        for (&match_id, &due) in &self.orphaned_replies {
             hasher.write_u64(match_id);
             hasher.write_u64(due as u64);
         }
@@ -262,8 +262,12 @@ impl Instances {
             hasher.write_u64(instance.match_id);
             hasher.write_u64(u64::from(instance.scene_id.0));
             hasher.write_u64(instance.ends_tick);
-            instance.lineup.digest(&mut |word| hasher.write_u64(word));
-            instance.rules.digest(&mut |word| hasher.write_u64(word));
+            instance
+                .lineup
+                .hash_state(&mut |word| hasher.write_u64(word));
+            instance
+                .rules
+                .hash_state(&mut |word| hasher.write_u64(word));
             hasher.write_u64(instance.seats.len() as u64);
             hasher.write_u64(instance.vacancies.len() as u64);
             for seat in &instance.seats {
@@ -271,7 +275,10 @@ impl Instances {
                 hasher.write_u64(seat.side as u64);
                 match seat.state {
                     SeatState::Inside { home, .. } => home.hash(hasher),
-                    SeatState::Away { held_until, home } => {
+                    SeatState::Away {
+                        reserved_until: held_until,
+                        home,
+                    } => {
                         hasher.write_u64(u64::MAX - u64::from(home.is_some()));
                         hasher.write_u64(held_until);
                         home.iter().for_each(|home| home.hash(hasher));
@@ -288,8 +295,10 @@ impl Instances {
                 hasher.write_u64((side as u64) << 8 | u64::from(players));
                 hasher.write_u64(power);
                 hasher.write_u64(u64::from(u32::from_le_bytes(roles)));
-                hasher.write_u64(u64::from(asked.tries) << 1 | u64::from(asked.asked.is_some()));
-                hasher.write_u64(asked.asked.unwrap_or(0));
+                hasher.write_u64(
+                    u64::from(asked.attempts) << 1 | u64::from(asked.request_id.is_some()),
+                );
+                hasher.write_u64(asked.request_id.unwrap_or(0));
                 hasher.write_u64(asked.next_tick);
             }
         }

@@ -95,7 +95,7 @@ pub struct InstancePlayerEntered {
     /// The side that it plays on, 0 or 1.
     pub side: usize,
     /// Whether it was in this match before and has come back to its seat.
-    pub again: bool,
+    pub is_return: bool,
 }
 
 /// A player is in the scene of its match no more, before the match's end.
@@ -143,7 +143,7 @@ pub enum DepartureReason {
     /// Its object is gone: it logged out, say. Its seat is held until this tick.
     Gone {
         /// From this tick on others are asked to join in its place.
-        held_until_tick: u64,
+        reserved_until_tick: u64,
     },
     /// The game moved it to another scene, where it stays.
     Moved,
@@ -209,7 +209,7 @@ pub struct InstanceMoveFailed {
     /// The object that was to be moved; gone now if it was on its way home.
     pub entity: Entity,
     /// Whether it was on its way home.
-    pub homewards: bool,
+    pub is_returning: bool,
     /// What stood in the way.
     pub error: WorldError,
 }

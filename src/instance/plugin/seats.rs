@@ -15,23 +15,23 @@ use crate::instance::lineup::Vacancy;
 use crate::matchmaking::{BackfillRequest, Ticket, TicketPlayer};
 use crate::world::{Object, PlayerId, Players, Position, WorldError, despawn_object};
 
-pub(super) fn instances(world: &mut World) -> Mut<'_, Instances> {
+pub(super) fn instances_mut(world: &mut World) -> Mut<'_, Instances> {
     world.resource_mut::<Instances>()
 }
 
 /// An instance that runs.
-pub(super) fn running(world: &mut World, id: InstanceId) -> Option<Mut<'_, Instance>> {
-    instances(world).filter_map_unchanged(|instances| instances.running.get_mut(&id))
+pub(super) fn instance_mut(world: &mut World, id: InstanceId) -> Option<Mut<'_, Instance>> {
+    instances_mut(world).filter_map_unchanged(|instances| instances.running.get_mut(&id))
 }
 
 /// Where an instance is played, and who moves players there and home.
-pub(super) struct InstanceStage {
+pub(super) struct InstanceContext {
     id: InstanceId,
     scene: Entity,
     host: Arc<dyn InstanceHost>,
 }
 
-impl InstanceStage {
+impl InstanceContext {
     pub fn of(id: InstanceId, instance: &Instance) -> Self {
         Self {
             id,
@@ -42,14 +42,14 @@ impl InstanceStage {
 }
 
 /// Moves a player home who is in the scene, or counts it as lost.
-pub(super) fn go_home(
+pub(super) fn return_player(
     world: &mut World,
-    stage: &InstanceStage,
+    stage: &InstanceContext,
     player: PlayerId,
     entity: Entity,
     home: &PlayerHome,
 ) {
-    let &InstanceStage { id, scene, .. } = stage;
+    let &InstanceContext { id, scene, .. } = stage;
     if !is_in(world, entity, scene) {
         world.resource_mut::<InstanceStats>().lost += 1;
         return;
@@ -80,7 +80,7 @@ pub(super) fn go_home(
                 instance: id,
                 player,
                 entity,
-                homewards: true,
+                is_returning: true,
                 error,
             });
         }
@@ -92,22 +92,22 @@ pub(super) fn real_players(ticket: &Ticket) -> impl Iterator<Item = PlayerId> {
 }
 
 /// A player gets a seat, and is moved in if it has an object.
-pub(super) fn take_seat(
+pub(super) fn assign_seat(
     world: &mut World,
     id: InstanceId,
     player: PlayerId,
     side: usize,
     tick: u64,
 ) {
-    let mut instances = instances(world);
-    let seated_in = instances.seated.get(&player).copied();
+    let mut instances = instances_mut(world);
+    let seated_in = instances.instance_by_player.get(&player).copied();
     let Some(instance) = instances.running.get_mut(&id) else {
         return;
     };
     if let Some(seated_in) = seated_in {
         let vacancy = remove_player(world, id, player.into());
-        if let Some(mut instance) = running(world, id) {
-            instance.await_players(vacancy, tick);
+        if let Some(mut instance) = instance_mut(world, id) {
+            instance.add_vacancy(vacancy, tick);
         }
         world.resource_mut::<InstanceStats>().never_entered += 1;
         world.write_message(PlayerAlreadyInInstance {
@@ -117,16 +117,19 @@ pub(super) fn take_seat(
         });
         return;
     }
-    let held_until = tick.saturating_add(instance.rules.seat_held);
+    let held_until = tick.saturating_add(instance.rules.seat_reserved);
     let home = None;
-    let state = SeatState::Away { held_until, home };
+    let state = SeatState::Away {
+        reserved_until: held_until,
+        home,
+    };
     let seat = Seat {
         player,
         side,
         state,
     };
     instance.seats.push(seat);
-    instances.seated.insert(player, id);
+    instances.instance_by_player.insert(player, id);
     if let Some(entity) = object_of(world, player) {
         move_in(world, id, seat, entity);
     }
@@ -134,7 +137,7 @@ pub(super) fn take_seat(
 
 /// Writes the state of a player's seat, unless it has none any more.
 fn set_seat(world: &mut World, id: InstanceId, player: PlayerId, state: SeatState) {
-    let Some(mut instance) = running(world, id) else {
+    let Some(mut instance) = instance_mut(world, id) else {
         return;
     };
     if let Some(seat) = instance.seats.iter_mut().find(|seat| seat.player == player) {
@@ -144,11 +147,11 @@ fn set_seat(world: &mut World, id: InstanceId, player: PlayerId, state: SeatStat
 
 /// Takes the seat of a player, which it gives if there was one.
 fn remove_seat(world: &mut World, id: InstanceId, player: PlayerId) -> Option<Seat> {
-    let mut instances = instances(world);
+    let mut instances = instances_mut(world);
     let seats = &mut instances.running.get_mut(&id)?.seats;
     let at = seats.iter().position(|seat| seat.player == player)?;
     let seat = seats.remove(at);
-    instances.seated.remove(&player);
+    instances.instance_by_player.remove(&player);
     Some(seat)
 }
 
@@ -158,7 +161,7 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
     let Some(instance) = world.resource::<Instances>().get(id) else {
         return;
     };
-    let InstanceStage { scene, host, .. } = InstanceStage::of(id, instance);
+    let InstanceContext { scene, host, .. } = InstanceContext::of(id, instance);
     let Seat { player, side, .. } = seat;
     let kept = match seat.state {
         SeatState::Away { home, .. } => home,
@@ -185,7 +188,7 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
                 player,
                 entity,
                 side,
-                again,
+                is_return: again,
             });
             set_seat(world, id, player, SeatState::Inside { entity, home });
         }
@@ -198,7 +201,7 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
                 instance: id,
                 player,
                 entity,
-                homewards: false,
+                is_returning: false,
                 error,
             });
         }
@@ -206,15 +209,16 @@ fn move_in(world: &mut World, id: InstanceId, seat: Seat, entity: Entity) {
 }
 
 /// Seats whose player's object is gone, was moved away or is there again, and those that are held no longer.
-pub(super) fn watch_seats(world: &mut World, tick: u64) {
+pub(super) fn check_seats(world: &mut World, tick: u64) {
     let mut changed: Vec<(InstanceId, PlayerId)> = Vec::new();
     for (id, instance) in world.resource::<Instances>().iter() {
         for seat in &instance.seats {
             let same = match seat.state {
                 SeatState::Inside { entity, .. } => is_in(world, entity, instance.scene),
-                SeatState::Away { held_until, .. } => {
-                    held_until > tick && object_of(world, seat.player).is_none()
-                }
+                SeatState::Away {
+                    reserved_until: held_until,
+                    ..
+                } => held_until > tick && object_of(world, seat.player).is_none(),
             };
             if !same {
                 changed.push((id, seat.player));
@@ -222,19 +226,19 @@ pub(super) fn watch_seats(world: &mut World, tick: u64) {
         }
     }
     for (id, player) in changed.into_iter().rev() {
-        change_seat(world, id, player, tick);
+        update_seat(world, id, player, tick);
     }
 }
 
 /// What becomes of a seat whose player is not where it was.
-fn change_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
+fn update_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
     let Some(instance) = world.resource::<Instances>().get(id) else {
         return;
     };
     let Some(&seat) = instance.seats.iter().find(|seat| seat.player == player) else {
         return;
     };
-    let held_until_tick = tick.saturating_add(instance.rules.seat_held);
+    let held_until_tick = tick.saturating_add(instance.rules.seat_reserved);
     match seat.state {
         SeatState::Inside { entity, home } => {
             world.resource_mut::<InstanceStats>().lost += 1;
@@ -242,7 +246,9 @@ fn change_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
             let reason = if moved {
                 DepartureReason::Moved
             } else {
-                DepartureReason::Gone { held_until_tick }
+                DepartureReason::Gone {
+                    reserved_until_tick: held_until_tick,
+                }
             };
             world.write_message(InstancePlayerLeft {
                 instance: id,
@@ -252,25 +258,25 @@ fn change_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
                 reason,
             });
             if moved || held_until_tick <= tick {
-                return give_up_seat(world, id, player, tick);
+                return release_seat(world, id, player, tick);
             }
             let state = SeatState::Away {
-                held_until: held_until_tick,
+                reserved_until: held_until_tick,
                 home: Some(home),
             };
             set_seat(world, id, player, state);
         }
         SeatState::Away { .. } => match object_of(world, player) {
             Some(entity) => move_in(world, id, seat, entity),
-            None => give_up_seat(world, id, player, tick),
+            None => release_seat(world, id, player, tick),
         },
     }
 }
 
 /// A player has left the match for good.
-fn give_up_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
+fn release_seat(world: &mut World, id: InstanceId, player: PlayerId, tick: u64) {
     let vacancy = remove_player(world, id, player.into());
-    vacate(world, id, vacancy, tick);
+    record_vacancy(world, id, vacancy, tick);
     remove_seat(world, id, player);
 }
 
@@ -284,26 +290,26 @@ fn remove_player(world: &mut World, id: InstanceId, player: TicketPlayer) -> Opt
         party,
         player,
     });
-    running(world, id)?.lineup.remove_player(player)
+    instance_mut(world, id)?.lineup.remove_player(player)
 }
 
 /// Counts who left, and notes what is missing by it.
-fn vacate(world: &mut World, id: InstanceId, vacancy: Option<Vacancy>, tick: u64) {
+fn record_vacancy(world: &mut World, id: InstanceId, vacancy: Option<Vacancy>, tick: u64) {
     let Some(vacancy) = vacancy else {
         return;
     };
     world.resource_mut::<InstanceStats>().left += u64::from(vacancy.players);
-    if let Some(mut instance) = running(world, id) {
-        instance.await_players(Some(vacancy), tick);
+    if let Some(mut instance) = instance_mut(world, id) {
+        instance.add_vacancy(Some(vacancy), tick);
     }
 }
 
 /// Takes a player or a party out of an instance; whether it was in it.
-pub(super) fn take_out(world: &mut World, id: InstanceId, leaver: Leaver, tick: u64) -> bool {
-    let Some(mut instance) = running(world, id) else {
+pub(super) fn remove_leaver(world: &mut World, id: InstanceId, leaver: Leaver, tick: u64) -> bool {
+    let Some(mut instance) = instance_mut(world, id) else {
         return false;
     };
-    let stage = InstanceStage::of(id, &instance);
+    let stage = InstanceContext::of(id, &instance);
     let (players, vacancy) = match leaver {
         Leaver::Player(player) => {
             let vacancy = remove_player(world, id, player);
@@ -324,7 +330,7 @@ pub(super) fn take_out(world: &mut World, id: InstanceId, leaver: Leaver, tick: 
         },
     };
     let was_in = vacancy.is_some();
-    vacate(world, id, vacancy, tick);
+    record_vacancy(world, id, vacancy, tick);
     for player in players {
         let Some(seat) = remove_seat(world, id, player) else {
             continue;
@@ -337,7 +343,7 @@ pub(super) fn take_out(world: &mut World, id: InstanceId, leaver: Leaver, tick: 
                 side: seat.side,
                 reason: DepartureReason::Requested,
             });
-            go_home(world, &stage, player, entity, &home);
+            return_player(world, &stage, player, entity, &home);
         }
     }
     was_in
@@ -345,31 +351,37 @@ pub(super) fn take_out(world: &mut World, id: InstanceId, leaver: Leaver, tick: 
 
 /// Asks matchmaking about the vacancies whose time has come: of each match about one at a time, so that whoever joins next is
 /// chosen with regard to who joined before.
-pub(super) fn ask_for_players(world: &mut World, tick: u64) {
+pub(super) fn request_backfills(world: &mut World, tick: u64) {
     let mut requests = Vec::new();
     let Instances {
-        running, questions, ..
-    } = &mut *instances(world);
+        running,
+        requests: questions,
+        ..
+    } = &mut *instances_mut(world);
     for instance in running.values_mut() {
-        if instance.vacancies.iter().any(|one| one.asked.is_some()) {
+        if instance
+            .vacancies
+            .iter()
+            .any(|one| one.request_id.is_some())
+        {
             continue;
         }
         let due = instance.vacancies.iter_mut();
         let due = due.filter(|one| one.next_tick <= tick);
         // Of equals the first, who left first.
-        let Some(asked) = due.min_by_key(|one| one.tries) else {
+        let Some(asked) = due.min_by_key(|one| one.attempts) else {
             continue;
         };
         *questions += 1;
-        (asked.asked, asked.tries) = (Some(*questions), asked.tries + 1);
+        (asked.request_id, asked.attempts) = (Some(*questions), asked.attempts + 1);
         requests.push(BackfillRequest {
             id: instance.match_id,
             mode: instance.lineup.mode(),
             group: asked.vacancy.side,
-            wanted: instance.lineup.wanted(&asked.vacancy),
+            backfill: instance.lineup.backfill_for(&asked.vacancy),
         });
     }
-    world.resource_mut::<InstanceStats>().backfills_asked += requests.len() as u64;
+    world.resource_mut::<InstanceStats>().backfills_requested += requests.len() as u64;
     world.write_message_batch(requests);
 }
 

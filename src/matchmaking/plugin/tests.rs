@@ -45,7 +45,7 @@ fn app(modes: Vec<GroupModeSettings>) -> App {
     ));
     let modes = modes.into_iter().map(MatchModeSettings::Groups).collect();
     app.insert_resource(MatchmakingSettings { modes });
-    clock::one_tick_an_update(&mut app);
+    clock::one_tick_per_update(&mut app);
     app
 }
 
@@ -149,7 +149,7 @@ fn who_logs_out_waits_no_more_from_the_same_tick_on_without_a_plugin_of_sessions
     assert_eq!(refused(&mut app), []);
 }
 
-fn lose(app: &mut App, player: u64, client: u32) {
+fn drop_connection(app: &mut App, player: u64, client: u32) {
     app.world_mut().write_message(ConnectionLost {
         client: ClientId(client),
         player: PlayerId(player),
@@ -157,10 +157,10 @@ fn lose(app: &mut App, player: u64, client: u32) {
     });
 }
 
-fn come_back(app: &mut App, player: u64, client: u32, before: u32) {
+fn resume_session(app: &mut App, player: u64, client: u32, before: u32) {
     app.world_mut().write_message(SessionResumed {
         client: ClientId(client),
-        before: ClientId(before),
+        previous_client: ClientId(before),
         player: PlayerId(player),
         entity: None,
     });
@@ -191,20 +191,20 @@ fn a_party_that_lacks_somebody_is_matched_with_nobody_and_waits_on_when_all_are_
     tick(&mut app);
     let (_, since) = queued(&app);
     // Both of one party are away; one is lost again in the tick in which it came back.
-    lose(&mut app, 10, 1);
-    lose(&mut app, 11, 2);
+    drop_connection(&mut app, 10, 1);
+    drop_connection(&mut app, 11, 2);
     assert_eq!(matches_in(&mut app, 20), 0);
     assert_eq!(queued(&app), (1, None));
-    come_back(&mut app, 10, 3, 1);
-    come_back(&mut app, 11, 4, 2);
-    lose(&mut app, 11, 4);
+    resume_session(&mut app, 10, 3, 1);
+    resume_session(&mut app, 11, 4, 2);
+    drop_connection(&mut app, 11, 4);
     tick(&mut app);
     assert_eq!(queued(&app).0, 1);
     // Nor does it queue anew with somebody away.
     queue(&mut app, ticket(1, 2, 0, 0));
     tick(&mut app);
     assert_eq!(queued(&app).0, 1);
-    come_back(&mut app, 11, 5, 4);
+    resume_session(&mut app, 11, 5, 4);
     tick(&mut app);
     assert_eq!(queued(&app), (2, since));
     assert_eq!(matches_in(&mut app, 20), 1);
@@ -216,7 +216,7 @@ fn what_is_held_goes_with_who_does_not_come_back_or_wants_it_no_more() {
     for by_request in [false, true] {
         queue(&mut app, ticket(1, 2, 0, 0));
         tick(&mut app);
-        lose(&mut app, 10, 1);
+        drop_connection(&mut app, 10, 1);
         tick(&mut app);
         if by_request {
             cancel(&mut app, 1, Some(11));
@@ -229,7 +229,7 @@ fn what_is_held_goes_with_who_does_not_come_back_or_wants_it_no_more() {
             });
         }
         tick(&mut app);
-        come_back(&mut app, 10, 2, 1);
+        resume_session(&mut app, 10, 2, 1);
         tick(&mut app);
         assert_eq!(queued(&app), (0, None));
     }
@@ -256,7 +256,10 @@ fn a_proposed_match_is_answered_by_messages() {
     tick(&mut app);
     let formed = take::<MatchFormed>(&mut app);
     assert_eq!(formed[0].match_info, proposed[0].match_info);
-    assert_eq!(app.world().resource::<MatchmakingStats>().answer_refused, 1);
+    assert_eq!(
+        app.world().resource::<MatchmakingStats>().response_refused,
+        1
+    );
     assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 0);
 }
 
@@ -268,7 +271,7 @@ fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
         id: 7,
         mode: ModeId(0),
         group: 1,
-        wanted: Backfill {
+        backfill: Backfill {
             missing: 2,
             level: 1,
             ..Backfill::default()
@@ -283,11 +286,11 @@ fn running_matches_are_filled_and_rooms_are_watched_by_messages() {
     tick(&mut app);
     let filled = take::<BackfillResult>(&mut app);
     assert_eq!(
-        (filled[0].id, filled[0].group, filled[0].joined.len()),
+        (filled[0].id, filled[0].group, filled[0].tickets.len()),
         (7, 1, 1)
     );
     let stats = app.world().resource::<MatchmakingStats>();
-    assert_eq!(stats.watch_refused, 1, "there is no room");
+    assert_eq!(stats.spectate_refused, 1, "there is no room");
     assert!(app.world().resource::<Matchmaker>().tickets_conserved());
 }
 
@@ -333,8 +336,8 @@ fn refusals_are_told_and_counted() {
         MatchmakingStats {
             queue_refused: 3,
             cancel_refused: 1,
-            answer_refused: 0,
-            watch_refused: 0,
+            response_refused: 0,
+            spectate_refused: 0,
         }
     );
     assert_eq!(app.world().resource::<Matchmaker>().waiting_parties(), 1);
@@ -439,7 +442,7 @@ fn a_matchmaker_that_is_there_before_the_start_is_kept() {
         ..mode(3)
     };
     app.insert_resource(Matchmaker::new(&[MatchModeSettings::Groups(own)], 20.0).unwrap());
-    clock::one_tick_an_update(&mut app);
+    clock::one_tick_per_update(&mut app);
     assert_eq!(app.world().resource::<Matchmaker>().names(), ["own"]);
 }
 
@@ -447,7 +450,7 @@ fn a_matchmaker_that_is_there_before_the_start_is_kept() {
 fn seconds_become_as_many_ticks_as_the_rate_says() {
     for hz in [7.0, 20.0, 30.0, 60.0, 128.0] {
         let time = Time::<Fixed>::from_hz(hz);
-        assert_eq!(tick_mhz(&time), hz as u64 * 1000);
+        assert_eq!(tick_rate_millihertz(&time), hz as u64 * 1000);
     }
     let mut app = App::new();
     let modes = vec![MatchModeSettings::Groups(GroupModeSettings {
@@ -462,7 +465,7 @@ fn seconds_become_as_many_ticks_as_the_rate_says() {
         MatchmakingPlugin,
     ))
     .insert_resource(MatchmakingSettings { modes });
-    clock::one_tick_an_update(&mut app);
+    clock::one_tick_per_update(&mut app);
     let rules = app.world().resource::<Matchmaker>().modes()[0].tick_settings();
     assert_eq!(rules.limits_off_after_ticks, 1800);
 }

@@ -14,13 +14,13 @@ use bevy_time::{Fixed, Time};
 use glam::Vec2;
 use tracing::debug;
 
-use super::grounds::{Grounds, Maps};
-use super::mover::{LastMove, MaxSpeed, Walker};
-use super::own_steps::MovementChangeTicks;
+use super::change_ticks::MovementChangeTicks;
+use super::components::{LastMove, MaxSpeed, Walker};
+use super::ground_cache::{GroundCache, MapQuery};
 use super::settings::MovementSettings;
 use super::stats::MovementStats;
 use crate::movement::{MoveError, MoveRules, PlayerStep, step_m};
-use crate::sim::{ColumnRows, SimTick, TableColumn, Workers, pieces};
+use crate::sim::{ColumnRows, SimTick, TableColumn, Workers, chunks};
 use crate::wire::{tick_millihertz, wire_tick_s};
 use crate::world::{Heading, MoveInput, Object, PlayerMotion, Position, SimScene, Velocity};
 
@@ -34,10 +34,10 @@ pub struct MoveRefused {
 }
 
 /// So many rows a thread takes at once.
-const PIECE_ROWS: usize = 1_024;
+const CHUNK_ROWS: usize = 1_024;
 
 /// With fewer inputs than a share of the rows they are looked up one by one.
-const ROWS_AN_INPUT_MAX: usize = 16;
+const ROWS_PER_INPUT_MAX: usize = 16;
 
 const NONE: u32 = u32::MAX;
 
@@ -72,7 +72,7 @@ impl InputChains {
         self.first.get(index).copied().unwrap_or(NONE)
     }
 
-    fn unchain(&mut self) {
+    fn clear_chains(&mut self) {
         for input in &self.inputs {
             self.first[input.entity.index_u32() as usize] = NONE;
         }
@@ -81,15 +81,15 @@ impl InputChains {
 
 /// What came of the inputs of a piece.
 #[derive(Default)]
-pub(super) struct MovedPiece {
+pub(super) struct MovedChunk {
     inputs: usize,
     accepted: u64,
     /// The place among the inputs of each that was refused.
     refused: Vec<(usize, Entity, MoveError)>,
 }
 
-impl MovedPiece {
-    fn note(&mut self, place: usize, input: &MoveInput, moved: Result<(), MoveError>) {
+impl MovedChunk {
+    fn record(&mut self, place: usize, input: &MoveInput, moved: Result<(), MoveError>) {
         self.inputs += 1;
         match moved {
             Ok(()) => self.accepted += u64::from(!is_turn(input)),
@@ -98,7 +98,7 @@ impl MovedPiece {
     }
 }
 
-type Played = (
+type PlayerRow = (
     Entity,
     &'static Object,
     &'static mut Position,
@@ -108,7 +108,7 @@ type Played = (
 );
 
 /// What is measured by, and where.
-type ScenesWithMaps<'w, 's> = (Query<'w, 's, &'static SimScene>, Maps<'w, 's>);
+type ScenesWithMaps<'w, 's> = (Query<'w, 's, &'static SimScene>, MapQuery<'w, 's>);
 
 /// Checks and applies what players sent, in the order of the messages.
 pub(super) fn move_players(
@@ -118,9 +118,9 @@ pub(super) fn move_players(
     workers: Res<Workers>,
     mut stats: ResMut<MovementStats>,
     mut own_steps: ResMut<MovementChangeTicks>,
-    mut objects: Query<Played, Without<Walker>>,
+    mut objects: Query<PlayerRow, Without<Walker>>,
     (scenes, maps): ScenesWithMaps,
-    (mut chains, mut moved): (Local<InputChains>, Local<Vec<MovedPiece>>),
+    (mut chains, mut moved): (Local<InputChains>, Local<Vec<MovedChunk>>),
     mut refused: MessageWriter<MoveRefused>,
 ) {
     own_steps.players = Some(ticks.this_run());
@@ -131,14 +131,14 @@ pub(super) fn move_players(
     }
     let clock = MoveClock::new(&clock.0, &clock.1, &clock.2);
     let places = || StepCache {
-        grounds: Grounds::new(&maps),
+        grounds: GroundCache::new(&maps),
         scenes: &scenes,
         last: None,
     };
     if moved.is_empty() {
-        moved.push(MovedPiece::default());
+        moved.push(MovedChunk::default());
     }
-    if chains.inputs.len() * ROWS_AN_INPUT_MAX < objects.iter().len() {
+    if chains.inputs.len() * ROWS_PER_INPUT_MAX < objects.iter().len() {
         move_one_by_one(
             &chains.inputs,
             &mut objects,
@@ -149,15 +149,15 @@ pub(super) fn move_players(
     } else if let Ok(tables) = objects.contiguous_iter_mut() {
         chains.chain();
         let mut tables: Vec<PlayerTable> = tables.map(PlayerTable::of).collect();
-        let mut rows: Vec<PlayerRows> = tables.iter_mut().flat_map(PlayerTable::pieces).collect();
+        let mut rows: Vec<PlayerRows> = tables.iter_mut().flat_map(PlayerTable::chunks).collect();
         if moved.len() < rows.len() {
-            moved.resize_with(rows.len(), MovedPiece::default);
+            moved.resize_with(rows.len(), MovedChunk::default);
         }
         let mut work: Vec<_> = rows.iter_mut().zip(&mut *moved).collect();
         workers.for_each_in_turn(&mut work, |(rows, moved)| {
             rows.move_all(&chains, places(), &clock, moved);
         });
-        chains.unchain();
+        chains.clear_chains();
     }
     commit(
         &chains.inputs,
@@ -171,8 +171,8 @@ pub(super) fn move_players(
 /// Counts what was done, and tells what was refused, in the order of the messages.
 fn commit(
     inputs: &[MoveInput],
-    moved: &mut [MovedPiece],
-    objects: &Query<Played, Without<Walker>>,
+    moved: &mut [MovedChunk],
+    objects: &Query<PlayerRow, Without<Walker>>,
     stats: &mut MovementStats,
     messages: &mut MessageWriter<MoveRefused>,
 ) {
@@ -227,7 +227,7 @@ struct PlayerRows<'a> {
 
 impl<'w> PlayerTable<'w> {
     fn of(
-        (entities, objects, positions, velocities, headings, walks): <Played as ContiguousQueryData>::Contiguous<'w, '_>,
+        (entities, objects, positions, velocities, headings, walks): <PlayerRow as ContiguousQueryData>::Contiguous<'w, '_>,
     ) -> Self {
         Self {
             entities,
@@ -239,7 +239,7 @@ impl<'w> PlayerTable<'w> {
         }
     }
 
-    fn pieces(&mut self) -> impl Iterator<Item = PlayerRows<'_>> {
+    fn chunks(&mut self) -> impl Iterator<Item = PlayerRows<'_>> {
         let (mut entities, mut objects) = (self.entities, self.objects);
         let mut positions = self.positions.rows();
         let mut velocities = self.velocities.rows();
@@ -248,7 +248,7 @@ impl<'w> PlayerTable<'w> {
             .walks
             .as_mut()
             .map(|(speeds, last)| (*speeds, last.rows()));
-        pieces(entities.len(), PIECE_ROWS, move |rows| PlayerRows {
+        chunks(entities.len(), CHUNK_ROWS, move |rows| PlayerRows {
             entities: entities.split_off(..rows).unwrap_or_default(),
             objects: objects.split_off(..rows).unwrap_or_default(),
             positions: positions.take_first(rows),
@@ -271,14 +271,14 @@ impl PlayerRows<'_> {
         chains: &InputChains,
         mut places: StepCache,
         clock: &MoveClock,
-        moved: &mut MovedPiece,
+        moved: &mut MovedChunk,
     ) {
         for row in 0..self.entities.len() {
             let place = chains.first_of(self.entities[row]);
             let Some(input) = chains.inputs.get(place as usize) else {
                 continue;
             };
-            if let Some(ground) = places.of(self.objects[row].scene_entity()).ground {
+            if let Some(ground) = places.step_of(self.objects[row].scene_entity()).ground {
                 ground.prefetch(match input.motion {
                     PlayerMotion::To(to) => to,
                     _ => self.positions.get(row).0,
@@ -291,27 +291,27 @@ impl PlayerRows<'_> {
             if place == NONE {
                 continue;
             }
-            let on = places.of(self.objects[row].scene_entity());
-            let mut body = self.body(row);
+            let on = places.step_of(self.objects[row].scene_entity());
+            let mut body = self.state(row);
             while place != NONE {
                 let input = &chains.inputs[place as usize];
                 // Another one may have had the same index.
                 if input.entity == entity {
-                    moved.note(
+                    moved.record(
                         place as usize,
                         input,
-                        move_body(on, &mut body, input, clock),
+                        apply_move(on, &mut body, input, clock),
                     );
                 }
                 place = chains.next[place as usize];
             }
-            self.set_body(row, body);
+            self.set_state(row, body);
         }
     }
 
-    fn body(&self, row: usize) -> Body {
+    fn state(&self, row: usize) -> MoveState {
         let walks = self.walks.as_ref();
-        Body {
+        MoveState {
             position: *self.positions.get(row),
             velocity: *self.velocities.get(row),
             heading: *self.headings.get(row),
@@ -319,7 +319,7 @@ impl PlayerRows<'_> {
         }
     }
 
-    fn set_body(&mut self, row: usize, body: Body) {
+    fn set_state(&mut self, row: usize, body: MoveState) {
         self.positions.set_if_neq(row, body.position);
         self.velocities.set_if_neq(row, body.velocity);
         self.headings.set_if_neq(row, body.heading);
@@ -332,10 +332,10 @@ impl PlayerRows<'_> {
 /// The same for few inputs.
 fn move_one_by_one(
     inputs: &[MoveInput],
-    objects: &mut Query<Played, Without<Walker>>,
+    objects: &mut Query<PlayerRow, Without<Walker>>,
     mut places: StepCache,
     clock: &MoveClock,
-    moved: &mut MovedPiece,
+    moved: &mut MovedChunk,
 ) {
     for (place, input) in inputs.iter().enumerate() {
         let Ok((_, object, mut position, mut velocity, mut heading, walks)) =
@@ -343,14 +343,14 @@ fn move_one_by_one(
         else {
             continue;
         };
-        let mut body = Body {
+        let mut body = MoveState {
             position: *position,
             velocity: *velocity,
             heading: *heading,
             walks: walks.as_ref().map(|(speed, last)| (**speed, **last)),
         };
-        let on = places.of(object.scene_entity());
-        moved.note(place, input, move_body(on, &mut body, input, clock));
+        let on = places.step_of(object.scene_entity());
+        moved.record(place, input, apply_move(on, &mut body, input, clock));
         position.set_if_neq(body.position);
         velocity.set_if_neq(body.velocity);
         heading.set_if_neq(body.heading);
@@ -362,21 +362,21 @@ fn move_one_by_one(
 
 /// Remembers what moves in one scene are measured by: objects of a scene mostly come one after the other.
 struct StepCache<'a, 'w, 's> {
-    grounds: Grounds<'a, 'w, 's>,
+    grounds: GroundCache<'a, 'w, 's>,
     scenes: &'a Query<'w, 's, &'static SimScene>,
     last: Option<(Entity, PlayerStep<'a>)>,
 }
 
 impl<'a> StepCache<'a, '_, '_> {
     /// What moves in a scene are measured by, for one that does not move.
-    fn of(&mut self, scene: Entity) -> PlayerStep<'a> {
+    fn step_of(&mut self, scene: Entity) -> PlayerStep<'a> {
         if let Some((last, on)) = self.last
             && last == scene
         {
             return on;
         }
         let on = PlayerStep {
-            ground: self.grounds.of(scene),
+            ground: self.grounds.ground_of(scene),
             size_m: self.scenes.get(scene).map_or(Vec2::ZERO, SimScene::size_m),
             step_m: 0.0,
         };
@@ -390,8 +390,8 @@ struct MoveClock {
     tick: u64,
     tick_s: f32,
     /// The tick as clients know it, so that they come to the same place.
-    told_tick_s: f32,
-    rest_after: u64,
+    wire_tick_s: f32,
+    idle_after_ticks: u64,
     rules: MoveRules,
 }
 
@@ -401,16 +401,16 @@ impl MoveClock {
         Self {
             tick: tick.0,
             tick_s,
-            told_tick_s: wire_tick_s(tick_millihertz(tick_s)),
-            rest_after: u64::from(settings.idle_after_ticks.max(1)),
-            rules: settings.rules(),
+            wire_tick_s: wire_tick_s(tick_millihertz(tick_s)),
+            idle_after_ticks: u64::from(settings.idle_after_ticks.max(1)),
+            rules: settings.move_limits(),
         }
     }
 }
 
 /// What moves change of an object.
 #[derive(Clone, Copy)]
-struct Body {
+struct MoveState {
     position: Position,
     velocity: Velocity,
     heading: Heading,
@@ -418,9 +418,9 @@ struct Body {
 }
 
 /// Turns an object, and moves it where it may go.
-fn move_body(
+fn apply_move(
     on: PlayerStep,
-    body: &mut Body,
+    body: &mut MoveState,
     input: &MoveInput,
     clock: &MoveClock,
 ) -> Result<(), MoveError> {
@@ -436,22 +436,22 @@ fn move_body(
     let (speed, last) = body.walks.as_mut().ok_or(MoveError::NotMovable)?;
     let (speed, rules) = (speed.m_s(), &clock.rules);
     let on = PlayerStep {
-        step_m: step_m(speed, clock.told_tick_s),
+        step_m: step_m(speed, clock.wire_tick_s),
         ..on
     };
     let since = clock.tick.saturating_sub(last.tick);
     let elapsed_s = since as f32 * clock.tick_s;
-    let credit = last.credit.refilled(elapsed_s, speed, rules);
+    let credit = last.budget.refilled(elapsed_s, speed, rules);
     let from = body.position.0;
     let (to, way_m) = on.walk(from, input.motion, credit, rules)?;
     *last = LastMove {
         tick: clock.tick,
-        credit: credit.spent(way_m),
+        budget: credit.spent(way_m),
     };
     let ticks = match input.motion {
         PlayerMotion::Towards(_) => 1,
         // Whoever rested began to move at some time since; whoever catches up is no faster than it may be.
-        _ => since.clamp(1, clock.rest_after),
+        _ => since.clamp(1, clock.idle_after_ticks),
     };
     let pace = (to - from) / (ticks as f32 * clock.tick_s);
     let pace = pace.clamp_length_max(speed * (1.0 + rules.tolerance));
@@ -460,7 +460,7 @@ fn move_body(
 }
 
 /// Players that sent no move for a while stand still.
-pub(super) fn rest_players(
+pub(super) fn stop_idle_players(
     settings: Res<MovementSettings>,
     tick: Res<SimTick>,
     mut players: Query<(&LastMove, &mut Velocity), (With<MaxSpeed>, Without<Walker>)>,

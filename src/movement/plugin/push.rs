@@ -10,16 +10,16 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::system::SystemState;
 use glam::Vec2;
 
-use super::grounds::{Grounds, Maps};
-use super::mover::{MaxSpeed, Walker};
-use super::own_steps::MovementChangeTicks;
+use super::change_ticks::MovementChangeTicks;
+use super::components::{MaxSpeed, Walker};
+use super::ground_cache::{GroundCache, MapQuery};
 use super::settings::MovementSettings;
 use super::stats::MovementStats;
 use crate::map::{MapEdited, SceneMap, TileRect};
 use crate::nav::{NavPath, replan_path};
 use crate::world::{Object, Position, teleport};
 
-type Placed = (
+type PushRow = (
     Entity,
     Ref<'static, Object>,
     Ref<'static, Position>,
@@ -29,8 +29,8 @@ type Placed = (
 /// What [`push_out`] reads.
 type PushQuery<'w, 's> = (
     MessageReader<'w, 's, MapEdited>,
-    Query<'w, 's, Placed>,
-    Maps<'w, 's>,
+    Query<'w, 's, PushRow>,
+    MapQuery<'w, 's>,
     Query<'w, 's, (), Changed<SceneMap>>,
     Res<'w, MovementChangeTicks>,
     Res<'w, MovementSettings>,
@@ -46,7 +46,7 @@ pub(super) struct PushBuffers {
 
 /// Puts whoever stands on a blocked tile on the nearest free one, be it that the tile was blocked or that the object was
 /// put there. A walker asks for a new way to where it was going.
-pub(super) fn push_out(
+pub(super) fn push_off_blocked(
     world: &mut World,
     push_query: &mut SystemState<PushQuery>,
     mut buffers: Local<PushBuffers>,
@@ -66,16 +66,16 @@ pub(super) fn push_out(
     } else {
         MovementChangeTicks::default()
     };
-    let mut grounds = Grounds::new(&maps);
+    let mut grounds = GroundCache::new(&maps);
     for (entity, object, position, speed) in &objects {
-        let is_put = position.is_changed() && !own_steps.are_of(position.last_changed())
+        let is_put = position.is_changed() && !own_steps.contains(position.last_changed())
             || object.is_changed()
             || speed.is_added();
         if !is_put && edits.is_empty() {
             continue;
         }
         let scene = object.scene_entity();
-        let Some(ground) = grounds.of(scene) else {
+        let Some(ground) = grounds.ground_of(scene) else {
             continue;
         };
         let tile = ground.tile_at(position.0);
@@ -98,14 +98,14 @@ pub(super) fn push_out(
             &mut stats.push_failures
         }) += 1;
         if is_pushed {
-            renew_path(world, entity);
+            replan_pushed(world, entity);
         }
     }
 }
 
 /// Ends the path of an object that was pushed; a walker asks for the way from where it is now, unless it has already asked
 /// for another.
-fn renew_path(world: &mut World, entity: Entity) {
+fn replan_pushed(world: &mut World, entity: Entity) {
     let Some(mut path) = world.get_mut::<NavPath>(entity) else {
         return;
     };

@@ -45,7 +45,7 @@ impl Default for MovementSettings {
 impl MovementSettings {
     /// The rules for players; what is negative or no number counts as 0.
     #[must_use]
-    pub fn rules(&self) -> MoveRules {
+    pub fn move_limits(&self) -> MoveRules {
         MoveRules {
             tolerance: self.tolerance.max(0.0),
             burst_s_max: self.burst_s_max.max(0.0),

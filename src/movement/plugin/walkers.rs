@@ -12,18 +12,18 @@ use bevy_ecs::system::SystemChangeTick;
 use bevy_time::{Fixed, Time};
 use glam::Vec2;
 
-use super::grounds::{Grounds, Maps};
-use super::mover::{MaxSpeed, Walker};
-use super::own_steps::MovementChangeTicks;
+use super::change_ticks::MovementChangeTicks;
+use super::components::{MaxSpeed, Walker};
+use super::ground_cache::{GroundCache, MapQuery};
 use super::settings::MovementSettings;
 use super::stats::MovementStats;
 use crate::movement::{WalkStatus, advance, direction_of};
 use crate::nav::{NavPath, Navigator, PathRequest, replan_path};
-use crate::sim::{ColumnRows, TableColumn, Workers, pieces};
+use crate::sim::{ColumnRows, TableColumn, Workers, chunks};
 use crate::world::{Heading, Object, Position, Velocity};
 
 /// So many rows a thread takes at once.
-const PIECE_ROWS: usize = 512;
+const CHUNK_ROWS: usize = 512;
 
 /// A walker came to the end of its path.
 #[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +41,11 @@ pub(super) enum WalkerEvent {
 
 /// What one piece of the walkers did.
 #[derive(Default)]
-pub(super) struct WalkedPiece {
-    walked: u64,
+pub(super) struct WalkedChunk {
+    steps: u64,
     /// Whether bodies wider than a tile walked, on ground that need not be the scene's own.
     any_wide: bool,
-    told: Vec<(u64, Entity, WalkerEvent)>,
+    events: Vec<(u64, Entity, WalkerEvent)>,
 }
 
 type WalkerRow = (
@@ -59,16 +59,16 @@ type WalkerRow = (
 );
 
 /// Walkers follow their paths: side by side, since none is in another's way. What they tell is put in the order of their keys.
-pub(super) fn walk(
+pub(super) fn move_walkers(
     mut walkers: Query<WalkerRow, With<Walker>>,
-    maps: Maps,
+    maps: MapQuery,
     (settings, time): (Res<MovementSettings>, Res<Time<Fixed>>),
     ticks: SystemChangeTick,
     navigator: Res<Navigator>,
     workers: Res<Workers>,
     mut stats: ResMut<MovementStats>,
     mut own_steps: ResMut<MovementChangeTicks>,
-    mut walked: Local<Vec<WalkedPiece>>,
+    mut walked: Local<Vec<WalkedChunk>>,
     mut told: Local<Vec<(u64, Entity, WalkerEvent)>>,
     mut arrived: MessageWriter<WalkerArrived>,
     mut commands: Commands,
@@ -79,26 +79,26 @@ pub(super) fn walk(
     };
     let tables = walkers.contiguous_iter_mut().into_iter().flatten();
     let mut tables: Vec<WalkerTable> = tables.map(WalkerTable::of).collect();
-    let mut rows: Vec<WalkerRows> = tables.iter_mut().flat_map(WalkerTable::pieces).collect();
+    let mut rows: Vec<WalkerRows> = tables.iter_mut().flat_map(WalkerTable::chunks).collect();
     if walked.len() < rows.len() {
-        walked.resize_with(rows.len(), WalkedPiece::default);
+        walked.resize_with(rows.len(), WalkedChunk::default);
     }
     let mut work: Vec<_> = rows.iter_mut().zip(&mut *walked).collect();
     workers.for_each_in_turn(&mut work, |(rows, walked)| {
-        let mut grounds = Grounds::new(&maps);
-        rows.look_ahead(&mut grounds);
+        let mut grounds = GroundCache::new(&maps);
+        rows.prefetch(&mut grounds);
         for row in 0..rows.entities.len() {
-            rows.walk_one(row, (&mut grounds, &navigator), &pace, walked);
+            rows.step_walker(row, (&mut grounds, &navigator), &pace, walked);
         }
     });
     let mut any_wide = false;
     for piece in &mut *walked {
-        stats.walker_steps += std::mem::take(&mut piece.walked);
+        stats.walker_steps += std::mem::take(&mut piece.steps);
         any_wide |= std::mem::take(&mut piece.any_wide);
-        told.append(&mut piece.told);
+        told.append(&mut piece.events);
     }
     own_steps.walkers = (!any_wide).then_some(ticks.this_run());
-    tell(&mut told, &mut stats, &mut arrived, &mut commands);
+    write_events(&mut told, &mut stats, &mut arrived, &mut commands);
     told.clear();
 }
 
@@ -145,13 +145,13 @@ impl<'w> WalkerTable<'w> {
         }
     }
 
-    fn pieces(&mut self) -> impl Iterator<Item = WalkerRows<'_>> {
+    fn chunks(&mut self) -> impl Iterator<Item = WalkerRows<'_>> {
         let (mut entities, mut objects, mut speeds) = (self.entities, self.objects, self.speeds);
         let mut positions = self.positions.rows();
         let mut velocities = self.velocities.rows();
         let mut headings = self.headings.rows();
         let mut paths = self.paths.rows();
-        pieces(entities.len(), PIECE_ROWS, move |rows| WalkerRows {
+        chunks(entities.len(), CHUNK_ROWS, move |rows| WalkerRows {
             entities: entities.split_off(..rows).unwrap_or_default(),
             objects: objects.split_off(..rows).unwrap_or_default(),
             speeds: speeds.split_off(..rows).unwrap_or_default(),
@@ -165,11 +165,11 @@ impl<'w> WalkerTable<'w> {
 
 impl WalkerRows<'_> {
     /// Reads where all of them are going and what is under them: see [`Ground::look_ahead`](crate::movement::Ground).
-    fn look_ahead(&self, grounds: &mut Grounds) {
+    fn prefetch(&self, grounds: &mut GroundCache) {
         for (row, object) in self.objects.iter().enumerate() {
             let turn = self.paths.get(row).remaining().first().copied();
             if std::hint::black_box(turn).is_some()
-                && let Some(ground) = grounds.of(object.scene_entity())
+                && let Some(ground) = grounds.ground_of(object.scene_entity())
             {
                 ground.prefetch(self.positions.get(row).0);
             }
@@ -177,12 +177,12 @@ impl WalkerRows<'_> {
     }
 
     /// One walker's step.
-    fn walk_one<'a>(
+    fn step_walker<'a>(
         &mut self,
         row: usize,
-        (grounds, navigator): (&mut Grounds<'a, '_, '_>, &'a Navigator),
+        (grounds, navigator): (&mut GroundCache<'a, '_, '_>, &'a Navigator),
         pace: &WalkPace,
-        walked: &mut WalkedPiece,
+        walked: &mut WalkedChunk,
     ) {
         let path = self.paths.get(row);
         if path.is_empty() {
@@ -204,7 +204,7 @@ impl WalkerRows<'_> {
             speed * pace.tick_s,
             pace.sight_tests_max,
         );
-        walked.walked += 1;
+        walked.steps += 1;
         walked.any_wide |= clearance > 0;
         self.positions.set_if_neq(row, Position(step.position));
         if let Some(towards) = heading_of(*self.headings.get(row), step.direction) {
@@ -221,26 +221,26 @@ impl WalkerRows<'_> {
             WalkStatus::Arrived => WalkerEvent::Arrived,
             WalkStatus::Blocked => WalkerEvent::Blocked(path.request()),
         };
-        walked.told.push((object.key(), entity, told));
+        walked.events.push((object.key(), entity, told));
         self.velocities.set_if_neq(row, Velocity::default());
         self.paths.get_mut(row).clear();
     }
 }
 
 /// Of a heading the tangent of nearly half a 256th of a turn, by which it is told from the next.
-const NEARLY_HALF: f32 = 0.012;
+const HEADING_STEP_TANGENT: f32 = 0.012;
 
 /// The heading of a direction of length 1, as [`Heading::of`] gives it; what one has is mostly it, which takes no arctangent.
 fn heading_of(had: Heading, direction: Vec2) -> Option<Heading> {
     let along = direction_of(had.0);
-    if along.perp_dot(direction).abs() < NEARLY_HALF * along.dot(direction) {
+    if along.perp_dot(direction).abs() < HEADING_STEP_TANGENT * along.dot(direction) {
         return Some(had);
     }
     Heading::from_direction(direction)
 }
 
 /// Tells who has arrived, and asks anew for those whose way is blocked.
-fn tell(
+fn write_events(
     told: &mut [(u64, Entity, WalkerEvent)],
     stats: &mut MovementStats,
     arrived: &mut MessageWriter<WalkerArrived>,

@@ -88,7 +88,7 @@ fn a_million_inputs_gain_no_more_than_the_stated_allowance() {
             }
         })
         .collect();
-    let rules = MovementSettings::default().rules();
+    let rules = MovementSettings::default().move_limits();
     let a_tick_m = f64::from(rules.allowance_m(SPEED, TICK_S) - rules.allowance_m(SPEED, 0.0));
     // What may be gained at once, whatever was sent before.
     let burst_m = f64::from(rules.allowance_m(SPEED, 0.0));

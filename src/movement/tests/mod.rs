@@ -1,13 +1,13 @@
 //! The plugin in an app.
 
-mod follow;
+mod attach;
+mod clearance;
 mod ground;
 mod hacks;
+mod long_searches;
 mod players;
 mod requests;
-mod travel;
 mod walking;
-mod wide;
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ fn app() -> App {
         },
         MovementPlugin,
     ));
-    clock::one_tick_an_update(&mut app);
+    clock::one_tick_per_update(&mut app);
     app
 }
 
@@ -115,7 +115,7 @@ fn no_two_systems_have_an_ambiguous_order() {
             ..Default::default()
         });
     });
-    clock::one_tick_an_update(&mut app);
+    clock::one_tick_per_update(&mut app);
     app.update();
     assert_eq!(app.world().resource::<sim::SimTick>().0, 1);
 }

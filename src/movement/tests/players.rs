@@ -101,7 +101,7 @@ fn a_speed_hack_comes_no_farther_however_many_messages_it_sends() {
 }
 
 /// Sends short steps until one is refused; gives how far they have led.
-fn go_as_far_as_allowed(app: &mut App, someone: Entity) -> f32 {
+fn step_until_refused(app: &mut App, someone: Entity) -> f32 {
     let from = position(app, someone).x;
     for step in 1..=400 {
         let to = Vec2::new(from + 0.1 * step as f32, centre(0, 0).y);
@@ -119,14 +119,14 @@ fn whoever_has_rested_comes_a_second_of_its_speed_in_a_burst_and_no_farther() {
     // However long the rest: a second is saved up at most.
     for rest_ticks in [20, 40, 400] {
         (0..rest_ticks).for_each(|_| app.update());
-        let come = go_as_far_as_allowed(&mut app, someone);
+        let come = step_until_refused(&mut app, someone);
         assert!((4.3..=4.42).contains(&come), "{come} after {rest_ticks}");
     }
     // Right after it there is what a tick gives, and after half a second's rest what half a second gives.
-    let come = go_as_far_as_allowed(&mut app, someone);
+    let come = step_until_refused(&mut app, someone);
     assert!(come <= 0.4, "{come}");
     (0..10).for_each(|_| app.update());
-    let come = go_as_far_as_allowed(&mut app, someone);
+    let come = step_until_refused(&mut app, someone);
     assert!((2.1..=2.6).contains(&come), "{come}");
 }
 
@@ -139,7 +139,7 @@ fn how_far_a_burst_leads_is_a_setting_in_seconds() {
     let scene = scene(&mut app, TileMap::new(200, 4, false).unwrap());
     let someone = player(&mut app, scene, centre(0, 0), 4.0);
     (0..100).for_each(|_| app.update());
-    let come = go_as_far_as_allowed(&mut app, someone);
+    let come = step_until_refused(&mut app, someone);
     assert!((1.0..=1.12).contains(&come), "{come}");
 }
 

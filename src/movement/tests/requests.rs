@@ -19,7 +19,7 @@ pub(super) fn app(settings: NavSettings) -> App {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, NavPlugin))
         .insert_resource(settings);
-    clock::one_tick_an_update(&mut app);
+    clock::one_tick_per_update(&mut app);
     app
 }
 
@@ -49,7 +49,7 @@ pub(super) fn npc(app: &mut App, scene: Entity, x: f32, y: f32) -> Entity {
     spawn_object(app.world_mut(), scene, KindId(1), Vec2::new(x, y), ()).unwrap()
 }
 
-pub(super) fn ask(app: &mut App, entity: Entity, x: f32, y: f32) {
+pub(super) fn request_path(app: &mut App, entity: Entity, x: f32, y: f32) {
     let request = PathRequest::to(Vec2::new(x, y));
     app.world_mut().entity_mut(entity).insert(request);
 }
@@ -60,7 +60,7 @@ pub(super) type PathAnswer = (Entity, Option<PathFailure>, (i32, i32));
 pub(super) const FOUND: Option<PathFailure> = None;
 
 /// This tick's answers: the failures first, both in the order in which they were given.
-pub(super) fn answers(app: &App) -> Vec<PathAnswer> {
+pub(super) fn path_results(app: &App) -> Vec<PathAnswer> {
     let failed = app.world().resource::<Messages<PathFailed>>();
     let found = app.world().resource::<Messages<PathFound>>();
     let failed = failed
@@ -85,7 +85,7 @@ pub(super) fn path(app: &App, entity: Entity) -> Vec<IVec2> {
 #[test]
 fn each_request_is_answered_with_its_result() {
     let mut app = app(NavSettings {
-        npc_nodes_max: 2,
+        short_nodes_max: 2,
         ..Default::default()
     });
     let scene = scene(&mut app, "...@.\n.@.@.\n...@@\n.@...");
@@ -99,11 +99,11 @@ fn each_request_is_answered_with_its_result() {
         (4.5, 3.5),
     ];
     for (npc, goal) in npcs.into_iter().zip(goals) {
-        ask(&mut app, npc, goal.0, goal.1);
+        request_path(&mut app, npc, goal.0, goal.1);
     }
     app.update();
     use PathFailure::{Blocked, Capped, OutOfBounds, Unreachable};
-    let mut results: Vec<_> = answers(&app)
+    let mut results: Vec<_> = path_results(&app)
         .into_iter()
         .map(|answer| (answer.0, answer.1))
         .collect();
@@ -123,7 +123,7 @@ fn each_request_is_answered_with_its_result() {
         let request = app.world().get::<PathRequest>(npc);
         assert_eq!(request, None, "removed with its answer");
     }
-    let request = PathRequest::travel_to(Vec2::new(4.5, 3.5));
+    let request = PathRequest::long_to(Vec2::new(4.5, 3.5));
     app.world_mut().entity_mut(npcs[5]).insert(request);
     app.update();
     let found = app.world().resource::<Messages<PathFound>>();
@@ -135,7 +135,7 @@ fn each_request_is_answered_with_its_result() {
 #[test]
 fn ends_move_as_far_as_the_request_allows() {
     let mut app = app(NavSettings {
-        npc_nodes_max: 1,
+        short_nodes_max: 1,
         ..Default::default()
     });
     let scene = scene(&mut app, "...@.\n.@.@.\n...@@\n.@.@.");
@@ -178,7 +178,7 @@ fn ends_move_as_far_as_the_request_allows() {
         let npc = npc(&mut app, scene, 0.5, 0.5);
         app.world_mut().entity_mut(npc).insert(request);
         app.update();
-        assert_eq!(answers(&app), [(npc, failure, end)]);
+        assert_eq!(path_results(&app), [(npc, failure, end)]);
         let has_way = failure.is_none() || request.partial;
         assert_eq!(!path(&app, npc).is_empty(), has_way, "{request:?}");
     }
@@ -190,17 +190,17 @@ fn equal_requests_of_a_tick_share_a_search() {
     let scene = scene(&mut app, "...@.\n.@.@.\n.....\n.@.@.");
     let npcs = [0.2, 0.5, 0.7, 2.5].map(|x| npc(&mut app, scene, x, 0.5));
     for npc in npcs {
-        ask(&mut app, npc, 4.5, 0.5);
+        request_path(&mut app, npc, 4.5, 0.5);
     }
     app.update();
-    assert_eq!(answers(&app), npcs.map(|npc| (npc, FOUND, (4, 0))));
+    assert_eq!(path_results(&app), npcs.map(|npc| (npc, FOUND, (4, 0))));
     assert_eq!((stats(&app).found, stats(&app).shared), (4, 2));
     let ways = npcs.map(|npc| path(&app, npc));
     assert!(ways[0] == ways[1] && ways[1] == ways[2] && ways[2] != ways[3]);
 }
 
 /// Path lengths, in tiles, of a crowd of `npcs` that all go to one place, and the nodes expanded for them.
-fn rally(npcs: usize, workers: usize) -> (Vec<f64>, u64, u64) {
+fn crowd_to_one_goal(npcs: usize, workers: usize) -> (Vec<f64>, u64, u64) {
     let mut app = app(NavSettings::default());
     app.insert_resource(Workers::new(workers));
     let row = |odd: bool| if odd { ".@".repeat(20) } else { ".".repeat(40) };
@@ -209,7 +209,7 @@ fn rally(npcs: usize, workers: usize) -> (Vec<f64>, u64, u64) {
     for nth in 0..npcs {
         let (x, y) = ((nth * 7 % 40) as f32, (nth * 11 % 20 * 2) as f32);
         let npc = npc(&mut app, scene, x + 0.5, y + 0.5);
-        ask(&mut app, npc, 20.5, 20.5);
+        request_path(&mut app, npc, 20.5, 20.5);
     }
     app.update();
     let found = app.world().resource::<Messages<PathFound>>();
@@ -231,13 +231,13 @@ fn rally(npcs: usize, workers: usize) -> (Vec<f64>, u64, u64) {
 #[test]
 fn sixteen_requests_to_one_goal_share_a_search_and_fewer_do_not() {
     ComputeTaskPool::get_or_init(TaskPool::default);
-    let (few, few_expanded, few_shared) = rally(15, 1);
-    let (many, expanded, shared) = rally(120, 1);
+    let (few, few_expanded, few_shared) = crowd_to_one_goal(15, 1);
+    let (many, expanded, shared) = crowd_to_one_goal(120, 1);
     assert_eq!((few.len(), few_shared), (15, 0));
     assert_eq!((many.len(), shared), (120, 119));
     assert_eq!(few, many[..15], "as short either way");
     assert!(expanded < 3 * few_expanded, "{expanded} {few_expanded}");
-    assert_eq!(rally(120, 3), (many, expanded, shared));
+    assert_eq!(crowd_to_one_goal(120, 3), (many, expanded, shared));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_withdrawn_request_is_cancelled() {
     let scene = scene(&mut app, "......");
     let [a, b, c] = [0.5, 1.5, 2.5].map(|x| npc(&mut app, scene, x, 0.5));
     for npc in [a, b, c] {
-        ask(&mut app, npc, 5.5, 0.5);
+        request_path(&mut app, npc, 5.5, 0.5);
     }
     app.update();
     app.world_mut().entity_mut(b).remove::<PathRequest>();
@@ -255,7 +255,7 @@ fn a_withdrawn_request_is_cancelled() {
         (b, Some(PathFailure::Cancelled), (5, 0)),
         (c, FOUND, (5, 0)),
     ];
-    assert_eq!(answers(&app), expected);
+    assert_eq!(path_results(&app), expected);
 }
 
 #[test]
@@ -265,20 +265,20 @@ fn a_newer_request_takes_the_place_of_the_older_which_is_cancelled() {
     let [a, b, c] = [0.5, 1.5, 2.5].map(|x| npc(&mut app, scene, x, 0.5));
     [a, b, c]
         .into_iter()
-        .for_each(|npc| ask(&mut app, npc, 5.5, 0.5));
+        .for_each(|npc| request_path(&mut app, npc, 5.5, 0.5));
     app.update();
-    assert_eq!(answers(&app), [(a, FOUND, (5, 0))]);
-    ask(&mut app, b, 4.5, 0.5);
+    assert_eq!(path_results(&app), [(a, FOUND, (5, 0))]);
+    request_path(&mut app, b, 4.5, 0.5);
     app.update();
     assert_eq!(
-        answers(&app),
+        path_results(&app),
         [
             (b, Some(PathFailure::Cancelled), (5, 0)),
             (b, FOUND, (4, 0))
         ]
     );
     app.update();
-    assert_eq!(answers(&app), [(c, FOUND, (5, 0))]);
+    assert_eq!(path_results(&app), [(c, FOUND, (5, 0))]);
     let stats = stats(&app);
     assert_eq!(
         (stats.requested, stats.found, stats.cancelled, stats.waiting),
@@ -293,13 +293,13 @@ fn a_despawn_or_a_change_of_scene_cancels_what_waits() {
     let [a, b, c] = [0.5, 1.5, 2.5].map(|x| npc(&mut app, here, x, 0.5));
     [a, b, c]
         .into_iter()
-        .for_each(|npc| ask(&mut app, npc, 5.5, 0.5));
+        .for_each(|npc| request_path(&mut app, npc, 5.5, 0.5));
     app.update();
     app.world_mut().despawn(b);
     change_scene(app.world_mut(), c, there, Vec2::splat(0.5)).unwrap();
     app.update();
     assert_eq!(
-        answers(&app),
+        path_results(&app),
         [
             (b, Some(PathFailure::Cancelled), (5, 0)),
             (c, Some(PathFailure::Cancelled), (5, 0))
@@ -326,16 +326,16 @@ fn a_full_queue_refuses_newcomers_and_not_replacements() {
     });
     let scene = scene(&mut app, "......");
     let [a, b] = [0.5, 1.5].map(|x| npc(&mut app, scene, x, 0.5));
-    ask(&mut app, a, 5.5, 0.5);
-    ask(&mut app, b, 5.5, 0.5);
-    ask(&mut app, a, 4.5, 0.5);
+    request_path(&mut app, a, 5.5, 0.5);
+    request_path(&mut app, b, 5.5, 0.5);
+    request_path(&mut app, a, 4.5, 0.5);
     app.update();
     let expected = [
         (b, Some(PathFailure::Cancelled), (5, 0)),
         (a, Some(PathFailure::Cancelled), (4, 0)),
         (a, FOUND, (4, 0)),
     ];
-    assert_eq!(answers(&app), expected);
+    assert_eq!(path_results(&app), expected);
     assert!(app.world().get::<PathRequest>(b).is_none());
 }
 
@@ -346,14 +346,14 @@ fn an_edit_renews_exactly_the_paths_that_it_breaks() {
     let [upper, lower, asking] = [0.5, 2.5, 0.5].map(|y| npc(&mut app, scene, 0.5, y));
     [(upper, 0.5), (lower, 2.5), (asking, 0.5)]
         .into_iter()
-        .for_each(|(npc, y)| ask(&mut app, npc, 6.5, y));
+        .for_each(|(npc, y)| request_path(&mut app, npc, 6.5, y));
     app.update();
     let wall = TileRect::new(3, 0, 1, 2);
     edit_map(app.world_mut(), scene, wall, &TileEdit::Block).unwrap();
-    ask(&mut app, asking, 1.5, 0.5);
+    request_path(&mut app, asking, 1.5, 0.5);
     app.update();
     assert_eq!(
-        answers(&app),
+        path_results(&app),
         [(asking, FOUND, (1, 0)), (upper, FOUND, (6, 0))],
         "one has other plans, and the lower path is whole"
     );
@@ -362,7 +362,7 @@ fn an_edit_renews_exactly_the_paths_that_it_breaks() {
     edit_map(app.world_mut(), scene, wall, &TileEdit::Free).unwrap();
     app.update();
     assert_eq!(
-        (answers(&app), stats(&app).replanned),
+        (path_results(&app), stats(&app).replanned),
         (Vec::new(), 1),
         "what opens breaks nothing"
     );
@@ -375,12 +375,12 @@ fn a_teleport_ends_a_path_and_not_the_one_that_is_asked_for_behind_it() {
     let [a, b] = [(); 2].map(|()| npc(&mut app, scene, 0.5, 0.5));
     [a, b]
         .into_iter()
-        .for_each(|npc| ask(&mut app, npc, 5.5, 0.5));
+        .for_each(|npc| request_path(&mut app, npc, 5.5, 0.5));
     app.update();
     [a, b]
         .into_iter()
         .for_each(|npc| teleport(app.world_mut(), npc, Vec2::new(3.5, 0.5)).unwrap());
-    ask(&mut app, b, 5.5, 0.5);
+    request_path(&mut app, b, 5.5, 0.5);
     app.update();
     assert_eq!(path(&app, a), []);
     assert_eq!(path(&app, b), [IVec2::new(3, 0), IVec2::new(5, 0)]);
@@ -405,7 +405,7 @@ fn crowd(workers: usize) -> (Vec<Vec<PathAnswer>>, u128) {
             (i % 20 * 2) as f32 + 0.5,
             (i / 20 * 2) as f32 + 0.5,
         );
-        ask(
+        request_path(
             &mut app,
             npc,
             (i * 7 % 20 * 2) as f32 + 0.5,
@@ -415,7 +415,7 @@ fn crowd(workers: usize) -> (Vec<Vec<PathAnswer>>, u128) {
     let mut ticks = Vec::new();
     while ticks.is_empty() || stats(&app).waiting > 0 {
         app.update();
-        ticks.push(answers(&app));
+        ticks.push(path_results(&app));
     }
     (ticks, state_hash(app.world_mut()).0)
 }
@@ -442,10 +442,10 @@ fn a_tick_without_budget_answers_one_search() {
         let scene = scene(&mut app, "......");
         for nth in 0..5 {
             let entity = npc(&mut app, scene, nth as f32 + 0.5, 0.5);
-            ask(&mut app, entity, 5.5, 0.5);
+            request_path(&mut app, entity, 5.5, 0.5);
         }
         app.update();
-        assert_eq!((answers(&app).len(), stats(&app).waiting), (1, 4));
+        assert_eq!((path_results(&app).len(), stats(&app).waiting), (1, 4));
     }
 }
 
@@ -458,25 +458,25 @@ fn without_time_the_oldest_is_answered_and_nothing_lost() {
     let scene = scene(&mut app, "......");
     let npcs = [0.5, 1.5, 2.5].map(|x| npc(&mut app, scene, x, 0.5));
     for npc in npcs {
-        ask(&mut app, npc, 5.5, 0.5);
+        request_path(&mut app, npc, 5.5, 0.5);
     }
     let found = |npc| (npc, FOUND, (5, 0));
     app.update();
-    assert_eq!(answers(&app), [found(npcs[0])]);
+    assert_eq!(path_results(&app), [found(npcs[0])]);
     assert_eq!(stats(&app).waiting, 2);
     app.world_mut().resource_mut::<NavSettings>().budget_ms = None;
     app.update();
-    assert_eq!(answers(&app), [npcs[1], npcs[2]].map(found));
+    assert_eq!(path_results(&app), [npcs[1], npcs[2]].map(found));
 }
 
 /// What a scene on these tiles answers before and after an edit; how many builds began with what came with the map.
-fn answers_on(tiles: TileMap) -> (Vec<Vec<IVec2>>, u128, u64) {
+fn paths_on(tiles: TileMap) -> (Vec<Vec<IVec2>>, u128, u64) {
     let mut app = app(NavSettings::default());
     let scene = scene_on(&mut app, tiles);
     let npc = npc(&mut app, scene, 1.5, 0.5);
     let mut paths = Vec::new();
     for tick in 0..40 {
-        ask(&mut app, npc, 69.5, 0.5 + (tick * 7 % 39) as f32);
+        request_path(&mut app, npc, 69.5, 0.5 + (tick * 7 % 39) as f32);
         app.update();
         paths.push(path(&app, npc));
         if tick == 5 {
@@ -485,7 +485,7 @@ fn answers_on(tiles: TileMap) -> (Vec<Vec<IVec2>>, u128, u64) {
         }
     }
     let hash = state_hash(app.world_mut()).fold();
-    let builds = app.world().resource::<Navigator>().builds();
+    let builds = app.world().resource::<Navigator>().build_stats();
     assert_eq!(builds.adopted, 2, "one for the edit");
     (paths, hash.into(), builds.loaded)
 }
@@ -496,7 +496,7 @@ fn a_scene_whose_map_came_with_what_is_prepared_answers_as_one_whose_map_did_not
     let mut nav_map = NavMap::new(Diagonal::default());
     nav_map.prepare(&tiles, Algorithm::JpsGraph);
     let parts = nav_map.to_sections(&tiles);
-    let (paths, hash, loaded) = answers_on(tiles.clone());
+    let (paths, hash, loaded) = paths_on(tiles.clone());
     assert!(loaded == 0 && paths.iter().any(|path| path.len() > 3));
-    assert_eq!(answers_on(tiles.with_sections(parts)), (paths, hash, 2));
+    assert_eq!(paths_on(tiles.with_sections(parts)), (paths, hash, 2));
 }

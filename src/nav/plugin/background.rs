@@ -13,16 +13,16 @@ use crate::sim::{SimSystems, begin_task, wait_for};
 pub(super) enum Background<T> {
     Task(Task<T>),
     /// Without threads it is made when it is due.
-    Due(Box<dyn FnOnce() -> T + Send + Sync>),
+    Deferred(Box<dyn FnOnce() -> T + Send + Sync>),
     Done(Box<T>),
 }
 
 impl<T: Send + 'static> Background<T> {
-    pub(super) fn begin(make: impl FnOnce() -> T + Send + Sync + 'static) -> Self {
+    pub(super) fn start(make: impl FnOnce() -> T + Send + Sync + 'static) -> Self {
         let tag = SimSystems::Navigate.allocation_tag();
         match begin_task(tag, make) {
             Ok(task) => Self::Task(task),
-            Err(make) => Self::Due(Box::new(move || with_thread_tag(tag, make))),
+            Err(make) => Self::Deferred(Box::new(move || with_thread_tag(tag, make))),
         }
     }
 
@@ -31,17 +31,17 @@ impl<T: Send + 'static> Background<T> {
         match self {
             Self::Task(task) if wait || task.is_finished() => Ok(wait_for(task)),
             Self::Task(_) => Err(self),
-            Self::Due(make) => Ok(make()),
+            Self::Deferred(make) => Ok(make()),
             Self::Done(made) => Ok(*made),
         }
     }
 
     /// The same between two ticks, so that the tick in which it is due finds it done: waited for if it is to be, and made
     /// where there are no threads.
-    pub(super) fn ahead_of_tick(self, wait: bool, stats: &mut MapBuildStats) -> Self {
+    pub(super) fn finish_before_tick(self, wait: bool, stats: &mut MapBuildStats) -> Self {
         let is_at_hand = match &self {
             Self::Task(task) => task.is_finished(),
-            Self::Due(_) => false,
+            Self::Deferred(_) => false,
             Self::Done(_) => true,
         };
         let clock = Stopwatch::start();
@@ -62,7 +62,7 @@ impl<T> fmt::Debug for Background<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Task(_) => "Task",
-            Self::Due(_) => "Due",
+            Self::Deferred(_) => "Due",
             Self::Done(_) => "Done",
         })
     }

@@ -14,7 +14,7 @@ pub(super) struct MapKey {
 
 /// An edit of one of these maps.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Edit {
+pub(super) struct MapEdit {
     pub(super) map: MapKey,
     pub(super) rect: TileRect,
     /// The tiles' fingerprints.
@@ -22,7 +22,7 @@ pub(super) struct Edit {
     pub(super) after: u64,
 }
 
-impl From<&MapEdited> for Edit {
+impl From<&MapEdited> for MapEdit {
     fn from(edited: &MapEdited) -> Self {
         Self {
             map: MapKey {
@@ -46,17 +46,17 @@ pub(super) struct MapGround<'a> {
 
 /// Why there is nothing to search on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoGround {
+pub(super) enum GroundError {
     NoMap,
     /// No body that wide is provided for.
     TooWide,
     /// The eroded map is being made.
-    NotYet,
+    Building,
 }
 
 /// Writes where a map was edited to get from one state to another; gives whether edits alone have led there.
 pub(super) fn edits_between(
-    edits: &[Edit],
+    edits: &[MapEdit],
     map: MapKey,
     before: u64,
     after: u64,

@@ -17,17 +17,17 @@ const MEMBERS_MIN: usize = 16;
 #[derive(Debug, Default, MemoryUse)]
 pub(super) struct GoalGroups {
     #[memory(each)]
-    slots: Vec<Group>,
+    slots: Vec<GoalGroup>,
     used: usize,
 }
 
 /// Requests to one goal, and what came of them.
 #[derive(Debug, Default, MemoryUse)]
-pub(super) struct Group {
+pub(super) struct GoalGroup {
     /// Places among the jobs.
     members: Vec<usize>,
     starts: Vec<IVec2>,
-    answers: Vec<SearchOutcome>,
+    outcomes: Vec<SearchOutcome>,
     /// The paths of the members, one after the other, and where each ends.
     waypoints: Vec<IVec2>,
     ends: Vec<usize>,
@@ -46,7 +46,7 @@ pub(super) struct GroupScratch {
 
 impl GoalGroups {
     /// Takes the jobs that are many enough for one goal out of those that are searched alone.
-    pub(super) fn gather(&mut self, jobs: &mut [SearchJob]) {
+    pub(super) fn collect(&mut self, jobs: &mut [SearchJob]) {
         // How many there are for each goal; most goals are one job's alone.
         let mut counts: IndexMap<_, usize, foldhash::fast::FixedState> = IndexMap::default();
         for goal in jobs.iter().filter_map(shared_goal) {
@@ -58,7 +58,7 @@ impl GoalGroups {
             return;
         }
         if self.slots.len() < self.used {
-            self.slots.resize_with(self.used, Group::default);
+            self.slots.resize_with(self.used, GoalGroup::default);
         }
         for group in &mut self.slots[..self.used] {
             group.members.clear();
@@ -69,27 +69,27 @@ impl GoalGroups {
             let group = shared_goal(job).and_then(|goal| counts.get_index_of(&goal));
             if let Some(group) = group {
                 self.slots[group].members.push(place);
-                self.slots[group].starts.push(job.waiting.from);
-                job.work = JobState::InGroup;
+                self.slots[group].starts.push(job.queued.from);
+                job.state = JobState::InGroup;
             }
         }
     }
 
-    pub(super) fn as_mut_slice(&mut self) -> &mut [Group] {
+    pub(super) fn as_mut_slice(&mut self) -> &mut [GoalGroup] {
         &mut self.slots[..self.used]
     }
 
     /// Gives the members their answers; those of groups that were not begun wait.
-    pub(super) fn hand_out(&self, jobs: &mut [SearchJob]) {
+    pub(super) fn distribute(&self, jobs: &mut [SearchJob]) {
         for group in &self.slots[..self.used] {
             let mut begin = 0;
             for (nth, &place) in group.members.iter().enumerate() {
                 let job = &mut jobs[place];
                 let Some(&end) = group.ends.get(nth) else {
-                    job.work = JobState::Waits;
+                    job.state = JobState::Pending;
                     continue;
                 };
-                job.work = JobState::Done(group.answers[nth]);
+                job.state = JobState::Done(group.outcomes[nth]);
                 job.waypoints.clear();
                 job.waypoints
                     .extend_from_slice(&group.waypoints[begin..end]);
@@ -108,17 +108,17 @@ impl GoalGroups {
 
 /// The goal of a job that may be searched with others.
 fn shared_goal(job: &SearchJob) -> Option<(MapKey, IVec2)> {
-    let request = &job.waiting.request;
+    let request = &job.queued.request;
     // The way to where a search has given up is one of its own.
-    let may_share = matches!(job.work, JobState::Waits) && !request.partial;
+    let may_share = matches!(job.state, JobState::Pending) && !request.partial;
     let map = MapKey {
-        scene: job.waiting.object.scene_entity(),
+        scene: job.queued.object.scene_entity(),
         clearance: request.clearance,
     };
-    may_share.then_some((map, job.waiting.to))
+    may_share.then_some((map, job.queued.to))
 }
 
-impl Group {
+impl GoalGroup {
     /// The place of the member that came first.
     pub(super) fn first(&self) -> Option<usize> {
         self.members.first().copied()
@@ -134,7 +134,7 @@ impl Group {
     ) {
         let stopwatch = settings.time_searches.then(Stopwatch::start);
         let GroupScratch { search, path } = scratch;
-        let nodes_max = u64::from(settings.npc_nodes_max) * self.starts.len() as u64;
+        let nodes_max = u64::from(settings.short_nodes_max) * self.starts.len() as u64;
         let node_limit = Some(u32::try_from(nodes_max).unwrap_or(u32::MAX));
         search.find(
             ground.tiles,
@@ -142,7 +142,7 @@ impl Group {
             goal,
             &self.starts,
             node_limit,
-            &mut self.answers,
+            &mut self.outcomes,
         );
         self.waypoints.clear();
         for nth in 0..self.starts.len() {

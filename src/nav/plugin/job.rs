@@ -3,10 +3,10 @@
 use bevy_ecs::prelude::*;
 use glam::IVec2;
 
-use super::ground::{MapGround, NoGround};
+use super::ground::{GroundError, MapGround};
 use super::maps::NavMaps;
+use super::request_queue::{QueuedRequest, RequestQuery};
 use super::settings::NavSettings;
-use super::waiting::{Asking, Waiting};
 use crate::map::SceneMap;
 use crate::nav::{PathSearch, SearchOutcome};
 use crate::sim::clock::Stopwatch;
@@ -14,8 +14,8 @@ use crate::sim::clock::Stopwatch;
 /// A search of this tick: a slot that its worker alone writes to.
 #[derive(Debug)]
 pub(super) struct SearchJob {
-    pub(super) waiting: Waiting,
-    pub(super) work: JobState,
+    pub(super) queued: QueuedRequest,
+    pub(super) state: JobState,
     pub(super) waypoints: Vec<IVec2>,
     pub(super) map_version: u64,
     pub(super) expanded: u32,
@@ -29,9 +29,9 @@ pub(super) struct SearchJob {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum JobState {
     /// Not begun, or not done, for want of time.
-    Waits,
+    Pending,
     /// The ground for a body that wide is being made.
-    NoGround,
+    GroundBuilding,
     /// What asked is no more.
     Cancelled,
     /// An earlier job of the tick asks the same.
@@ -42,10 +42,10 @@ pub(super) enum JobState {
 }
 
 impl SearchJob {
-    pub(super) const fn new(waiting: Waiting, work: JobState, waypoints: Vec<IVec2>) -> Self {
+    pub(super) const fn new(waiting: QueuedRequest, work: JobState, waypoints: Vec<IVec2>) -> Self {
         Self {
-            waiting,
-            work,
+            queued: waiting,
+            state: work,
             waypoints,
             map_version: 0,
             expanded: 0,
@@ -56,7 +56,7 @@ impl SearchJob {
     }
 
     /// Takes the place of an older job and its buffer.
-    pub(super) fn replace(&mut self, waiting: Waiting, work: JobState) {
+    pub(super) fn replace(&mut self, waiting: QueuedRequest, work: JobState) {
         *self = Self::new(waiting, work, std::mem::take(&mut self.waypoints));
     }
 
@@ -74,38 +74,38 @@ impl SearchJob {
             nav_map,
             version,
         } = ground;
-        let (algorithm, query) = (settings.algorithm, self.waiting.query(settings));
+        let (algorithm, query) = (settings.algorithm, self.queued.query(settings));
         let waypoints = &mut self.waypoints;
         let outcome = search.resume(tiles, nav_map, algorithm, query, expansions, waypoints);
-        if outcome == Some(SearchOutcome::Capped) && self.waiting.request.partial {
+        if outcome == Some(SearchOutcome::Capped) && self.queued.request.partial {
             search.write_partial(tiles, nav_map, algorithm, query, waypoints);
         }
-        self.work = outcome.map_or(JobState::Waits, JobState::Done);
+        self.state = outcome.map_or(JobState::Pending, JobState::Done);
         self.ns += stopwatch.map_or(0, |mut stopwatch| stopwatch.lap_ns());
         (self.expanded, self.generated) = (search.expanded(), search.generated());
         self.map_version = version;
     }
 
     pub(super) const fn is_answered(&self) -> bool {
-        matches!(self.work, JobState::Done(_) | JobState::Cancelled)
+        matches!(self.state, JobState::Done(_) | JobState::Cancelled)
     }
 }
 
 /// A request as it stands when its turn comes, its ends where the search is to have them.
-pub(super) fn begin(
-    waiting: &Waiting,
+pub(super) fn resolve_request(
+    waiting: &QueuedRequest,
     nav_maps: &NavMaps,
     settings: &NavSettings,
-    asking: &Asking,
+    asking: &RequestQuery,
     maps: &Query<&SceneMap>,
-) -> (Waiting, JobState) {
-    let Some(now) = waiting.now(asking, maps) else {
+) -> (QueuedRequest, JobState) {
+    let Some(now) = waiting.refreshed(asking, maps) else {
         return (*waiting, JobState::Cancelled);
     };
     match nav_maps.ground(&now, maps) {
-        Ok(ground) => (now.snapped(ground.tiles, settings), JobState::Waits),
-        Err(NoGround::NoMap) => (now, JobState::Done(SearchOutcome::OutOfBounds)),
-        Err(NoGround::TooWide) => (now, JobState::Done(SearchOutcome::Blocked)),
-        Err(NoGround::NotYet) => (now, JobState::NoGround),
+        Ok(ground) => (now.snapped(ground.tiles, settings), JobState::Pending),
+        Err(GroundError::NoMap) => (now, JobState::Done(SearchOutcome::OutOfBounds)),
+        Err(GroundError::TooWide) => (now, JobState::Done(SearchOutcome::Blocked)),
+        Err(GroundError::Building) => (now, JobState::GroundBuilding),
     }
 }

@@ -21,46 +21,46 @@ use indexmap::IndexMap;
 use tracing::warn;
 
 use super::background::Background;
-use super::erosion::ClearanceMaps;
-use super::ground::{Edit, MapGround, MapKey, NoGround, edits_between};
-use super::late::NavBuildLate;
+use super::build_late::NavBuildLate;
+use super::clearance::ClearanceMaps;
+use super::ground::{GroundError, MapEdit, MapGround, MapKey, edits_between};
+use super::request_queue::QueuedRequest;
 use super::settings::NavSettings;
 use super::stats::MapBuildStats;
-use super::waiting::Waiting;
 use crate::map::{SceneMap, TileMap, TileRect};
 use crate::memory::MemoryUse;
 use crate::nav::{Algorithm, NavMap};
 use crate::sim::{BackgroundWorkers, SimSystems};
 
 /// What answers while a faster algorithm is not ready.
-const FALLBACK: Algorithm = Algorithm::JpsBitPrune;
+const FALLBACK_ALGORITHM: Algorithm = Algorithm::JpsBitPrune;
 
 /// What is prepared, scene by scene.
 #[derive(Debug, Default)]
 pub(super) struct NavMaps {
     /// In the order of opening; looked up by entity, never sorted by it.
-    prepared: IndexMap<MapKey, Prepared, foldhash::fast::FixedState>,
-    erosions: ClearanceMaps,
-    builds: Vec<Build>,
+    prepared: IndexMap<MapKey, PreparedMap, foldhash::fast::FixedState>,
+    clearance_maps: ClearanceMaps,
+    builds: Vec<PendingBuild>,
     unprepared: NavMap,
     changed: Vec<TileRect>,
     pub(super) stats: MapBuildStats,
     /// What this tick adopted late.
-    pub(super) late: Vec<NavBuildLate>,
+    pub(super) late_builds: Vec<NavBuildLate>,
 }
 
 #[derive(Debug)]
-struct Prepared {
+struct PreparedMap {
     nav_map: NavMap,
     fingerprint: u64,
     /// The tick from which on a build may begin, and how many ticks it is given.
-    quiet_from: u64,
+    build_from_tick: u64,
     build_ticks: u64,
 }
 
 /// A build of one map under way.
 #[derive(Debug)]
-struct Build {
+struct PendingBuild {
     /// The tiles that it is for now: those it began with, and what they were edited to since.
     fingerprint: u64,
     changed: Vec<TileRect>,
@@ -88,7 +88,7 @@ impl BuildPlan {
             self.nav_map = loaded;
         }
         // Its planes serve until the rest is there, and again when an edit has undone the rest.
-        self.nav_map.prepare(&self.tiles, FALLBACK);
+        self.nav_map.prepare(&self.tiles, FALLBACK_ALGORITHM);
         self.nav_map.prepare_with(
             &self.tiles,
             self.algorithm,
@@ -103,17 +103,17 @@ impl NavMaps {
     /// What a request is to be searched on.
     pub(super) fn ground<'a>(
         &'a self,
-        waiting: &Waiting,
+        waiting: &QueuedRequest,
         maps: &'a Query<&SceneMap>,
-    ) -> Result<MapGround<'a>, NoGround> {
+    ) -> Result<MapGround<'a>, GroundError> {
         let key = MapKey {
             scene: waiting.object.scene_entity(),
             clearance: waiting.request.clearance,
         };
-        let map = maps.get(key.scene).map_err(|_| NoGround::NoMap)?;
+        let map = maps.get(key.scene).map_err(|_| GroundError::NoMap)?;
         let tiles = match key.clearance {
             0 => map.tiles(),
-            _ => self.erosions.tiles(key)?,
+            _ => self.clearance_maps.tiles(key)?,
         };
         let prepared = self.prepared.get(&key);
         Ok(MapGround {
@@ -124,20 +124,20 @@ impl NavMaps {
     }
 
     /// The eroded map of a scene, if it is there.
-    pub(super) fn eroded(&self, scene: Entity, clearance: u8) -> Option<&Arc<TileMap>> {
-        self.erosions.tiles(MapKey { scene, clearance }).ok()
+    pub(super) fn clearance_tiles(&self, scene: Entity, clearance: u8) -> Option<&Arc<TileMap>> {
+        self.clearance_maps.tiles(MapKey { scene, clearance }).ok()
     }
 
     /// Has a scene's map eroded, for the ticks to come.
-    pub(super) fn want(&mut self, scene: Entity, clearance: u8) {
-        self.erosions.want(MapKey { scene, clearance });
+    pub(super) fn request_clearance(&mut self, scene: Entity, clearance: u8) {
+        self.clearance_maps.request(MapKey { scene, clearance });
     }
 
     /// Bytes of everything prepared, eroded maps included; scenes that share a structure count it each.
     pub(super) fn bytes(&self, algorithm: Algorithm) -> usize {
         let maps = self.prepared.values();
         let prepared = maps.map(|prepared| prepared.nav_map.prepared_bytes(algorithm));
-        prepared.sum::<usize>() + self.erosions.bytes()
+        prepared.sum::<usize>() + self.clearance_maps.bytes()
     }
 
     /// The same for all algorithms, with what scenes share counted once.
@@ -145,18 +145,18 @@ impl NavMaps {
         let structures = self.prepared.values();
         let structures = structures.flat_map(|prepared| prepared.nav_map.structures());
         let structures = BTreeMap::from_iter(structures).into_values();
-        structures.sum::<usize>() + self.erosions.bytes()
+        structures.sum::<usize>() + self.clearance_maps.bytes()
     }
 
     /// Has what the next tick adopts done before that tick begins, unless it is not to be waited for.
-    pub(super) fn finish_ahead(&mut self, next_tick: u64, wait: bool) {
+    pub(super) fn finish_before_tick(&mut self, next_tick: u64, wait: bool) {
         let Self {
             prepared,
-            erosions,
+            clearance_maps: erosions,
             stats,
             ..
         } = self;
-        erosions.finish_ahead(wait, stats);
+        erosions.finish_before_tick(wait, stats);
         let builds = std::mem::take(&mut self.builds).into_iter();
         let finished = builds.map(|build| {
             let mut scenes = prepared.values();
@@ -164,8 +164,8 @@ impl NavMaps {
             if build.adopt_tick > next_tick || !is_wanted {
                 return build;
             }
-            let work = build.work.ahead_of_tick(wait, stats);
-            Build { work, ..build }
+            let work = build.work.finish_before_tick(wait, stats);
+            PendingBuild { work, ..build }
         });
         self.builds = finished.collect();
     }
@@ -179,7 +179,7 @@ impl NavMaps {
         tick: u64,
         wait: bool,
         settings: &NavSettings,
-        edits: &mut Vec<Edit>,
+        edits: &mut Vec<MapEdit>,
         scenes: &[(Entity, &SceneMap)],
     ) {
         let mut maps: Vec<(MapKey, Arc<TileMap>)> = scenes
@@ -194,33 +194,37 @@ impl NavMaps {
                 )
             })
             .collect();
-        self.late.clear();
-        let Self { stats, late, .. } = self;
-        self.erosions
+        self.late_builds.clear();
+        let Self {
+            stats,
+            late_builds: late,
+            ..
+        } = self;
+        self.clearance_maps
             .update(tick, wait, edits, &mut maps, stats, late);
         self.prepared
             .retain(|key, _| maps.iter().any(|(open, _)| open == key));
         for (key, tiles) in &maps {
-            self.follow(tick, settings, edits, *key, tiles);
+            self.apply_edits(tick, settings, edits, *key, tiles);
         }
         for (key, tiles) in &maps {
             if !self.prepared.contains_key(key) {
-                let prepared = self.opened(tiles, settings.algorithm, tick);
+                let prepared = self.prepare_new(tiles, settings.algorithm, tick);
                 self.prepared.insert(*key, prepared);
             }
         }
         self.adopt(tick, wait, &maps);
         for (key, tiles) in &maps {
-            self.build_missing(tick, settings, *key, tiles);
+            self.start_missing_build(tick, settings, *key, tiles);
         }
     }
 
     /// Follows the edits of a scene's map, or starts anew with a map that was exchanged.
-    fn follow(
+    fn apply_edits(
         &mut self,
         tick: u64,
         settings: &NavSettings,
-        edits: &[Edit],
+        edits: &[MapEdit],
         map: MapKey,
         tiles: &TileMap,
     ) {
@@ -249,19 +253,19 @@ impl NavMaps {
         }
         prepared.fingerprint = fingerprint;
         prepared.build_ticks = u64::from(settings.build_ticks);
-        prepared.quiet_from = tick + prepared.build_ticks;
+        prepared.build_from_tick = tick + prepared.build_ticks;
     }
 
     /// A scene with tiles that another may have too.
-    fn opened(&self, tiles: &TileMap, algorithm: Algorithm, tick: u64) -> Prepared {
+    fn prepare_new(&self, tiles: &TileMap, algorithm: Algorithm, tick: u64) -> PreparedMap {
         let twin = self
             .prepared
             .values()
             .find(|prepared| prepared.nav_map.is_prepared(tiles, algorithm));
-        Prepared {
+        PreparedMap {
             nav_map: twin.map(|twin| twin.nav_map.clone()).unwrap_or_default(),
             fingerprint: tiles.fingerprint(),
-            quiet_from: tick,
+            build_from_tick: tick,
             build_ticks: 1,
         }
     }
@@ -280,7 +284,7 @@ impl NavMaps {
             let mut built = match build.work.finish(wait) {
                 Ok(built) => built,
                 Err(work) => {
-                    self.builds.push(Build { work, ..build });
+                    self.builds.push(PendingBuild { work, ..build });
                     continue;
                 }
             };
@@ -299,12 +303,13 @@ impl NavMaps {
                     build.changed.clear();
                 }
                 prepared.nav_map = built.clone();
-                self.late.extend(NavBuildLate::of(*key, tick, due_tick));
+                self.late_builds
+                    .extend(NavBuildLate::of(*key, tick, due_tick));
             }
         }
     }
 
-    fn build_missing(
+    fn start_missing_build(
         &mut self,
         tick: u64,
         settings: &NavSettings,
@@ -314,14 +319,14 @@ impl NavMaps {
         let Some(prepared) = self.prepared.get(&map) else {
             return;
         };
-        let is_complete = [FALLBACK, settings.algorithm]
+        let is_complete = [FALLBACK_ALGORITHM, settings.algorithm]
             .iter()
             .all(|&algorithm| prepared.nav_map.is_prepared(tiles, algorithm));
         let is_building = || {
             let mut builds = self.builds.iter();
             builds.any(|build| build.fingerprint == prepared.fingerprint)
         };
-        if is_complete || prepared.quiet_from > tick || is_building() {
+        if is_complete || prepared.build_from_tick > tick || is_building() {
             return;
         }
         let tile_count = tiles.rect().tile_count() as f32;
@@ -331,11 +336,11 @@ impl NavMaps {
             algorithm: settings.algorithm,
             graph_bytes_max: (settings.graph_bytes_per_tile_max * tile_count) as usize,
         };
-        self.builds.push(Build {
+        self.builds.push(PendingBuild {
             fingerprint: prepared.fingerprint,
             changed: Vec::new(),
             adopt_tick: tick + prepared.build_ticks,
-            work: Background::begin(move || plan.build()),
+            work: Background::start(move || plan.build()),
         });
     }
 }
@@ -364,7 +369,7 @@ mod tests {
     fn app_with_scene() -> App {
         let mut app = App::new();
         app.add_plugins((bevy_time::TimePlugin, NavPlugin));
-        clock::one_tick_an_update(&mut app);
+        clock::one_tick_per_update(&mut app);
         let tiles = TileMap::from_fn(80, 80, |x, y| (x * 7 + y * 13) % 11 == 0).unwrap();
         let map = SceneMap::new(Arc::new(tiles), 1.0);
         open_scene(app.world_mut(), SceneSpec::default(), map).unwrap();
@@ -397,7 +402,11 @@ mod tests {
     fn a_deterministic_run_waits_for_builds_between_ticks() {
         #[derive(Resource, Default)]
         struct DueBuilds(usize);
-        fn look(navigator: Res<Navigator>, tick: Res<SimTick>, mut seen: ResMut<DueBuilds>) {
+        fn record_builds(
+            navigator: Res<Navigator>,
+            tick: Res<SimTick>,
+            mut seen: ResMut<DueBuilds>,
+        ) {
             let builds = navigator.maps.builds.iter();
             for build in builds.filter(|build| build.adopt_tick <= tick.0) {
                 assert!(matches!(build.work, Background::Done(_)), "{build:?}");
@@ -406,10 +415,10 @@ mod tests {
         }
         let mut app = app_with_scene();
         app.init_resource::<DueBuilds>()
-            .add_systems(FixedUpdate, look.in_set(SimSystems::First));
+            .add_systems(FixedUpdate, record_builds.in_set(SimSystems::First));
         (0..4).for_each(|_| app.update());
         assert_eq!(app.world().resource::<DueBuilds>().0, 1);
-        let builds = app.world().resource::<Navigator>().builds();
+        let builds = app.world().resource::<Navigator>().build_stats();
         assert_eq!((builds.adopted, builds.late, builds.loaded), (1, 0, 0));
         assert!(builds.waited <= 1 && (builds.waited > 0 || builds.wait_time.is_zero()));
     }
@@ -440,8 +449,8 @@ mod tests {
         let scene = scenes.single(app.world()).unwrap();
         let wide = 2;
         let mut navigator = app.world_mut().resource_mut::<Navigator>();
-        navigator.maps.want(scene, wide);
-        let builds = |app: &App| app.world().resource::<Navigator>().builds();
+        navigator.maps.request_clearance(scene, wide);
+        let builds = |app: &App| app.world().resource::<Navigator>().build_stats();
         (0..5).for_each(|_| app.update());
         assert_eq!(builds(&app), MapBuildStats::default());
         drop(open);

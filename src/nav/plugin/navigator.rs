@@ -5,10 +5,10 @@ use bevy_ecs::prelude::*;
 
 use super::groups::{GoalGroups, GroupScratch};
 use super::job::SearchJob;
+use super::long_searches::LongSearches;
 use super::maps::NavMaps;
+use super::request_queue::RequestQueue;
 use super::stats::MapBuildStats;
-use super::travels::LongSearches;
-use super::waiting::RequestQueue;
 use crate::map::{SceneMap, TileMap};
 use crate::memory::MemoryUse;
 use crate::nav::{Algorithm, PathSearch};
@@ -19,7 +19,7 @@ use crate::world::{ObjectChangedScene, ObjectTeleported};
 pub struct Navigator {
     /// The short ones.
     pub(super) queue: RequestQueue,
-    pub(super) travels: LongSearches,
+    pub(super) long_searches: LongSearches,
     pub(super) maps: NavMaps,
     pub(super) jobs: Vec<SearchJob>,
     #[memory(each)]
@@ -44,12 +44,12 @@ impl Navigator {
     }
 
     /// Bytes of everything else: scratch, and who waits.
-    pub(super) fn bytes_besides_maps(&self) -> usize {
+    pub(super) fn bytes_without_maps(&self) -> usize {
         self.heap_bytes() - self.map_bytes()
     }
 
     /// What was made of maps beside the ticks.
-    pub const fn builds(&self) -> MapBuildStats {
+    pub const fn build_stats(&self) -> MapBuildStats {
         self.maps.stats
     }
 
@@ -63,7 +63,10 @@ impl Navigator {
     ) -> Option<&'a TileMap> {
         match clearance {
             0 => Some(map.tiles()),
-            _ => self.maps.eroded(scene, clearance).map(|tiles| &**tiles),
+            _ => self
+                .maps
+                .clearance_tiles(scene, clearance)
+                .map(|tiles| &**tiles),
         }
     }
 }

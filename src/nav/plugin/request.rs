@@ -28,7 +28,7 @@ pub enum SearchBudgetClass {
 /// `cancelled`. Removing the
 /// component withdraws the request; one withdrawn before the next Navigate was never asked. Until the answer comes, the object keeps the path it has.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq)]
-#[component(storage = "SparseSet", on_insert = asked, clone_behavior = Ignore)]
+#[component(storage = "SparseSet", on_insert = on_request_inserted, clone_behavior = Ignore)]
 #[cfg_attr(feature = "reflect", derive(crate::sim::Reflect), reflect(Component))]
 pub struct PathRequest {
     /// Where it wants to be, in metres; the path ends in the middle of that tile.
@@ -51,16 +51,16 @@ pub struct PathRequest {
 impl PathRequest {
     /// A short way to a goal, in metres.
     pub const fn to(goal: Vec2) -> Self {
-        Self::of_class(goal, SearchBudgetClass::Short)
+        Self::with_class(goal, SearchBudgetClass::Short)
     }
 
     /// A way of any length to a goal, in metres.
-    pub const fn travel_to(goal: Vec2) -> Self {
-        Self::of_class(goal, SearchBudgetClass::Long)
+    pub const fn long_to(goal: Vec2) -> Self {
+        Self::with_class(goal, SearchBudgetClass::Long)
     }
 
     /// A way of a class to a goal, in metres.
-    pub const fn of_class(goal: Vec2, class: SearchBudgetClass) -> Self {
+    pub const fn with_class(goal: Vec2, class: SearchBudgetClass) -> Self {
         Self {
             goal,
             class,
@@ -94,7 +94,7 @@ impl StateHashed for PathRequest {
     }
 }
 
-fn asked(mut world: DeferredWorld, context: HookContext) {
+fn on_request_inserted(mut world: DeferredWorld, context: HookContext) {
     if let Some(mut asked) = world.get_resource_mut::<NewPathRequests>() {
         asked.0.push(context.entity);
     }

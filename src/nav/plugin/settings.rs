@@ -26,9 +26,9 @@ pub struct NavSettings {
     /// Bytes a tile that the graph of jump points and its landmarks may take; a map that needs more is searched with sign planes.
     pub graph_bytes_per_tile_max: f32,
     /// Nodes that a search of [`SearchBudgetClass::Short`] may generate before it gives up as `capped`.
-    pub npc_nodes_max: u32,
+    pub short_nodes_max: u32,
     /// The same for [`SearchBudgetClass::Long`].
-    pub travel_nodes_max: u32,
+    pub long_nodes_max: u32,
     /// Searches of [`SearchBudgetClass::Long`] under way at once, each with scratch of its own; further ones wait. 0 counts as 1. Scratch
     /// takes half a kB for each 32 jump points, near each other, that the longest search came by, and 16 bytes for what waited in
     /// it at most: 1.3 MB after ways across a town of 4,096 by 4,096 tiles. It is kept, as taking it anew for each search makes
@@ -40,7 +40,7 @@ pub struct NavSettings {
     #[serde(alias = "travel_expansions_per_tick")]
     pub long_search_expansions_per_tick: u64,
     /// Expansions that one makes before the others have their turn, twice as many after each edit of its map. 0 counts as 1.
-    pub travel_slice_expansions: u32,
+    pub long_search_slice_expansions: u32,
     /// The widest bodies provided for, by [`PathRequest::clearance`](crate::nav::PathRequest::clearance); requests for wider ones fail as `blocked`. Every
     /// clearance in use takes an eroded map a scene.
     pub clearance_max: u8,
@@ -66,11 +66,11 @@ impl Default for NavSettings {
             build_ticks: 10,
             wait_for_builds: true,
             graph_bytes_per_tile_max: 5.0,
-            npc_nodes_max: 800,
-            travel_nodes_max: 1_000_000,
+            short_nodes_max: 800,
+            long_nodes_max: 1_000_000,
             long_searches_max: 8,
             long_search_expansions_per_tick: 50_000,
-            travel_slice_expansions: 2_000,
+            long_search_slice_expansions: 2_000,
             clearance_max: 4,
             snap_tiles_max: 64,
             searches_per_tick_max: 500,
@@ -85,8 +85,8 @@ impl Default for NavSettings {
 impl NavSettings {
     pub(super) const fn nodes_max(&self, class: SearchBudgetClass) -> u32 {
         match class {
-            SearchBudgetClass::Short => self.npc_nodes_max,
-            SearchBudgetClass::Long => self.travel_nodes_max,
+            SearchBudgetClass::Short => self.short_nodes_max,
+            SearchBudgetClass::Long => self.long_nodes_max,
         }
     }
 }
@@ -119,7 +119,7 @@ mod tests {
         let settings: NavSettings =
             ron::from_str("(algorithm: \"astar\", npc_nodes_max: 9)").unwrap();
         assert_eq!(
-            (settings.algorithm, settings.npc_nodes_max),
+            (settings.algorithm, settings.short_nodes_max),
             (Algorithm::AStar, 9)
         );
         let written = ron::to_string(&settings).unwrap();

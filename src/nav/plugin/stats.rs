@@ -8,7 +8,7 @@ use super::request::PathFailure;
 use crate::memory::MemoryUse;
 
 /// Times of searches that are kept for percentiles.
-const TIMES_KEPT: usize = 1 << 14;
+const TIMES_MAX: usize = 1 << 14;
 
 /// What navigation has done since the server began: counters that only grow, but for `waiting`. `requested` is the sum of the six results and of what waits.
 #[derive(Resource, Clone, Debug, Default, PartialEq, MemoryUse)]
@@ -112,7 +112,7 @@ impl SearchTimes {
     }
 
     pub(super) fn add(&mut self, ns: u64) {
-        match self.recent_ns.get_mut(self.count as usize % TIMES_KEPT) {
+        match self.recent_ns.get_mut(self.count as usize % TIMES_MAX) {
             Some(oldest) => *oldest = ns,
             None => self.recent_ns.push(ns),
         }
@@ -134,7 +134,7 @@ mod tests {
             (times.count(), times.mean_us(), times.p99_us()),
             (100, 50.5, 99.0)
         );
-        (0..TIMES_KEPT).for_each(|_| times.add(7_000));
+        (0..TIMES_MAX).for_each(|_| times.add(7_000));
         assert_eq!(times.p99_us(), 7.0);
     }
 }

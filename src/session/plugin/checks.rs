@@ -7,7 +7,7 @@ use crate::aoi::SceneInterest;
 use crate::world::{Generation, Object, ObjectId, SceneObjects};
 
 /// Why a message is refused.
-pub(super) type MessageFault = &'static str;
+pub(super) type RefusalReason = &'static str;
 
 /// The object that a client names by its number, if it is its own or in its sight. Whatever it is not shown it can neither name
 /// nor find out about: of what is not there it gets the same answer.
@@ -16,8 +16,8 @@ pub(super) fn named_object(
     own: Entity,
     id: u32,
     generation: u32,
-) -> Result<Entity, MessageFault> {
-    const UNSEEN: MessageFault = "names an object that it neither sees nor controls";
+) -> Result<Entity, RefusalReason> {
+    const UNSEEN: RefusalReason = "names an object that it neither sees nor controls";
     let object = world.get::<Object>(own).ok_or("controls no object")?;
     let scene = object.scene_entity();
     let ids = world.get::<SceneObjects>(scene).ok_or(UNSEEN)?;

@@ -5,7 +5,7 @@ use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 use tracing::debug;
 
-use super::facts::AwaitingReconnect;
+use super::messages::AwaitingReconnect;
 use crate::session::{SessionState, Sessions};
 use crate::wire::ClientId;
 use crate::world::{Object, SpawnPending};
@@ -36,7 +36,7 @@ impl ControlledBy {
 /// over another connection since may be called by the number that it had ([`Sessions::current`]).
 pub fn control(world: &mut World, client: ClientId, entity: Entity) -> bool {
     let sessions = world.get_resource::<Sessions>();
-    let client = sessions.map_or(client, |sessions| sessions.current(client));
+    let client = sessions.map_or(client, |sessions| sessions.current_id(client));
     let is_open = sessions.is_some_and(|sessions| sessions.get(client).is_some());
     if !is_open || world.get::<Object>(entity).is_none() {
         return false;
@@ -50,18 +50,18 @@ fn control_gained(mut world: DeferredWorld, context: HookContext) {
     let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
         return;
     };
-    if is_renamed(&mut world, entity, client) {
+    if replace_client_id(&mut world, entity, client) {
         return;
     }
     if world.get::<SpawnPending>(entity).is_none() {
-        take_control(&mut world, entity, client);
+        assign_control(&mut world, entity, client);
     }
 }
 
 /// Whether a client has another number by now, which is put in the place of the one given; what follows from that comes with it.
-fn is_renamed(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
+fn replace_client_id(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
     let sessions = world.get_resource::<Sessions>();
-    let now = sessions.map_or(client, |sessions| sessions.current(client));
+    let now = sessions.map_or(client, |sessions| sessions.current_id(client));
     if now != client {
         let renamed = ControlledBy(now);
         world.commands().entity(entity).try_insert(renamed);
@@ -70,16 +70,16 @@ fn is_renamed(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bo
 }
 
 /// Who was spawned with [`ControlledBy`] and has its place is controlled from now on.
-pub(super) fn control_when_placed(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
+pub(super) fn control_on_spawn(placed: On<Remove<SpawnPending>>, mut world: DeferredWorld) {
     let entity = placed.entity;
     let Some(&ControlledBy(client)) = world.get::<ControlledBy>(entity) else {
         return;
     };
-    if is_renamed(&mut world, entity, client) {
+    if replace_client_id(&mut world, entity, client) {
         return;
     }
     if world.get::<Object>(entity).is_some()
-        && !take_control(&mut world, entity, client)
+        && !assign_control(&mut world, entity, client)
         && let Some(mut uncontrolled) = world.get_resource_mut::<UncontrolledObjects>()
     {
         uncontrolled.0.push(entity);
@@ -100,7 +100,7 @@ pub(super) fn despawn_uncontrolled(
 }
 
 /// Gives a client control of an object in place of the one that it had; `false` when there is no such session or object.
-fn take_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
+fn assign_control(world: &mut DeferredWorld, entity: Entity, client: ClientId) -> bool {
     let is_object = world.get::<Object>(entity).is_some();
     let sessions = world.get_resource_mut::<Sessions>();
     let before = sessions.filter(|_| is_object).and_then(|mut sessions| {

@@ -3,16 +3,16 @@
 use bevy_ecs::prelude::*;
 
 use super::control::ControlledBy;
-use super::facts::{
+use super::messages::{
     AwaitingReconnect, ConnectionLost, LoggedIn, LoggedOut, SessionClosed, SessionNoticeRequest,
     SessionResumed,
 };
 use super::settings::SessionStats;
 use crate::inbox::Inbox;
 use crate::memory::clear_and_shrink;
-use crate::session::life::Session;
 use crate::session::reasons::LogoutReason;
 use crate::session::sessions::{SessionEffect, Sessions};
+use crate::session::state::Session;
 use crate::session::token::SessionKey;
 use crate::wire::{ClientId, SessionNotice};
 use crate::world::despawn_object;
@@ -21,18 +21,18 @@ use crate::world::despawn_object;
 /// Nothing happens when there is no such session.
 pub fn disconnect(world: &mut World, client: ClientId, reason: LogoutReason) {
     if world.get_resource::<Sessions>().is_some() {
-        end(world, client, reason, &mut Vec::new());
+        end_session(world, client, reason, &mut Vec::new());
     }
 }
 
-pub(super) fn end(
+pub(super) fn end_session(
     world: &mut World,
     client: ClientId,
     reason: LogoutReason,
     effects: &mut Vec<SessionEffect>,
 ) {
     world.resource_mut::<Sessions>().end(client, reason);
-    tell(world, effects);
+    write_effects(world, effects);
 }
 
 #[expect(
@@ -49,27 +49,27 @@ pub(super) fn with_key<R>(
 }
 
 /// Tells everybody what became of sessions, in the order in which it did.
-pub(super) fn tell(world: &mut World, effects: &mut Vec<SessionEffect>) {
+pub(super) fn write_effects(world: &mut World, effects: &mut Vec<SessionEffect>) {
     loop {
-        world.resource_mut::<Sessions>().take_effects(effects);
+        world.resource_mut::<Sessions>().drain_effects(effects);
         if effects.is_empty() {
             clear_and_shrink(effects);
             return;
         }
         for effect in effects.drain(..) {
-            tell_one(world, effect);
+            write_effect(world, effect);
         }
     }
 }
 
-fn tell_one(world: &mut World, effect: SessionEffect) {
+fn write_effect(world: &mut World, effect: SessionEffect) {
     match effect {
         SessionEffect::Promoted(client) => {
             world.resource::<Inbox>().intake().queue.promote(client);
         }
-        SessionEffect::Told(client, notice) => {
+        SessionEffect::Notice(client, notice) => {
             if matches!(notice, SessionNotice::Queued { .. }) {
-                world.resource_mut::<SessionStats>().places_told += 1;
+                world.resource_mut::<SessionStats>().queue_notices += 1;
             }
             world.write_message(SessionNoticeRequest { client, notice });
         }
@@ -77,8 +77,8 @@ fn tell_one(world: &mut World, effect: SessionEffect) {
             world.resource_mut::<SessionStats>().logins += 1;
             world.write_message(LoggedIn { client, player });
         }
-        SessionEffect::LinkLost(client, session) => {
-            world.resource_mut::<SessionStats>().links_lost += 1;
+        SessionEffect::ConnectionLost(client, session) => {
+            world.resource_mut::<SessionStats>().connections_lost += 1;
             world.resource::<Inbox>().intake().queue.close(client);
             let entity = session.controlled_entity;
             if let Some(mut object) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
@@ -105,23 +105,25 @@ fn tell_one(world: &mut World, effect: SessionEffect) {
             }
             world.write_message(SessionResumed {
                 client,
-                before,
+                previous_client: before,
                 player,
                 entity,
             });
         }
-        SessionEffect::Ended(client, session, reason) => tell_end(world, client, session, reason),
+        SessionEffect::Ended(client, session, reason) => {
+            write_session_end(world, client, session, reason)
+        }
     }
 }
 
 /// A session is over: its lane goes, its object is despawned unless the session goes on elsewhere.
-fn tell_end(world: &mut World, client: ClientId, session: Session, reason: LogoutReason) {
+fn write_session_end(world: &mut World, client: ClientId, session: Session, reason: LogoutReason) {
     world.resource::<Inbox>().intake().queue.close(client);
     let mut stats = world.resource_mut::<SessionStats>();
     stats.ends.count(reason);
     match reason {
         LogoutReason::Full | LogoutReason::Banned | LogoutReason::Refused => stats.refused += 1,
-        LogoutReason::TimedOut => stats.late += 1,
+        LogoutReason::TimedOut => stats.timed_out += 1,
         _ => {}
     }
     world.write_message(SessionClosed {

@@ -9,10 +9,10 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use tracing::debug;
 
-use super::checks::MessageFault;
-use super::effects::{end, tell, with_key};
-use super::logins::take_answers;
-use super::messages::{Handled, MessageBatch, handle, hear};
+use super::checks::RefusalReason;
+use super::client_messages::{Handled, MessageBatch, handle_message, handle_with_world};
+use super::effects::{end_session, with_key, write_effects};
+use super::logins::apply_login_decisions;
 use super::settings::{SessionSettings, SessionStats};
 use crate::inbox::{
     ConnectionInfo, DisconnectReason, InboundMessage, Inbox, InboxSettings, WorkBudget,
@@ -28,21 +28,21 @@ use crate::sim::{Overload, SimTick, StateHasher};
 use crate::wire::{ClientId, MessageClass};
 
 /// Messages that are taken at once, with the intake locked.
-const TAKEN_AT_ONCE: usize = 32;
+const BATCH_MAX: usize = 32;
 
 /// What is kept from tick to tick, and buffers.
 #[derive(Resource, Default, MemoryUse)]
 pub(super) struct IngestState {
     budget: WorkBudget,
-    new: Vec<(ClientId, ConnectionInfo)>,
-    taken: Vec<InboundMessage>,
-    said: MessageBatch,
+    connections: Vec<(ClientId, ConnectionInfo)>,
+    batch: Vec<InboundMessage>,
+    output: MessageBatch,
     ended: Vec<(ClientId, DisconnectReason)>,
     flooding: Vec<ClientId>,
     refused: Vec<(ClientId, u16)>,
-    answered: Vec<LoginDecision>,
+    decisions: Vec<LoginDecision>,
     effects: Vec<SessionEffect>,
-    behind: MessageCursor<SlowConsumerDetected>,
+    slow_consumers: MessageCursor<SlowConsumerDetected>,
 }
 
 impl IngestState {
@@ -62,45 +62,51 @@ pub(super) fn ingest(world: &mut World) {
 }
 
 fn ingest_with(world: &mut World, state: &mut IngestState) {
-    begin(world);
+    begin_tick(world);
     let behind = world.resource::<Messages<SlowConsumerDetected>>();
-    for client in state.behind.read(behind).map(|behind| behind.client) {
+    for client in state
+        .slow_consumers
+        .read(behind)
+        .map(|behind| behind.client)
+    {
         state.ended.push((client, DisconnectReason::Lost));
     }
     for (client, _) in state.ended.drain(..) {
-        end(
+        end_session(
             world,
             client,
             LogoutReason::SlowConsumer,
             &mut state.effects,
         );
     }
-    open_new(world, state);
-    with_key(world, |sessions, key| sessions.resume_waiting(key));
-    tell(world, &mut state.effects);
-    world.resource::<Authentication>().take(&mut state.answered);
-    take_answers(world, &mut state.answered, &mut state.effects);
+    open_sessions(world, state);
+    with_key(world, |sessions, key| sessions.resume_pending(key));
+    write_effects(world, &mut state.effects);
+    world
+        .resource::<Authentication>()
+        .drain_decisions(&mut state.decisions);
+    apply_login_decisions(world, &mut state.decisions, &mut state.effects);
     handle_messages(world, state);
     let inbox = world.resource::<Inbox>();
     inbox.intake().queue.take_ended(&mut state.ended);
     inbox.intake().queue.take_flooding(&mut state.flooding);
     for (client, _) in state.ended.drain(..) {
-        world.resource_mut::<Sessions>().lose_link(client);
-        tell(world, &mut state.effects);
+        world.resource_mut::<Sessions>().on_disconnect(client);
+        write_effects(world, &mut state.effects);
     }
     for client in state.flooding.drain(..) {
-        end(world, client, LogoutReason::Flooding, &mut state.effects);
+        end_session(world, client, LogoutReason::Flooding, &mut state.effects);
     }
-    finish(world, &mut state.effects);
+    finish_tick(world, &mut state.effects);
 }
 
-fn begin(world: &mut World) {
+fn begin_tick(world: &mut World) {
     let tick = world.resource::<SimTick>().0;
     let timestep = world.resource::<Time<Fixed>>().timestep();
     let overload = *world.resource::<Overload>();
     let mut rules = world
         .resource::<SessionSettings>()
-        .rules(timestep.as_secs_f64());
+        .tick_settings(timestep.as_secs_f64());
     if !overload.admits_logins() {
         rules.admitted_per_tick_max = 0;
     }
@@ -113,16 +119,16 @@ fn begin(world: &mut World) {
 }
 
 /// Opens sessions for those who connected.
-fn open_new(world: &mut World, state: &mut IngestState) {
+fn open_sessions(world: &mut World, state: &mut IngestState) {
     let max = world
         .resource::<SessionSettings>()
         .sessions_opened_per_tick_max as usize;
     let refused = world
         .resource::<Inbox>()
         .intake()
-        .take_connections(max, &mut state.new);
+        .take_connections(max, &mut state.connections);
     world.resource_mut::<SessionStats>().refused += refused;
-    for (client, connected) in state.new.drain(..) {
+    for (client, connected) in state.connections.drain(..) {
         let is_banned = connected.address.is_some_and(|address| {
             let mut authentication = world.resource_mut::<Authentication>();
             authentication.hook.is_banned(address)
@@ -130,7 +136,7 @@ fn open_new(world: &mut World, state: &mut IngestState) {
         world
             .resource_mut::<Sessions>()
             .open(client, connected, is_banned);
-        tell(world, &mut state.effects);
+        write_effects(world, &mut state.effects);
     }
     let open = world.resource::<Sessions>().len();
     let mut stats = world.resource_mut::<SessionStats>();
@@ -157,22 +163,21 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
         let mut reckoned_ns = 0;
         {
             let mut intake = world.resource::<Inbox>().intake();
-            intake.queue.prefetch(TAKEN_AT_ONCE.min(left));
-            while state.taken.len() < TAKEN_AT_ONCE.min(left) && spent_ns + reckoned_ns < budget_ns
-            {
+            intake.queue.prefetch(BATCH_MAX.min(left));
+            while state.batch.len() < BATCH_MAX.min(left) && spent_ns + reckoned_ns < budget_ns {
                 let Some(message) = intake.queue.pop(tick) else {
                     break;
                 };
                 let is_login = MessageClass::of(&message.bytes) == MessageClass::Login;
                 reckoned_ns += costs.of(is_login, message.bytes.len());
-                state.taken.push(message);
+                state.batch.push(message);
             }
         }
-        if state.taken.is_empty() {
+        if state.batch.is_empty() {
             break;
         }
-        left -= state.taken.len();
-        act_on_taken(world, tick, state);
+        left -= state.batch.len();
+        handle_batch(world, tick, state);
         spent_ns = match &watch {
             Some(watch) => u64::try_from(watch.elapsed().as_nanos()).unwrap_or(u64::MAX),
             None => spent_ns + reckoned_ns,
@@ -182,16 +187,16 @@ fn handle_messages(world: &mut World, state: &mut IngestState) {
     inbox.intake().queue.take_refused(&mut state.refused);
     let mut sessions = world.resource_mut::<Sessions>();
     for (client, number) in state.refused.drain(..) {
-        sessions.settle(client, number);
+        sessions.acknowledge(client, number);
     }
 }
 
 /// Acts on the messages that were taken, in their order.
-fn act_on_taken(world: &mut World, tick: u64, state: &mut IngestState) {
-    let mut messages = state.taken.iter();
+fn handle_batch(world: &mut World, tick: u64, state: &mut IngestState) {
+    let mut messages = state.batch.iter();
     let sessions = world.resource::<Sessions>();
     state
-        .taken
+        .batch
         .iter()
         .for_each(|message| sessions.prefetch(message.client));
     while !messages.as_slice().is_empty() {
@@ -199,44 +204,44 @@ fn act_on_taken(world: &mut World, tick: u64, state: &mut IngestState) {
         let mut by_world = None;
         let sessions = &mut *world.resource_mut::<Sessions>();
         for inbound in messages.by_ref() {
-            match hear(sessions, tick, inbound, &mut state.said) {
+            match handle_message(sessions, tick, inbound, &mut state.output) {
                 Ok(Handled::Done) => {}
-                Ok(Handled::ByWorld(message)) => {
+                Ok(Handled::NeedsWorld(message)) => {
                     by_world = Some((inbound.client, message));
                     break;
                 }
-                Err(fault) => faults += refused(inbound.client, fault),
+                Err(fault) => faults += count_refused(inbound.client, fault),
             }
         }
-        state.said.write(world);
+        state.output.write(world);
         if let Some((client, message)) = by_world {
-            if let Err(fault) = handle(world, client, message) {
-                faults += refused(client, fault);
+            if let Err(fault) = handle_with_world(world, client, message) {
+                faults += count_refused(client, fault);
             }
-            tell(world, &mut state.effects);
+            write_effects(world, &mut state.effects);
         }
         world.resource_mut::<SessionStats>().bad_messages += faults;
     }
-    state.taken.clear();
+    state.batch.clear();
 }
 
 /// One message more was refused.
-fn refused(client: ClientId, reason: MessageFault) -> u64 {
+fn count_refused(client: ClientId, reason: RefusalReason) -> u64 {
     debug!(client = client.0, reason, "client message refused");
     1
 }
 
 /// Deadlines, and the line.
-fn finish(world: &mut World, effects: &mut Vec<SessionEffect>) {
-    world.resource_mut::<Sessions>().expire();
+fn finish_tick(world: &mut World, effects: &mut Vec<SessionEffect>) {
+    world.resource_mut::<Sessions>().end_expired();
     with_key(world, |sessions, key| sessions.admit(key));
-    world.resource_mut::<Sessions>().tell_places();
-    tell(world, effects);
+    world.resource_mut::<Sessions>().notify_queue_positions();
+    write_effects(world, effects);
     let sessions = world.resource::<Sessions>();
-    let (queued, admitted) = (sessions.queued(), sessions.admitted());
+    let (queued, admitted) = (sessions.queue_len(), sessions.admitted());
     let mut stats = world.resource_mut::<SessionStats>();
-    stats.queued_max = stats.queued_max.max(queued);
-    stats.admitted_max = stats.admitted_max.max(admitted);
+    stats.queue_peak = stats.queue_peak.max(queued);
+    stats.admitted_per_tick_peak = stats.admitted_per_tick_peak.max(admitted);
 }
 
 /// Connects a client by the [`TransportHandle`] and has the world take notice of it at once, for whoever has the world: tests,
@@ -249,8 +254,8 @@ fn finish(world: &mut World, effects: &mut Vec<SessionEffect>) {
 /// Where there is no [`SessionPlugin`](super::SessionPlugin).
 pub fn connect(world: &mut World, connected: ConnectionInfo) -> Result<ClientId, AcceptError> {
     let client = world.resource::<TransportHandle>().connect(connected)?;
-    begin(world);
-    open_new(world, &mut IngestState::default());
+    begin_tick(world);
+    open_sessions(world, &mut IngestState::default());
     let sessions = world.resource::<Sessions>();
     match sessions.get(client) {
         Some(_) => Ok(client),

@@ -2,20 +2,20 @@
 
 use bevy_ecs::prelude::*;
 
-use super::effects::{tell, with_key};
+use super::effects::{with_key, write_effects};
 use super::settings::{SessionSettings, SessionStats};
 use crate::session::authentication::{
-    AdmissionClass, Authentication, LoginDecision, LoginRequest, ResumeAsked,
+    AdmissionClass, Authentication, LoginDecision, LoginRequest, ResumeAttempt,
 };
-use crate::session::life::{Session, SessionState};
 use crate::session::reasons::LogoutReason;
-use crate::session::returning::ResumeResult;
+use crate::session::resume::ResumeResult;
 use crate::session::sessions::{ResumeRequest, SessionEffect, Sessions};
+use crate::session::state::{Session, SessionState};
 use crate::wire::ClientId;
 use crate::world::{Parties, PlayerId};
 
 /// A client says who it is: the hook is asked.
-pub(super) fn begin_login(
+pub(super) fn start_login(
     world: &mut World,
     (client, session): (ClientId, &Session),
     player: PlayerId,
@@ -26,13 +26,13 @@ pub(super) fn begin_login(
         return Err("already logged in, or a login is pending");
     }
     let pending_logins_max = world.resource::<SessionSettings>().pending_logins_max as usize;
-    if world.resource::<Authentication>().outstanding() >= pending_logins_max {
+    if world.resource::<Authentication>().pending() >= pending_logins_max {
         world
             .resource_mut::<Sessions>()
             .end(client, LogoutReason::Full);
         return Err("too many pending logins");
     }
-    world.resource_mut::<Sessions>().begin_login(client);
+    world.resource_mut::<Sessions>().start_login(client);
     let login = LoginRequest {
         client,
         player,
@@ -43,20 +43,24 @@ pub(super) fn begin_login(
     let (mut answered, mut effects) = (Vec::new(), Vec::new());
     world
         .resource_mut::<Authentication>()
-        .ask(&login, &mut answered);
-    take_answers(world, &mut answered, &mut effects);
+        .authenticate(&login, &mut answered);
+    apply_login_decisions(world, &mut answered, &mut effects);
     Ok(())
 }
 
 /// Whom the hook knows goes in, or joins the line.
-pub(super) fn take_answers(
+pub(super) fn apply_login_decisions(
     world: &mut World,
     answered: &mut Vec<LoginDecision>,
     effects: &mut Vec<SessionEffect>,
 ) {
-    for LoginDecision { client, found } in answered.drain(..) {
+    for LoginDecision {
+        client,
+        identity: found,
+    } in answered.drain(..)
+    {
         let found = found.map(|(player, class)| {
-            let is_raised = class < AdmissionClass::Party && has_party_inside(world, player);
+            let is_raised = class < AdmissionClass::Party && has_party_member_inside(world, player);
             let class = if is_raised {
                 AdmissionClass::Party
             } else {
@@ -64,25 +68,27 @@ pub(super) fn take_answers(
             };
             (player, class)
         });
-        with_key(world, |sessions, key| sessions.answer(client, found, key));
-        tell(world, effects);
+        with_key(world, |sessions, key| {
+            sessions.apply_login_decision(client, found, key)
+        });
+        write_effects(world, effects);
     }
 }
 
 /// Whether somebody of a player's party is inside.
-fn has_party_inside(world: &World, player: PlayerId) -> bool {
+fn has_party_member_inside(world: &World, player: PlayerId) -> bool {
     let (Some(parties), sessions) = (
         world.get_resource::<Parties>(),
         world.resource::<Sessions>(),
     ) else {
         return false;
     };
-    parties.of(player).is_some_and(|party| {
+    parties.party_of(player).is_some_and(|party| {
         let mut others = parties
             .members(party)
             .iter()
             .filter(|&&member| member != player);
-        others.any(|&member| sessions.of(member).is_some())
+        others.any(|&member| sessions.client_of(member).is_some())
     })
 }
 
@@ -93,10 +99,8 @@ pub(super) fn resume(
     ticket: ResumeRequest,
 ) -> Result<(), &'static str> {
     let sessions = world.resource::<Sessions>();
-    let asked = sessions
-        .may_return_now(client)
-        .then(|| sessions.get(client));
-    let asked = asked.flatten().map(|session| ResumeAsked {
+    let asked = sessions.can_resume(client).then(|| sessions.get(client));
+    let asked = asked.flatten().map(|session| ResumeAttempt {
         client,
         player: ticket.player,
         claims: session.claims,
@@ -106,11 +110,11 @@ pub(super) fn resume(
     let may_resume = asked.is_none_or(|asked| hook.may_resume(&asked));
     let fault = match with_key(world, |sessions, key| match may_resume {
         true => sessions.resume(client, ticket, key),
-        false => sessions.refuse_return(client),
+        false => sessions.refuse_resume(client),
     }) {
-        ResumeResult::Resumed | ResumeResult::Waits => return Ok(()),
+        ResumeResult::Resumed | ResumeResult::Pending => return Ok(()),
         ResumeResult::Refused => "no session of this player has this token",
-        ResumeResult::Untimely => "resume after a login",
+        ResumeResult::InvalidState => "resume after a login",
     };
     world.resource_mut::<SessionStats>().refused += 1;
     Err(fault)

@@ -1,298 +1,146 @@
-//! Handles client messages in batches, in order.
+//! Messages about sessions, for other modules and games.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use bevy_app::App;
 use bevy_ecs::prelude::*;
-use tracing::debug;
 
-use super::checks::{MessageFault, named_object};
-use super::facts::{
-    FromClient, PlayerInput, PlayerRequest, PlayerRequestReceived, SessionNoticeRequest,
-};
-use super::logins::{begin_login, resume};
-use super::settings::SessionStats;
-use crate::inbox::InboundMessage;
-use crate::memory::MemoryUse;
-use crate::session::sessions::ResumeRequest;
-use crate::session::{LogoutReason, Session, SessionState, Sessions};
-use crate::wire::{ClientId, ClientInput, ClientMessage, InputMotion, SessionNotice};
-use crate::world::{MoveInput, PlayerId, PlayerMotion, SceneId};
+use crate::inbox::VerifiedIdentity;
+use crate::session::LogoutReason;
+use crate::wire::{ChatScope, ClientId, ClientInput, SessionNotice};
+use crate::world::PlayerId;
 
-/// A message of the game's own, sent as `User`.
-pub trait ClientMessageType: Sized + Send + Sync + 'static {
-    /// Reads a message, which must fill the bytes: what a client sends is as hostile as any. `None` is counted as a bad message.
-    fn read(bytes: &[u8]) -> Option<Self>;
-
-    /// The object that it names, if it names one: number and generation, as clients know them. It is looked up as that of an
-    /// *Interact* is: where the sender neither sees it nor controls it, the message is refused and counted, and never written.
-    fn named(&self) -> Option<(u32, u32)> {
-        None
-    }
+/// A player logged in; the game gives it an object and [`control`](crate::session::control) of it.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedIn {
+    /// The session by which it plays.
+    pub client: ClientId,
+    /// The player that plays by it from now on.
+    pub player: PlayerId,
 }
 
-/// Registers messages of the game's own.
-pub trait ClientMessageAppExt {
-    /// `User` messages of this kind are read as a `T`, and written as [`FromClient<T>`] in `Ingest`.
-    ///
-    /// # Panics
-    /// At startup, where the kind has a type already.
-    fn register_client_message<T: ClientMessageType>(&mut self, kind: u16) -> &mut Self;
+/// A player's session ended, and its object was despawned.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoggedOut {
+    /// The session that was.
+    pub client: ClientId,
+    /// The player whose session it was.
+    pub player: PlayerId,
+    /// The object that it controlled, which is gone.
+    pub entity: Option<Entity>,
+    /// What ended it.
+    pub reason: LogoutReason,
 }
 
-type ReadUser = Arc<
-    dyn Fn(&mut World, (ClientId, PlayerId, Option<Entity>), &[u8]) -> Result<(), MessageFault>
-        + Send
-        + Sync,
->;
-
-/// The game's own messages by kind.
-#[derive(Resource, Default)]
-pub(super) struct UserMessages(BTreeMap<u16, ReadUser>);
-
-impl ClientMessageAppExt for App {
-    fn register_client_message<T: ClientMessageType>(&mut self, kind: u16) -> &mut Self {
-        let mut kinds = self.world_mut().get_resource_or_init::<UserMessages>();
-        assert!(
-            !kinds.0.contains_key(&kind),
-            "client message kind {kind} is already registered: give `{}` another kind",
-            std::any::type_name::<T>()
-        );
-        let read: ReadUser = Arc::new(|world, (client, player, entity), bytes| {
-            let message = T::read(bytes).ok_or("malformed message")?;
-            let target = match (message.named(), entity) {
-                (None, _) => None,
-                (Some((id, generation)), Some(own)) => {
-                    Some(named_object(world, own, id, generation)?)
-                }
-                (Some(_), None) => return Err("names an object, but controls none"),
-            };
-            world.write_message(FromClient {
-                client,
-                player,
-                entity,
-                target,
-                message,
-            });
-            Ok(())
-        });
-        kinds.0.insert(kind, read);
-        self.add_message::<FromClient<T>>()
-    }
+/// A player's connection is lost; its object stays, marked [`AwaitingReconnect`], until it is [`SessionResumed`] or [`LoggedOut`].
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionLost {
+    /// The session whose connection it was.
+    pub client: ClientId,
+    /// The player whose session it is.
+    pub player: PlayerId,
+    /// The object that it controls, if it has one.
+    pub entity: Option<Entity>,
 }
 
-/// What a batch of messages comes to, each kind in its order, before it is written for everybody.
-#[derive(Default, MemoryUse)]
-pub(super) struct MessageBatch {
-    moves: Vec<MoveInput>,
-    inputs: Vec<PlayerInput>,
-    asked: Vec<PlayerRequestReceived>,
-    told: Vec<SessionNoticeRequest>,
-    late_inputs: u64,
+/// A player's session goes on over another connection. What it controlled it controls.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionResumed {
+    /// The session as it is called from now on.
+    pub client: ClientId,
+    /// As it was called before.
+    pub previous_client: ClientId,
+    /// The player whose session it is.
+    pub player: PlayerId,
+    /// The object that it controls.
+    pub entity: Option<Entity>,
 }
 
-impl MessageBatch {
-    pub fn write(&mut self, world: &mut World) {
-        fn write<M: Message>(world: &mut World, messages: &mut Vec<M>) {
-            if !messages.is_empty() {
-                world.write_message_batch(messages.drain(..));
-            }
-        }
-        write(world, &mut self.moves);
-        write(world, &mut self.inputs);
-        write(world, &mut self.asked);
-        write(world, &mut self.told);
-        world.resource_mut::<SessionStats>().late_inputs += std::mem::take(&mut self.late_inputs);
-    }
+/// A session ended, be there a player or not: nothing more is sent to its client, which is told why.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionClosed {
+    /// The client whose session it was.
+    pub client: ClientId,
+    /// Whether packets were made for it.
+    pub receives: bool,
+    /// What its transport had proof of.
+    pub claims: VerifiedIdentity,
+    /// What ended it.
+    pub reason: LogoutReason,
 }
 
-/// What remains to be done about a message.
-pub(super) enum Handled<'a> {
-    /// Nothing.
-    Done,
-    /// [`handle`] it, with the world at hand and all that was said before it written.
-    ByWorld(ClientMessage<'a>),
+/// A client is to be told something about its session.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionNoticeRequest {
+    /// Who is told.
+    pub client: ClientId,
+    /// What.
+    pub notice: SessionNotice,
 }
 
-/// Acts on a message if it concerns nobody but its sender and what it controls, as nearly all do; or says why not, and then
-/// nothing has changed. One look at the list of sessions.
-pub(super) fn hear<'a>(
-    sessions: &mut Sessions,
-    tick: u64,
-    inbound: &'a InboundMessage,
-    said: &mut MessageBatch,
-) -> Result<Handled<'a>, MessageFault> {
-    let client = inbound.client;
-    let session = sessions.settle(client, inbound.number);
-    let session = session.ok_or("no such session")?;
-    let message = ClientMessage::decode(&inbound.bytes).map_err(|_| "malformed message")?;
-    let what = match message {
-        ClientMessage::Ping { number } => {
-            session.player.ok_or(NOT_LOGGED_IN)?;
-            let notice = SessionNotice::Pong { number, tick };
-            said.told.push(SessionNoticeRequest { client, notice });
-            return Ok(Handled::Done);
-        }
-        ClientMessage::Move { to, heading } => {
-            if let Some((_, entity)) = controls(session)? {
-                let motion = PlayerMotion::To(to.metres());
-                said.moves.push(MoveInput {
-                    entity,
-                    motion,
-                    heading,
-                });
-            }
-            return Ok(Handled::Done);
-        }
-        ClientMessage::Face { heading } => {
-            if let Some((_, entity)) = controls(session)? {
-                let motion = PlayerMotion::Turn;
-                said.moves.push(MoveInput {
-                    entity,
-                    motion,
-                    heading,
-                });
-            }
-            return Ok(Handled::Done);
-        }
-        ClientMessage::Input(input) => {
-            if let Some((_, entity)) = controls(session)? {
-                take_input(session, client, entity, input, said);
-            }
-            return Ok(Handled::Done);
-        }
-        ClientMessage::MoveTo { to } => PlayerRequest::MoveTo(to.metres()),
-        ClientMessage::Stop => PlayerRequest::Stop,
-        ClientMessage::ViewCap { players } => PlayerRequest::ViewCap(players),
-        ClientMessage::QueueFor { mode } => PlayerRequest::QueueFor(mode),
-        ClientMessage::CancelQueue => PlayerRequest::CancelQueue,
-        ClientMessage::AnswerMatch { accept } => PlayerRequest::AnswerMatch(accept),
-        ClientMessage::Chat { scope, text } => PlayerRequest::Say(scope, text.to_owned()),
-        ClientMessage::Login { .. }
-        | ClientMessage::Logout
-        | ClientMessage::Resume { .. }
-        | ClientMessage::Ready { .. }
-        | ClientMessage::Interact { .. }
-        | ClientMessage::Custom { .. } => return Ok(Handled::ByWorld(message)),
-    };
-    if let Some((player, entity)) = controls(session)? {
-        said.asked.push(PlayerRequestReceived {
-            client,
-            player,
-            entity,
-            what,
-        });
-    }
-    Ok(Handled::Done)
+/// An object whose player's connection is lost: on it as long as it is.
+#[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AwaitingReconnect;
+
+/// A player's input beside its motion, which is a [`MoveInput`](crate::world::MoveInput): what it holds down, and when.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlayerInput {
+    /// The session that it came by.
+    pub client: ClientId,
+    /// The player's object.
+    pub entity: Entity,
+    /// As it came; a client says in it what it likes.
+    pub input: ClientInput,
 }
 
-const NOT_LOGGED_IN: MessageFault = "not logged in";
-
-/// Who a client is and what it controls. Between login and spawn that is nothing, and nobody's mistake.
-fn controls(session: &Session) -> Result<Option<(PlayerId, Entity)>, MessageFault> {
-    let player = session.player.ok_or(NOT_LOGGED_IN)?;
-    if session.state == SessionState::Loading {
-        return Err("session not ready");
-    }
-    Ok(session.controlled_entity.map(|entity| (player, entity)))
+/// A player asks for something that the game does, or does not.
+#[derive(Message, Clone, Debug, PartialEq)]
+pub struct PlayerRequestReceived {
+    /// The session that it came by.
+    pub client: ClientId,
+    /// Who asks.
+    pub player: PlayerId,
+    /// The object that it controls.
+    pub entity: Entity,
+    /// What for.
+    pub request: PlayerRequest,
 }
 
-fn take_input(
-    session: &mut Session,
-    client: ClientId,
-    entity: Entity,
-    input: ClientInput,
-    said: &mut MessageBatch,
-) {
-    if !session.take_input(input.seq) {
-        // On a line that delivers twice or out of order that happens to the most honest client.
-        debug!(
-            client = client.0,
-            seq = input.seq,
-            "input refused: not newer than the last one handled"
-        );
-        said.late_inputs += 1;
-        return;
-    }
-    let motion = match input.motion {
-        InputMotion::Stand => PlayerMotion::Stand,
-        InputMotion::To(to) => PlayerMotion::To(to.metres()),
-        InputMotion::Towards(direction) => PlayerMotion::Towards(direction),
-    };
-    let heading = input.heading;
-    said.moves.push(MoveInput {
-        entity,
-        motion,
-        heading,
-    });
-    said.inputs.push(PlayerInput {
-        client,
-        entity,
-        input,
-    });
+/// What players ask for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PlayerRequest {
+    /// To be walked there, in metres.
+    MoveTo(glam::Vec2),
+    /// To stand still.
+    Stop,
+    /// To be told of so many players at most.
+    ViewCap(u16),
+    /// To do something with an object, which it sees or controls: this was checked.
+    Interact {
+        /// The object.
+        target: Entity,
+        /// What, as the game counts it.
+        verb: u16,
+    },
+    /// To queue for a match of this mode.
+    QueueFor(u16),
+    /// To queue no more.
+    CancelQueue,
+    /// To take the match that was proposed, or not.
+    AnswerMatch(bool),
+    /// To be heard.
+    Chat(ChatScope, String),
 }
 
-/// Acts on a message that was [heard](hear) and concerns others, too; or says why not, and then nothing has changed.
-pub(super) fn handle(
-    world: &mut World,
-    client: ClientId,
-    message: ClientMessage,
-) -> Result<(), MessageFault> {
-    let sessions = world.resource::<Sessions>();
-    let session = *sessions.get(client).ok_or("no such session")?;
-    match message {
-        ClientMessage::Login { player, credential } => {
-            begin_login(world, (client, &session), PlayerId(player), credential)
-        }
-        ClientMessage::Resume {
-            player,
-            token,
-            received,
-        } => {
-            let player = PlayerId(player);
-            let ticket = ResumeRequest {
-                player,
-                token,
-                received,
-            };
-            resume(world, client, ticket)
-        }
-        ClientMessage::Logout if session.state != SessionState::Connecting => {
-            let mut sessions = world.resource_mut::<Sessions>();
-            sessions.end(client, LogoutReason::Requested);
-            Ok(())
-        }
-        ClientMessage::Ready { scene } => {
-            session.player.ok_or(NOT_LOGGED_IN)?;
-            let is_asked = world
-                .resource_mut::<Sessions>()
-                .ready(client, SceneId(scene));
-            is_asked.then_some(()).ok_or("ready without a request")
-        }
-        ClientMessage::Custom { kind, bytes } => {
-            let player = session.player.ok_or(NOT_LOGGED_IN)?;
-            let read = world.resource::<UserMessages>().0.get(&kind).cloned();
-            let read = read.ok_or("unregistered message kind")?;
-            read(world, (client, player, session.controlled_entity), bytes)
-        }
-        ClientMessage::Interact {
-            id,
-            generation,
-            verb,
-        } => {
-            if let Some((player, entity)) = controls(&session)? {
-                let target = named_object(world, entity, id, generation)?;
-                let what = PlayerRequest::Interact { target, verb };
-                world.write_message(PlayerRequestReceived {
-                    client,
-                    player,
-                    entity,
-                    what,
-                });
-            }
-            Ok(())
-        }
-        _ => Err("not valid in this session state"),
-    }
+/// A message of the game's own, of a type that was registered with
+/// [`register_client_message`](crate::session::ClientMessageAppExt::register_client_message).
+#[derive(Message, Clone, Debug, PartialEq, Eq)]
+pub struct FromClient<T: Send + Sync + 'static> {
+    /// The session that it came by.
+    pub client: ClientId,
+    /// Who sent it.
+    pub player: PlayerId,
+    /// The object that the player controls, if any.
+    pub entity: Option<Entity>,
+    /// The object that the message [names](crate::session::ClientMessageType::named), which the player sees or controls.
+    pub target: Option<Entity>,
+    /// What it says.
+    pub message: T,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::session::authentication::AdmissionClass;
 use crate::session::reasons::LogoutReason;
-use crate::session::rules::SessionRules;
+use crate::session::tick_settings::SessionTickSettings;
 
 /// How many sessions there may be, and how long each part of their life may take. Times are counted in whole ticks.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,16 +34,16 @@ pub struct SessionSettings {
     #[serde(alias = "questions_max")]
     pub pending_logins_max: u32,
     /// Sessions without a login from one address; further ones are closed.
-    pub newcomers_per_address_max: u32,
+    pub unauthenticated_per_address_max: u32,
     /// How long a client may take before it makes room for others where there is none, in seconds.
     pub login_grace_s: f32,
     /// How long a client may take to say who it is, in seconds.
     #[serde(alias = "login_s_max")]
     pub login_timeout_s: f32,
     /// How long the hook may take to say whether that is true, in seconds.
-    pub authentication_s_max: f32,
+    pub authentication_timeout_s: f32,
     /// How long a client may take to be ready for a scene, in seconds.
-    pub loading_s_max: f32,
+    pub loading_timeout_s: f32,
     /// How long an object stays whose player's connection is lost, in seconds; 0 ends the session with the connection.
     #[serde(alias = "keep_s")]
     pub reconnect_grace_s: f32,
@@ -66,11 +66,11 @@ impl Default for SessionSettings {
             admitted_per_tick_max: 500,
             resumed_per_tick_max: 1_000,
             pending_logins_max: 10_000,
-            newcomers_per_address_max: 256,
+            unauthenticated_per_address_max: 256,
             login_grace_s: 1.0,
             login_timeout_s: 10.0,
-            authentication_s_max: 10.0,
-            loading_s_max: 60.0,
+            authentication_timeout_s: 10.0,
+            loading_timeout_s: 60.0,
             reconnect_grace_s: 30.0,
             idle_timeout_s: 0.0,
             queue_position_interval_s: 1.0,
@@ -80,26 +80,26 @@ impl Default for SessionSettings {
 
 impl SessionSettings {
     /// The same in ticks; a time that is not 0 is one tick at least.
-    pub(super) fn rules(&self, tick_s: f64) -> SessionRules {
+    pub(super) fn tick_settings(&self, tick_s: f64) -> SessionTickSettings {
         let ticks = |seconds: f32| {
             let ticks = (f64::from(seconds) / tick_s).round() as u64;
             ticks.max(u64::from(seconds > 0.0))
         };
-        SessionRules {
+        SessionTickSettings {
             sessions_max: self.sessions_max as usize,
             players_max: self.players_max,
             queue_max: self.queue_max as usize,
-            newcomers_per_address_max: self.newcomers_per_address_max,
+            unauthenticated_per_address_max: self.unauthenticated_per_address_max,
             admitted_per_tick_max: self.admitted_per_tick_max,
             resumed_per_tick_max: self.resumed_per_tick_max,
-            kept: self.reserved_slots,
-            grace_ticks: ticks(self.login_grace_s),
-            login_ticks: ticks(self.login_timeout_s),
-            authentication_ticks: ticks(self.authentication_s_max),
-            loading_ticks: ticks(self.loading_s_max),
-            keep_ticks: ticks(self.reconnect_grace_s),
+            reserved_slots: self.reserved_slots,
+            login_grace_ticks: ticks(self.login_grace_s),
+            login_timeout_ticks: ticks(self.login_timeout_s),
+            authentication_ticks: ticks(self.authentication_timeout_s),
+            loading_ticks: ticks(self.loading_timeout_s),
+            reconnect_grace_ticks: ticks(self.reconnect_grace_s),
             idle_ticks: ticks(self.idle_timeout_s),
-            place_ticks: ticks(self.queue_position_interval_s).max(1),
+            queue_position_ticks: ticks(self.queue_position_interval_s).max(1),
         }
     }
 }
@@ -116,9 +116,9 @@ pub struct SessionStats {
     /// player already.
     pub refused: u64,
     /// Sessions that ended because a deadline was over.
-    pub late: u64,
+    pub timed_out: u64,
     /// Players whose connection was lost.
-    pub links_lost: u64,
+    pub connections_lost: u64,
     /// Sessions that went on over another connection.
     pub resumed: u64,
     /// The most sessions that were open at once.
@@ -126,11 +126,11 @@ pub struct SessionStats {
     /// Why sessions ended, and connections were turned away.
     pub ends: SessionEndCounts,
     /// Places in the line that clients were told, new ones of the same client included.
-    pub places_told: u64,
+    pub queue_notices: u64,
     /// The most that stood in the line after a tick.
-    pub queued_max: usize,
+    pub queue_peak: usize,
     /// The most players that were let in within a tick, those not counted that had a place already.
-    pub admitted_max: usize,
+    pub admitted_per_tick_peak: usize,
     /// Messages that did not decode, came at a time at which they mean nothing, or were about what is none of the sender's
     /// business.
     pub bad_messages: u64,
@@ -149,7 +149,7 @@ pub struct SessionEndCounts {
     /// The same player logged in elsewhere.
     pub replaced: u64,
     /// Too little was taken of what was sent.
-    pub behind: u64,
+    pub slow_consumer: u64,
     /// The game threw the client out.
     pub kicked: u64,
     /// Its address is banned.
@@ -161,7 +161,7 @@ pub struct SessionEndCounts {
     /// It could not say who it is.
     pub authentication_failed: u64,
     /// It took too long to log in or to load.
-    pub late: u64,
+    pub timed_out: u64,
     /// There was no room.
     pub full: u64,
     /// The server stops.
@@ -179,13 +179,13 @@ impl SessionEndCounts {
             LogoutReason::Requested => &mut self.requested,
             LogoutReason::Disconnected => &mut self.disconnected,
             LogoutReason::Replaced => &mut self.replaced,
-            LogoutReason::SlowConsumer => &mut self.behind,
+            LogoutReason::SlowConsumer => &mut self.slow_consumer,
             LogoutReason::Kicked => &mut self.kicked,
             LogoutReason::Banned => &mut self.banned,
             LogoutReason::Idle => &mut self.idle,
             LogoutReason::Flooding => &mut self.flooding,
             LogoutReason::Refused => &mut self.authentication_failed,
-            LogoutReason::TimedOut => &mut self.late,
+            LogoutReason::TimedOut => &mut self.timed_out,
             LogoutReason::Full => &mut self.full,
             LogoutReason::Stopping => &mut self.server_stopping,
             LogoutReason::Resumed => &mut self.resumed,

@@ -1,10 +1,10 @@
 //! Sessions in an app.
 
-mod life;
-mod nobody;
+mod authentication;
+mod lifecycle;
 mod overload;
 mod refused;
-mod returning;
+mod resume;
 
 use bevy_app::App;
 use bevy_ecs::prelude::*;
@@ -25,7 +25,7 @@ use crate::world::{
 fn app() -> App {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, SessionPlugin));
-    crate::sim::clock::one_tick_an_update(&mut app);
+    crate::sim::clock::one_tick_per_update(&mut app);
     app
 }
 
@@ -96,7 +96,7 @@ fn a_login_through_the_inbox_is_announced_and_moves_reach_the_own_object() {
 }
 
 /// A game as most are: whoever logs in gets an object.
-fn welcomed() -> (App, Entity) {
+fn app_with_characters() -> (App, Entity) {
     let mut app = app();
     let spec = SceneSpec {
         max_objects: 2,
@@ -120,7 +120,7 @@ fn objects(app: &mut App) -> usize {
 
 #[test]
 fn an_object_for_a_client_that_has_gone_meanwhile_goes_with_the_tick() {
-    let (mut app, _) = welcomed();
+    let (mut app, _) = app_with_characters();
     for player in 0..5 {
         let client = connect_as(&mut app, player);
         send(&mut app, client, ClientMessage::login(player));
@@ -139,7 +139,7 @@ fn an_object_for_a_client_that_has_gone_meanwhile_goes_with_the_tick() {
 
 #[test]
 fn who_finds_no_place_takes_neither_control_nor_name_from_who_has_one() {
-    let (mut app, scene) = welcomed();
+    let (mut app, scene) = app_with_characters();
     let client = connect(&mut app);
     send(&mut app, client, ClientMessage::login(7));
     app.update();
@@ -201,7 +201,7 @@ fn a_second_login_of_a_player_ends_the_first_session_and_its_object() {
     assert!(app.world().get_entity(entity).is_err());
     let sessions = app.world().resource::<Sessions>();
     assert_eq!(
-        (sessions.len(), sessions.of(PlayerId(7))),
+        (sessions.len(), sessions.client_of(PlayerId(7))),
         (1, Some(second))
     );
 }
@@ -226,7 +226,7 @@ fn a_client_that_the_outbox_gave_up_loses_its_session() {
 }
 
 fn inputs(app: &App, client: ClientId) -> u16 {
-    app.world().resource::<Sessions>().input(client)
+    app.world().resource::<Sessions>().last_input(client)
 }
 
 #[test]

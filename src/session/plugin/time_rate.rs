@@ -2,20 +2,20 @@
 
 use bevy_ecs::prelude::*;
 
-use super::facts::SessionNoticeRequest;
+use super::messages::SessionNoticeRequest;
 use crate::session::Sessions;
 use crate::sim::Overload;
 use crate::wire::{ClientId, SessionNotice};
 
 /// What was told, and to whom.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TimeRateTold {
+pub(super) struct TimeRateSent {
     percent: u8,
     /// The newest client that was told it; numbers only grow.
     newest: Option<ClientId>,
 }
 
-impl Default for TimeRateTold {
+impl Default for TimeRateSent {
     fn default() -> Self {
         Self {
             percent: 100,
@@ -25,11 +25,11 @@ impl Default for TimeRateTold {
 }
 
 /// Tells everybody when the pace changes, and who comes while it is not that of real time. O(1) while it is.
-pub(super) fn tell_time_rate(
+pub(super) fn notify_time_rate(
     overload: Res<Overload>,
     sessions: Res<Sessions>,
     mut told: MessageWriter<SessionNoticeRequest>,
-    mut last: Local<TimeRateTold>,
+    mut last: Local<TimeRateSent>,
 ) {
     let percent = overload.time_percent();
     let has_changed = percent != last.percent;
@@ -37,7 +37,7 @@ pub(super) fn tell_time_rate(
         return;
     }
     let since = last.newest.filter(|_| !has_changed);
-    for client in sessions.newer_than(since) {
+    for client in sessions.clients_after(since) {
         let notice = SessionNotice::TimeRate { percent };
         told.write(SessionNoticeRequest { client, notice });
         last.newest = Some(client);

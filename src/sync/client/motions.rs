@@ -10,7 +10,7 @@ use crate::wire::Channel;
 
 impl ClientState {
     /// Motions of the links that are behind, as far as the budget goes after what was spent; gives the bytes.
-    pub(super) fn fill_motions<R, C>(
+    pub(super) fn write_motions<R, C>(
         &mut self,
         behind: &mut [u32],
         spent_before: usize,
@@ -19,12 +19,12 @@ impl ClientState {
         counters: &mut SentCounters,
     ) -> usize {
         let ClientUpdateInput {
-            records: scene,
-            allowance,
+            messages: scene,
+            budget: allowance,
             ..
         } = *around;
         let mut spent = spent_before;
-        let links = self.links.as_mut_slice();
+        let links = self.objects.as_mut_slice();
         let room = (self.credit - spent as i64) / MOTION_BYTES;
         if behind.len() as i64 > room {
             behind.sort_unstable_by_key(|&place| {
@@ -33,15 +33,15 @@ impl ClientState {
                 (Reverse(waited * (u64::from(link.class) + 1)), place)
             });
         }
-        let own = self.own.map_or(0, |(_, own, _)| own);
-        let own_position = scene.bases.get(own as usize).map(MotionBase::seen);
+        let own = self.controlled.map_or(0, |(_, own, _)| own);
+        let own_position = scene.bases.get(own as usize).map(MotionBase::last_position);
         for &place in &*behind {
             let link = &mut links[place as usize];
             let base = &scene.bases[link.id as usize];
             let affordable = spent as i64 <= self.credit;
             if !affordable && !base.is_reliable() {
-                counters.postponed += 1;
-                link.miss();
+                counters.deferred += 1;
+                link.mark_missed();
                 continue;
             }
             let span = scene.motions.get(link.id);
@@ -51,10 +51,10 @@ impl ClientState {
             let channel = [Channel::Unreliable, Channel::Reliable];
             part.push(channel[usize::from(base.is_reliable())], span);
             let bytes = span.len();
-            counters.motions.one(bytes);
+            counters.motions.add_one(bytes);
             spent += bytes;
-            link.told(own_position.map_or(link.tier(), |own| {
-                let distance = base.seen().distance_squared(own);
+            link.mark_sent(own_position.map_or(link.tier(), |own| {
+                let distance = base.last_position().distance_squared(own);
                 Tier::of(distance, allowance.full_rate_distance_m, link.class)
             }));
         }
@@ -68,19 +68,23 @@ mod tests {
 
     use glam::Vec2;
 
-    use super::super::{FillScratch, ViewedAs};
+    use super::super::{UpdateScratch, ViewEntry};
     use super::*;
     use crate::outbox::OutgoingBatch;
-    use crate::sync::allowance::SendBudget;
-    use crate::sync::motion::{DeadReckoning, Moving};
-    use crate::sync::records::{AudienceVariant, Looked, SceneMessages};
+    use crate::sync::motion::{DeadReckoning, MotionState};
+    use crate::sync::scene_messages::{AudienceVariant, SampledMotion, SceneMessages};
+    use crate::sync::send_budget::SendBudget;
     use crate::wire::{ClientId, Hello};
 
     const OTHERS: u32 = 40;
 
     /// How often each object but its own is told to a client that may be told so many bytes a tick, while all of them turn in every
     /// tick; and how often the client was told of itself.
-    fn told_in(ticks: u64, bytes_per_tick: u32, update_doublings: u8) -> (Vec<usize>, usize) {
+    fn motions_sent_in(
+        ticks: u64,
+        bytes_per_tick: u32,
+        update_doublings: u8,
+    ) -> (Vec<usize>, usize) {
         let reckoning = DeadReckoning {
             tick_s: 0.05,
             tolerance_m: 0.05,
@@ -94,32 +98,32 @@ mod tests {
             update_doublings,
         };
         let (mut records, mut batch) = (SceneMessages::default(), OutgoingBatch::default());
-        let (mut scratch, mut counters) = (FillScratch::default(), SentCounters::default());
+        let (mut scratch, mut counters) = (UpdateScratch::default(), SentCounters::default());
         let mut client = ClientState::new(ClientId(1));
-        client.begin((0, 1, 0), AudienceVariant::default());
+        client.start_scene((0, 1, 0), AudienceVariant::default());
         let mut told = vec![0; OTHERS as usize + 2];
         for tick in 0..ticks {
-            records.begin(1, tick);
+            records.begin_tick(1, tick);
             for id in 1..=OTHERS + 1 {
-                let now = Moving {
+                let now = MotionState {
                     position: Vec2::new(id as f32, tick as f32),
                     velocity: Vec2::X,
                     heading: (tick * 100) as u8,
                     floor: 0,
                     jumped: false,
                 };
-                let looked = records.look_at((id, 0), now, (tick, reckoning), &mut Vec::new());
-                let Looked::News(news) = looked else {
+                let looked = records.sample((id, 0), now, (tick, reckoning), &mut Vec::new());
+                let SampledMotion::Update(news) = looked else {
                     panic!("it turned");
                 };
-                records.take_motion(id, &news);
+                records.apply_motion(id, &news);
                 let snapshot = batch.push_shared(|bytes| bytes.push(9));
                 records.snapshots[0].set(id, snapshot);
             }
             // None is shared, so that each stands among the line's own with its number behind the kind.
             records.find_motions(update_doublings, 0, &mut batch);
             if tick == 1 {
-                client.entering.extend((2..=OTHERS + 1).map(|id| ViewedAs {
+                client.entering.extend((2..=OTHERS + 1).map(|id| ViewEntry {
                     id,
                     generation: 0,
                     class: 1,
@@ -127,14 +131,14 @@ mod tests {
             }
             client.credit = i64::from(bytes_per_tick);
             let around = ClientUpdateInput {
-                records: &records,
+                messages: &records,
                 scenes: &BTreeMap::new(),
                 shared: &[],
                 size_m: Vec2::splat(100.0),
                 tick,
-                input: 0,
-                is_numbered: false,
-                allowance,
+                last_input: 0,
+                has_input_numbers: false,
+                budget: allowance,
                 hello: &Hello {
                     client: 1,
                     tick_millihertz: 20_000,
@@ -145,7 +149,7 @@ mod tests {
                 catch_up: |_: (u32, u32), _: [AudienceVariant; 2], _: &mut Vec<u8>| (),
             };
             let mut part = BatchPart::default();
-            client.fill(&mut part, &around, &mut scratch, &mut counters);
+            client.write_update(&mut part, &around, &mut scratch, &mut counters);
             let line = part.update(0).unwrap();
             for span in line.unreliable {
                 told[usize::from(span.bytes(&[], line.private)[1])] += 1;
@@ -157,17 +161,17 @@ mod tests {
 
     #[test]
     fn who_can_be_told_everything_is_told_each_motion_once_at_every_turn() {
-        let (told, own) = told_in(66, 1_000_000, 0);
+        let (told, own) = motions_sent_in(66, 1_000_000, 0);
         assert_eq!((told, own), (vec![64; OTHERS as usize], 65));
         // In every second tick, by its number.
-        let (told, own) = told_in(66, 1_000_000, 1);
+        let (told, own) = motions_sent_in(66, 1_000_000, 1);
         assert_eq!((told, own), (vec![32; OTHERS as usize], 65));
     }
 
     #[test]
     fn whatever_does_not_fit_waits_for_other_turns_and_nobody_waits_for_ever() {
         for update_doublings in [0, 2] {
-            let (told, own) = told_in(402, 150, update_doublings);
+            let (told, own) = motions_sent_in(402, 150, update_doublings);
             let least = told.iter().min().copied().unwrap_or_default();
             let most = told.iter().max().copied().unwrap_or_default();
             let all: usize = told.iter().sum();

@@ -16,7 +16,7 @@ pub struct AnnouncementRequest {
     /// Who is told.
     pub scope: AnnouncementScope,
     /// Whether it may be lost.
-    pub class: Channel,
+    pub channel: Channel,
     /// For how many ticks it is of use to a client that is to be told of the object first.
     pub ttl_ticks: u32,
     /// What it says, as the game defines it; at most

@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::audience::Audience;
 use crate::sync::attribute_set::{ATTRIBUTE_WORDS, ATTRIBUTES_MAX, AttributeSet};
 use crate::sync::masks::WORD_BITS;
-use crate::sync::records::AudienceVariant;
+use crate::sync::scene_messages::AudienceVariant;
 use crate::wire::{ATTRIBUTE_BYTES_MAX, AttributeValue, Encoding};
 
 /// When a changed attribute is sent.
@@ -131,12 +131,12 @@ pub(super) type Encode =
 
 /// An attribute with the function that encodes it.
 #[derive(Clone)]
-pub(in crate::sync) struct Registered {
+pub(in crate::sync) struct RegisteredAttribute {
     pub spec: AttributeSpec,
     pub(super) encode: Encode,
 }
 
-impl Registered {
+impl RegisteredAttribute {
     /// Appends the value of an entity, and says whether its encoding holds it as it is; `None` when it has none.
     pub fn encode(&self, entity: EntityRef, bytes: &mut Vec<u8>) -> Option<bool> {
         (self.encode)(entity, self.spec.encoding, bytes)
@@ -146,35 +146,35 @@ impl Registered {
 /// The registered attributes; the place of one is its bit in every mask.
 #[derive(Resource, Clone)]
 pub struct Attributes {
-    table: Vec<Registered>,
+    table: Vec<RegisteredAttribute>,
     /// By [`AudienceVariant`].
-    told: Vec<AttributeSet>,
+    variant_sets: Vec<AttributeSet>,
     /// By what a client is to an object.
     variants: Vec<AudienceVariant>,
     /// How many audiences of an embedder's own there are.
     audiences: usize,
     /// Variants of those who see an object, its owner included.
-    seen: Vec<AudienceVariant>,
+    viewer_variants: Vec<AudienceVariant>,
     /// Variants with any attributes of which a client can be told without seeing the object.
-    remotes: Vec<AudienceVariant>,
+    unseen_variants: Vec<AudienceVariant>,
     /// Attributes of each cadence: every how many ticks, or 0 for the heartbeat.
     cadences: Vec<(u64, AttributeSet)>,
-    persist: AttributeSet,
+    persistent: AttributeSet,
 }
 
 impl Default for Attributes {
     fn default() -> Self {
         let mut attributes = Self {
             table: Vec::new(),
-            told: Vec::new(),
+            variant_sets: Vec::new(),
             variants: Vec::new(),
             audiences: 0,
-            seen: Vec::new(),
-            remotes: Vec::new(),
+            viewer_variants: Vec::new(),
+            unseen_variants: Vec::new(),
             cadences: Vec::new(),
-            persist: [0; ATTRIBUTE_WORDS],
+            persistent: [0; ATTRIBUTE_WORDS],
         };
-        attributes.derive();
+        attributes.rebuild();
         attributes
     }
 }
@@ -214,7 +214,7 @@ impl Attributes {
     }
 
     /// The attribute of a bit.
-    pub(in crate::sync) fn get(&self, bit: usize) -> Option<&Registered> {
+    pub(in crate::sync) fn get(&self, bit: usize) -> Option<&RegisteredAttribute> {
         self.table.get(bit)
     }
 
@@ -225,37 +225,37 @@ impl Attributes {
     }
 
     /// The attributes of each variant.
-    pub(in crate::sync) fn told(&self) -> &[AttributeSet] {
-        &self.told
+    pub(in crate::sync) fn variant_sets(&self) -> &[AttributeSet] {
+        &self.variant_sets
     }
 
     /// Attributes that are stored.
     pub(in crate::sync) const fn persistent(&self) -> &AttributeSet {
-        &self.persist
+        &self.persistent
     }
 
     /// The variants of those who see an object, its owner included.
-    pub(in crate::sync) fn seen(&self) -> &[AudienceVariant] {
-        &self.seen
+    pub(in crate::sync) fn viewer_variants(&self) -> &[AudienceVariant] {
+        &self.viewer_variants
     }
 
     /// What a client of this relation is told of an object that it does not see, if anything.
-    pub(in crate::sync) fn remote(&self, relation: Audience) -> Option<AudienceVariant> {
+    pub(in crate::sync) fn unseen_variant(&self, relation: Audience) -> Option<AudienceVariant> {
         let variant = self.variant(relation);
-        self.remotes.contains(&variant).then_some(variant)
+        self.unseen_variants.contains(&variant).then_some(variant)
     }
 
     /// The variants with any attributes of which a client can be told without seeing the object.
-    pub(in crate::sync) fn remotes(&self) -> &[AudienceVariant] {
-        &self.remotes
+    pub(in crate::sync) fn unseen_variants(&self) -> &[AudienceVariant] {
+        &self.unseen_variants
     }
 
     /// What a client is to the object that it controls.
-    pub(in crate::sync) const OWN: Audience = Audience(u16::MAX);
+    pub(in crate::sync) const CONTROLLER: Audience = Audience(u16::MAX);
 
     /// The attributes of an object that are sent in this tick if they changed; `in_heartbeat` where this is the object's tick of
     /// the heartbeat. What is sent again in so many ticks is sent in `stretch` times as many.
-    pub(in crate::sync) fn due(
+    pub(in crate::sync) fn scheduled(
         &self,
         tick: u64,
         id: u32,
@@ -276,7 +276,10 @@ impl Attributes {
         due
     }
 
-    pub(super) fn register(&mut self, registered: Registered) -> Result<u32, RegisterError> {
+    pub(super) fn register(
+        &mut self,
+        registered: RegisteredAttribute,
+    ) -> Result<u32, RegisterError> {
         let AttributeSpec {
             name, id, encoding, ..
         } = registered.spec;
@@ -294,14 +297,14 @@ impl Attributes {
             return Err(RegisterError::TooMany(name));
         }
         self.table.push(registered);
-        self.derive();
+        self.rebuild();
         Ok(self.table.len() as u32 - 1)
     }
 
     /// There is one more audience.
     pub(super) fn add_audience(&mut self) {
         self.audiences += 1;
-        self.derive();
+        self.rebuild();
     }
 
     /// The sets of attributes that clients can be told, and which of them it is by what a client is to an object.
@@ -313,14 +316,14 @@ impl Attributes {
         &self,
         set_of: impl Fn(&dyn Fn(AttributeSpec) -> bool) -> AttributeSet,
     ) -> (Vec<AttributeSet>, Vec<AudienceVariant>) {
-        let relations = 1_usize << (Audience::BUILT_IN + self.audiences);
+        let relations = 1_usize << (Audience::BUILT_IN_COUNT + self.audiences);
         let all = Audience((relations - 1) as u16);
         let sight = Audience::VIEWERS.or(Audience::SCENE);
         let unseen = Audience::PARTY.or(Audience::SCENE);
         let (mut told, mut variants) = (Vec::new(), vec![AudienceVariant(0); relations]);
         let relation_of = |relation: usize| {
             let relation = Audience(relation as u16);
-            if relation.meets(Audience::OWNER) {
+            if relation.intersects(Audience::OWNER) {
                 all
             } else if unseen.contains(relation) {
                 relation
@@ -330,7 +333,7 @@ impl Attributes {
         };
         for (relation, variant) in variants.iter_mut().enumerate() {
             let relation = relation_of(relation);
-            let set = set_of(&|spec| spec.audience.meets(relation));
+            let set = set_of(&|spec| spec.audience.intersects(relation));
             let place = told.iter().position(|&other| other == set);
             *variant = AudienceVariant(place.unwrap_or(told.len()) as u8);
             if place.is_none() {
@@ -342,7 +345,7 @@ impl Attributes {
     }
 
     /// Works out what follows from the table. O(relations × attributes).
-    fn derive(&mut self) {
+    fn rebuild(&mut self) {
         let set_of = |choose: &dyn Fn(AttributeSpec) -> bool| {
             let mut set = [0; ATTRIBUTE_WORDS];
             for (bit, registered) in self.table.iter().enumerate() {
@@ -381,8 +384,12 @@ impl Attributes {
         let of_cadence = |ticks| (ticks, set_of(&|spec| every(spec.cadence) == ticks));
         let cadences = cadences.into_iter().map(of_cadence).collect();
         let persist = set_of(&|spec| spec.persist);
-        (self.told, self.seen, self.remotes) = (told, seen, remotes);
-        (self.cadences, self.persist) = (cadences, persist);
+        (
+            self.variant_sets,
+            self.viewer_variants,
+            self.unseen_variants,
+        ) = (told, seen, remotes);
+        (self.cadences, self.persistent) = (cadences, persist);
     }
 }
 
@@ -392,7 +399,7 @@ mod tests {
 
     fn register(attributes: &mut Attributes, spec: AttributeSpec) -> Result<u32, RegisterError> {
         let encode: Encode = Arc::new(|_, _, _| None);
-        attributes.register(Registered { spec, encode })
+        attributes.register(RegisteredAttribute { spec, encode })
     }
 
     #[test]
@@ -422,15 +429,19 @@ mod tests {
         let plain = |name, id| AttributeSpec::new(name, id, Encoding::U8);
         register(&mut attributes, plain("health", 1)).unwrap();
         register(&mut attributes, plain("gold", 2).to(Audience::OWNER)).unwrap();
-        assert!(attributes.remotes().is_empty());
+        assert!(attributes.unseen_variants().is_empty());
         let party = Audience::PARTY.or(Audience::GUILD);
         register(&mut attributes, plain("mana", 3).to(party)).unwrap();
-        assert_eq!(attributes.remotes(), [attributes.variant(Audience::PARTY)]);
-        assert_eq!(attributes.remote(Audience::SCENE), None);
+        assert_eq!(
+            attributes.unseen_variants(),
+            [attributes.variant(Audience::PARTY)]
+        );
+        assert_eq!(attributes.unseen_variant(Audience::SCENE), None);
         // The owner, strangers, and those of the party or guild.
-        assert_eq!(attributes.seen().len(), 3);
-        let told = |relation| attributes.told()[usize::from(attributes.variant(relation).0)][0];
-        assert_eq!(told(Attributes::OWN), 0b111);
+        assert_eq!(attributes.viewer_variants().len(), 3);
+        let told =
+            |relation| attributes.variant_sets()[usize::from(attributes.variant(relation).0)][0];
+        assert_eq!(told(Attributes::CONTROLLER), 0b111);
         assert_eq!(told(Audience::VIEWERS), 0b001);
         assert_eq!(told(Audience::VIEWERS.or(Audience::TEAM)), 0b001);
         assert_eq!(told(Audience::VIEWERS.or(Audience::GUILD)), 0b101);
@@ -447,11 +458,11 @@ mod tests {
         register(&mut attributes, plain("slow", 1)).unwrap();
         register(&mut attributes, plain("fast", 2).at(SendRate::EveryTick)).unwrap();
         register(&mut attributes, plain("third", 3).at(SendRate::EveryNth(3))).unwrap();
-        let due = |tick, id, heartbeat| attributes.due(tick, id, heartbeat, 1)[0];
+        let due = |tick, id, heartbeat| attributes.scheduled(tick, id, heartbeat, 1)[0];
         assert_eq!(due(5, 1, false), 0b110);
         assert_eq!(due(6, 1, false), 0b010);
         assert_eq!(due(6, 1, true), 0b011);
-        let stretched = |tick| attributes.due(tick, 1, false, 2)[0];
+        let stretched = |tick| attributes.scheduled(tick, 1, false, 2)[0];
         assert_eq!([4, 5, 6, 8, 11].map(stretched), [0, 0b110, 0, 0, 0b110]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::sync::records::SceneMessages;
+use crate::sync::scene_messages::SceneMessages;
 
 /// Who learns an attribute: any of these. The client that controls an object belongs to all audiences of it.
 ///
@@ -27,11 +27,11 @@ impl Audience {
     pub const SCENE: Self = Self(1 << 5);
 
     /// How many there always are.
-    pub(super) const BUILT_IN: usize = 6;
+    pub(super) const BUILT_IN_COUNT: usize = 6;
 
     /// One of an embedder's own, by the order in which they were registered.
-    pub(super) const fn registered(nth: usize) -> Self {
-        Self(1 << (Self::BUILT_IN + nth))
+    pub(super) const fn custom(nth: usize) -> Self {
+        Self(1 << (Self::BUILT_IN_COUNT + nth))
     }
 
     /// Both of two.
@@ -46,7 +46,7 @@ impl Audience {
         self.0 & other.0 == other.0
     }
 
-    pub(super) const fn meets(self, other: Self) -> bool {
+    pub(super) const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
@@ -60,10 +60,10 @@ impl fmt::Debug for Audience {
             (Self::GUILD, "guild"),
             (Self::VIEWERS, "viewers"),
             (Self::SCENE, "scene"),
-            (Self::registered(0), "registered 0"),
-            (Self::registered(1), "registered 1"),
-            (Self::registered(2), "registered 2"),
-            (Self::registered(3), "registered 3"),
+            (Self::custom(0), "registered 0"),
+            (Self::custom(1), "registered 1"),
+            (Self::custom(2), "registered 2"),
+            (Self::custom(3), "registered 3"),
         ];
         let of = names.iter().filter(|(bit, _)| self.contains(*bit));
         f.debug_set().entries(of.map(|(_, name)| name)).finish()
@@ -83,8 +83,8 @@ pub(super) fn relation(records: &SceneMessages, own: u32, other: u32) -> Audienc
     }
     let (mine, theirs) = (records.memberships(own), records.memberships(other));
     for (nth, (mine, theirs)) in mine.into_iter().zip(theirs).enumerate() {
-        if mine.learns_of(theirs) {
-            relation = relation.or(Audience::registered(nth));
+        if mine.subscribes_to(theirs) {
+            relation = relation.or(Audience::custom(nth));
         }
     }
     relation

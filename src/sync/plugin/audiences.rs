@@ -10,9 +10,9 @@ use thiserror::Error;
 use super::attributes::Attributes;
 use super::audience::Audience;
 use super::order::SyncSystems;
-use super::remotes::follow_affiliations;
 use super::replicator::Replicator;
-use super::views::follow_views;
+use super::unseen::update_affiliations;
+use super::views::update_client_views;
 use crate::sync::membership::{AUDIENCES_MAX, Membership, Memberships};
 use crate::world::{Object, ObjectSpawned};
 
@@ -65,7 +65,7 @@ pub trait AudienceAppExt {
     ///
     /// # Errors
     /// [`AudienceError`]; nothing is registered then.
-    fn audience<C: Component>(
+    fn register_audience<C: Component>(
         &mut self,
         name: &'static str,
         membership: impl Fn(&C) -> Membership + Send + Sync + 'static,
@@ -97,7 +97,7 @@ pub(super) struct MembershipChanged {
 }
 
 impl AudienceAppExt for App {
-    fn audience<C: Component>(
+    fn register_audience<C: Component>(
         &mut self,
         name: &'static str,
         membership: impl Fn(&C) -> Membership + Send + Sync + 'static,
@@ -117,10 +117,10 @@ impl AudienceAppExt for App {
         if nth == 0 {
             self.add_message::<MembershipChanged>().add_systems(
                 FixedUpdate,
-                follow_memberships
+                update_memberships
                     .in_set(SyncSystems::UpdateClients)
-                    .after(follow_affiliations)
-                    .before(follow_views),
+                    .after(update_affiliations)
+                    .before(update_client_views),
             );
         }
         // Each says of entities that they are to be looked at, and the order of that cannot show.
@@ -128,7 +128,7 @@ impl AudienceAppExt for App {
             .in_set(SyncSystems::Mark)
             .ambiguous_with(SyncSystems::Mark);
         self.add_systems(FixedUpdate, mark);
-        Ok(Audience::registered(nth))
+        Ok(Audience::custom(nth))
     }
 }
 
@@ -146,7 +146,7 @@ fn mark_members<C: Component>(
     clippy::disallowed_methods,
     reason = "reads the world and writes buffers; runs no command or hook"
 )]
-fn follow_memberships(
+fn update_memberships(
     world: &mut World,
     mut spawned: Local<MessageCursor<ObjectSpawned>>,
     mut changed: Local<MessageCursor<MembershipChanged>>,
@@ -167,7 +167,7 @@ fn follow_memberships(
                 continue;
             };
             if let Some(records) = replicator.scenes.get_mut(&object.scene()) {
-                records.join(object.id().0, audiences.memberships(entity));
+                records.set_memberships(object.id().0, audiences.memberships(entity));
             }
         }
     });

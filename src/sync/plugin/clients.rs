@@ -11,8 +11,8 @@ use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::session::{Session, SessionResumed, SessionState, Sessions};
 use crate::sim::Workers;
 use crate::sync::client::ClientState;
-use crate::sync::kept::KeptLimits;
-use crate::sync::records::SceneMessages;
+use crate::sync::resume_buffer::ResumeBufferLimits;
+use crate::sync::scene_messages::SceneMessages;
 use crate::sync::sent_log::SentLog;
 use crate::wire::ClientId;
 use crate::world::{Object, SceneId};
@@ -22,13 +22,13 @@ use crate::world::{Object, SceneId};
 pub(in crate::sync) struct SessionView {
     client: ClientId,
     /// What it controls and is ready to be told of.
-    pub own: Option<Object>,
+    pub controlled: Option<Object>,
     /// The number of its last input that was handled or refused.
-    pub input: u16,
+    pub last_input: u16,
     /// Whether that is a number of the client's own.
-    pub is_numbered: bool,
+    pub has_input_numbers: bool,
     /// Whether its connection is lost.
-    is_away: bool,
+    is_disconnected: bool,
 }
 
 impl SessionView {
@@ -39,16 +39,16 @@ impl SessionView {
             .filter(|own| session.has_loaded(own.scene()));
         Self {
             client,
-            own: own.copied(),
-            input: session.inputs,
-            is_numbered: session.numbers_inputs(),
-            is_away: session.state == SessionState::AwaitingReconnect,
+            controlled: own.copied(),
+            last_input: session.last_input,
+            has_input_numbers: session.has_input_numbers(),
+            is_disconnected: session.state == SessionState::AwaitingReconnect,
         }
     }
 
     /// Whose it is, and over what connection.
-    const fn link(&self) -> (ClientId, bool) {
-        (self.client, self.is_away)
+    const fn connection(&self) -> (ClientId, bool) {
+        (self.client, self.is_disconnected)
     }
 }
 
@@ -56,11 +56,11 @@ impl SessionView {
 const SESSIONS_MIN: usize = if cfg!(test) { 2 } else { 512 };
 
 /// More than one, so that none waits for one that comes late.
-const RANGES_A_THREAD: usize = 4;
+const RANGES_PER_THREAD: usize = 4;
 
 /// Consecutive sessions.
 #[derive(Debug, Default, MemoryUse)]
-pub(in crate::sync) struct SeatRange {
+pub(in crate::sync) struct SessionRange {
     /// The first of them, if they are not the first of all.
     from: Option<ClientId>,
     /// The first behind them, if they are not the last.
@@ -68,19 +68,19 @@ pub(in crate::sync) struct SeatRange {
     /// Whether they are those of the same clients, over the same connections, as in the last tick.
     is_same: bool,
     /// What they say, where they are not.
-    others: Vec<SessionView>,
+    changed: Vec<SessionView>,
 }
 
 /// Takes down what each session says, and has a state for each of them: a seat a client, both ascending.
-pub(super) fn follow_sessions(
+pub(super) fn update_clients(
     (clients, seats): (&mut Vec<ClientState>, &mut Vec<SessionView>),
-    ranges: &mut Vec<SeatRange>,
+    ranges: &mut Vec<SessionRange>,
     (sessions, workers): (&Sessions, Workers),
     objects: &Query<&Object>,
     gone: &mut Vec<ClientState>,
-    sent: (&SentLog, KeptLimits),
+    sent: (&SentLog, ResumeBufferLimits),
 ) {
-    let is_same = renew_all(seats, ranges, workers, |from, until| {
+    let is_same = refresh_sessions(seats, ranges, workers, |from, until| {
         let receiving = sessions
             .range(from, until)
             .filter(|(_, session)| session.receives);
@@ -88,19 +88,19 @@ pub(super) fn follow_sessions(
     });
     // States are large, and mostly the same clients are there, over the same connections.
     if !is_same {
-        follow_seats(clients, seats, gone, sent);
+        update_states(clients, seats, gone, sent);
     }
 }
 
 /// Takes over the seats that `now` gives from one client on and below another, ascending; whether they are those of the same
 /// clients, over the same connections.
-fn renew_all<I: Iterator<Item = SessionView>>(
+fn refresh_sessions<I: Iterator<Item = SessionView>>(
     seats: &mut Vec<SessionView>,
-    ranges: &mut Vec<SeatRange>,
+    ranges: &mut Vec<SessionRange>,
     workers: Workers,
     now: impl Fn(Option<ClientId>, Option<ClientId>) -> I + Sync,
 ) -> bool {
-    let cuts = divide(seats, workers.count() * RANGES_A_THREAD, ranges);
+    let cuts = split_ranges(seats, workers.count() * RANGES_PER_THREAD, ranges);
     let (mut work, mut rest) = (Vec::with_capacity(ranges.len()), &mut seats[..]);
     for (range, pair) in ranges.iter_mut().zip(cuts.windows(2)) {
         let (seats, behind) = std::mem::take(&mut rest).split_at_mut(pair[1] - pair[0]);
@@ -108,27 +108,27 @@ fn renew_all<I: Iterator<Item = SessionView>>(
         rest = behind;
     }
     workers.for_each_in_turn(&mut work, |(range, seats)| {
-        range.is_same = renew(seats, now(range.from, range.until));
+        range.is_same = refresh_range(seats, now(range.from, range.until));
         if !range.is_same {
-            range.others.extend(now(range.from, range.until));
+            range.changed.extend(now(range.from, range.until));
         }
     });
     let is_same = ranges.iter().all(|range| range.is_same);
     // From the last on, so that those before stay where they are.
     for (range, pair) in ranges.iter_mut().zip(cuts.windows(2)).rev() {
         if !range.is_same {
-            seats.splice(pair[0]..pair[1], range.others.iter().copied());
-            clear_and_shrink(&mut range.others);
+            seats.splice(pair[0]..pair[1], range.changed.iter().copied());
+            clear_and_shrink(&mut range.changed);
         }
     }
     is_same
 }
 
 /// Takes over what sessions say now; `false` when they are not of the same clients, over the same connections.
-fn renew(seats: &mut [SessionView], mut now: impl Iterator<Item = SessionView>) -> bool {
+fn refresh_range(seats: &mut [SessionView], mut now: impl Iterator<Item = SessionView>) -> bool {
     let are_same = seats.iter_mut().all(|seat| {
         now.next().is_some_and(|now| {
-            let is_same = now.link() == seat.link();
+            let is_same = now.connection() == seat.connection();
             *seat = now;
             is_same
         })
@@ -138,9 +138,13 @@ fn renew(seats: &mut [SessionView], mut now: impl Iterator<Item = SessionView>) 
 
 /// Divides all sessions that may be into ranges of about as many of those that were there in the last tick, and gives where those
 /// begin and end.
-fn divide(before: &[SessionView], ranges_max: usize, ranges: &mut Vec<SeatRange>) -> Vec<usize> {
+fn split_ranges(
+    before: &[SessionView],
+    ranges_max: usize,
+    ranges: &mut Vec<SessionRange>,
+) -> Vec<usize> {
     let count = ranges_max.min(before.len() / SESSIONS_MIN).max(1);
-    ranges.resize_with(count, SeatRange::default);
+    ranges.resize_with(count, SessionRange::default);
     let cuts: Vec<usize> = (0..=count).map(|nth| nth * before.len() / count).collect();
     let first = |nth: usize| before.get(cuts[nth]).map(|seat| seat.client);
     for (nth, range) in ranges.iter_mut().enumerate() {
@@ -151,17 +155,17 @@ fn divide(before: &[SessionView], ranges_max: usize, ranges: &mut Vec<SeatRange>
 }
 
 /// The seats in pieces, each of clients next to one another whose objects are in one scene, or who control none.
-pub(super) fn in_one_scene(seats: &[SessionView]) -> impl Iterator<Item = &[SessionView]> {
-    let scene = |seat: &SessionView| seat.own.map(|own| own.scene());
+pub(super) fn chunks_by_scene(seats: &[SessionView]) -> impl Iterator<Item = &[SessionView]> {
+    let scene = |seat: &SessionView| seat.controlled.map(|own| own.scene());
     seats.chunk_by(move |one, next| scene(one) == scene(next))
 }
 
 /// Drops the state of clients that are gone and makes that of new ones.
-fn follow_seats(
+fn update_states(
     clients: &mut Vec<ClientState>,
     seats: &[SessionView],
     gone: &mut Vec<ClientState>,
-    (log, limits): (&SentLog, KeptLimits),
+    (log, limits): (&SentLog, ResumeBufferLimits),
 ) {
     let mut open = seats.iter().peekable();
     let mut new = Vec::new();
@@ -172,7 +176,7 @@ fn follow_seats(
         let seat = open.next_if(|seat| seat.client == state.client);
         match seat {
             // Of one that is away it is kept what it misses.
-            Some(seat) => state.set_away(seat.is_away, log, limits),
+            Some(seat) => state.set_disconnected(seat.is_disconnected, log, limits),
             None => gone.push(std::mem::replace(state, ClientState::new(state.client))),
         }
         seat.is_some()
@@ -187,20 +191,27 @@ fn follow_seats(
 }
 
 /// Who came back over another connection goes on with what the one before knew.
-pub(super) fn follow_resumed(
+pub(super) fn apply_resumes(
     resumed: impl Iterator<Item = SessionResumed>,
     sessions: &Sessions,
     (clients, gone): (&mut [ClientState], &mut [ClientState]),
     records: &BTreeMap<SceneId, SceneMessages>,
     tick: u64,
-    sent: (&SentLog, KeptLimits),
+    sent: (&SentLog, ResumeBufferLimits),
 ) {
-    for SessionResumed { client, before, .. } in resumed {
+    for SessionResumed {
+        client,
+        previous_client: before,
+        ..
+    } in resumed
+    {
         let at = clients.binary_search_by_key(&client, |state| state.client);
         let before = gone.binary_search_by_key(&before, |state| state.client);
         if let (Ok(at), Ok(before)) = (at, before) {
-            let received = sessions.get(client).and_then(|session| session.received);
-            let scene = gone[before].own.map(|(scene, ..)| SceneId(scene));
+            let received = sessions
+                .get(client)
+                .and_then(|session| session.received_bytes);
+            let scene = gone[before].controlled.map(|(scene, ..)| SceneId(scene));
             let records = scene.and_then(|scene| records.get(&scene));
             gone[before].resume(&mut clients[at], records, received, tick, sent);
         }
@@ -218,10 +229,10 @@ mod tests {
     fn seat(client: u32) -> SessionView {
         SessionView {
             client: ClientId(client),
-            own: None,
-            input: 0,
-            is_numbered: false,
-            is_away: false,
+            controlled: None,
+            last_input: 0,
+            has_input_numbers: false,
+            is_disconnected: false,
         }
     }
 
@@ -231,12 +242,12 @@ mod tests {
         let renewed = |change: &dyn Fn(&mut Vec<SessionView>)| {
             let (mut seats, mut now) = (before.clone(), before.clone());
             change(&mut now);
-            let is_same = renew(&mut seats, now.into_iter());
+            let is_same = refresh_range(&mut seats, now.into_iter());
             is_same.then_some(seats)
         };
-        let same = renewed(&|now| now[3].input = 9);
-        assert_eq!(same.map(|seats| seats[3].input), Some(9));
-        assert!(renewed(&|now| now[3].is_away = true).is_none());
+        let same = renewed(&|now| now[3].last_input = 9);
+        assert_eq!(same.map(|seats| seats[3].last_input), Some(9));
+        assert!(renewed(&|now| now[3].is_disconnected = true).is_none());
         assert!(renewed(&|now| now[4].client.0 = 7).is_none());
         assert!(renewed(&|now| now.push(seat(5))).is_none());
         assert!(renewed(&|now| now.truncate(4)).is_none());
@@ -253,13 +264,13 @@ mod tests {
         ] {
             let seats: Vec<SessionView> =
                 (0..before as u32).map(|nth| seat(10 + 3 * nth)).collect();
-            let cuts = divide(&seats, hands, &mut ranges);
+            let cuts = split_ranges(&seats, hands, &mut ranges);
             assert_eq!((ranges.len(), cuts.len()), (count, count + 1));
             assert_eq!((ranges[0].from, ranges[count - 1].until), (None, None));
             for (one, next) in ranges.iter().zip(&ranges[1..]) {
                 assert!(one.until.is_some() && one.until == next.from);
             }
-            let held = |range: &SeatRange| {
+            let held = |range: &SessionRange| {
                 let of = |seat: &&SessionView| {
                     range.from.is_none_or(|from| from <= seat.client)
                         && range.until.is_none_or(|until| seat.client < until)
@@ -285,7 +296,7 @@ mod tests {
             for open in ticks {
                 let now: Vec<SessionView> = open
                     .into_iter()
-                    .map(|(client, what)| SessionView { input: u16::from(what), is_away: what == 0, ..seat(client) })
+                    .map(|(client, what)| SessionView { last_input: u16::from(what), is_disconnected: what == 0, ..seat(client) })
                     .collect();
                 let of_range = |from: Option<ClientId>, until: Option<ClientId>| {
                     let is_in = move |seat: &SessionView| {
@@ -293,11 +304,11 @@ mod tests {
                     };
                     now.iter().copied().filter(is_in)
                 };
-                let is_same = renew_all(&mut seats, &mut ranges, Workers::with_pool(workers), of_range);
-                let links: Vec<_> = now.iter().map(SessionView::link).collect();
+                let is_same = refresh_sessions(&mut seats, &mut ranges, Workers::with_pool(workers), of_range);
+                let links: Vec<_> = now.iter().map(SessionView::connection).collect();
                 prop_assert_eq!(is_same, links == before);
                 let said = |seats: &[SessionView]| -> Vec<_> {
-                    seats.iter().map(|seat| (seat.link(), seat.input)).collect()
+                    seats.iter().map(|seat| (seat.connection(), seat.last_input)).collect()
                 };
                 prop_assert_eq!(said(&seats), said(&now));
                 before = links;
@@ -312,9 +323,9 @@ mod tests {
             for open in ticks {
                 let seats: Vec<SessionView> = open.iter().copied().map(seat).collect();
                 let mut gone = Vec::new();
-                let limits = KeptLimits { bytes_max: 0, ticks: 0 };
+                let limits = ResumeBufferLimits { bytes_max: 0, ticks: 0 };
                 let sent = (&SentLog::default(), limits);
-                follow_seats(&mut clients, &seats, &mut gone, sent);
+                update_states(&mut clients, &seats, &mut gone, sent);
                 let numbers = |states: &[ClientState]| -> Vec<u32> {
                     states.iter().map(|state| state.client.0).collect()
                 };

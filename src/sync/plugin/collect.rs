@@ -6,26 +6,26 @@ use smallvec::SmallVec;
 use super::attributes::Attributes;
 use super::audience::Audience;
 use super::dirty::{DirtyMasks, MaskSlot};
-use super::messages::{write_delta, write_remote_delta};
+use super::messages::{write_delta, write_unseen_delta};
 use super::replicator::Replicator;
-use super::save_request::bearer;
+use super::save_request::owner_ref;
 use super::sent_values::SentValues;
 use super::stats::SyncStats;
 use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::outbox::{MessageSpan, Outbox};
 use crate::sim::{HeartbeatPhase, Overload, SimTick, Workers};
-use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, intersection, is_empty};
 use crate::sync::masks::{WORD_BITS, bits};
 use crate::sync::message_list::MessageList;
-use crate::sync::records::{LinkNews, PARTY};
+use crate::sync::scene_messages::{ObjectChanges, PARTY};
 use crate::world::ObjectRef;
 
 /// Fewer are not worth another thread.
-const DUE_MIN: usize = if cfg!(test) { 2 } else { 64 };
+const CHUNK_MIN: usize = if cfg!(test) { 2 } else { 64 };
 
 /// What is collected of one object.
 #[derive(Clone, Copy, Debug)]
-struct Due {
+struct PendingCollect {
     object: ObjectRef,
     entity: Entity,
     set: AttributeSet,
@@ -37,7 +37,7 @@ struct ChangedValues {
     object: ObjectRef,
     entity: Entity,
     /// Attributes with other values.
-    set: AttributeSet,
+    changed: AttributeSet,
     /// Those that it has no more.
     removed: AttributeSet,
 }
@@ -57,7 +57,7 @@ pub(super) struct CollectWorker {
 /// Buffers of [`collect`].
 #[derive(Resource, Debug, Default, MemoryUse)]
 pub(super) struct CollectBuffers {
-    due: Vec<Due>,
+    pending: Vec<PendingCollect>,
     #[memory(each)]
     workers: Vec<CollectWorker>,
 }
@@ -73,11 +73,14 @@ pub(super) struct CollectBuffers {
 pub(super) fn collect(world: &mut World) {
     let pool = *world.resource::<Workers>();
     world.resource_scope(|world, mut buffers: Mut<CollectBuffers>| {
-        let CollectBuffers { due, workers } = &mut *buffers;
-        find_due(world, due);
+        let CollectBuffers {
+            pending: due,
+            workers,
+        } = &mut *buffers;
+        find_pending(world, due);
         world.resource_scope(|world, attributes: Mut<Attributes>| {
             let seen: &World = world;
-            pool.for_each_chunk(due, DUE_MIN, workers, |worker, _, due| {
+            pool.for_each_chunk(due, CHUNK_MIN, workers, |worker, _, due| {
                 due.iter()
                     .for_each(|due| worker.compare(seen, due, &attributes));
             });
@@ -95,7 +98,7 @@ pub(super) fn collect(world: &mut World) {
     clippy::disallowed_methods,
     reason = "reads the world and writes buffers; runs no command or hook"
 )]
-fn find_due(world: &mut World, due: &mut Vec<Due>) {
+fn find_pending(world: &mut World, due: &mut Vec<PendingCollect>) {
     let (phase, tick) = (
         *world.resource::<HeartbeatPhase>(),
         world.resource::<SimTick>().0,
@@ -107,17 +110,17 @@ fn find_due(world: &mut World, due: &mut Vec<Due>) {
             world.resource::<Attributes>(),
         );
         masks.drain(|entity, mask| {
-            let Some(object) = world.get_entity(entity).ok().and_then(bearer) else {
+            let Some(object) = world.get_entity(entity).ok().and_then(owner_ref) else {
                 mask.fill(0);
                 return;
             };
             let id = object.id.0;
-            let now = if replicator.is_wanted(object.scene, id) {
+            let now = if replicator.is_requested(object.scene, id) {
                 [!0; ATTRIBUTE_WORDS]
             } else {
-                let beat = tick / u64::from(phase.of) + u64::from(id);
+                let beat = tick / u64::from(phase.period) + u64::from(id);
                 let in_heartbeat = phase.covers(id) && beat.is_multiple_of(stretch);
-                attributes.due(tick, id, in_heartbeat, stretch)
+                attributes.scheduled(tick, id, in_heartbeat, stretch)
             };
             let mut set = [0; ATTRIBUTE_WORDS];
             for ((mask, now), set) in mask.iter_mut().zip(now).zip(&mut set) {
@@ -125,7 +128,7 @@ fn find_due(world: &mut World, due: &mut Vec<Due>) {
                 *mask &= !now;
             }
             if !is_empty(&set) {
-                due.push(Due {
+                due.push(PendingCollect {
                     object,
                     entity,
                     set,
@@ -138,7 +141,7 @@ fn find_due(world: &mut World, due: &mut Vec<Due>) {
 
 impl CollectWorker {
     /// Takes down which values of an object are others than clients hold, or are no more.
-    fn compare(&mut self, world: &World, due: &Due, attributes: &Attributes) {
+    fn compare(&mut self, world: &World, due: &PendingCollect, attributes: &Attributes) {
         let entity = world.get_entity(due.entity).ok();
         let Some((entity, sent)) = entity.and_then(|it| Some((it, it.get::<SentValues>()?))) else {
             return;
@@ -146,7 +149,7 @@ impl CollectWorker {
         let mut changed = ChangedValues {
             object: due.object,
             entity: due.entity,
-            set: [0; ATTRIBUTE_WORDS],
+            changed: [0; ATTRIBUTE_WORDS],
             removed: [0; ATTRIBUTE_WORDS],
         };
         for bit in bits(&due.set) {
@@ -161,7 +164,7 @@ impl CollectWorker {
                 self.dirty += 1;
                 self.clamped += u64::from(!fits);
                 if before != Some(&self.value) {
-                    changed.set[word] |= flag;
+                    changed.changed[word] |= flag;
                     self.values
                         .push(|bytes| bytes.extend_from_slice(&self.value));
                 }
@@ -185,8 +188,8 @@ impl CollectWorker {
             world.resource_scope(|world, mut outbox: Mut<Outbox>| {
                 let mut values = self.values.iter();
                 for changed in &self.changed {
-                    take_over(world, changed, &mut values);
-                    tell(world, changed, attributes, &mut replicator, &mut outbox);
+                    store_sent_values(world, changed, &mut values);
+                    write_deltas(world, changed, attributes, &mut replicator, &mut outbox);
                 }
                 debug_assert!(values.next().is_none(), "each value is somebody's");
             });
@@ -204,12 +207,12 @@ impl CollectWorker {
 
 impl ChangedValues {
     fn all(&self) -> AttributeSet {
-        std::array::from_fn(|word| self.set[word] | self.removed[word])
+        std::array::from_fn(|word| self.changed[word] | self.removed[word])
     }
 }
 
 /// Clients hold the values of an object as they are now.
-fn take_over<'a>(
+fn store_sent_values<'a>(
     world: &mut World,
     changed: &ChangedValues,
     values: &mut impl Iterator<Item = &'a [u8]>,
@@ -217,7 +220,7 @@ fn take_over<'a>(
     let mut sent = world.get_mut::<SentValues>(changed.entity);
     debug_assert!(sent.is_some(), "nobody goes while values are collected");
     // In this order, or a value of the next object would be taken and lost. They are taken in any case.
-    for (bit, value) in bits(&changed.set).zip(values) {
+    for (bit, value) in bits(&changed.changed).zip(values) {
         if let Some(sent) = &mut sent {
             sent.set(bit, value);
         }
@@ -229,7 +232,7 @@ fn take_over<'a>(
 }
 
 /// Writes what changed of an object, once for all clients that learn the same of it.
-fn tell(
+fn write_deltas(
     world: &mut World,
     of: &ChangedValues,
     attributes: &Attributes,
@@ -247,43 +250,47 @@ fn tell(
     let mut written = EncodedOnce::new();
     // Nobody sees a scene: all are told of it as of something remote.
     let is_scene = id == 0;
-    let seen = if is_scene { &[] } else { attributes.seen() };
+    let seen = if is_scene {
+        &[]
+    } else {
+        attributes.viewer_variants()
+    };
     for &variant in seen {
         let variant = usize::from(variant.0);
-        let set = both(changed, attributes.told()[variant]);
+        let set = intersection(changed, attributes.variant_sets()[variant]);
         if is_empty(&set) {
             continue;
         }
-        let span = once(&mut written, outbox, set, |bytes| {
+        let span = encode_once(&mut written, outbox, set, |bytes| {
             write_delta(bytes, id, generation, attributes, (sent, &set));
         });
         records.deltas[variant].set(id, span);
-        records.tell(id, LinkNews::DELTA);
+        records.mark_changed(id, ObjectChanges::DELTA);
     }
     written.clear();
     let told_to = |relation| {
-        let variant = attributes.remote(relation);
-        variant.map(|variant| attributes.told()[usize::from(variant.0)])
+        let variant = attributes.unseen_variant(relation);
+        variant.map(|variant| attributes.variant_sets()[usize::from(variant.0)])
     };
-    if told_to(Audience::SCENE).is_some_and(|told| !is_empty(&both(changed, told))) {
+    if told_to(Audience::SCENE).is_some_and(|told| !is_empty(&intersection(changed, told))) {
         records.publish(id, generation);
     }
     let is_public = records.public.binary_search(&(id, generation)).is_ok();
     if is_public || records.affiliation(id)[PARTY] != 0 {
-        for &variant in attributes.remotes() {
+        for &variant in attributes.unseen_variants() {
             let variant = usize::from(variant.0);
-            let set = both(changed, attributes.told()[variant]);
+            let set = intersection(changed, attributes.variant_sets()[variant]);
             if is_empty(&set) {
                 continue;
             }
-            let span = once(&mut written, outbox, set, |bytes| {
-                write_remote_delta(bytes, of.object, attributes, (sent, &set));
+            let span = encode_once(&mut written, outbox, set, |bytes| {
+                write_unseen_delta(bytes, of.object, attributes, (sent, &set));
             });
-            records.remote_deltas[variant].set(id, span);
-            records.tell(id, LinkNews::REMOTE_DELTA);
+            records.unseen_deltas[variant].set(id, span);
+            records.mark_changed(id, ObjectChanges::UNSEEN_DELTA);
         }
     }
-    let stored = both(changed, *attributes.persistent());
+    let stored = intersection(changed, *attributes.persistent());
     if !is_empty(&stored) {
         let slot = world.get::<MaskSlot>(of.entity).copied();
         let mut masks = world.resource_mut::<DirtyMasks>();
@@ -296,7 +303,7 @@ fn tell(
 /// What was written of an object in this tick, by what of it is told.
 type EncodedOnce = SmallVec<[(AttributeSet, MessageSpan); 4]>;
 
-fn once(
+fn encode_once(
     written: &mut EncodedOnce,
     outbox: &mut Outbox,
     set: AttributeSet,

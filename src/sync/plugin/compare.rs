@@ -8,13 +8,13 @@ use bevy_ecs::prelude::*;
 use super::attributes::{AttributeSpec, Attributes};
 use super::audience::Audience;
 use super::audiences::Audiences;
-use super::motions::moving_of;
+use super::motions::motion_state_of;
 use super::replicator::Replicator;
 use super::sent_values::SentValues;
 use crate::aoi::SceneInterest;
 use crate::session::{ControlledBy, Sessions};
 use crate::sync::attribute_set::ATTRIBUTES_MAX;
-use crate::sync::remotes::remote_id;
+use crate::sync::unseen::unseen_object_id;
 use crate::sync::{AttributeValues, Mirror};
 use crate::wire::{ClientId, UnseenObjectId};
 use crate::world::{
@@ -57,7 +57,7 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
         .controlled_entity
         .and_then(|entity| world.get_entity(entity).ok());
     let Some((own, object)) = own.and_then(|own| Some((own, own.get::<Object>()?))) else {
-        return compare_nothing(mirror);
+        return compare_empty(mirror);
     };
     let reference = object.reference();
     let (scene, id) = (reference.scene.0, reference.id.0);
@@ -80,13 +80,13 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
             mirror.ids()
         ));
     }
-    let claims = Claims {
+    let claims = MirrorCheck {
         world,
         client,
-        own,
+        controlled: own,
         exact,
     };
-    claims.compare_remotes(object, &expected, mirror)?;
+    claims.compare_unseen(object, &expected, mirror)?;
     let ids = world.get::<SceneObjects>(object.scene_entity());
     for id in expected {
         let entity = ids.and_then(|ids| ids.entity(ObjectId(id)));
@@ -102,7 +102,7 @@ fn compare(world: &World, client: ClientId, mirror: &Mirror, exact: bool) -> Res
 }
 
 /// Who controls nothing knows nothing.
-fn compare_nothing(mirror: &Mirror) -> Result<(), String> {
+fn compare_empty(mirror: &Mirror) -> Result<(), String> {
     let (own, ids, remotes) = (
         mirror.controlled_object(),
         mirror.ids(),
@@ -118,18 +118,18 @@ fn compare_nothing(mirror: &Mirror) -> Result<(), String> {
 }
 
 /// What a client may claim to know.
-struct Claims<'w> {
+struct MirrorCheck<'w> {
     world: &'w World,
     client: ClientId,
     /// The object that it controls.
-    own: EntityRef<'w>,
+    controlled: EntityRef<'w>,
     /// Whether it holds nothing that it may not learn now.
     exact: bool,
 }
 
-impl Claims<'_> {
+impl MirrorCheck<'_> {
     /// Whether the client may learn an attribute of an object or scene, by what was said of it when it was registered.
-    fn may_learn(&self, spec: AttributeSpec, of: EntityRef, is_seen: bool) -> bool {
+    fn may_receive(&self, spec: AttributeSpec, of: EntityRef, is_seen: bool) -> bool {
         let told_to = |audience| spec.audience.contains(audience);
         let controller = of.get::<ControlledBy>();
         if controller.is_some_and(|by| by.client() == self.client) {
@@ -138,27 +138,27 @@ impl Claims<'_> {
         let to_registered = || {
             let audiences = self.world.get_resource::<Audiences>();
             audiences.is_some_and(|audiences| {
-                let mine = audiences.memberships(self.own).into_iter();
+                let mine = audiences.memberships(self.controlled).into_iter();
                 mine.zip(audiences.memberships(of))
                     .enumerate()
                     .any(|(nth, (mine, theirs))| {
                         let same = mine.subscribes.is_some() && mine.subscribes == theirs.publishes;
-                        same && told_to(Audience::registered(nth))
+                        same && told_to(Audience::custom(nth))
                     })
             })
         };
-        let is_here = scene_of(of).is_some() && scene_of(of) == scene_of(self.own);
+        let is_here = scene_of(of).is_some() && scene_of(of) == scene_of(self.controlled);
         told_to(Audience::SCENE) && is_here
-            || told_to(Audience::PARTY) && self.shares::<PartyId>(of)
+            || told_to(Audience::PARTY) && self.has_same::<PartyId>(of)
             || is_seen
                 && (told_to(Audience::VIEWERS)
-                    || told_to(Audience::TEAM) && self.shares::<TeamId>(of)
-                    || told_to(Audience::GUILD) && self.shares::<GuildId>(of)
+                    || told_to(Audience::TEAM) && self.has_same::<TeamId>(of)
+                    || told_to(Audience::GUILD) && self.has_same::<GuildId>(of)
                     || to_registered())
     }
 
-    fn shares<C: Component + PartialEq>(&self, of: EntityRef) -> bool {
-        let mine = self.own.get::<C>();
+    fn has_same<C: Component + PartialEq>(&self, of: EntityRef) -> bool {
+        let mine = self.controlled.get::<C>();
         mine.is_some() && mine == of.get::<C>()
     }
 
@@ -173,7 +173,7 @@ impl Claims<'_> {
         let mut expected = Vec::new();
         let mut told = Vec::new();
         for attribute in (0..ATTRIBUTES_MAX).map_while(|bit| attributes.get(bit)) {
-            if !self.may_learn(attribute.spec, of, is_seen) {
+            if !self.may_receive(attribute.spec, of, is_seen) {
                 continue;
             }
             told.push(attribute.spec.id);
@@ -206,7 +206,8 @@ impl Claims<'_> {
                 (known.generation, known.kind)
             ));
         }
-        let moving = moving_of(entity.components::<(&Position, &Velocity, &Heading, &Floor)>());
+        let moving =
+            motion_state_of(entity.components::<(&Position, &Velocity, &Heading, &Floor)>());
         let mut expected = moving.motion(u64::from(known.motion.at));
         expected.discontinuity = known.motion.discontinuity;
         let records = &self.world.resource::<Replicator>().scenes;
@@ -222,7 +223,7 @@ impl Claims<'_> {
     }
 
     /// Looks at every object of the world: whoever is of the party or of public interest is told of, unless it is seen.
-    fn compare_remotes(&self, own: &Object, seen: &[u32], mirror: &Mirror) -> Result<(), String> {
+    fn compare_unseen(&self, own: &Object, seen: &[u32], mirror: &Mirror) -> Result<(), String> {
         let mut expected: Vec<(UnseenObjectId, EntityRef)> = Vec::new();
         for (scene, scene_entity) in self.world.resource::<Scenes>().iter() {
             let is_here = scene == own.scene();
@@ -238,8 +239,8 @@ impl Claims<'_> {
                     continue;
                 };
                 let is_seen = is_here && seen.contains(&reference.id.0);
-                if !is_seen && self.is_told_unseen(entity, is_here) {
-                    expected.push((remote_id(reference), entity));
+                if !is_seen && self.receives_unseen(entity, is_here) {
+                    expected.push((unseen_object_id(reference), entity));
                 }
             }
         }
@@ -262,16 +263,16 @@ impl Claims<'_> {
 
     /// Whether the client is told of an object or scene that it does not see: there is anything that its party learns, or it
     /// has, or had, anything that all in the scene learn.
-    fn is_told_unseen(&self, entity: EntityRef, is_here: bool) -> bool {
+    fn receives_unseen(&self, entity: EntityRef, is_here: bool) -> bool {
         let attributes = self.world.resource::<Attributes>();
         let of = |audience: Audience| {
             let all = (0..).map_while(|bit| Some((bit, attributes.get(bit)?)));
             all.filter(move |(_, attribute)| attribute.spec.audience.contains(audience))
         };
-        let to_party = self.shares::<PartyId>(entity) && of(Audience::PARTY).next().is_some();
+        let to_party = self.has_same::<PartyId>(entity) && of(Audience::PARTY).next().is_some();
         // Also when the component is gone by now: an object keeps what was told of it.
         let sent = entity.get::<SentValues>();
-        let has = |(bit, _)| sent.is_some_and(|sent| sent.had(bit));
+        let has = |(bit, _)| sent.is_some_and(|sent| sent.was_set(bit));
         to_party || is_here && of(Audience::SCENE).any(has)
     }
 }

@@ -4,16 +4,16 @@ use bevy_ecs::lifecycle::HookContext;
 use bevy_ecs::prelude::*;
 use bevy_ecs::world::DeferredWorld;
 
-use super::save_request::{save_last, save_of_former};
+use super::save_request::{save_for_former_player, save_on_despawn};
 use crate::memory::MemoryUse;
 use crate::sim::StateHasher;
-use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both};
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, intersection};
 use crate::sync::masks::{SlotMasks, WORD_BITS, bits};
 use crate::world::PlayerId;
 
 /// An object's place in [`DirtyMasks`]: on every object and scene, given out when it comes and back when it goes.
 #[derive(Component, Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[component(on_insert = came, on_discard = went, clone_behavior = Ignore)]
+#[component(on_insert = on_slot_inserted, on_discard = on_slot_discarded, clone_behavior = Ignore)]
 pub struct MaskSlot(u32);
 
 /// Which attributes of which objects changed since they were last collected.
@@ -23,55 +23,55 @@ pub struct MaskSlot(u32);
 #[derive(Resource, Clone, Debug, Default, MemoryUse)]
 pub struct DirtyMasks {
     /// What clients were not told yet.
-    masks: SlotMasks,
+    unsent: SlotMasks,
     /// What the store was not asked to keep yet.
     unsaved: SlotMasks,
     /// Attributes whose components were taken off the bearer, since it came or became its player's.
-    lost: SlotMasks,
+    removed: SlotMasks,
     /// The player whose the bearer is, by slot.
     players: Vec<Option<PlayerId>>,
     /// Who has each slot.
-    bearers: Vec<Option<Entity>>,
+    entities: Vec<Option<Entity>>,
     free: Vec<u32>,
     /// Whom the store is asked to keep in this tick, whosever turn it is.
-    hastened: Vec<u32>,
+    urgent_saves: Vec<u32>,
 }
 
 impl DirtyMasks {
     /// Marks an attribute of an object as changed; `bit` is what its registration returned, another one is ignored.
     #[inline]
     pub fn mark(&mut self, slot: MaskSlot, bit: u32) {
-        self.masks.mark(slot.0, bit);
+        self.unsent.mark(slot.0, bit);
     }
 
     /// Marks an attribute whose component an object loses; nothing when all of the object goes, slot included.
-    pub(super) fn mark_lost(&mut self, entity: Entity, slot: MaskSlot, bit: u32) {
-        if self.bearers.get(slot.0 as usize) == Some(&Some(entity)) {
+    pub(super) fn mark_removed(&mut self, entity: Entity, slot: MaskSlot, bit: u32) {
+        if self.entities.get(slot.0 as usize) == Some(&Some(entity)) {
             self.mark(slot, bit);
-            self.lost.mark(slot.0, bit);
+            self.removed.mark(slot.0, bit);
         }
     }
 
     /// What an object had and lost since it came or became its player's, whether it has it again or not.
-    pub(super) fn lost_of(&self, slot: MaskSlot) -> AttributeSet {
-        union([&self.lost], slot)
+    pub(super) fn removed_of(&self, slot: MaskSlot) -> AttributeSet {
+        union([&self.removed], slot)
     }
 
     /// Whose an object is from now on: what it lost before is no loss of another player. Whose it was until then, if that is another,
     /// with what it lost as that player's.
-    fn give_to(
+    fn assign(
         &mut self,
         (entity, slot): (Entity, MaskSlot),
         player: Option<PlayerId>,
     ) -> Option<(PlayerId, AttributeSet)> {
         let place = slot.0 as usize;
-        let is_bearer = self.bearers.get(place) == Some(&Some(entity));
+        let is_bearer = self.entities.get(place) == Some(&Some(entity));
         if !is_bearer || self.players[place] == player {
             return None;
         }
-        let lost = self.lost_of(slot);
+        let lost = self.removed_of(slot);
         if player.is_some() {
-            self.lost.clear(slot.0);
+            self.removed.clear(slot.0);
         }
         let former = std::mem::replace(&mut self.players[place], player);
         former.map(|former| (former, lost))
@@ -80,25 +80,25 @@ impl DirtyMasks {
     /// Whether anything of an object changed.
     #[must_use]
     pub fn is_dirty(&self, slot: MaskSlot) -> bool {
-        self.masks.is_dirty(slot.0)
+        self.unsent.is_dirty(slot.0)
     }
 
     /// Has the store asked to keep what changed of an object in this tick (the next one, after
     /// [`SyncSystems::Save`](super::SyncSystems::Save)), and not when its turn comes.
     pub fn save_now(&mut self, slot: MaskSlot) {
-        self.hastened.push(slot.0);
+        self.urgent_saves.push(slot.0);
     }
 
     /// Whom [`save_now`](Self::save_now) named, with what of the attributes that are kept clients were not told or the store was not asked for.
     /// It is asked again when their turn comes, as in [`drain_unsaved`](Self::drain_unsaved).
-    pub(super) fn take_hastened(
+    pub(super) fn drain_urgent(
         &mut self,
         persistent: AttributeSet,
         mut take: impl FnMut(Entity, AttributeSet),
     ) {
-        for slot in std::mem::take(&mut self.hastened) {
-            if let Some(&Some(entity)) = self.bearers.get(slot as usize) {
-                let set = both(self.of_both(MaskSlot(slot)), persistent);
+        for slot in std::mem::take(&mut self.urgent_saves) {
+            if let Some(&Some(entity)) = self.entities.get(slot as usize) {
+                let set = intersection(self.unsent_or_unsaved(MaskSlot(slot)), persistent);
                 bits(&set).for_each(|bit| self.unsaved.mark(slot, bit as u32));
                 take(entity, set);
             }
@@ -110,14 +110,14 @@ impl DirtyMasks {
     }
 
     pub(super) fn widen(&mut self, words: usize) {
-        self.masks.widen(words);
+        self.unsent.widen(words);
         self.unsaved.widen(words);
-        self.lost.widen(words);
+        self.removed.widen(words);
     }
 
     /// Shows every object of which something changed with what that is. What `take` leaves in the mask stays.
     pub(super) fn drain(&mut self, mut take: impl FnMut(Entity, &mut [u64])) {
-        drain(&mut self.masks, &self.bearers, |entity, _, mask| {
+        drain(&mut self.unsent, &self.entities, |entity, _, mask| {
             take(entity, mask)
         });
     }
@@ -126,10 +126,10 @@ impl DirtyMasks {
     /// only that stays of which clients were not told: a value that is what clients hold by then is no change to them, and is
     /// one to the store.
     pub(super) fn drain_unsaved(&mut self, mut take: impl FnMut(Entity, &mut [u64]) -> bool) {
-        let (masks, unsaved) = (&self.masks, &mut self.unsaved);
-        drain(unsaved, &self.bearers, |entity, slot, mask| {
+        let (masks, unsaved) = (&self.unsent, &mut self.unsaved);
+        drain(unsaved, &self.entities, |entity, slot, mask| {
             if take(entity, mask) {
-                let untold = masks.of(slot).iter();
+                let untold = masks.mask_of(slot).iter();
                 mask.iter_mut()
                     .zip(untold)
                     .for_each(|(mask, word)| *mask &= word);
@@ -138,47 +138,47 @@ impl DirtyMasks {
     }
 
     /// What of an object clients were not told or the store was not asked to keep.
-    pub(super) fn of_both(&self, slot: MaskSlot) -> AttributeSet {
-        union([&self.masks, &self.unsaved], slot)
+    pub(super) fn unsent_or_unsaved(&self, slot: MaskSlot) -> AttributeSet {
+        union([&self.unsent, &self.unsaved], slot)
     }
 
-    fn allot(&mut self, entity: Entity, player: Option<PlayerId>) -> MaskSlot {
+    fn allocate(&mut self, entity: Entity, player: Option<PlayerId>) -> MaskSlot {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.bearers.push(None);
+            self.entities.push(None);
             self.players.push(None);
-            let slots = self.bearers.len();
-            for masks in [&mut self.masks, &mut self.unsaved, &mut self.lost] {
+            let slots = self.entities.len();
+            for masks in [&mut self.unsent, &mut self.unsaved, &mut self.removed] {
                 masks.grow(slots);
             }
             slots as u32 - 1
         });
-        self.bearers[slot as usize] = Some(entity);
+        self.entities[slot as usize] = Some(entity);
         self.players[slot as usize] = player;
         // All that it comes with is new.
-        let bits = self.masks.words() * WORD_BITS;
-        (0..bits as u32).for_each(|bit| self.masks.mark(slot, bit));
+        let bits = self.unsent.words() * WORD_BITS;
+        (0..bits as u32).for_each(|bit| self.unsent.mark(slot, bit));
         MaskSlot(slot)
     }
 
-    fn give_back(&mut self, slot: MaskSlot) {
-        if let Some(bearer) = self.bearers.get_mut(slot.0 as usize)
+    fn release(&mut self, slot: MaskSlot) {
+        if let Some(bearer) = self.entities.get_mut(slot.0 as usize)
             && bearer.take().is_some()
         {
-            self.masks.clear(slot.0);
+            self.unsent.clear(slot.0);
             self.unsaved.clear(slot.0);
-            self.lost.clear(slot.0);
+            self.removed.clear(slot.0);
             self.free.push(slot.0);
         }
     }
 
     pub(super) fn hash(&self, hasher: &mut StateHasher) {
-        for &slot in &self.hastened {
+        for &slot in &self.urgent_saves {
             hasher.write_u64(u64::from(slot));
         }
-        for masks in [&self.masks, &self.unsaved, &self.lost] {
-            for slot in (0..self.bearers.len() as u32).filter(|&slot| masks.is_dirty(slot)) {
+        for masks in [&self.unsent, &self.unsaved, &self.removed] {
+            for slot in (0..self.entities.len() as u32).filter(|&slot| masks.is_dirty(slot)) {
                 hasher.write_u64(u64::from(slot));
-                let words = masks.of(slot).iter();
+                let words = masks.mask_of(slot).iter();
                 words.for_each(|&word| hasher.write_u64(word));
             }
         }
@@ -188,7 +188,7 @@ impl DirtyMasks {
 fn union<const N: usize>(all: [&SlotMasks; N], slot: MaskSlot) -> AttributeSet {
     let mut set = [0; ATTRIBUTE_WORDS];
     for masks in all {
-        let words = masks.of(slot.0).iter();
+        let words = masks.mask_of(slot.0).iter();
         set.iter_mut()
             .zip(words)
             .for_each(|(set, word)| *set |= word);
@@ -207,38 +207,40 @@ fn drain(
     });
 }
 
-fn came(mut world: DeferredWorld, context: HookContext) {
+fn on_slot_inserted(mut world: DeferredWorld, context: HookContext) {
     let player = world.get::<PlayerId>(context.entity).copied();
     let Some(mut masks) = world.get_resource_mut::<DirtyMasks>() else {
         return;
     };
-    let allotted = masks.allot(context.entity, player);
+    let allotted = masks.allocate(context.entity, player);
     if let Some(mut slot) = world.get_mut::<MaskSlot>(context.entity) {
         *slot = allotted;
     }
 }
 
-fn went(mut world: DeferredWorld, context: HookContext) {
+fn on_slot_discarded(mut world: DeferredWorld, context: HookContext) {
     let Some(slot) = world.get::<MaskSlot>(context.entity).copied() else {
         return;
     };
     let masks = world.get_resource::<DirtyMasks>();
-    if let Some((unsaved, lost)) = masks.map(|masks| (masks.of_both(slot), masks.lost_of(slot))) {
-        save_last(&mut world, context.entity, unsaved, &lost);
+    if let Some((unsaved, lost)) =
+        masks.map(|masks| (masks.unsent_or_unsaved(slot), masks.removed_of(slot)))
+    {
+        save_on_despawn(&mut world, context.entity, unsaved, &lost);
     }
     if let Some(mut masks) = world.get_resource_mut::<DirtyMasks>() {
-        masks.give_back(slot);
+        masks.release(slot);
     }
 }
 
 /// An object becomes a player's.
-pub(super) fn gain_player(given: On<Insert<PlayerId>>, mut world: DeferredWorld) {
+pub(super) fn assign_player(given: On<Insert<PlayerId>>, mut world: DeferredWorld) {
     let player = world.get::<PlayerId>(given.entity).copied();
     change_player(&mut world, given.entity, player);
 }
 
 /// An object is no player's any more.
-pub(super) fn lose_player(taken: On<Remove<PlayerId>>, mut world: DeferredWorld) {
+pub(super) fn unassign_player(taken: On<Remove<PlayerId>>, mut world: DeferredWorld) {
     change_player(&mut world, taken.entity, None);
 }
 
@@ -248,8 +250,8 @@ fn change_player(world: &mut DeferredWorld, entity: Entity, player: Option<Playe
         return;
     };
     let masks = world.get_resource_mut::<DirtyMasks>();
-    let former = masks.and_then(|mut masks| masks.give_to((entity, slot), player));
+    let former = masks.and_then(|mut masks| masks.assign((entity, slot), player));
     if let Some((former, lost)) = former {
-        save_of_former(world, entity, former, &lost);
+        save_for_former_player(world, entity, former, &lost);
     }
 }

@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use super::sent_values::SentValues;
 use crate::sync::attribute_set::AttributeSet;
-use crate::sync::remotes::remote_id;
+use crate::sync::unseen::unseen_object_id;
 use crate::wire::{
     Motion, write_attribute, write_delta_header, write_removed_attribute, write_snapshot_header,
     write_unseen_delta_header, write_unseen_header,
@@ -34,33 +34,33 @@ pub(super) fn write_snapshot(
     values: (&SentValues, &AttributeSet),
 ) {
     let (id, generation) = (object.id().0, object.generation().0);
-    let count = values.0.of(values.1).count() as u16;
+    let count = values.0.in_set(values.1).count() as u16;
     write_snapshot_header(bytes, id, generation, object.kind().0, motion, count);
     write_values(bytes, attributes, values);
 }
 
 /// Appends a *Remote* with those values that are in a set.
-pub(super) fn write_remote(
+pub(super) fn write_unseen(
     bytes: &mut Vec<u8>,
     object: ObjectRef,
     kind: u16,
     attributes: &Attributes,
     values: (&SentValues, &AttributeSet),
 ) {
-    let count = values.0.of(values.1).count() as u16;
-    write_unseen_header(bytes, remote_id(object), kind, count);
+    let count = values.0.in_set(values.1).count() as u16;
+    write_unseen_header(bytes, unseen_object_id(object), kind, count);
     write_values(bytes, attributes, values);
 }
 
 /// Appends a *RemoteDelta* of those values that are in a set, removed ones too.
-pub(super) fn write_remote_delta(
+pub(super) fn write_unseen_delta(
     bytes: &mut Vec<u8>,
     object: ObjectRef,
     attributes: &Attributes,
     values: (&SentValues, &AttributeSet),
 ) {
     let count = values.0.changes(values.1).count() as u16;
-    write_unseen_delta_header(bytes, remote_id(object), count);
+    write_unseen_delta_header(bytes, unseen_object_id(object), count);
     write_changes(bytes, attributes, values);
 }
 
@@ -69,7 +69,7 @@ fn write_values(
     attributes: &Attributes,
     (sent, set): (&SentValues, &AttributeSet),
 ) {
-    for (bit, value) in sent.of(set) {
+    for (bit, value) in sent.in_set(set) {
         if let Some(registered) = attributes.get(bit) {
             write_attribute(bytes, registered.spec.id, value);
         }

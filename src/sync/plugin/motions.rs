@@ -6,21 +6,21 @@ use bevy_ecs::prelude::*;
 use bevy_time::{Fixed, Time};
 use glam::Vec2;
 
-use super::clients::in_one_scene;
+use super::clients::chunks_by_scene;
 use super::replicator::Replicator;
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::outbox::Outbox;
 use crate::sim::{Overload, SimTick, Workers};
-use crate::sync::motion::{DeadReckoning, Moving};
-use crate::sync::records::{Looked, MotionNews, SceneMessages};
+use crate::sync::motion::{DeadReckoning, MotionState};
+use crate::sync::scene_messages::{MotionUpdate, SampledMotion, SceneMessages};
 use crate::world::{
     Floor, Heading, Object, ObjectChangedScene, ObjectRef, ObjectTeleported, Position, SceneId,
     Velocity,
 };
 
 /// So many rows a thread takes at once.
-const PIECE_ROWS: usize = 512;
+const CHUNK_ROWS: usize = 512;
 
 type MotionRow = (
     &'static Object,
@@ -40,15 +40,15 @@ type MotionRows<'a> = (
 );
 
 /// The rows of a table in pieces.
-fn pieces_of(
+fn chunks_of(
     (objects, positions, velocities, headings, floors): MotionRows,
 ) -> impl Iterator<Item = MotionRows> {
     let columns = objects
-        .chunks(PIECE_ROWS)
-        .zip(positions.chunks(PIECE_ROWS))
-        .zip(velocities.chunks(PIECE_ROWS))
-        .zip(headings.chunks(PIECE_ROWS))
-        .zip(floors.chunks(PIECE_ROWS));
+        .chunks(CHUNK_ROWS)
+        .zip(positions.chunks(CHUNK_ROWS))
+        .zip(velocities.chunks(CHUNK_ROWS))
+        .zip(headings.chunks(CHUNK_ROWS))
+        .zip(floors.chunks(CHUNK_ROWS));
     columns.map(|((((objects, positions), velocities), headings), floors)| {
         (objects, positions, velocities, headings, floors)
     })
@@ -56,15 +56,15 @@ fn pieces_of(
 
 /// What there is of a piece: by scene and id, since of all that is known of an object nothing lies by rows.
 #[derive(Default)]
-pub(super) struct LookedPiece {
+pub(super) struct SampledChunk {
     moved: Vec<(SceneId, u32, Vec2)>,
-    news: Vec<(SceneId, u32, MotionNews)>,
+    updates: Vec<(SceneId, u32, MotionUpdate)>,
     /// The motion in hand.
     written: Vec<u8>,
 }
 
 /// A look at where objects are.
-struct Look<'a> {
+struct MotionSampler<'a> {
     scenes: &'a BTreeMap<SceneId, SceneMessages>,
     /// Who came to be where it is in another way than by walking, ascending.
     jumped: &'a [ObjectRef],
@@ -72,8 +72,8 @@ struct Look<'a> {
     reckoning: DeadReckoning,
 }
 
-impl Look<'_> {
-    fn at(&self, rows: &MotionRows, found: &mut LookedPiece) {
+impl MotionSampler<'_> {
+    fn sample(&self, rows: &MotionRows, found: &mut SampledChunk) {
         let (objects, positions, velocities, headings, floors) = rows;
         // Mostly the next object is in the same scene.
         let mut of_scene: Option<(SceneId, Option<&SceneMessages>)> = None;
@@ -93,25 +93,25 @@ impl Look<'_> {
                 &floors[row],
             );
             let jumped = self.jumped;
-            let now = Moving {
+            let now = MotionState {
                 jumped: !jumped.is_empty() && jumped.binary_search(&object.reference()).is_ok(),
-                ..moving_of(walking)
+                ..motion_state_of(walking)
             };
             let (id, generation) = (object.id().0, object.generation().0);
             let (of, at) = ((id, generation), (self.tick, self.reckoning));
-            match records.look_at(of, now, at, &mut found.written) {
-                Looked::Same => {}
-                Looked::Moved => found.moved.push((scene, id, now.position)),
-                Looked::News(news) => found.news.push((scene, id, news)),
+            match records.sample(of, now, at, &mut found.written) {
+                SampledMotion::Unchanged => {}
+                SampledMotion::Moved => found.moved.push((scene, id, now.position)),
+                SampledMotion::Update(news) => found.updates.push((scene, id, news)),
             }
         }
     }
 }
 
-pub(super) fn moving_of(
+pub(super) fn motion_state_of(
     (position, velocity, heading, floor): (&Position, &Velocity, &Heading, &Floor),
-) -> Moving {
-    Moving {
+) -> MotionState {
+    MotionState {
         position: position.0,
         velocity: velocity.0,
         heading: heading.0,
@@ -121,7 +121,7 @@ pub(super) fn moving_of(
 }
 
 /// What is known of every object's motion follows where it is, and what many clients are to be told of it is shared.
-pub(super) fn record_motions(
+pub(super) fn encode_motions(
     mut replicator: ResMut<Replicator>,
     mut outbox: ResMut<Outbox>,
     objects: Query<MotionRow>,
@@ -130,7 +130,7 @@ pub(super) fn record_motions(
     (settings, overload): (Res<SyncSettings>, Res<Overload>),
     mut stats: ResMut<SyncStats>,
     (tick, time, workers): (Res<SimTick>, Res<Time<Fixed>>, Res<Workers>),
-    (mut jumped, mut looked): (Local<Vec<ObjectRef>>, Local<Vec<LookedPiece>>),
+    (mut jumped, mut looked): (Local<Vec<ObjectRef>>, Local<Vec<SampledChunk>>),
 ) {
     jumped.clear();
     jumped.extend(teleported.read().map(|message| message.object.reference()));
@@ -141,35 +141,35 @@ pub(super) fn record_motions(
         tolerance_m: settings.motion_tolerance_m,
         update_doublings: overload.update_doublings(),
     };
-    let look = Look {
+    let look = MotionSampler {
         scenes: &replicator.scenes,
         jumped: &jumped,
         tick: tick.0,
         reckoning,
     };
     let tables = objects.contiguous_iter().into_iter().flatten();
-    let pieces: Vec<_> = tables.flat_map(pieces_of).collect();
+    let pieces: Vec<_> = tables.flat_map(chunks_of).collect();
     if looked.len() < pieces.len() {
-        looked.resize_with(pieces.len(), LookedPiece::default);
+        looked.resize_with(pieces.len(), SampledChunk::default);
     }
     let mut work: Vec<_> = pieces.into_iter().zip(&mut *looked).collect();
-    workers.for_each_in_turn(&mut work, |(rows, looked)| look.at(rows, looked));
+    workers.for_each_in_turn(&mut work, |(rows, looked)| look.sample(rows, looked));
     for piece in &mut *looked {
         for (scene, id, position) in piece.moved.drain(..) {
             if let Some(records) = replicator.scenes.get_mut(&scene) {
-                records.see(id, position);
+                records.set_position(id, position);
             }
         }
-        stats.motions_encoded += piece.news.len() as u64;
-        for (scene, id, news) in piece.news.drain(..) {
+        stats.motions_encoded += piece.updates.len() as u64;
+        for (scene, id, news) in piece.updates.drain(..) {
             if let Some(records) = replicator.scenes.get_mut(&scene) {
-                records.take_motion(id, &news);
+                records.apply_motion(id, &news);
             }
         }
     }
     let mut receivers: BTreeMap<SceneId, usize> = BTreeMap::new();
-    for seats in in_one_scene(&replicator.seats) {
-        if let Some(own) = seats[0].own {
+    for seats in chunks_by_scene(&replicator.sessions) {
+        if let Some(own) = seats[0].controlled {
             *receivers.entry(own.scene()).or_default() += seats.len();
         }
     }

@@ -6,7 +6,7 @@ use bevy_app::{App, FixedUpdate};
 use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
 
-use super::attributes::{AttributeSpec, Attributes, Encode, RegisterError, Registered};
+use super::attributes::{AttributeSpec, Attributes, Encode, RegisterError, RegisteredAttribute};
 use super::dirty::{DirtyMasks, MaskSlot};
 use super::order::SyncSystems;
 use crate::wire::{AttributeValue, Encoding};
@@ -160,19 +160,19 @@ fn register<C: Component, V: Into<AttributeValue>>(
     spec: AttributeSpec,
     field: impl Fn(&C) -> V + Send + Sync + 'static,
 ) -> Result<u32, RegisterError> {
-    let bit = enter_on_list(app, spec, field)?;
+    let bit = register_attribute(app, spec, field)?;
     // An observer and no list of removals, which Bevy keeps for two updates only: a loop may have more of them than ticks.
     app.add_observer(
         move |lost: On<Remove<C>>, slots: Query<&MaskSlot>, mut masks: ResMut<DirtyMasks>| {
             if let Ok(&slot) = slots.get(lost.entity) {
-                masks.mark_lost(lost.entity, slot, bit);
+                masks.mark_removed(lost.entity, slot, bit);
             }
         },
     );
     Ok(bit)
 }
 
-fn enter_on_list<C: Component, V: Into<AttributeValue>>(
+fn register_attribute<C: Component, V: Into<AttributeValue>>(
     app: &mut App,
     spec: AttributeSpec,
     field: impl Fn(&C) -> V + Send + Sync + 'static,
@@ -186,7 +186,7 @@ fn enter_on_list<C: Component, V: Into<AttributeValue>>(
     };
     let encode: Encode = Arc::new(encode);
     let mut attributes = app.world_mut().get_resource_or_init::<Attributes>();
-    let bit = attributes.register(Registered { spec, encode })?;
+    let bit = attributes.register(RegisteredAttribute { spec, encode })?;
     let words = attributes.mask_words();
     let mut masks = app.world_mut().get_resource_or_init::<DirtyMasks>();
     masks.widen(words);

@@ -6,17 +6,17 @@ use bevy_ecs::prelude::*;
 use fixedbitset::FixedBitSet;
 
 use super::announce::AnnouncementSent;
-use super::clients::{SeatRange, SessionView};
+use super::clients::{SessionRange, SessionView};
 use crate::memory::{MemoryUse, clear_and_shrink};
 use crate::outbox::BatchPart;
 use crate::session::SessionClosed;
 use crate::sim::StateHasher;
-use crate::sync::client::{ClientState, FillScratch};
+use crate::sync::client::{ClientState, UpdateScratch};
 use crate::sync::counters::SentCounters;
 use crate::sync::message_list::MessageList;
-use crate::sync::records::{AudienceVariant, SceneMessages};
-use crate::sync::remotes::{PartyObjects, UnseenObject};
+use crate::sync::scene_messages::{AudienceVariant, SceneMessages};
 use crate::sync::sent_log::{SentLog, SentPart};
+use crate::sync::unseen::{PartyObjects, UnseenObject};
 use crate::wire::ClientId;
 use crate::world::{Generation, ObjectId, ObjectRef, SceneId};
 
@@ -29,66 +29,66 @@ pub(in crate::sync) struct Replicator {
     #[memory(each)]
     pub clients: Vec<ClientState>,
     /// What their sessions say of them, in the same order.
-    pub seats: Vec<SessionView>,
+    pub sessions: Vec<SessionView>,
     /// Where seats come from.
     #[memory(each)]
-    pub seat_ranges: Vec<SeatRange>,
+    pub session_ranges: Vec<SessionRange>,
     /// What somebody needs to be told in full this tick, ascending and once each.
-    pub wanted: Vec<Wanted>,
+    pub snapshot_requests: Vec<SnapshotRequest>,
     /// Their numbers, in whatever scene: of most objects nobody needs that.
-    pub wanted_ids: FixedBitSet,
+    pub requested_ids: FixedBitSet,
     /// Who is in which party.
     pub parties: PartyObjects,
     /// The announcements of this tick.
-    pub announcing: Vec<AnnouncementSent>,
+    pub announcements: Vec<AnnouncementSent>,
     /// Clients whose sessions ended since the last tick's lines.
     #[memory(each)]
-    pub gone: Vec<ClientState>,
+    pub closed_clients: Vec<ClientState>,
     /// Sessions that ended, and why, of which the clients are not closed yet.
     pub closing: Vec<SessionClosed>,
     /// What changed in the view lists of clients, by scene.
     #[memory(each_value)]
-    pub changed: BTreeMap<SceneId, ViewChanges>,
+    pub view_changes: BTreeMap<SceneId, ViewChanges>,
     #[memory(each)]
-    pub workers: Vec<FillWorker>,
+    pub workers: Vec<UpdateWorker>,
     /// What all clients were told of late.
-    pub sent: SentLog,
+    pub sent_log: SentLog,
 }
 
 impl Replicator {
     /// Whether somebody needs to be told all of this object.
-    pub fn is_wanted(&self, scene: SceneId, id: u32) -> bool {
-        if !self.wanted_ids.contains(id as usize) {
+    pub fn is_requested(&self, scene: SceneId, id: u32) -> bool {
+        if !self.requested_ids.contains(id as usize) {
             return false;
         }
-        let key = |wanted: &Wanted| (wanted.scene, wanted.id);
+        let key = |wanted: &SnapshotRequest| (wanted.scene, wanted.id);
         let start = self
-            .wanted
+            .snapshot_requests
             .partition_point(|wanted| key(wanted) < (scene, id));
-        let found = self.wanted.get(start);
+        let found = self.snapshot_requests.get(start);
         found.is_some_and(|wanted| key(wanted) == (scene, id))
     }
 
     /// All of what clients know that reaches later ticks.
     pub fn hash(&self, hasher: &mut StateHasher) {
         for state in &self.clients {
-            let scene = state.own.map(|(scene, ..)| SceneId(scene));
+            let scene = state.controlled.map(|(scene, ..)| SceneId(scene));
             let records = scene.and_then(|scene| self.scenes.get(&scene));
             let known = |id| records.map_or(0, |records| records.known_generation(id));
-            state.digest(known, &mut |word| hasher.write_u64(word));
+            state.hash_state(known, &mut |word| hasher.write_u64(word));
         }
     }
 }
 
 /// An object of which somebody needs to be told all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sync) struct Wanted {
+pub(in crate::sync) struct SnapshotRequest {
     pub scene: SceneId,
     pub id: u32,
     pub generation: u32,
     pub variant: AudienceVariant,
     /// Whether it is for somebody who need not see it.
-    pub remote: bool,
+    pub is_unseen: bool,
 }
 
 /// What changed in the view lists of a scene's clients.
@@ -114,7 +114,7 @@ impl ViewChanges {
             viewers,
         } = self;
         all.extend(changes);
-        all.sort_unstable_by_key(ViewChange::order);
+        all.sort_unstable_by_key(ViewChange::sort_key);
         all.dedup_by(|later, kept| {
             let same = (later.viewer, later.target) == (kept.viewer, kept.target);
             if same {
@@ -128,7 +128,7 @@ impl ViewChanges {
     }
 
     /// What changed in a viewer's list.
-    pub fn of(&self, viewer: u32) -> &[ViewChange] {
+    pub fn of_viewer(&self, viewer: u32) -> &[ViewChange] {
         if !self.viewers.contains(viewer as usize) {
             return &[];
         }
@@ -141,18 +141,18 @@ impl ViewChanges {
     }
 }
 
-impl Wanted {
+impl SnapshotRequest {
     /// Ascending as they are; one number is compared in fewer steps than five.
-    pub fn order(&self) -> u128 {
+    pub fn sort_key(&self) -> u128 {
         let id = u128::from(self.scene.0) << 32 | u128::from(self.id);
         let object = id << 32 | u128::from(self.generation);
-        object << 16 | u128::from(self.variant.0) << 8 | u128::from(self.remote)
+        object << 16 | u128::from(self.variant.0) << 8 | u128::from(self.is_unseen)
     }
 }
 
 impl ViewChange {
     /// One number is compared in fewer steps than three.
-    fn order(&self) -> u128 {
+    fn sort_key(&self) -> u128 {
         let pair = u128::from(self.viewer) << 32 | u128::from(self.target);
         pair << 32 | u128::from(self.nth)
     }
@@ -173,30 +173,30 @@ pub(in crate::sync) struct ViewChange {
 
 /// What one worker needs and makes.
 #[derive(Debug, Default, MemoryUse)]
-pub(in crate::sync) struct FillWorker {
-    pub scratch: FillScratch,
+pub(in crate::sync) struct UpdateWorker {
+    pub scratch: UpdateScratch,
     pub part: BatchPart,
     /// What of it is kept.
-    pub kept: SentPart,
+    pub sent_part: SentPart,
     pub sent: SentCounters,
     /// For whom more was to be kept than may.
-    pub behind: Vec<ClientId>,
+    pub slow_consumers: Vec<ClientId>,
     /// Objects that clients know, and that wait until they are told of them.
-    pub known: [u64; 2],
-    pub wanted: Vec<Wanted>,
+    pub counts: [u64; 2],
+    pub requests: Vec<SnapshotRequest>,
     /// What is told in full of some of those of whom anybody needs to be told.
-    pub in_full: MessageList,
+    pub snapshots: MessageList,
     /// A client's remotes as they should be.
     pub expected: Vec<UnseenObject>,
 }
 
-pub(super) const fn words(reference: ObjectRef) -> (u32, u32, u32) {
+pub(super) const fn ids_of(reference: ObjectRef) -> (u32, u32, u32) {
     (reference.scene.0, reference.id.0, reference.generation.0)
 }
 
 /// The object that a client knows to control.
-pub(super) fn own_of(state: &ClientState) -> Option<ObjectRef> {
-    state.own.map(|(scene, id, generation)| ObjectRef {
+pub(super) fn controlled_ref(state: &ClientState) -> Option<ObjectRef> {
+    state.controlled.map(|(scene, id, generation)| ObjectRef {
         scene: SceneId(scene),
         id: ObjectId(id),
         generation: Generation(generation),

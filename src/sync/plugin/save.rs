@@ -13,9 +13,9 @@ use bevy_ecs::prelude::*;
 use tracing::error;
 
 use super::attributes::Attributes;
-use super::dirty::{DirtyMasks, MaskSlot, gain_player, lose_player};
+use super::dirty::{DirtyMasks, MaskSlot, assign_player, unassign_player};
 use super::order::SyncSystems;
-use super::save_request::{SaveRequest, bearer, request_of};
+use super::save_request::{SaveRequest, owner_ref, request_of};
 use super::settings::SyncSettings;
 use super::stats::SyncStats;
 use crate::memory::MemoryAppExt;
@@ -35,16 +35,18 @@ pub(super) fn install(app: &mut App) {
     app.init_resource::<DeferredSaves>()
         .add_message::<SaveFailed>()
         .add_counted_message::<SaveRequest>("sync")
-        .add_observer(gain_player)
-        .add_observer(lose_player)
+        .add_observer(assign_player)
+        .add_observer(unassign_player)
         .add_systems(
             FixedUpdate,
-            (take_back, request).chain().in_set(SyncSystems::Save),
+            (retry_failed, write_save_requests)
+                .chain()
+                .in_set(SyncSystems::Save),
         );
 }
 
 /// What a store could not take is marked again, or kept where its object is gone.
-fn take_back(
+fn retry_failed(
     mut failed: MessageReader<SaveFailed>,
     mut masks: ResMut<DirtyMasks>,
     mut orphans: ResMut<DeferredSaves>,
@@ -64,7 +66,7 @@ fn take_back(
         } else if orphans.0.len() < settings.deferred_saves_max as usize {
             orphans.0.push(request.clone());
         } else {
-            stats.saves_lost += 1;
+            stats.saves_dropped += 1;
             error!(
                 player = ?request.player,
                 deferred_saves_max = settings.deferred_saves_max,
@@ -79,13 +81,13 @@ fn take_back(
     clippy::disallowed_methods,
     reason = "reads the world and writes buffers; runs no command or hook"
 )]
-fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSet)>>) {
+fn write_save_requests(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSet)>>) {
     let tick = world.resource::<SimTick>().0;
     let every = u64::from(world.resource::<SyncSettings>().save_every_ticks.max(1));
     due.clear();
     world.resource_scope(|world, mut masks: Mut<DirtyMasks>| {
         masks.drain_unsaved(|entity, mask| {
-            let Some(object) = world.get_entity(entity).ok().and_then(bearer) else {
+            let Some(object) = world.get_entity(entity).ok().and_then(owner_ref) else {
                 mask.fill(0);
                 return false;
             };
@@ -98,8 +100,8 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
             is_due
         });
         let persistent = *world.resource::<Attributes>().persistent();
-        masks.take_hastened(persistent, |entity, set| {
-            if let Some(object) = world.get_entity(entity).ok().and_then(bearer) {
+        masks.drain_urgent(persistent, |entity, set| {
+            if let Some(object) = world.get_entity(entity).ok().and_then(owner_ref) {
                 due.push((object, entity, set));
             }
         });
@@ -112,7 +114,7 @@ fn request(world: &mut World, mut due: Local<Vec<(ObjectRef, Entity, AttributeSe
     };
     let asked = due
         .iter()
-        .filter_map(|(_, entity, set)| request_now(world, *entity, set));
+        .filter_map(|(_, entity, set)| partial_save_request(world, *entity, set));
     requests.extend(asked);
     world.resource_mut::<SyncStats>().saves += requests.len() as u64;
     world.write_message_batch(requests);
@@ -124,7 +126,7 @@ pub fn save_all(world: &mut World) {
     let mut players: Vec<(ObjectRef, Entity)> = world
         .query_filtered::<EntityRef, With<PlayerId>>()
         .iter(world)
-        .filter_map(|entity| Some((bearer(entity)?, entity.id())))
+        .filter_map(|entity| Some((owner_ref(entity)?, entity.id())))
         .collect();
     players.sort_unstable();
     let requests = players.into_iter();
@@ -138,15 +140,15 @@ pub fn save_all(world: &mut World) {
 #[must_use]
 pub fn full_save_request(world: &World, entity: Entity) -> Option<SaveRequest> {
     let persistent = world.get_resource::<Attributes>()?.persistent();
-    request_now(world, entity, persistent)
+    partial_save_request(world, entity, persistent)
 }
 
 /// What of an object's attributes a store is asked for, as it is now.
-fn request_now(world: &World, entity: Entity, set: &AttributeSet) -> Option<SaveRequest> {
+fn partial_save_request(world: &World, entity: Entity, set: &AttributeSet) -> Option<SaveRequest> {
     let attributes = world.get_resource::<Attributes>()?;
     let tick = world.get_resource::<SimTick>()?.0;
     let object = world.get_entity(entity).ok()?;
     let masks = world.get_resource::<DirtyMasks>()?;
-    let lost = object.get::<MaskSlot>().map(|&slot| masks.lost_of(slot));
+    let lost = object.get::<MaskSlot>().map(|&slot| masks.removed_of(slot));
     request_of(object, attributes, (set, &lost.unwrap_or_default()), tick)
 }

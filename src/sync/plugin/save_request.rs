@@ -6,7 +6,7 @@ use bevy_ecs::world::DeferredWorld;
 use super::attributes::Attributes;
 use super::stats::SyncStats;
 use crate::sim::SimTick;
-use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, both, is_empty};
+use crate::sync::attribute_set::{ATTRIBUTE_WORDS, AttributeSet, intersection, is_empty};
 use crate::sync::masks::{WORD_BITS, bits};
 use crate::world::{Object, ObjectRef, PlayerId, SimScene};
 
@@ -48,7 +48,7 @@ pub(super) fn request_of(
     let is_empty = values.is_empty() && removed.is_empty();
     (!is_empty).then_some(SaveRequest {
         entity: object.id(),
-        object: bearer(object)?,
+        object: owner_ref(object)?,
         player: object.get::<PlayerId>().copied(),
         tick,
         values,
@@ -57,13 +57,13 @@ pub(super) fn request_of(
 }
 
 /// Whose attributes an entity bears: an object's, or a scene's.
-pub(super) fn bearer(entity: EntityRef) -> Option<ObjectRef> {
+pub(super) fn owner_ref(entity: EntityRef) -> Option<ObjectRef> {
     let object = entity.get::<Object>().map(Object::reference);
     object.or_else(|| entity.get::<SimScene>().map(SimScene::reference))
 }
 
 /// An object goes: whatever of it is not stored yet is asked for now.
-pub(super) fn save_last(
+pub(super) fn save_on_despawn(
     world: &mut DeferredWorld,
     entity: Entity,
     unsaved: AttributeSet,
@@ -75,21 +75,21 @@ pub(super) fn save_last(
     } else {
         unsaved
     };
-    ask(world, entity, (unsaved, lost), None);
+    write_request(world, entity, (unsaved, lost), None);
 }
 
 /// An object is not this player's any more: all of it is asked for as the player's.
-pub(super) fn save_of_former(
+pub(super) fn save_for_former_player(
     world: &mut DeferredWorld,
     entity: Entity,
     player: PlayerId,
     lost: &AttributeSet,
 ) {
-    ask(world, entity, ([!0; ATTRIBUTE_WORDS], lost), Some(player));
+    write_request(world, entity, ([!0; ATTRIBUTE_WORDS], lost), Some(player));
 }
 
 /// Asks a store to keep some of an object, as its player's or as another's.
-fn ask(
+fn write_request(
     world: &mut DeferredWorld,
     entity: Entity,
     (set, lost): (AttributeSet, &AttributeSet),
@@ -101,7 +101,7 @@ fn ask(
     ) else {
         return;
     };
-    let set = both(set, *attributes.persistent());
+    let set = intersection(set, *attributes.persistent());
     if is_empty(&set) {
         return;
     }

@@ -19,7 +19,7 @@ enum SentValue {
     Never,
     /// The object had it: who was told so forgets it.
     Removed,
-    Is(SmallVec<[u8; 8]>),
+    Value(SmallVec<[u8; 8]>),
 }
 
 impl SentValues {
@@ -28,7 +28,7 @@ impl SentValues {
         if self.0.len() <= bit {
             self.0.resize(bit + 1, SentValue::Never);
         }
-        self.0[bit] = SentValue::Is(SmallVec::from_slice(value));
+        self.0[bit] = SentValue::Value(SmallVec::from_slice(value));
     }
 
     /// The object has an attribute no more, and had it.
@@ -42,20 +42,20 @@ impl SentValues {
     /// The value of an attribute, if it has one.
     pub fn get(&self, bit: usize) -> Option<&[u8]> {
         match self.0.get(bit)? {
-            SentValue::Is(value) => Some(value),
+            SentValue::Value(value) => Some(value),
             SentValue::Never | SentValue::Removed => None,
         }
     }
 
     /// Whether the object has an attribute, or had it.
-    pub fn had(&self, bit: usize) -> bool {
+    pub fn was_set(&self, bit: usize) -> bool {
         self.0
             .get(bit)
             .is_some_and(|value| *value != SentValue::Never)
     }
 
     /// Those of the values that are in a set, with their bits, ascending.
-    pub fn of<'a>(&'a self, set: &'a AttributeSet) -> impl Iterator<Item = (usize, &'a [u8])> {
+    pub fn in_set<'a>(&'a self, set: &'a AttributeSet) -> impl Iterator<Item = (usize, &'a [u8])> {
         self.changes(set)
             .filter_map(|(bit, value)| Some((bit, value?)))
     }
@@ -67,7 +67,7 @@ impl SentValues {
     ) -> impl Iterator<Item = (usize, Option<&'a [u8]>)> {
         bits(set)
             .take_while(|&bit| bit < self.0.len())
-            .filter(|&bit| self.had(bit))
+            .filter(|&bit| self.was_set(bit))
             .map(|bit| (bit, self.get(bit)))
     }
 }
@@ -84,15 +84,18 @@ mod tests {
         sent.set(1, b"x");
         sent.set(3, b"abd");
         assert_eq!(
-            sent.of(&all).collect::<Vec<_>>(),
+            sent.in_set(&all).collect::<Vec<_>>(),
             [(1, b"x".as_slice()), (3, b"abd")]
         );
         sent.remove(3);
-        assert_eq!(sent.of(&all).collect::<Vec<_>>(), [(1, b"x".as_slice())]);
+        assert_eq!(
+            sent.in_set(&all).collect::<Vec<_>>(),
+            [(1, b"x".as_slice())]
+        );
         assert_eq!(
             sent.changes(&all).collect::<Vec<_>>(),
             [(1, Some(b"x".as_slice())), (3, None)]
         );
-        assert!(!sent.had(2) && sent.had(3), "it never was, and was");
+        assert!(!sent.was_set(2) && sent.was_set(3), "it never was, and was");
     }
 }

@@ -4,8 +4,8 @@ use bevy_ecs::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::sim::Overload;
-use crate::sync::allowance::SendBudget;
-use crate::sync::kept::KeptLimits;
+use crate::sync::resume_buffer::ResumeBufferLimits;
+use crate::sync::send_budget::SendBudget;
 
 /// How closely clients follow what moves, how much each is told in a tick, and how often values are stored.
 #[derive(Resource, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,7 +19,7 @@ pub struct SyncSettings {
     #[serde(alias = "near_m")]
     pub full_rate_distance_m: f32,
     /// Objects that a client comes to see in a tick, at most, and as many again that it is told of unseen; at least 1.
-    pub enters_per_tick: u32,
+    pub enters_per_tick_max: u32,
     /// Bytes of announcements encoded in a tick, for all clients together, at most 256 MiB; what is beyond is told nobody, and
     /// counted.
     pub announce_bytes_per_tick: u32,
@@ -47,7 +47,7 @@ impl Default for SyncSettings {
         Self {
             motion_tolerance_m: 0.05,
             full_rate_distance_m: 20.0,
-            enters_per_tick: 16,
+            enters_per_tick_max: 16,
             announce_bytes_per_tick: 16 << 20,
             bytes_per_client_s: 8_000,
             resume_buffer_bytes_max: 16_384,
@@ -59,18 +59,18 @@ impl Default for SyncSettings {
 }
 
 impl SyncSettings {
-    pub(super) fn kept(&self, tick_s: f32) -> KeptLimits {
-        KeptLimits {
+    pub(super) fn resume_limits(&self, tick_s: f32) -> ResumeBufferLimits {
+        ResumeBufferLimits {
             bytes_max: self.resume_buffer_bytes_max as usize,
             ticks: (self.in_flight_s_max / tick_s).ceil() as u64,
         }
     }
 
-    pub(super) fn allowance(&self, tick_s: f32, overload: &Overload) -> SendBudget {
+    pub(super) fn send_budget(&self, tick_s: f32, overload: &Overload) -> SendBudget {
         SendBudget {
             bytes_per_tick: (self.bytes_per_client_s as f32 * tick_s) as u32,
             bytes_max: self.bytes_per_client_s,
-            enters_per_tick: overload.deferred_u32(self.enters_per_tick.max(1)),
+            enters_per_tick: overload.deferrable_budget_u32(self.enters_per_tick_max.max(1)),
             full_rate_distance_m: self.full_rate_distance_m,
             update_doublings: overload.update_doublings(),
         }

@@ -23,9 +23,9 @@ pub struct SyncStats {
     /// Pairs of a client and an object that it sees and does not know yet, now.
     pub pending_snapshots: u64,
     /// Announcements that nobody was told of because they, or those of their tick together, are too long.
-    pub announces_refused: u64,
+    pub announcements_refused: u64,
     /// Requests to store values.
     pub saves: u64,
     /// Of those, how many the store could not take while too many others waited.
-    pub saves_lost: u64,
+    pub saves_dropped: u64,
 }

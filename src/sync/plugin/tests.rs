@@ -1,14 +1,14 @@
 //! Whole servers whose mirrors must be equal to them.
 
-mod announces;
+mod announcements;
 mod audiences;
-mod following;
-mod gone;
-mod links;
-mod remotes;
+mod client_objects;
+mod lost_control;
+mod random_changes;
 mod removals;
-mod returning;
+mod resume;
 mod saves;
+mod unseen;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -85,7 +85,7 @@ impl FarEnd {
         (self.random >> 33) % 100 < self.bad
     }
 
-    fn arrive(&mut self, client: ClientId, packet: &[u8]) {
+    fn receive(&mut self, client: ClientId, packet: &[u8]) {
         let (mirror, result) = self
             .mirrors
             .entry(client)
@@ -112,7 +112,7 @@ impl PacketSink for Mirrors {
             if epochs.last() != Some(&header.epoch) {
                 epochs.push(header.epoch);
             }
-            return end.arrive(client, packet);
+            return end.receive(client, packet);
         }
         if end.is_bad() {
             // Lost, or late.
@@ -121,14 +121,14 @@ impl PacketSink for Mirrors {
             }
             return;
         }
-        end.arrive(client, packet);
+        end.receive(client, packet);
         if end.is_bad() {
-            end.arrive(client, packet);
+            end.receive(client, packet);
         }
         if end.is_bad()
             && let Some((client, packet)) = end.late.pop()
         {
-            end.arrive(client, &packet);
+            end.receive(client, &packet);
         }
     }
 }
@@ -156,7 +156,7 @@ impl Rig {
             .replicate::<Score>();
         let stance = spec("stance", 4).at(SendRate::EveryTick);
         let stance = app.try_replicate_marked(stance, |stance: &Stance| stance.0);
-        crate::sim::clock::one_tick_an_update(&mut app);
+        crate::sim::clock::one_tick_per_update(&mut app);
         let mirrors = Mirrors::default();
         app.world_mut()
             .resource_mut::<Outbox>()
@@ -251,19 +251,19 @@ fn reference(rig: &Rig, entity: Entity) -> ObjectRef {
 #[derive(Component)]
 struct Doomed;
 
-fn slay(mut commands: Commands, doomed: Query<Entity, With<Doomed>>) {
+fn despawn_doomed(mut commands: Commands, doomed: Query<Entity, With<Doomed>>) {
     doomed
         .iter()
         .for_each(|entity| commands.entity(entity).despawn());
 }
 
 fn despawn_in(set: SimSystems) -> Rig {
-    despawn_by(|app| app.add_systems(FixedUpdate, slay.in_set(set)))
+    despawn_by(|app| app.add_systems(FixedUpdate, despawn_doomed.in_set(set)))
 }
 
 /// Despawned by a system between two sets of replication.
 fn despawn_between(after: SyncSystems, before: SyncSystems) -> Rig {
-    despawn_by(|app| app.add_systems(FixedUpdate, slay.after(after).before(before)))
+    despawn_by(|app| app.add_systems(FixedUpdate, despawn_doomed.after(after).before(before)))
 }
 
 fn despawn_by(add: impl FnOnce(&mut App) -> &mut App) -> Rig {

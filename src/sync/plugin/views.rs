@@ -8,18 +8,20 @@ use fixedbitset::FixedBitSet;
 
 use super::attributes::Attributes;
 use super::audience::relation;
-use super::clients::{SessionView, follow_resumed, follow_sessions, in_one_scene};
-use super::remotes;
-use super::replicator::{FillWorker, Replicator, ViewChange, ViewChanges, Wanted, words};
+use super::clients::{SessionView, apply_resumes, chunks_by_scene, update_clients};
+use super::replicator::{
+    Replicator, SnapshotRequest, UpdateWorker, ViewChange, ViewChanges, ids_of,
+};
 use super::settings::SyncSettings;
+use super::unseen;
 use crate::aoi::{SceneInterest, ViewEvent};
 use crate::memory::clear_and_shrink;
 use crate::session::{SessionResumed, Sessions};
 use crate::sim::{Overload, SimTick, Workers};
-use crate::sync::allowance::SendBudget;
-use crate::sync::client::{ClientState, ViewedAs};
-use crate::sync::records::SceneMessages;
-use crate::sync::remotes::PartyObjects;
+use crate::sync::client::{ClientState, ViewEntry};
+use crate::sync::scene_messages::SceneMessages;
+use crate::sync::send_budget::SendBudget;
+use crate::sync::unseen::PartyObjects;
 use crate::world::{Object, ObjectId, SceneClosed, SceneId, Scenes};
 
 /// Forgets what was told in the last tick.
@@ -36,28 +38,31 @@ pub(super) fn begin_tick(
     let Replicator {
         scenes: records,
         clients,
-        seats,
-        seat_ranges,
-        changed,
-        gone,
+        sessions: seats,
+        session_ranges: seat_ranges,
+        view_changes: changed,
+        closed_clients: gone,
         parties,
-        sent,
+        sent_log: sent,
         ..
     } = &mut *replicator;
-    let sent = (&*sent, settings.kept(time.timestep().as_secs_f32()));
+    let sent = (
+        &*sent,
+        settings.resume_limits(time.timestep().as_secs_f32()),
+    );
     parties.changed.clear();
     for scene in closed.read() {
-        parties.close(scene.id);
+        parties.remove_scene(scene.id);
         records.remove(&scene.id);
         changed.remove(&scene.id);
     }
     for (scene, _) in scenes.iter() {
         let records = records.entry(scene).or_default();
-        records.begin(attributes.told().len(), tick.0);
+        records.begin_tick(attributes.variant_sets().len(), tick.0);
         changed.entry(scene).or_default().clear();
     }
     let sessions = &*sessions;
-    follow_sessions(
+    update_clients(
         (clients, seats),
         seat_ranges,
         (sessions, *workers),
@@ -65,7 +70,7 @@ pub(super) fn begin_tick(
         gone,
         sent,
     );
-    follow_resumed(
+    apply_resumes(
         resumed.read().copied(),
         sessions,
         (clients, gone),
@@ -100,7 +105,7 @@ fn changes_of<'a>(
 }
 
 /// Every client's list follows what its object sees, and who is told of is chosen.
-pub(super) fn follow_views(
+pub(super) fn update_client_views(
     mut replicator: ResMut<Replicator>,
     attributes: Res<Attributes>,
     (settings, overload): (Res<SyncSettings>, Res<Overload>),
@@ -111,19 +116,19 @@ pub(super) fn follow_views(
     let Replicator {
         scenes: records,
         clients,
-        seats,
-        wanted,
-        wanted_ids,
-        changed,
+        sessions: seats,
+        snapshot_requests: wanted,
+        requested_ids: wanted_ids,
+        view_changes: changed,
         parties,
         workers,
         ..
     } = &mut *replicator;
-    let allowance = settings.allowance(time.timestep().as_secs_f32(), &overload);
+    let allowance = settings.send_budget(time.timestep().as_secs_f32(), &overload);
     // Of the views of all others nobody is told.
     let mut followed: BTreeMap<SceneId, (FixedBitSet, Entity)> = BTreeMap::new();
-    for seats in in_one_scene(seats) {
-        let mut own = seats.iter().filter_map(|seat| seat.own).peekable();
+    for seats in chunks_by_scene(seats) {
+        let mut own = seats.iter().filter_map(|seat| seat.controlled).peekable();
         let Some(first) = own.peek() else {
             continue;
         };
@@ -139,12 +144,12 @@ pub(super) fn follow_views(
             changed.entry(scene).or_default().set(changes);
         }
     }
-    let news = ViewNews {
+    let news = ViewContext {
         records,
         changed,
         parties,
         attributes: &attributes,
-        allowance,
+        budget: allowance,
         scenes: &scenes,
     };
     let seats = &*seats;
@@ -152,66 +157,69 @@ pub(super) fn follow_views(
         // Mostly the next client is in the same scene.
         let mut scene = None;
         for (state, seat) in clients.iter_mut().zip(&seats[first..]) {
-            if let Some(own) = seat.own
+            if let Some(own) = seat.controlled
                 && scene.as_ref().is_none_or(|(of, _)| *of != own.scene())
             {
                 scene = Some((own.scene(), news.of(&own)));
             }
             let scene = scene.as_ref().and_then(|(_, views)| views.as_ref());
             // Who controls nothing now is told so, misses what happens, and begins anew when that changes.
-            if follow_view(state, seat, scene, &news, worker).is_none() {
-                state.end();
+            if update_client_view(state, seat, scene, &news, worker).is_none() {
+                state.end_scene();
             }
         }
     });
     wanted.clear();
     for worker in workers {
-        wanted.extend_from_slice(&worker.wanted);
-        clear_and_shrink(&mut worker.wanted);
+        wanted.extend_from_slice(&worker.requests);
+        clear_and_shrink(&mut worker.requests);
     }
-    wanted.sort_unstable_by_key(Wanted::order);
+    wanted.sort_unstable_by_key(SnapshotRequest::sort_key);
     wanted.dedup();
     wanted_ids.clear();
     for wanted in &*wanted {
         wanted_ids.grow_and_insert(wanted.id as usize);
     }
-    know_wanted(records, wanted);
+    set_known_generations(records, wanted);
 }
 
 /// What somebody is told of, clients know by its number from now on.
-fn know_wanted(records: &mut BTreeMap<SceneId, SceneMessages>, wanted: &[Wanted]) {
+fn set_known_generations(
+    records: &mut BTreeMap<SceneId, SceneMessages>,
+    wanted: &[SnapshotRequest],
+) {
     for wanted in wanted.chunk_by(|one, next| one.scene == next.scene) {
         let Some(records) = records.get_mut(&wanted[0].scene) else {
             continue;
         };
-        for seen in wanted.iter().filter(|wanted| !wanted.remote) {
-            records.know(seen.id, seen.generation);
+        for seen in wanted.iter().filter(|wanted| !wanted.is_unseen) {
+            records.set_known_generation(seen.id, seen.generation);
         }
     }
 }
 
 /// What clients' lists follow.
-struct ViewNews<'a, 'w, 's> {
+struct ViewContext<'a, 'w, 's> {
     records: &'a BTreeMap<SceneId, SceneMessages>,
     /// Of all clients, by scene.
     changed: &'a BTreeMap<SceneId, ViewChanges>,
     parties: &'a PartyObjects,
     attributes: &'a Attributes,
-    allowance: SendBudget,
+    budget: SendBudget,
     scenes: &'a Query<'w, 's, &'static SceneInterest>,
 }
 
 /// The same of one scene.
-struct SceneViewNews<'a> {
+struct SceneViewContext<'a> {
     interest: &'a SceneInterest,
     records: &'a SceneMessages,
     changed: Option<&'a ViewChanges>,
 }
 
-impl<'a> ViewNews<'a, '_, '_> {
+impl<'a> ViewContext<'a, '_, '_> {
     /// Of the scene that an object is in; `None` where that has nothing to see.
-    fn of(&self, object: &Object) -> Option<SceneViewNews<'a>> {
-        Some(SceneViewNews {
+    fn of(&self, object: &Object) -> Option<SceneViewContext<'a>> {
+        Some(SceneViewContext {
             interest: self.scenes.get(object.scene_entity()).ok()?,
             records: self.records.get(&object.scene())?,
             changed: self.changed.get(&object.scene()),
@@ -220,61 +228,61 @@ impl<'a> ViewNews<'a, '_, '_> {
 }
 
 /// One client's list follows what its object sees. `None` where it controls no object of a scene.
-fn follow_view(
+fn update_client_view(
     state: &mut ClientState,
     seat: &SessionView,
-    of_scene: Option<&SceneViewNews>,
-    news: &ViewNews,
-    worker: &mut FillWorker,
+    of_scene: Option<&SceneViewContext>,
+    news: &ViewContext,
+    worker: &mut UpdateWorker,
 ) -> Option<()> {
-    let own = seat.own?;
-    let &SceneViewNews {
+    let own = seat.controlled?;
+    let &SceneViewContext {
         interest,
         records,
         changed,
     } = of_scene?;
-    let (attributes, allowance) = (news.attributes, news.allowance);
+    let (attributes, allowance) = (news.attributes, news.budget);
     // It controls another object than it knows, and so is to be told everything anew.
-    let begins = state.own != Some(words(own.reference()));
+    let begins = state.controlled != Some(ids_of(own.reference()));
     let (scene, id, views) = (own.scene(), own.id(), interest.views());
-    let seen = |target, class| ViewedAs {
+    let seen = |target, class| ViewEntry {
         id: target,
         generation: interest.generation(ObjectId(target)).0,
         class,
     };
     let mut moved = begins;
     if begins {
-        let variant = attributes.variant(Attributes::OWN);
-        state.begin(words(own.reference()), variant);
-        worker.wanted.push(Wanted {
+        let variant = attributes.variant(Attributes::CONTROLLER);
+        state.start_scene(ids_of(own.reference()), variant);
+        worker.requests.push(SnapshotRequest {
             scene,
             id: id.0,
             generation: own.generation().0,
             variant,
-            remote: false,
+            is_unseen: false,
         });
         let view = views.seen_by(id.0);
         let view = view.map(|(target, class)| seen(target, class));
-        state.waiting.extend(view);
+        state.pending.extend(view);
     } else {
-        for change in changed.map_or(&[][..], |changed| changed.of(id.0)) {
+        for change in changed.map_or(&[][..], |changed| changed.of_viewer(id.0)) {
             moved = true;
             let now = change.class.map(|class| seen(change.target, class));
             let target = change.target;
-            state.follow((target, records.known_generation(target)), now);
+            state.apply_view_change((target, records.known_generation(target)), now);
         }
     }
     let position = |id| views.position(id).unwrap_or_default();
-    state.admit(allowance, id.0, position, &mut worker.scratch);
-    let entering = state.entering.iter().map(|entering| Wanted {
+    state.select_entering(allowance, id.0, position, &mut worker.scratch);
+    let entering = state.entering.iter().map(|entering| SnapshotRequest {
         scene,
         id: entering.id,
         generation: entering.generation,
         variant: attributes.variant(relation(records, id.0, entering.id)),
-        remote: false,
+        is_unseen: false,
     });
-    worker.wanted.extend(entering);
-    let meeting = remotes::follow(
+    worker.requests.extend(entering);
+    let meeting = unseen::update_unseen(
         state,
         own.reference(),
         moved,
@@ -282,12 +290,14 @@ fn follow_view(
         (records, news.parties, attributes),
         &mut worker.expected,
     );
-    worker.wanted.extend(meeting.iter().map(|remote| Wanted {
-        scene: remote.object.scene,
-        id: remote.object.id.0,
-        generation: remote.object.generation.0,
-        variant: remote.variant,
-        remote: true,
-    }));
+    worker
+        .requests
+        .extend(meeting.iter().map(|remote| SnapshotRequest {
+            scene: remote.object.scene,
+            id: remote.object.id.0,
+            generation: remote.object.generation.0,
+            variant: remote.variant,
+            is_unseen: true,
+        }));
     Some(())
 }

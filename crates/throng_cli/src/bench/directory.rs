@@ -15,12 +15,12 @@ use rand_pcg::Pcg64Mcg;
 
 use super::CliError;
 use super::rows::BenchRow;
-use throng::directory::{
+use throng::sim::clock::Stopwatch;
+use throng::store::{
     CacheSettings, ClaimResult, ClaimTerms, LeaseTable, LeaseTableSettings, LookupResult,
     PlayerCache, PlayerRecord, RegistrationTerms, ServerId, SqliteStore, StoreBackend, StoreError,
     StoreReply, StoreRequest, StoredAttribute,
 };
-use throng::sim::clock::Stopwatch;
 use throng::wire::{AttributeValue, Encoding};
 use throng::world::PlayerId;
 

@@ -60,7 +60,7 @@ use baseline::BenchBaseline;
 use calibration::Calibration;
 use rows::BenchRow;
 pub(super) use table::number;
-use throng::server::pools;
+use throng::server::task_pools;
 
 /// Arguments of `throng bench`.
 #[derive(Debug, clap::Args)]
@@ -250,7 +250,7 @@ impl Bench {
             .max()
             .map_or_else(cores, |most| usize::from(*most));
         // Those that measure without an app are spread over the same pools as those with one.
-        pools(threads).create_default_pools();
+        task_pools(threads).create_default_pools();
         let machine = Machine::here(threads);
         let shows_tables = !self.json && !quiet;
         if shows_tables {

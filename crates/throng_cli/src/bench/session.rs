@@ -15,7 +15,7 @@ use throng::session::{
     ConnectionInfo, ControlledBy, DisconnectReason, LoggedIn, PlayerInput, SESSION_BYTES,
     SessionPlugin, SessionSettings, SessionStats, TransportHandle, connect,
 };
-use throng::sim::clock::{Stopwatch, one_tick_an_update};
+use throng::sim::clock::{Stopwatch, one_tick_per_update};
 use throng::sim::{SimSystems, single_threaded};
 use throng::sync::{CLIENT_STATE_BYTES, Mirror, SyncPlugin};
 use throng::wire::{ClientId, ClientInput, ClientMessage, InputMotion, ResumeToken, SessionNotice};
@@ -68,11 +68,11 @@ impl LoginRig {
             .insert_resource(Time::<Fixed>::from_hz(20.0))
             .insert_resource(SessionSettings {
                 admitted_per_tick_max,
-                newcomers_per_address_max: u32::MAX,
+                unauthenticated_per_address_max: u32::MAX,
                 ..SessionSettings::default()
             })
             .add_systems(FixedUpdate, welcome.in_set(SimSystems::Think));
-        one_tick_an_update(&mut app);
+        one_tick_per_update(&mut app);
         single_threaded(&mut app);
         let spec = SceneSpec {
             size_m: Vec2::splat(2_000.0),
@@ -198,7 +198,7 @@ fn dispatch(rounds: usize) -> BenchRow {
         .insert_resource(Time::<Fixed>::from_hz(20.0))
         // Everything that waits is handled in its tick.
         .insert_resource(InboxSettings::reference());
-    one_tick_an_update(&mut app);
+    one_tick_per_update(&mut app);
     single_threaded(&mut app);
     let clients = playing(&mut app, CLIENTS);
     let transport = app.world().resource::<TransportHandle>().clone();

@@ -213,7 +213,7 @@ impl TickBench {
                 break;
             }
             step(&mut server);
-            is_late = server.stats::<TickTimings>().late_ticks(BUDGET) as u64 > late_max;
+            is_late = server.stats::<TickTimings>().slow_ticks(BUDGET) as u64 > late_max;
         }
         bar.finish_and_clear();
         let measured_ticks = server.tick() - warm_up_ticks;
@@ -233,7 +233,7 @@ impl TickBench {
             ticks: measured_ticks,
             sets: sets.map(|set| (set, timings.set(set))).collect(),
             tick: timings.tick(),
-            p99_ms_of_thirds: p99_of_thirds(&timings.kept_ticks_ms()),
+            p99_ms_of_thirds: p99_of_thirds(&timings.recent_ticks_ms()),
             received: received_now - received,
             sent: since(sent_now, sent),
             bytes_a_player: resident_bytes()

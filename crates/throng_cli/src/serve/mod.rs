@@ -276,7 +276,7 @@ impl Serve {
         speed_m_s: f32,
     ) -> Result<ListenAddresses, CliError> {
         let mut settings = ListenSettings {
-            public: self.public.clone(),
+            public_addresses: self.public.clone(),
             ..ListenSettings::default()
         };
         settings.udp.clients_max = self.clients_max as usize;

@@ -3,10 +3,10 @@
 use bevy_ecs::message::MessageCursor;
 use bevy_ecs::prelude::*;
 use throng::aoi::Viewer;
-use throng::directory::{PlayerLoaded, PlayerStore};
 use throng::map::{MapEdited, SceneMap};
 use throng::net::{UdpListener, WebListener};
 use throng::session::{LoggedIn, PlayerRequest, PlayerRequestReceived, Sessions, control};
+use throng::store::{PlayerLoaded, PlayerStore};
 use throng::wire::ClientId;
 use throng::world::{ObjectCategory, ObjectKinds, PlayerId};
 use throng_scenario::crowd::{CrowdId, CrowdSpec, Crowds, Idle, spawn_individual};
@@ -54,7 +54,7 @@ impl ExternalPlayers {
             .asked
             .read(world.resource::<Messages<PlayerRequestReceived>>());
         let caps: Vec<(Entity, u16)> = asked
-            .filter_map(|asked| match asked.what {
+            .filter_map(|asked| match asked.request {
                 PlayerRequest::ViewCap(players) => Some((asked.entity, players)),
                 _ => None,
             })
@@ -92,8 +92,8 @@ impl ExternalPlayers {
         for (client, player) in new {
             let udp = world.get_resource::<UdpListener>();
             let web = world.get_resource::<WebListener>();
-            let is_visitor =
-                udp.is_some_and(|udp| udp.has(client)) || web.is_some_and(|web| web.has(client));
+            let is_visitor = udp.is_some_and(|udp| udp.is_connected(client))
+                || web.is_some_and(|web| web.is_connected(client));
             if !is_visitor || world.resource::<Sessions>().get(client).is_none() {
                 continue;
             }

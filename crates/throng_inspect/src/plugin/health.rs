@@ -1,10 +1,10 @@
 //! Whether players can play: what `/readyz` answers, and a line in the log at each change.
 
 use bevy_ecs::prelude::*;
-use throng::directory::PlayerStore;
 use throng::net::UdpListener;
 #[cfg(feature = "web")]
 use throng::net::WebListener;
+use throng::store::PlayerStore;
 use tracing::{error, warn};
 
 /// Whether players can play on this server. If they cannot, `/readyz` answers 503 with the reason.

@@ -8,7 +8,6 @@ use super::gather::{count_classes, count_states};
 use crate::ticks::{SlowTick, TimedTick};
 use crate::traffic::{ActionPreset, InspectStats, RunPace};
 use throng::aoi::{AoiSettings, AoiStats, SceneAoiSettings};
-use throng::directory::PlayerStore;
 use throng::inbox::Inbox;
 use throng::map::SceneMap;
 use throng::matchmaking::Matchmaker;
@@ -20,6 +19,7 @@ use throng::net::WebListener;
 use throng::outbox::OutboxStats;
 use throng::session::{SessionStats, Sessions};
 use throng::sim::{Overload, SimSystems, SimTick};
+use throng::store::PlayerStore;
 use throng::sync::SyncStats;
 use throng::world::{ObjectKinds, SceneObjects, Scenes, SimScene};
 
@@ -103,8 +103,8 @@ pub(super) fn state(
             ["despawns", sent.despawns.bytes],
             ["attributes", sent.deltas.bytes],
             ["motions", sent.motions.bytes],
-            ["remotes", sent.remotes.bytes],
-            ["announcements", sent.announces.bytes],
+            ["remotes", sent.unseen.bytes],
+            ["announcements", sent.announcements.bytes],
         ]);
     }
     if let Some(outbox) = world.get_resource::<OutboxStats>() {
@@ -184,7 +184,7 @@ fn queues(world: &World) -> Vec<Value> {
         push("client messages", inbox.backlog() as u64);
     }
     if let Some(sessions) = world.get_resource::<Sessions>() {
-        push("login queue", sessions.queued() as u64);
+        push("login queue", sessions.queue_len() as u64);
     }
     if let Some(nav) = world.get_resource::<NavStats>() {
         push("paths", nav.waiting);

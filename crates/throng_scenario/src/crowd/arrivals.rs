@@ -28,7 +28,8 @@ use crate::scenario::ScenarioMatchMode;
 use throng::instance::InstanceSystems;
 use throng::matchmaking::{
     BackfillResult, CancelRequest, MatchFormed, MatchProposed, MatchResponse, Matchmaker,
-    MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer, tick_mhz,
+    MatchmakingPlugin, PARTY_SIZE_MAX, QueueRequest, Ticket, TicketParty, TicketPlayer,
+    tick_rate_millihertz,
 };
 use throng::memory::{MemoryAppExt, MemoryUse};
 use throng::sim::{HashAppExt, RandomStreams, SimSystems, SimTick};
@@ -264,7 +265,7 @@ pub fn arrive(
     mut queue: MessageWriter<QueueRequest>,
     mut cancel: MessageWriter<CancelRequest>,
 ) {
-    let tick_mhz = tick_mhz(&time);
+    let tick_mhz = tick_rate_millihertz(&time);
     let rng = streams.stream(STREAM);
     let PartyArrivals {
         flows,
@@ -273,7 +274,7 @@ pub fn arrive(
         rested_at,
     } = &mut *arrivals;
     let formed = formed.read().flat_map(|formed| &formed.match_info.groups);
-    let joined = filled.read().map(|filled| &filled.joined);
+    let joined = filled.read().map(|filled| &filled.tickets);
     for ticket in formed.chain(joined).flatten() {
         let named = matchmaker.names().get(usize::from(ticket.mode.0));
         let flow = flows.iter_mut().find(|flow| Some(&flow.spec.mode) == named);
@@ -425,7 +426,7 @@ mod tests {
             });
         }
         app.world_mut().resource_mut::<PartyArrivals>().open(spec);
-        clock::one_tick_an_update(&mut app);
+        clock::one_tick_per_update(&mut app);
         app
     }
 

@@ -58,14 +58,14 @@ impl CrowdAuthenticator {
 }
 
 impl Authenticator for CrowdAuthenticator {
-    fn ask(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
+    fn authenticate(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
         if login.claims.player != Some(login.player) {
             answer.refuse();
             return;
         }
         let list = self.list();
         let class = list.classes.range(..=login.player).next_back();
-        let class = class.map_or(AdmissionClass::Anybody, |(_, &class)| class);
+        let class = class.map_or(AdmissionClass::Standard, |(_, &class)| class);
         drop(list);
         answer.accept_as(login.player, class);
     }

@@ -84,7 +84,7 @@ impl CrowdSpec {
             messages_per_s: 10.0,
             churn_per_s: 0.0,
             inputs: false,
-            admission: AdmissionClass::Anybody,
+            admission: AdmissionClass::Standard,
             caps: ViewCaps {
                 players: 100,
                 npcs: 50,

@@ -116,7 +116,7 @@ pub fn add_load_as(
     let mut inbox = world.resource_mut::<InboxSettings>();
     inbox.messages_per_tick_max = inbox.messages_per_tick_max.max(2 * players);
     inbox.backlog_max = inbox.backlog_max.max(4 * players);
-    inbox.newcomers_backlog_max = inbox.newcomers_backlog_max.max(players);
+    inbox.unauthenticated_backlog_max = inbox.unauthenticated_backlog_max.max(players);
 
     let side = load_side_tiles(players);
     let recipe = TownRecipe {

@@ -22,7 +22,7 @@ use super::clients::SyntheticClients;
 use super::crowds::{CrowdId, CrowdMember, Crowds, LOOK_TICKS, individual_random};
 use super::tickets::draw_ticket;
 use crate::scenario::ScenarioMatchMode;
-use throng::matchmaking::{Matchmaker, QueueRequest, Ticket, tick_mhz};
+use throng::matchmaking::{Matchmaker, QueueRequest, Ticket, tick_rate_millihertz};
 use throng::sim::{RandomStreams, SimTick};
 use throng::world::{Object, Parties, PartyId, PlayerId, Players, join_party};
 
@@ -59,7 +59,10 @@ fn queue_crowd(world: &mut World, spec: &ScenarioMatchMode, crowd: CrowdId) {
             continue;
         };
         // Should the ticket be refused or given up, the party tries again after a rest.
-        let rest = ticks(spec.rest_s, tick_mhz(world.resource::<Time<Fixed>>()));
+        let rest = ticks(
+            spec.rest_s,
+            tick_rate_millihertz(world.resource::<Time<Fixed>>()),
+        );
         let rested = tick + rest.max(1);
         let mut arrivals = world.resource_mut::<PartyArrivals>();
         arrivals.rested_at.insert(party, rested);
@@ -69,12 +72,12 @@ fn queue_crowd(world: &mut World, spec: &ScenarioMatchMode, crowd: CrowdId) {
 
 /// The party that a player leads; a player in none gets one.
 fn led_by(world: &mut World, player: PlayerId) -> Option<PartyId> {
-    if let Some(party) = world.resource::<Parties>().of(player) {
+    if let Some(party) = world.resource::<Parties>().party_of(player) {
         let members = world.resource::<Parties>().members(party);
         return (members.first() == Some(&player)).then_some(party);
     }
     world.resource::<Players>().entity(player)?;
-    let party = world.resource_mut::<Parties>().make().ok()?;
+    let party = world.resource_mut::<Parties>().create().ok()?;
     join_party(world, party, player).ok()?;
     Some(party)
 }

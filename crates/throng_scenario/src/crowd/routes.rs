@@ -12,7 +12,7 @@ use super::crowds::CrowdMember;
 use throng::map::SceneMap;
 use throng::movement::{MoveRefused, Walker};
 use throng::nav::NavPath;
-use throng::sim::{ColumnRows, TableColumn, Workers, pieces};
+use throng::sim::{ColumnRows, TableColumn, Workers, chunks};
 use throng::world::{Object, Position};
 
 /// How near a turning point counts as there, in metres: more than a quantum of the wire.
@@ -76,7 +76,7 @@ impl<'w> RouteTable<'w> {
     fn pieces(&mut self) -> impl Iterator<Item = RouteRows<'_>> {
         let (mut objects, mut positions) = (self.objects, self.positions);
         let (mut moved_at, mut paths) = (self.moved_at, self.paths.rows());
-        pieces(objects.len(), PIECE_ROWS, move |rows| RouteRows {
+        chunks(objects.len(), PIECE_ROWS, move |rows| RouteRows {
             objects: objects.split_off(..rows).unwrap_or_default(),
             positions: positions.split_off(..rows).unwrap_or_default(),
             moved_at: moved_at.split_off(..rows).unwrap_or_default(),

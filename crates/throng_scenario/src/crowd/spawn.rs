@@ -91,7 +91,7 @@ fn make_parties(
         return Ok(());
     }
     for leader in (0..count).step_by(size as usize) {
-        let party = world.resource_mut::<Parties>().make()?;
+        let party = world.resource_mut::<Parties>().create()?;
         for nth in leader..(leader + size).min(count) {
             join_party(world, party, PlayerId(first.0 + u64::from(nth)))?;
         }

@@ -13,11 +13,11 @@ use rand_pcg::Pcg64Mcg;
 
 use super::crowds::{CrowdMember, Crowds};
 use super::plugin::{CrowdPlugin, CrowdSystems};
-use throng::directory::{
-    AtomicSaveRequest, PlayerLoaded, PlayerRecord, PlayerStore, PlayerStorePlugin,
-};
 use throng::memory::{MemoryAppExt, MemoryUse};
 use throng::sim::{HashAppExt, RandomStreams, SimSystems, StateHasher};
+use throng::store::{
+    AtomicSaveRequest, PlayerLoaded, PlayerRecord, PlayerStore, PlayerStorePlugin,
+};
 use throng::sync::{AttributeSpec, Audience, ReplicateAppExt};
 use throng::wire::{AttributeValue, Encoding};
 use throng::world::{ObjectHashAppExt, PlayerId, Players, StateHashed};

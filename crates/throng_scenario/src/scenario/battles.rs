@@ -185,8 +185,8 @@ pub(super) fn host_battles(world: &mut World) {
         }
         let rules = InstanceRules {
             duration_s: f64::from(queue.battle_s),
-            seat_held_s: 0.0,
-            backfill_tries_max: 1,
+            seat_reserved_s: 0.0,
+            backfill_attempts_max: 1,
             ends_when_empty: false,
             ..InstanceRules::default()
         };
@@ -253,7 +253,7 @@ fn tell_refusals(world: &World, battles: &mut ScenarioMatches) -> Vec<String> {
     }
     for fault in unread(world, &mut battles.cursors.fault) {
         let (player, what) = (fault.player.0, fault.error);
-        faults.push(match fault.homewards {
+        faults.push(match fault.is_returning {
             true => format!("player {player} was not moved back: {what}"),
             false => format!("player {player} was not moved in: {what}"),
         });
@@ -289,7 +289,7 @@ fn come_home(world: &mut World, battles: &mut ScenarioMatches, tick: u64) {
         let seats = world.resource::<Instances>();
         battles
             .before
-            .retain(|&player, _| seats.of(player).is_some());
+            .retain(|&player, _| seats.instance_of(player).is_some());
     }
 }
 
@@ -490,7 +490,10 @@ mod tests {
             let before = &world.resource::<ScenarioMatches>().before;
             remembered += before.len();
             for player in before.keys() {
-                assert!(seats.of(*player).is_some(), "{player:?} has no seat");
+                assert!(
+                    seats.instance_of(*player).is_some(),
+                    "{player:?} has no seat"
+                );
             }
         }
         let stats = *run.server().world().resource::<InstanceStats>();

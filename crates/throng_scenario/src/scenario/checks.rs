@@ -502,6 +502,6 @@ pub(super) fn is_quiet(world: &World) -> bool {
         && world.resource::<Inbox>().backlog() == 0
         && world.resource::<NavStats>().waiting == 0
         && world.resource::<SyncStats>().pending_snapshots == 0
-        && world.resource::<Outbox>().waiting_bytes() == 0
+        && world.resource::<Outbox>().deferred_bytes() == 0
         && !world.resource::<SyntheticClients>().is_under_way()
 }

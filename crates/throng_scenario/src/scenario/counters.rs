@@ -186,8 +186,8 @@ mod tests {
 
     use super::*;
     use crate::scenario::{LoadedScenario, RunOptions, ScenarioRun};
-    use throng::directory::{MemoryDisk, PlayerStore, PlayerStorePlugin};
     use throng::memory::ProcessMemory;
+    use throng::store::{MemoryDisk, PlayerStore, PlayerStorePlugin};
 
     /// The report of a run of 1.5 s with one mode of matchmaking and a store.
     fn report() -> Value {

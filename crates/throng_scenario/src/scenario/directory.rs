@@ -3,7 +3,7 @@
 use bevy_ecs::prelude::*;
 use serde::Serialize;
 
-use throng::directory::{PlayerStore, PlayerStoreStats};
+use throng::store::{PlayerStore, PlayerStoreStats};
 
 /// Players that are loaded, held and saved: now, and over the run. See [`PlayerStoreStats`] for what is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -59,7 +59,7 @@ pub(super) fn directory(world: &World) -> Option<DirectoryFigures> {
         saves: stats.players_saved,
         unsaved: directory.unsaved() as u64,
         max_unsaved: stats.unsaved_peak as u64,
-        saves_refused: stats.not_ours,
+        saves_refused: stats.unleased_saves,
         transfers_refused: stats.transfers_refused,
         store_failures: stats.failures,
         ..DirectoryFigures::default()

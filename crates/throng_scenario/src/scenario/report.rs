@@ -482,11 +482,11 @@ pub(super) fn sessions(world: &World) -> SessionSummary {
         .filter(|(_, session)| session.state == SessionState::AwaitingReconnect);
     let told = world.resource::<SyntheticClients>().stats();
     SessionSummary {
-        in_line: sessions.queued() as u64,
-        max_in_line: stats.queued_max as u64,
-        places_told: stats.places_told,
-        max_admitted: stats.admitted_max as u64,
-        links_lost: stats.links_lost,
+        in_line: sessions.queue_len() as u64,
+        max_in_line: stats.queue_peak as u64,
+        places_told: stats.queue_notices,
+        max_admitted: stats.admitted_per_tick_peak as u64,
+        links_lost: stats.connections_lost,
         link_dead: link_dead.count() as u64,
         resumed: stats.resumed,
         resumed_by_token: told.resumed,
@@ -521,7 +521,7 @@ pub(super) fn paths(world: &World) -> PathFigures {
 }
 
 pub(super) fn builds(world: &World) -> BuildFigures {
-    let stats = world.resource::<Navigator>().builds();
+    let stats = world.resource::<Navigator>().build_stats();
     BuildFigures {
         adopted: stats.adopted,
         loaded: stats.loaded,
@@ -570,9 +570,9 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> SyncSummary {
         snapshots: sent.snapshots.messages,
         despawns: sent.despawns.messages,
         moves: sent.motions.messages,
-        remotes: sent.remotes.messages,
-        announces: sent.announces.messages,
-        postponed: sent.postponed,
+        remotes: sent.unseen.messages,
+        announces: sent.announcements.messages,
+        postponed: sent.deferred,
         links,
         bases,
         packets: frames,
@@ -582,8 +582,8 @@ pub(super) fn sync(world: &World, client_seconds: f64) -> SyncSummary {
             despawns: sent.despawns.bytes,
             deltas: sent.deltas.bytes,
             moves: sent.motions.bytes,
-            remotes: sent.remotes.bytes,
-            announces: sent.announces.bytes,
+            remotes: sent.unseen.bytes,
+            announces: sent.announcements.bytes,
         },
         bytes_per_client_s: if client_seconds > 0.0 {
             bytes as f64 / client_seconds
@@ -667,7 +667,7 @@ pub(super) fn overload(world: &World) -> OverloadFigures {
         deferred_ticks,
         refused_ticks,
         dilated_ticks,
-        in_line: world.resource::<Sessions>().queued() as u64,
+        in_line: world.resource::<Sessions>().queue_len() as u64,
         paths_waiting: world.resource::<NavStats>().waiting,
     }
 }

@@ -332,7 +332,7 @@ fn announce(world: &mut World, action: &Action, speakers: &[Entity]) {
         world.write_message(AnnouncementRequest {
             about: Some(from),
             scope,
-            class: match class {
+            channel: match class {
                 Class::Reliable => Channel::Reliable,
                 Class::Unreliable => Channel::Unreliable,
             },

@@ -460,7 +460,7 @@ fn open_copy(
     let interest = SceneAoiSettings {
         cell_m: scene.cell_m,
         margin_m: scene.margin_m(),
-        sight: scene.sight,
+        view_link_mode: scene.sight,
     };
     let place = ValuePath::root();
     let cells = grid_fits(scene, &place, map.tiles().rect())?;

@@ -11,12 +11,12 @@ use crate::world::{Npc, Player, SceneObjects};
 #[derive(Resource, Default)]
 struct Observed(Vec<(Entity, Entity, bool)>);
 
-fn note_enter(entered: On<ViewEntered>, mut observed: ResMut<Observed>) {
+fn record_enter(entered: On<ViewEntered>, mut observed: ResMut<Observed>) {
     let pair = (entered.viewer_entity, entered.target_entity);
     observed.0.push((pair.0, pair.1, true));
 }
 
-fn note_leave(left: On<ViewLeft>, mut observed: ResMut<Observed>) {
+fn record_leave(left: On<ViewLeft>, mut observed: ResMut<Observed>) {
     let pair = (left.viewer_entity, left.target_entity);
     observed.0.push((pair.0, pair.1, false));
 }
@@ -60,7 +60,7 @@ fn an_observer_on_a_viewer_is_told_of_that_viewer_in_order_and_of_no_other() {
     let scene = scene(&mut app);
     let [a, b, c] = [100.0, 101.0, 102.0].map(|x| player(&mut app, scene, x));
     let mut viewer = app.world_mut().entity_mut(a);
-    viewer.observe(note_enter).observe(note_leave);
+    viewer.observe(record_enter).observe(record_leave);
     app.update();
     let told: BTreeSet<_> = observed(&mut app).into_iter().collect();
     assert_eq!(told, BTreeSet::from([(a, b, true), (a, c, true)]));
@@ -79,7 +79,7 @@ fn an_observer_of_all_is_told_what_the_messages_tell() {
     let scene = scene(&mut app);
     let [a, b] = [100.0, 101.0].map(|x| player(&mut app, scene, x));
     app.update();
-    let observer = app.world_mut().add_observer(note_leave).id();
+    let observer = app.world_mut().add_observer(record_leave).id();
     assert_eq!(observed(&mut app), []);
     app.world_mut().despawn(a);
     app.update();
@@ -164,14 +164,14 @@ fn a_player_and_an_npc_are_spawned_in_a_line_and_see_and_are_seen() {
     };
     let seen = app.world_mut().run_system_once(seen).unwrap();
     assert_eq!(seen, (vec![npc], vec![]));
-    assert_eq!(app.world().resource::<AoiStats>().unplaced, 0);
+    assert_eq!(app.world().resource::<AoiStats>().non_objects, 0);
 }
 
 #[test]
 fn a_viewer_that_is_no_object_is_counted_and_one_that_waits_for_its_place_is_not() {
     let mut app = app();
     let scene = scene(&mut app);
-    let unplaced = |app: &App| app.world().resource::<AoiStats>().unplaced;
+    let unplaced = |app: &App| app.world().resource::<AoiStats>().non_objects;
     app.world_mut().spawn(Viewer::default());
     app.world_mut().spawn(Viewable::default());
     app.update();
@@ -191,7 +191,7 @@ fn a_position_outside_of_its_scene_is_counted_each_time_it_is_set() {
     let mut app = app();
     let scene = scene(&mut app);
     let player = player(&mut app, scene, 100.0);
-    let outside = |app: &App| app.world().resource::<AoiStats>().outside;
+    let outside = |app: &App| app.world().resource::<AoiStats>().outside_scene;
     let mut put = |x: f32| {
         app.world_mut().get_mut::<Position>(player).unwrap().0.x = x;
         app.update();

@@ -14,8 +14,8 @@ use crate::wire::SessionNotice;
 struct TickPercent(u64);
 
 /// A level a tick, up and down.
-fn governed(change: impl FnOnce(&mut SessionSettings)) -> App {
-    let (mut app, _) = welcomed();
+fn app_with_overload(change: impl FnOnce(&mut SessionSettings)) -> App {
+    let (mut app, _) = app_with_characters();
     let mut settings = SessionSettings::default();
     change(&mut settings);
     let none = OverloadThresholds {
@@ -28,26 +28,26 @@ fn governed(change: impl FnOnce(&mut SessionSettings)) -> App {
         .insert_resource(OverloadSettings {
             measure: LoadMeasure::Work,
             smoothing_s: 0.0,
-            rise_s: 0.0,
-            fall_s: 0.0,
+            enter_after_s: 0.0,
+            leave_after_s: 0.0,
             leave_at: none,
             ..OverloadSettings::default()
         })
         .init_resource::<TickPercent>()
-        .reckon_work(|world, _| {
+        .add_cost_estimator(|world, _| {
             let tick = world.resource::<bevy_time::Time<bevy_time::Fixed>>();
             tick.timestep().as_nanos() as u64 * world.resource::<TickPercent>().0 / 100
         });
     app
 }
 
-fn spend(app: &mut App, percent: u64) -> OverloadLevel {
+fn run_at_load(app: &mut App, percent: u64) -> OverloadLevel {
     app.world_mut().resource_mut::<TickPercent>().0 = percent;
     (0..6).for_each(|_| app.update());
     app.world().resource::<Overload>().level()
 }
 
-fn say_login(app: &mut App, player: u64) -> ClientId {
+fn send_login(app: &mut App, player: u64) -> ClientId {
     let client = connect_as(app, player);
     send(app, client, ClientMessage::login(player));
     app.update();
@@ -59,7 +59,7 @@ fn state(app: &App, client: ClientId) -> Option<SessionState> {
     sessions.get(client).map(|session| session.state)
 }
 
-fn told(app: &App, client: ClientId) -> Vec<SessionNotice> {
+fn notices(app: &App, client: ClientId) -> Vec<SessionNotice> {
     let told = written::<SessionNoticeRequest>(app).into_iter();
     told.filter(|told| told.client == client)
         .map(|told| told.notice)
@@ -68,18 +68,24 @@ fn told(app: &App, client: ClientId) -> Vec<SessionNotice> {
 
 #[test]
 fn who_logs_in_while_logins_are_refused_stands_in_the_line_and_goes_in_in_its_order() {
-    let mut app = governed(|settings| settings.queue_max = 2);
-    let inside = say_login(&mut app, 1);
+    let mut app = app_with_overload(|settings| settings.queue_max = 2);
+    let inside = send_login(&mut app, 1);
     assert_eq!(state(&app, inside), Some(SessionState::InWorld));
-    assert_eq!(spend(&mut app, 97), OverloadLevel::QueuedLogins);
+    assert_eq!(run_at_load(&mut app, 97), OverloadLevel::QueuedLogins);
 
-    let first = say_login(&mut app, 2);
+    let first = send_login(&mut app, 2);
     assert_eq!(state(&app, first), Some(SessionState::Queued));
-    assert_eq!(told(&app, first), [SessionNotice::Queued { position: 1 }]);
-    let second = say_login(&mut app, 3);
-    assert_eq!(told(&app, second), [SessionNotice::Queued { position: 2 }]);
+    assert_eq!(
+        notices(&app, first),
+        [SessionNotice::Queued { position: 1 }]
+    );
+    let second = send_login(&mut app, 3);
+    assert_eq!(
+        notices(&app, second),
+        [SessionNotice::Queued { position: 2 }]
+    );
     // There is room inside, and none in the line.
-    let third = say_login(&mut app, 4);
+    let third = send_login(&mut app, 4);
     assert_eq!(state(&app, third), None);
     let closed = written::<SessionClosed>(&app);
     assert_eq!(closed.last().unwrap().reason, LogoutReason::Full);
@@ -102,32 +108,32 @@ fn who_logs_in_while_logins_are_refused_stands_in_the_line_and_goes_in_in_its_or
 
 #[test]
 fn everybody_is_told_how_fast_time_passes_and_who_comes_later_too() {
-    let mut app = governed(|_| ());
-    let client = say_login(&mut app, 1);
-    assert_eq!(spend(&mut app, 100), OverloadLevel::TimeDilated);
+    let mut app = app_with_overload(|_| ());
+    let client = send_login(&mut app, 1);
+    assert_eq!(run_at_load(&mut app, 100), OverloadLevel::TimeDilated);
     // A little more than this, with what sessions themselves do.
     app.world_mut().resource_mut::<TickPercent>().0 = 190;
     app.update();
     let half = SessionNotice::TimeRate { percent: 50 };
-    assert_eq!(told(&app, client), [half]);
-    let late = say_login(&mut app, 2);
-    let said = told(&app, late);
+    assert_eq!(notices(&app, client), [half]);
+    let late = send_login(&mut app, 2);
+    let said = notices(&app, late);
     assert!(said.contains(&half), "{said:?}");
-    assert_eq!(told(&app, client), []);
+    assert_eq!(notices(&app, client), []);
     app.update();
-    assert_eq!(told(&app, late), []);
+    assert_eq!(notices(&app, late), []);
     app.world_mut().resource_mut::<TickPercent>().0 = 0;
     app.update();
     let whole = SessionNotice::TimeRate { percent: 100 };
-    assert!(told(&app, client).contains(&whole) && told(&app, late).contains(&whole));
+    assert!(notices(&app, client).contains(&whole) && notices(&app, late).contains(&whole));
     app.update();
-    assert_eq!(told(&app, client), []);
+    assert_eq!(notices(&app, client), []);
 }
 
 #[test]
 fn who_sends_as_ever_while_time_is_dilated_is_no_flooder() {
     let refused = |percent: u64| {
-        let mut app = governed(|_| ());
+        let mut app = app_with_overload(|_| ());
         app.insert_resource(InboxSettings {
             quota: ClientQuota {
                 messages_per_s: 64,
@@ -137,8 +143,8 @@ fn who_sends_as_ever_while_time_is_dilated_is_no_flooder() {
             },
             ..InboxSettings::default()
         });
-        let client = say_login(&mut app, 1);
-        spend(&mut app, percent);
+        let client = send_login(&mut app, 1);
+        run_at_load(&mut app, percent);
         let transport = app.world().resource::<TransportHandle>().clone();
         let ping = ClientMessage::Face { heading: 1 }.to_bytes();
         for _ in 0..100 {

@@ -42,7 +42,7 @@ fn input(seq: u16, motion: InputMotion) -> ClientMessage<'static> {
 
 #[test]
 fn inputs_that_come_twice_late_or_with_numbers_that_run_backwards_change_nothing() {
-    let (mut app, _) = welcomed();
+    let (mut app, _) = app_with_characters();
     let (client, _) = logged_in(&mut app, 7);
     let number = |app: &App| inputs(app, client);
     // The first may have any number.
@@ -74,7 +74,7 @@ fn inputs_that_come_twice_late_or_with_numbers_that_run_backwards_change_nothing
 
 #[test]
 fn a_login_while_loading_and_a_second_ready_are_refused() {
-    let (mut app, scene) = welcomed();
+    let (mut app, scene) = app_with_characters();
     let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
     send(&mut app, client, ClientMessage::login(7));
     app.update();
@@ -112,16 +112,16 @@ impl ClientMessageType for Heal {
         <[u8; 1]>::try_from(bytes).ok().map(|[id]| Self(id))
     }
 
-    fn named(&self) -> Option<(u32, u32)> {
+    fn target(&self) -> Option<(u32, u32)> {
         Some((u32::from(self.0), 0))
     }
 }
 
 /// An app with views and a client that controls an object: itself, one near it, one far away, and one that left the scene.
-fn among_others() -> (App, ClientId, [(Entity, u32); 4]) {
+fn app_with_neighbours() -> (App, ClientId, [(Entity, u32); 4]) {
     let mut app = App::new();
     app.add_plugins((bevy_time::TimePlugin, SessionPlugin, AoiPlugin));
-    crate::sim::clock::one_tick_an_update(&mut app);
+    crate::sim::clock::one_tick_per_update(&mut app);
     app.register_client_message::<Heal>(3);
     let spec = || SceneSpec {
         size_m: Vec2::splat(1_000.0),
@@ -152,7 +152,7 @@ fn heal(id: &[u8; 1]) -> ClientMessage<'_> {
 
 #[test]
 fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
-    let (mut app, client, [own, near, far, moved]) = among_others();
+    let (mut app, client, [own, near, far, moved]) = app_with_neighbours();
     let cases = [
         (near.1, 0, Some(near.0)),
         (own.1, 0, Some(own.0)),
@@ -174,7 +174,7 @@ fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
         let asked = app.world().resource::<Messages<PlayerRequestReceived>>();
         let asked = asked.iter_current_update_messages();
         let targets: Vec<Entity> = asked
-            .filter_map(|asked| match asked.what {
+            .filter_map(|asked| match asked.request {
                 PlayerRequest::Interact { target, verb: 2 } => Some(target),
                 _ => None,
             })
@@ -195,7 +195,7 @@ fn what_a_client_neither_sees_nor_controls_it_cannot_name() {
 
 #[test]
 fn who_controls_nothing_names_nothing_and_moves_nothing() {
-    let (mut app, client, [own, near, ..]) = among_others();
+    let (mut app, client, [own, near, ..]) = app_with_neighbours();
     app.world_mut().entity_mut(own.0).remove::<ControlledBy>();
     app.update();
     assert_eq!(refused(&mut app, client, heal(&[near.1 as u8])), 1);
@@ -211,7 +211,7 @@ fn who_controls_nothing_names_nothing_and_moves_nothing() {
 
 #[test]
 fn a_client_moves_its_own_object_and_nobody_elses() {
-    let (mut app, scene) = welcomed();
+    let (mut app, scene) = app_with_characters();
     let (first, object) = logged_in(&mut app, 7);
     let (second, other) = logged_in(&mut app, 8);
     let far = QuantizedPosition {

@@ -6,7 +6,7 @@ use crate::sync::{AUDIENCES_MAX, Membership};
 use crate::world::GuildId;
 
 /// Teams are those of the rig: odd and even. A party across teams, one within a team; a guild across parties.
-fn belong(rig: &mut Rig) {
+fn assign_affiliations(rig: &mut Rig) {
     let belongings = [
         (0, 1, 5),
         (1, 1, 6),
@@ -25,7 +25,7 @@ fn belong(rig: &mut Rig) {
 fn each_client_holds_what_its_audiences_are_told_and_nothing_else() {
     for cap in [10, 2] {
         let mut rig = Rig::new(cap);
-        belong(&mut rig);
+        assign_affiliations(&mut rig);
         let scene = rig.scenes[0];
         rig.app.world_mut().entity_mut(scene).insert(Score(3));
         rig.rest_and_compare_exactly();
@@ -60,20 +60,20 @@ fn the_state_hash_sees_which_links_a_client_knows_and_not_only_how_many() {
     rig.rest_and_compare();
     let before = state_hash(rig.app.world_mut());
     let replicator = rig.app.world().resource::<Replicator>();
-    let links = &replicator.clients[0].links;
+    let links = &replicator.clients[0].objects;
     let last = *links.as_slice().last().unwrap();
     let mut other = last;
     other.id += 1;
     for (link, is_same) in [(other, false), (last, true)] {
         let mut replicator = rig.app.world_mut().resource_mut::<Replicator>();
-        let links = &mut replicator.clients[0].links;
+        let links = &mut replicator.clients[0].objects;
         links.swap_remove(links.len() - 1);
         links.push(link);
         assert_eq!(state_hash(rig.app.world_mut()) == before, is_same);
     }
     let mut replicator = rig.app.world_mut().resource_mut::<Replicator>();
     for records in replicator.scenes.values_mut() {
-        records.know(last.id, records.known_generation(last.id) + 1);
+        records.set_known_generation(last.id, records.known_generation(last.id) + 1);
     }
     assert_ne!(state_hash(rig.app.world_mut()), before);
 }
@@ -91,10 +91,12 @@ struct Threat(u32);
 #[test]
 fn an_audience_of_an_embedder_is_told_from_the_tick_on_in_which_somebody_joins_it() {
     let mut rig = Rig::new(10);
-    let leaders = rig.app.audience("leaders", |raid: &Raid| Membership {
-        publishes: Some(raid.number),
-        subscribes: raid.leads.then_some(raid.number),
-    });
+    let leaders = rig
+        .app
+        .register_audience("leaders", |raid: &Raid| Membership {
+            publishes: Some(raid.number),
+            subscribes: raid.leads.then_some(raid.number),
+        });
     let threat = AttributeSpec::new("threat", 40, Encoding::Varint).to(leaders.unwrap());
     rig.app.replicate_field(threat, |threat: &Threat| threat.0);
     for nth in 0..6 {
@@ -133,7 +135,7 @@ fn an_audience_of_an_embedder_is_told_from_the_tick_on_in_which_somebody_joins_i
 #[test]
 fn audiences_have_names_of_their_own_and_there_are_only_so_many() {
     let mut rig = Rig::new(10);
-    let mut add = |name| rig.app.audience(name, |_: &Raid| Membership::NONE);
+    let mut add = |name| rig.app.register_audience(name, |_: &Raid| Membership::NONE);
     assert!(add("a").is_ok());
     assert_eq!(add("a"), Err(AudienceError::Taken("a")));
     let more = ["b", "c", "d", "e"].map(|name| add(name).err());

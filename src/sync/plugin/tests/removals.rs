@@ -2,7 +2,7 @@
 
 use bevy_ecs::message::Messages;
 
-use super::remotes::told_of;
+use super::unseen::unseen_value;
 use super::*;
 use crate::world::PlayerId;
 
@@ -61,13 +61,13 @@ fn a_scene_loses_an_attribute_and_so_do_those_who_are_told_unseen() {
     rig.app.world_mut().entity_mut(scene).insert(Score(3));
     rig.rest_and_compare();
     let of = rig.app.world().get::<SimScene>(scene).unwrap().reference();
-    assert_eq!(told_of(&rig, by, of, 6), Some(vec![3]));
+    assert_eq!(unseen_value(&rig, by, of, 6), Some(vec![3]));
     rig.app.world_mut().entity_mut(scene).remove::<Score>();
     rig.rest_and_compare();
-    assert_eq!(told_of(&rig, by, of, 6), None);
+    assert_eq!(unseen_value(&rig, by, of, 6), None);
     rig.app.world_mut().entity_mut(scene).insert(Score(3));
     rig.rest_and_compare();
-    assert_eq!(told_of(&rig, by, of, 6), Some(vec![3]));
+    assert_eq!(unseen_value(&rig, by, of, 6), Some(vec![3]));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_store_is_asked_to_forget_what_is_lost_and_not_what_never_was() {
 }
 
 /// What a store is told of an object's gold when all of it is asked for: that it is gone, or nothing.
-fn is_told_gone(rig: &Rig, entity: Entity) -> bool {
+fn is_removal_requested(rig: &Rig, entity: Entity) -> bool {
     let request = full_save_request(rig.app.world(), entity);
     let removed = request.map(|request| request.removed);
     assert!(
@@ -148,13 +148,19 @@ fn what_an_object_lost_before_it_was_a_players_is_no_loss_of_that_player() {
             .insert(PlayerId(player));
     };
     lose(&mut rig);
-    assert!(is_told_gone(&rig, object), "in the tick in which it came");
+    assert!(
+        is_removal_requested(&rig, object),
+        "in the tick in which it came"
+    );
     become_of(&mut rig, 77);
-    assert!(is_told_gone(&rig, object), "the same player once more");
+    assert!(
+        is_removal_requested(&rig, object),
+        "the same player once more"
+    );
     become_of(&mut rig, 78);
-    assert!(!is_told_gone(&rig, object), "another player's");
+    assert!(!is_removal_requested(&rig, object), "another player's");
     lose(&mut rig);
-    assert!(is_told_gone(&rig, object));
+    assert!(is_removal_requested(&rig, object));
     let told = |rig: &mut Rig| -> Vec<(Option<PlayerId>, bool)> {
         let mut all = rig.app.world_mut().resource_mut::<Messages<SaveRequest>>();
         let of_it = all.drain().filter(|asked| asked.entity == object);
@@ -173,5 +179,5 @@ fn what_an_object_lost_before_it_was_a_players_is_no_loss_of_that_player() {
     );
     lose(&mut rig);
     become_of(&mut rig, 78);
-    assert!(!is_told_gone(&rig, object), "it was nobody's then");
+    assert!(!is_removal_requested(&rig, object), "it was nobody's then");
 }

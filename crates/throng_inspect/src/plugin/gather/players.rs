@@ -5,7 +5,6 @@ use bevy_time::{Fixed, Time};
 
 use super::{Families, counter, each, gauge};
 use crate::exposition::{MetricFamily, MetricType};
-use throng::directory::{PlayerStore, PlayerStoreStats};
 use throng::inbox::Inbox;
 use throng::matchmaking::Matchmaker;
 use throng::net::UdpListener;
@@ -13,6 +12,7 @@ use throng::net::UdpListener;
 use throng::net::WebListener;
 use throng::outbox::{Outbox, OutboxStats};
 use throng::session::{SessionState, SessionStats, Sessions};
+use throng::store::{PlayerStore, PlayerStoreStats};
 use throng::sync::SyncStats;
 
 /// Modes of matchmaking that are told apart, at most.
@@ -59,7 +59,7 @@ pub(super) fn of_sessions(world: &World, families: &mut Families) {
     families.extend([
         gauge("throng_sessions", "Open sessions by state.").by("state", each(states)),
         gauge("throng_login_queue_length", "Players in the login queue.")
-            .value(sessions.queued() as f64),
+            .value(sessions.queue_len() as f64),
         counter("throng_session_logins_total", "Players that logged in.")
             .value(stats.logins as f64),
         counter(
@@ -76,7 +76,7 @@ pub(super) fn of_sessions(world: &World, families: &mut Families) {
             "throng_session_connections_lost_total",
             "Players whose connection was lost.",
         )
-        .value(stats.links_lost as f64),
+        .value(stats.connections_lost as f64),
         counter(
             "throng_session_resumed_total",
             "Sessions resumed over a new connection.",
@@ -102,13 +102,13 @@ pub(super) fn of_sessions(world: &World, families: &mut Families) {
                 ("requested", ends.requested),
                 ("disconnected", ends.disconnected),
                 ("replaced", ends.replaced),
-                ("slow_consumer", ends.behind),
+                ("slow_consumer", ends.slow_consumer),
                 ("kicked", ends.kicked),
                 ("banned", ends.banned),
                 ("idle", ends.idle),
                 ("flooding", ends.flooding),
                 ("authentication_failed", ends.authentication_failed),
-                ("timed_out", ends.late),
+                ("timed_out", ends.timed_out),
                 ("server_full", ends.full),
                 ("server_stopping", ends.server_stopping),
                 ("resumed", ends.resumed),
@@ -161,9 +161,9 @@ pub(super) fn of_sync(world: &World, families: &mut Families) {
         ("snapshot", sent.snapshots),
         ("despawn", sent.despawns),
         ("delta", sent.deltas),
-        ("unseen", sent.remotes),
+        ("unseen", sent.unseen),
         ("motion", sent.motions),
-        ("announce", sent.announces),
+        ("announce", sent.announcements),
     ];
     families.extend([
         gauge(
@@ -197,7 +197,7 @@ pub(super) fn of_sync(world: &World, families: &mut Families) {
             "throng_sync_motions_postponed_total",
             "Motion updates deferred by the byte budget, counted once per tick.",
         )
-        .value(sent.postponed as f64),
+        .value(sent.deferred as f64),
     ]);
 }
 
@@ -208,7 +208,7 @@ pub(super) fn of_outbox(world: &World, families: &mut Families) {
                 "throng_outbox_simulated_backlog_bytes",
                 "Bytes queued behind simulated bandwidth limits.",
             )
-            .value(outbox.waiting_bytes() as f64),
+            .value(outbox.deferred_bytes() as f64),
         );
     }
     let Some(stats) = world.get_resource::<OutboxStats>() else {

@@ -13,7 +13,7 @@ use crate::crowd::crowds::{LOOK_TICKS, individual_random};
 use throng::aoi::SceneInterest;
 use throng::map::SceneMap;
 use throng::nav::{NavPath, PathRequest, SearchBudgetClass};
-use throng::sim::{ColumnRows, RandomStreams, SimTick, TableColumn, Workers, pieces};
+use throng::sim::{ColumnRows, RandomStreams, SimTick, TableColumn, Workers, chunks};
 use throng::world::{Object, ObjectId, Position, SceneObjects};
 
 /// So many rows a thread takes at once: whoever looks for somebody takes longer, and mostly stands beside its like.
@@ -127,7 +127,7 @@ impl<'w> ThinkerTable<'w> {
         let (mut entities, mut objects) = (self.entities, self.objects);
         let (mut positions, mut behaviours) = (self.positions, self.behaviours);
         let (mut paths, mut minds) = (self.paths, self.minds.rows());
-        pieces(entities.len(), PIECE_ROWS, move |rows| ThinkerRows {
+        chunks(entities.len(), PIECE_ROWS, move |rows| ThinkerRows {
             entities: entities.split_off(..rows).unwrap_or_default(),
             objects: objects.split_off(..rows).unwrap_or_default(),
             positions: positions.split_off(..rows).unwrap_or_default(),
@@ -231,5 +231,5 @@ fn way(position: Vec2, goal: Vec2) -> PathRequest {
     } else {
         SearchBudgetClass::Long
     };
-    PathRequest::of_class(goal, class)
+    PathRequest::with_class(goal, class)
 }

@@ -142,7 +142,9 @@ pub(in crate::scenario) fn log_scenes(
                 margin_m: interest.map_or(0.0, |interest| interest.margin_m),
                 view_cap: caps[0],
                 caps,
-                mode: match interest.map_or(ViewLinkMode::Directed, |interest| interest.sight) {
+                mode: match interest
+                    .map_or(ViewLinkMode::Directed, |interest| interest.view_link_mode)
+                {
                     ViewLinkMode::Directed => "directed",
                     ViewLinkMode::Mutual => "mutual",
                 },
@@ -184,7 +186,7 @@ pub(in crate::scenario) fn log_sessions(
     for resumed in links.1.read() {
         let SessionResumed {
             client,
-            before,
+            previous_client: before,
             player,
             ..
         } = resumed;

@@ -62,7 +62,7 @@ pub(in crate::scenario) fn log_matches(
     for &BackfillResult {
         id,
         group,
-        ref joined,
+        tickets: ref joined,
         ..
     } in filled.read()
     {

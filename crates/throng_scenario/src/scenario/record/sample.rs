@@ -189,7 +189,7 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
     let counted = [
         objects,
         sessions.len() as u64,
-        sessions.queued() as u64,
+        sessions.queue_len() as u64,
         views.links,
         inbox.backlog() as u64,
         nav.waiting,
@@ -212,8 +212,8 @@ pub(super) fn totals(world: &World, cues_run: u64) -> [f64; COLUMNS] {
         sent.despawns.bytes,
         sent.deltas.bytes,
         sent.motions.bytes,
-        sent.remotes.bytes,
-        sent.announces.bytes,
+        sent.unseen.bytes,
+        sent.announcements.bytes,
         cues_run,
     ];
     let mut all = [0.0; COLUMNS];

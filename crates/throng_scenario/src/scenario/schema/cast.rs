@@ -65,7 +65,7 @@ impl Default for ScenarioCrowd {
             messages_per_s: 10.0,
             churn_per_s: 0.0,
             inputs: false,
-            admission: AdmissionClass::Anybody,
+            admission: AdmissionClass::Standard,
         }
     }
 }

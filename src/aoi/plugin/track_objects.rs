@@ -1,0 +1,317 @@
+//! Views follow the world: who came, went, was put elsewhere, or counts differently than before.
+
+use bevy_ecs::prelude::*;
+use bevy_ecs::system::SystemParam;
+use glam::Vec2;
+use tracing::{error, warn};
+
+use super::components::{ViewRelations, ViewRerankRequest, ViewRules, ViewTag, Viewable, Viewer};
+use super::exceptions::ViewExceptions;
+use super::interest::SceneInterest;
+use super::settings::AoiStats;
+use crate::aoi::{RemovalReason, ViewProfile, ViewTraits};
+use crate::world::{
+    AffiliationChanged, GuildId, Object, ObjectCategory, ObjectChangedScene, ObjectDespawned,
+    ObjectId, ObjectKinds, ObjectRef, ObjectSpawned, ObjectTeleported, PartyId, Position,
+    SceneObjects, SimScene, SpawnRequest, TeamId,
+};
+
+type ProfileRow = (
+    &'static Object,
+    &'static Position,
+    Option<&'static Viewer>,
+    Option<&'static Viewable>,
+    Option<&'static TeamId>,
+    Option<&'static PartyId>,
+    Option<&'static GuildId>,
+    Option<&'static ViewRelations>,
+    Option<&'static ViewTag>,
+);
+type ProfileItem<'w, 's> = <ProfileRow as bevy_ecs::query::QueryData>::Item<'w, 's>;
+
+/// All that the views are told of objects.
+#[derive(SystemParam)]
+pub(super) struct Profiles<'w, 's> {
+    objects: Query<'w, 's, ProfileRow>,
+    kinds: Res<'w, ObjectKinds>,
+}
+
+/// What the rules may read of an object.
+fn traits_of(profiled: &ProfileItem, kinds: &ObjectKinds, objects: &SceneObjects) -> ViewTraits {
+    let &(object, _, viewer, viewable, team, party, guild, ties, tag) = profiled;
+    // A tie to somebody who is gone, or in another scene, ranks nobody. Ids begin at 1, so 0 says "none".
+    let id_of = |tie: Option<ObjectRef>| {
+        let lives = |tie: &ObjectRef| {
+            tie.scene == object.scene() && objects.resolve(tie.id, tie.generation).is_some()
+        };
+        tie.filter(lives).map_or(0, |tie| tie.id.0)
+    };
+    let class = kinds.get(object.kind()).map(|kind| kind.class);
+    ViewTraits {
+        id: object.id().0,
+        owner: ties.map_or(0, |ties| id_of(ties.owner)),
+        target: ties.map_or(0, |ties| id_of(ties.target)),
+        tag: tag.map_or([0; 2], |tag| tag.0),
+        scenery: class == Some(ObjectCategory::Thing),
+        class: class.unwrap_or_default(),
+        // 0 says "none" there, so teams and guilds move up by one.
+        team: team.map_or(0, |team| team.0.wrapping_add(1)),
+        party: party.map_or(0, |party| party.0),
+        guild: guild.map_or(0, |guild| guild.0.wrapping_add(1)),
+        layers: viewable.map_or(0, |viewable| viewable.layers),
+        sees: viewer.map_or(0, |viewer| viewer.sees),
+        // Without `Viewable` nobody sees it, not even those to whom it is shown.
+        hidden: viewable.is_none_or(|viewable| viewable.hidden),
+    }
+}
+
+/// What is to see or be seen and is no object: the first is named, all are counted.
+pub(super) fn count_non_objects(
+    unplaced: Query<
+        (Entity, Has<Viewer>),
+        (
+            Or<(Added<Viewer>, Added<Viewable>)>,
+            Without<Object>,
+            Without<SpawnRequest>,
+        ),
+    >,
+    mut stats: ResMut<AoiStats>,
+) {
+    for (entity, sees) in &unplaced {
+        if stats.non_objects == 0 {
+            warn!(
+                %entity,
+                component = if sees { "Viewer" } else { "Viewable" },
+                "entity ignored by the views: it is not an object of a scene; add `Object::in_scene(…)` and a `Position`, \
+                 or use `spawn_object` (first case; `AoiStats::unplaced` counts all)"
+            );
+        }
+        stats.non_objects += 1;
+    }
+}
+
+/// Objects that went: their links, ties and exceptions end.
+pub(super) fn remove_despawned(
+    mut gone: MessageReader<ObjectDespawned>,
+    mut moved_on: MessageReader<ObjectChangedScene>,
+    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+    mut exceptions: Query<(&Object, &mut ViewExceptions)>,
+) {
+    let moved_on = moved_on.read().map(|change| change.from.reference());
+    let mut moved_on: Vec<ObjectRef> = moved_on.collect();
+    moved_on.sort_unstable();
+    let mut bereft = Vec::new();
+    for ObjectDespawned { object, .. } in gone.read() {
+        let Ok((mut interest, objects)) = scenes.get_mut(object.scene_entity()) else {
+            continue;
+        };
+        let removal = if moved_on.binary_search(&object.reference()).is_ok() {
+            RemovalReason::Scene
+        } else {
+            RemovalReason::Despawn
+        };
+        let excepting = interest.views.viewers_with_exception(object.id().0);
+        bereft.extend(excepting.filter_map(|viewer| objects.entity(ObjectId(viewer))));
+        interest.views.remove(object.id().0, removal);
+    }
+    for viewer in bereft {
+        let Ok((object, mut exceptions)) = exceptions.get_mut(viewer) else {
+            continue;
+        };
+        if let Ok((_, objects)) = scenes.get(object.scene_entity()) {
+            // The views know already, so this is no change to follow.
+            let exceptions = exceptions.bypass_change_detection();
+            exceptions.retain_live(object.scene(), objects);
+        }
+    }
+}
+
+/// Objects that came.
+pub(super) fn insert_spawned(
+    mut came: MessageReader<ObjectSpawned>,
+    profiles: Profiles,
+    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+) {
+    for spawned in came.read() {
+        let Ok(profiled) = profiles.objects.get(spawned.entity) else {
+            continue;
+        };
+        let object = profiled.0;
+        // A later message of this tick may have taken it elsewhere already.
+        if object.reference() != spawned.object.reference() {
+            continue;
+        }
+        let Ok((mut interest, objects)) = scenes.get_mut(object.scene_entity()) else {
+            continue;
+        };
+        let id = object.id().0;
+        let Some(kind) = profiles.kinds.get(object.kind()) else {
+            continue;
+        };
+        let profile = ViewProfile {
+            class: kind.class,
+            visibility: kind.visibility,
+            traits: traits_of(&profiled, &profiles.kinds, objects),
+            // Without `Viewable` it is hidden, which keeps it unseen until the component comes.
+            viewable: true,
+        };
+        let caps = profiled.2.map(|viewer| viewer.caps);
+        match interest.views.insert(id, profiled.1.0, profile, caps) {
+            Ok(()) => {
+                let bearers = &mut interest.entities;
+                bearers.set(object.id(), spawned.entity, object.generation());
+            }
+            Err(error) => error!(
+                scene = object.scene().0,
+                object = id,
+                %error,
+                "object not added to the views: it sees nobody and is not seen"
+            ),
+        }
+    }
+}
+
+/// Objects that were put elsewhere.
+pub(super) fn apply_teleports(
+    mut put: MessageReader<ObjectTeleported>,
+    objects: Query<(&Object, &Position)>,
+    mut scenes: Query<&mut SceneInterest>,
+) {
+    for teleported in put.read() {
+        let Ok((object, position)) = objects.get(teleported.entity) else {
+            continue;
+        };
+        if let Ok(mut interest) = scenes.get_mut(object.scene_entity()) {
+            interest.views.teleport(object.id().0, position.0);
+        }
+    }
+}
+
+/// Objects that count differently than before.
+pub(super) fn update_traits(
+    mut affiliations: MessageReader<AffiliationChanged>,
+    mut priority: MessageReader<ViewRerankRequest>,
+    mut stopped_viewing: RemovedComponents<Viewer>,
+    mut stopped_showing: RemovedComponents<Viewable>,
+    altered: Query<Entity, Or<(Changed<Viewer>, Changed<Viewable>)>>,
+    profiles: Profiles,
+    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+) {
+    let changed = affiliations.read().map(|message| message.entity);
+    for entity in changed
+        .chain(priority.read().map(|message| message.entity))
+        .chain(&altered)
+        .chain(stopped_viewing.read())
+        .chain(stopped_showing.read())
+    {
+        let Ok(profiled) = profiles.objects.get(entity) else {
+            continue;
+        };
+        let Ok((mut interest, objects)) = scenes.get_mut(profiled.0.scene_entity()) else {
+            continue;
+        };
+        let id = profiled.0.id().0;
+        let traits = traits_of(&profiled, &profiles.kinds, objects);
+        interest.views.set_traits(id, traits);
+        let caps = profiled.2.map(|viewer| viewer.caps);
+        if interest.views.caps(id) != caps {
+            interest.views.set_caps(id, caps);
+        }
+    }
+}
+
+/// Scenes whose rules are new, or no more.
+pub(super) fn update_rules(
+    mut removed: RemovedComponents<ViewRules>,
+    changed: Query<Entity, Changed<ViewRules>>,
+    mut scenes: Query<(&mut SceneInterest, Option<&ViewRules>)>,
+) {
+    for entity in removed.read().chain(&changed) {
+        if let Ok((mut interest, rules)) = scenes.get_mut(entity) {
+            let rules = rules.copied().unwrap_or_default();
+            interest.views.set_rules(rules.allows, rules.class);
+        }
+    }
+}
+
+/// Viewers whose exceptions are others than before.
+pub(super) fn update_exceptions(
+    mut removed: RemovedComponents<ViewExceptions>,
+    objects: Query<&Object>,
+    mut changed: Query<
+        (&Object, &mut ViewExceptions),
+        Or<(Changed<ViewExceptions>, Changed<Object>)>,
+    >,
+    mut scenes: Query<(&mut SceneInterest, &SceneObjects)>,
+) {
+    for entity in removed.read() {
+        if let Ok(object) = objects.get(entity)
+            && let Ok((mut interest, _)) = scenes.get_mut(object.scene_entity())
+        {
+            set_exceptions(&mut interest, object.id(), &ViewExceptions::default());
+        }
+    }
+    for (object, mut exceptions) in &mut changed {
+        let Ok((mut interest, objects)) = scenes.get_mut(object.scene_entity()) else {
+            continue;
+        };
+        let exceptions = exceptions.bypass_change_detection();
+        exceptions.retain_live(object.scene(), objects);
+        set_exceptions(&mut interest, object.id(), exceptions);
+    }
+}
+
+fn set_exceptions(interest: &mut SceneInterest, viewer: ObjectId, wanted: &ViewExceptions) {
+    let had = interest.views.exceptions(viewer.0);
+    let ended = had.filter(|&(target, _)| wanted.get(interest.object_ref(target)).is_none());
+    let ended: Vec<u32> = ended.map(|(target, _)| target).collect();
+    for target in ended {
+        interest.views.set_exception(viewer.0, target, None);
+    }
+    for (target, exception) in wanted.iter() {
+        interest
+            .views
+            .set_exception(viewer.0, target.id.0, Some(exception));
+    }
+}
+
+/// Positions that changed become cells. Those outside of their scene are seen in the cell of the border next to them; the first is
+/// named, all are counted.
+pub(super) fn locate(
+    moved: Query<(&Object, &Position), Changed<Position>>,
+    mut scenes: Query<(&SimScene, &mut SceneInterest)>,
+    mut by_scene: Local<Vec<(Entity, u32, Vec2)>>,
+    mut stats: ResMut<AoiStats>,
+) {
+    by_scene.clear();
+    by_scene.extend(
+        moved
+            .iter()
+            .map(|(object, position)| (object.scene_entity(), object.id().0, position.0)),
+    );
+    for run in by_scene.chunk_by(|a, b| a.0 == b.0) {
+        let Ok((scene, mut interest)) = scenes.get_mut(run[0].0) else {
+            continue;
+        };
+        for &(_, id, position) in run {
+            // True of numbers alone, not of what is none.
+            let is_inside =
+                position.cmpge(Vec2::ZERO).all() && position.cmple(scene.size_m()).all();
+            if !is_inside {
+                if stats.outside_scene == 0 {
+                    let (scene, size_m) = (scene.id().0, scene.size_m());
+                    warn!(
+                        scene,
+                        object = id,
+                        %position,
+                        %size_m,
+                        "object outside its scene: expected from (0, 0) to the scene's size in metres (first case; \
+                         `AoiStats::outside` counts all)"
+                    );
+                }
+                stats.outside_scene += 1;
+            }
+            interest.views.locate(id, position);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Taking requests in.
+
+use bevy_ecs::prelude::*;
+use indexmap::map::Entry;
+use tracing::debug;
+
+use super::navigator::Navigator;
+use super::request::{NewPathRequests, PathRequest, SearchBudgetClass};
+use super::request_queue::{QueuedRequest, RequestQuery};
+use super::results::ResultWriter;
+use super::settings::NavSettings;
+use crate::map::SceneMap;
+
+/// Queues what was asked since the last tick.
+///
+/// A request of the tick in which its object changed scene is one for the new scene.
+pub(super) fn enqueue_requests(
+    settings: Res<NavSettings>,
+    mut asked: ResMut<NewPathRequests>,
+    mut navigator: ResMut<Navigator>,
+    asking: RequestQuery,
+    maps: Query<&SceneMap>,
+    mut answers: ResultWriter,
+) {
+    let Navigator {
+        queue,
+        long_searches: travels,
+        maps: nav_maps,
+        ..
+    } = &mut *navigator;
+    for entity in asked.0.drain(..) {
+        // Withdrawn at once, or given to what is no object.
+        let Ok(asks) = asking.get(entity) else {
+            debug!(
+                ?entity,
+                "path request dropped: the entity is not an object, or the request was withdrawn"
+            );
+            answers.commands.entity(entity).try_remove::<PathRequest>();
+            continue;
+        };
+        answers.stats.requested += 1;
+        let waiting = QueuedRequest::new(entity, asks, &maps);
+        let clearance = waiting.request.clearance;
+        if (1..=settings.clearance_max).contains(&clearance) {
+            nav_maps.request_clearance(waiting.object.scene_entity(), clearance);
+        }
+        let class = waiting.request.class;
+        let replaced = match class {
+            SearchBudgetClass::Short => travels.remove(entity),
+            SearchBudgetClass::Long => queue.shift_remove(&entity),
+        };
+        if let Some(replaced) = replaced {
+            answers.cancel(&replaced);
+        }
+        let is_full = queue.len() + travels.queue.len() >= settings.queue_max as usize;
+        let queue = match class {
+            SearchBudgetClass::Short => &mut *queue,
+            SearchBudgetClass::Long => &mut travels.queue,
+        };
+        match queue.entry(entity) {
+            Entry::Occupied(mut entry) => {
+                let replaced = entry.insert(waiting);
+                answers.cancel(&replaced);
+                if !replaced.request.is_same(&waiting.request) {
+                    travels.restart(entity);
+                }
+            }
+            Entry::Vacant(_) if is_full => {
+                answers.commands.entity(entity).try_remove::<PathRequest>();
+                answers.cancel(&waiting);
+            }
+            Entry::Vacant(entry) => {
+                entry.insert(waiting);
+            }
+        }
+    }
+    answers.stats.waiting = (queue.len() + travels.queue.len()) as u64;
+}

@@ -1,0 +1,75 @@
+//! Client ids that a session had before it was resumed over another connection.
+//!
+//! A game may reply to a login with the id of a connection that was replaced meanwhile; the reply still reaches the session. Invariant:
+//! a session has at most [`FORMER_MAX`] former ids, the newest ones.
+
+use std::collections::BTreeMap;
+
+use smallvec::SmallVec;
+
+use crate::memory::MemoryUse;
+use crate::wire::ClientId;
+
+/// Former numbers that a session is found by, at most.
+pub(super) const ALIASES_MAX: usize = 4;
+
+/// Who had which number.
+#[derive(Clone, Debug, Default, MemoryUse)]
+pub(super) struct ClientIdAliases {
+    current: BTreeMap<ClientId, ClientId>,
+    /// Those of each session, oldest first.
+    #[memory(each_value)]
+    former: BTreeMap<ClientId, SmallVec<[ClientId; ALIASES_MAX]>>,
+}
+
+impl ClientIdAliases {
+    /// Who was `before` is `client` from now on. O(log sessions).
+    pub fn add_alias(&mut self, before: ClientId, client: ClientId) {
+        let mut former = self.former.remove(&before).unwrap_or_default();
+        if former.len() == ALIASES_MAX {
+            self.current.remove(&former.remove(0));
+        }
+        former.push(before);
+        for &number in &former {
+            self.current.insert(number, client);
+        }
+        self.former.insert(client, former);
+    }
+
+    /// A session is over, and with it its numbers.
+    pub fn remove(&mut self, client: ClientId) {
+        for number in self.former.remove(&client).unwrap_or_default() {
+            self.current.remove(&number);
+        }
+    }
+
+    /// What a number stands for now: itself, unless its client came back.
+    pub fn resolve(&self, client: ClientId) -> ClientId {
+        self.current.get(&client).copied().unwrap_or(client)
+    }
+
+    /// Shows all of it as words, for a hash.
+    pub fn hash_state(&self, word: &mut impl FnMut(u64)) {
+        for (former, client) in &self.current {
+            word(u64::from(former.0) << 32 | u64::from(client.0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_found_by_its_last_numbers_until_it_ends() {
+        let mut former = ClientIdAliases::default();
+        for number in 1..=6 {
+            former.add_alias(ClientId(number), ClientId(number + 1));
+        }
+        let found: Vec<u32> = (1..=8).map(|of| former.resolve(ClientId(of)).0).collect();
+        assert_eq!(found, [1, 2, 7, 7, 7, 7, 7, 8]);
+        former.remove(ClientId(7));
+        assert_eq!(former.resolve(ClientId(6)), ClientId(6));
+        assert!(former.current.is_empty() && former.former.is_empty());
+    }
+}

@@ -1,0 +1,236 @@
+//! Unauthenticated clients become nobody's player and harm no one.
+
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::inbox::ClientQuota;
+use crate::session::{
+    AdmissionClass, Authentication, Authenticator, LoginRequest, LoginResponder, SessionState,
+};
+
+fn unknown(app: &mut App) -> ClientId {
+    connect_client(app.world_mut(), ConnectionInfo::unknown().without_loading()).unwrap()
+}
+
+fn state(app: &App, client: ClientId) -> Option<SessionState> {
+    let sessions = app.world().resource::<Sessions>();
+    sessions.get(client).map(|session| session.state)
+}
+
+fn stats(app: &App) -> SessionStats {
+    *app.world().resource::<SessionStats>()
+}
+
+#[test]
+fn who_only_says_that_it_is_somebody_is_refused_and_the_one_it_named_plays_on() {
+    let mut app = app();
+    let victim = connect(&mut app);
+    send(&mut app, victim, ClientMessage::login(7));
+    app.update();
+    let entity = object(&mut app);
+    control(app.world_mut(), victim, entity);
+    let liar = unknown(&mut app);
+    send(&mut app, liar, ClientMessage::login(7));
+    // Nor may who is somebody be somebody else.
+    let other = connect_as(&mut app, 8);
+    send(&mut app, other, ClientMessage::login(7));
+    app.update();
+    assert!(written::<LoggedOut>(&app).is_empty() && written::<LoggedIn>(&app).is_empty());
+    assert!(app.world().get_entity(entity).is_ok());
+    let closed = written::<SessionClosed>(&app);
+    let closed: Vec<_> = closed.iter().map(|it| (it.client, it.reason)).collect();
+    let reason = LogoutReason::Refused;
+    assert_eq!(closed, [(liar, reason), (other, reason)]);
+    assert_eq!(
+        app.world().resource::<Sessions>().client_of(PlayerId(7)),
+        Some(victim)
+    );
+    assert_eq!(stats(&app).refused, 2);
+}
+
+/// Keeps what it is asked, to be answered whenever.
+#[derive(Clone, Default)]
+struct Later(Arc<Mutex<Vec<(Vec<u8>, LoginResponder)>>>);
+
+impl Authenticator for Later {
+    fn authenticate(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
+        let credential = login.credential.to_vec();
+        self.0.lock().unwrap().push((credential, answer));
+    }
+}
+
+#[test]
+fn the_hook_may_answer_later_from_another_thread_and_says_who_it_is() {
+    let mut app = app();
+    let later = Later::default();
+    app.insert_resource(Authentication::new(later.clone()));
+    let clients = [(); 3].map(|()| unknown(&mut app));
+    for (client, credential) in clients.into_iter().zip([b"yes", b"no ", b"gon"]) {
+        let login = ClientMessage::Login {
+            player: 7,
+            credential,
+        };
+        send(&mut app, client, login);
+    }
+    (0..5).for_each(|_| app.update());
+    assert!(
+        clients
+            .iter()
+            .all(|&client| state(&app, client) == Some(SessionState::Authenticating))
+    );
+    disconnect(app.world_mut(), clients[2], LogoutReason::Kicked);
+    let asked = std::mem::take(&mut *later.0.lock().unwrap());
+    std::thread::spawn(|| {
+        for (credential, answer) in asked {
+            match &credential[..] {
+                b"no " => answer.refuse(),
+                _ => answer.accept_as(PlayerId(41), AdmissionClass::Staff),
+            }
+        }
+    })
+    .join()
+    .unwrap();
+    app.update();
+    let expected = LoggedIn {
+        client: clients[0],
+        player: PlayerId(41),
+    };
+    assert_eq!(written::<LoggedIn>(&app), [expected]);
+    assert_eq!(state(&app, clients[0]), Some(SessionState::Entering));
+    assert_eq!(
+        [state(&app, clients[1]), state(&app, clients[2])],
+        [None, None]
+    );
+}
+
+#[test]
+fn who_is_not_answered_in_time_is_late_and_an_answer_after_that_is_nothing() {
+    let mut app = app();
+    let later = Later::default();
+    app.insert_resource(Authentication::new(later.clone()));
+    let client = unknown(&mut app);
+    send(&mut app, client, ClientMessage::login(7));
+    // Ten seconds at the app's 64 ticks.
+    (0..640).for_each(|_| app.update());
+    assert_eq!(state(&app, client), Some(SessionState::Authenticating));
+    app.update();
+    assert_eq!(state(&app, client), None);
+    for (_, answer) in later.0.lock().unwrap().drain(..) {
+        answer.accept(PlayerId(7));
+    }
+    app.update();
+    assert!(app.world().resource::<Sessions>().is_empty());
+    assert_eq!((stats(&app).logins, stats(&app).timed_out), (0, 1));
+}
+
+#[test]
+fn sessions_that_never_log_in_end_and_make_room_before_that() {
+    let mut app = app();
+    app.insert_resource(SessionSettings {
+        sessions_max: 50,
+        ..SessionSettings::default()
+    });
+    let silent: Vec<ClientId> = (0..50).map(|_| unknown(&mut app)).collect();
+    let refused = connect_client(app.world_mut(), ConnectionInfo::player(1).without_loading());
+    assert!(refused.is_err(), "they have just come");
+    // A second later each of them makes room for one.
+    (0..65).for_each(|_| app.update());
+    for player in 1..=20 {
+        let client = connect_as(&mut app, player);
+        send(&mut app, client, ClientMessage::login(player));
+    }
+    app.update();
+    assert_eq!(stats(&app).logins, 20);
+    let left = silent
+        .iter()
+        .filter(|&&client| state(&app, client).is_some());
+    assert_eq!(left.count(), 30);
+    // And in the end they are gone by themselves; who plays is not.
+    (0..640).for_each(|_| app.update());
+    assert_eq!(app.world().resource::<Sessions>().len(), 20);
+}
+
+#[test]
+fn one_address_cannot_take_all_places() {
+    let mut app = app();
+    app.insert_resource(SessionSettings {
+        unauthenticated_per_address_max: 3,
+        ..SessionSettings::default()
+    });
+    let from = |host: u8, port: u16| {
+        let address = std::net::SocketAddr::from(([10, 0, 0, host], port));
+        ConnectionInfo::unknown()
+            .without_loading()
+            .with_address(address)
+    };
+    let opened = (1..9).filter(|&port| connect_client(app.world_mut(), from(1, port)).is_ok());
+    assert_eq!(opened.count(), 3);
+    assert!(connect_client(app.world_mut(), from(2, 1)).is_ok());
+}
+
+#[test]
+fn a_flood_from_clients_without_a_login_delays_no_honest_message() {
+    let mut app = app();
+    // Work for a few hundred messages a tick.
+    app.insert_resource(InboxSettings {
+        messages_per_tick_max: 400,
+        ..InboxSettings::default()
+    });
+    let honest = connect(&mut app);
+    send(&mut app, honest, ClientMessage::login(7));
+    app.update();
+    let flooders: Vec<ClientId> = (0..3_200).map(|_| unknown(&mut app)).collect();
+    let transport = app.world().resource::<TransportHandle>().clone();
+    for tick in 0..120_u8 {
+        for &flooder in &flooders {
+            for _ in 0..64 {
+                let _ = transport.receive(flooder, &[4, 1]);
+            }
+        }
+        assert_eq!(transport.receive(honest, &[4, tick]), Ok(()));
+        app.update();
+        assert_eq!(
+            inputs(&app, honest),
+            u16::from(tick) + 2,
+            "handled in the next tick"
+        );
+    }
+}
+
+#[test]
+fn a_flooder_is_closed_with_a_reason_and_the_polite_wait_no_tick() {
+    let mut app = app();
+    app.insert_resource(InboxSettings {
+        quota: ClientQuota {
+            violations_max: 2_000,
+            ..ClientQuota::default()
+        },
+        ..InboxSettings::default()
+    });
+    let clients: Vec<ClientId> = (0..100)
+        .map(|player| connect_as(&mut app, player))
+        .collect();
+    for (player, &client) in (0..).zip(&clients) {
+        send(&mut app, client, ClientMessage::login(player));
+    }
+    app.update();
+    let transport = app.world().resource::<TransportHandle>().clone();
+    let mut closed = Vec::new();
+    for tick in 0..10 {
+        for _ in 0..1_500 {
+            let _ = transport.receive(clients[0], &[4, 1]);
+        }
+        for &client in &clients[1..] {
+            assert_eq!(transport.receive(client, &[4, 1]), Ok(()));
+        }
+        app.update();
+        let handled = |client: &ClientId| inputs(&app, *client) == tick + 2;
+        assert!(clients[1..].iter().all(handled));
+        closed.extend(
+            written::<SessionClosed>(&app)
+                .iter()
+                .map(|it| (it.client, it.reason)),
+        );
+    }
+    assert_eq!(closed, [(clients[0], LogoutReason::Flooding)]);
+}

@@ -1,0 +1,412 @@
+//! Lost connections, tokens, the login queue, scenes to load, and the end of sessions.
+
+use super::*;
+use crate::session::SessionState;
+use crate::wire::{ResumeToken, SessionNotice};
+use crate::world::change_scene;
+
+pub(super) fn settings(change: impl FnOnce(&mut SessionSettings)) -> (App, Entity) {
+    let (mut app, scene) = app_with_characters();
+    let mut settings = SessionSettings::default();
+    change(&mut settings);
+    app.insert_resource(settings);
+    (app, scene)
+}
+
+pub(super) fn log_in(app: &mut App, player: u64) -> ClientId {
+    let client = connect_as(app, player);
+    send(app, client, ClientMessage::login(player));
+    app.update();
+    client
+}
+
+pub(super) fn state(app: &App, client: ClientId) -> Option<SessionState> {
+    let sessions = app.world().resource::<Sessions>();
+    sessions.get(client).map(|session| session.state)
+}
+
+/// What a client was told in the last tick.
+fn notices(app: &App, client: ClientId) -> Vec<SessionNotice> {
+    let told = written::<SessionNoticeRequest>(app).into_iter();
+    told.filter(|told| told.client == client)
+        .map(|told| told.notice)
+        .collect()
+}
+
+pub(super) fn token(app: &App, client: ClientId) -> ResumeToken {
+    let mut welcomes = notices(app, client)
+        .into_iter()
+        .filter_map(|notice| match notice {
+            SessionNotice::Welcome { token, .. } => Some(token),
+            _ => None,
+        });
+    welcomes
+        .next_back()
+        .expect("it was welcomed in the last tick")
+}
+
+pub(super) fn drop_connection(app: &mut App, client: ClientId) {
+    let transport = app.world().resource::<TransportHandle>().clone();
+    transport.disconnect(client, DisconnectReason::Lost);
+    app.update();
+}
+
+pub(super) fn controls(app: &App, client: ClientId) -> Option<Entity> {
+    app.world()
+        .resource::<Sessions>()
+        .get(client)?
+        .controlled_entity
+}
+
+/// A client of which its transport knows nothing.
+pub(super) fn connect_as_is(app: &mut App) -> ClientId {
+    connect_client(app.world_mut(), ConnectionInfo::unknown().without_loading()).unwrap()
+}
+
+#[test]
+fn a_lost_link_keeps_the_object_and_the_token_brings_it_back_once() {
+    let (mut app, _) = settings(|_| ());
+    let first = log_in(&mut app, 7);
+    let old = token(&app, first);
+    let entity = controls(&app, first).unwrap();
+    drop_connection(&mut app, first);
+    assert_eq!(state(&app, first), Some(SessionState::AwaitingReconnect));
+    assert!(app.world().get::<AwaitingReconnect>(entity).is_some());
+    assert_eq!(written::<ConnectionLost>(&app).len(), 1);
+    assert!(written::<LoggedOut>(&app).is_empty());
+
+    // A wrong token, another's name, and a token without a login of its own are nothing.
+    let resume = |player, token| ClientMessage::Resume {
+        player,
+        token,
+        received: None,
+    };
+    let second = connect_as(&mut app, 7);
+    send(&mut app, second, resume(7, ResumeToken([1; 16])));
+    send(&mut app, second, resume(8, old));
+    app.update();
+    assert_eq!(state(&app, second), Some(SessionState::Connecting));
+    send(&mut app, second, resume(7, old));
+    app.update();
+    let back = SessionResumed {
+        client: second,
+        previous_client: first,
+        player: PlayerId(7),
+        entity: Some(entity),
+    };
+    assert_eq!(written::<SessionResumed>(&app), [back]);
+    assert_eq!(state(&app, second), Some(SessionState::InWorld));
+    assert_eq!(
+        (state(&app, first), controls(&app, second)),
+        (None, Some(entity))
+    );
+    assert!(app.world().get::<AwaitingReconnect>(entity).is_none());
+    let by = app.world().get::<ControlledBy>(entity).unwrap();
+    assert_eq!(by.client(), second);
+    let new = token(&app, second);
+    assert_ne!(new, old);
+
+    // The token was used; the new one holds, also while the old connection seems to be there.
+    let third = connect_as(&mut app, 7);
+    send(&mut app, third, resume(7, old));
+    app.update();
+    assert_eq!(state(&app, third), Some(SessionState::Connecting));
+    send(&mut app, third, resume(7, new));
+    app.update();
+    assert_eq!(controls(&app, third), Some(entity));
+    let closed = written::<SessionClosed>(&app);
+    assert_eq!(
+        (closed[0].client, closed[0].reason),
+        (second, LogoutReason::Resumed)
+    );
+    let stats = app.world().resource::<SessionStats>();
+    assert_eq!((stats.logins, stats.logouts, stats.resumed), (1, 0, 2));
+}
+
+#[test]
+fn who_does_not_come_back_in_time_is_logged_out_and_its_object_goes() {
+    let (mut app, _) = settings(|settings| settings.reconnect_grace_s = 1.0);
+    let client = log_in(&mut app, 7);
+    let entity = controls(&app, client).unwrap();
+    drop_connection(&mut app, client);
+    (0..63).for_each(|_| app.update());
+    assert!(app.world().get_entity(entity).is_ok());
+    app.update();
+    assert!(app.world().get_entity(entity).is_err());
+    assert_eq!(
+        written::<LoggedOut>(&app)[0].reason,
+        LogoutReason::Disconnected
+    );
+    assert!(app.world().resource::<Sessions>().is_empty());
+}
+
+#[test]
+fn a_login_of_a_player_whose_link_is_lost_goes_on_with_its_object() {
+    let (mut app, _) = settings(|_| ());
+    let first = log_in(&mut app, 7);
+    let entity = controls(&app, first);
+    drop_connection(&mut app, first);
+    let second = log_in(&mut app, 7);
+    assert_eq!(controls(&app, second), entity);
+    assert!(written::<LoggedIn>(&app).is_empty() && written::<LoggedOut>(&app).is_empty());
+}
+
+#[test]
+fn without_a_time_to_keep_it_a_session_ends_with_its_connection_and_after_its_messages() {
+    let (mut app, _) = settings(|settings| settings.reconnect_grace_s = 0.0);
+    let first = log_in(&mut app, 7);
+    drop_connection(&mut app, first);
+    assert_eq!(
+        written::<LoggedOut>(&app)[0].reason,
+        LogoutReason::Disconnected
+    );
+    // Who says that it goes is not taken for lost.
+    let second = log_in(&mut app, 8);
+    send(&mut app, second, ClientMessage::Logout);
+    drop_connection(&mut app, second);
+    assert_eq!(
+        written::<LoggedOut>(&app)[0].reason,
+        LogoutReason::Requested
+    );
+}
+
+#[test]
+fn beyond_the_players_there_may_be_they_stand_in_a_line_and_are_told_where() {
+    let (mut app, _) = settings(|settings| {
+        settings.players_max = 1;
+        settings.queue_max = 2;
+    });
+    let first = log_in(&mut app, 1);
+    let others = [2, 3, 4].map(|player| {
+        let client = connect_as(&mut app, player);
+        send(&mut app, client, ClientMessage::login(player));
+        client
+    });
+    app.update();
+    let place = |app: &App, nth: usize| notices(app, others[nth]);
+    assert_eq!(place(&app, 0), [SessionNotice::Queued { position: 1 }]);
+    assert_eq!(place(&app, 1), [SessionNotice::Queued { position: 2 }]);
+    assert_eq!(state(&app, others[2]), None, "the line is full");
+    send(&mut app, first, ClientMessage::Logout);
+    app.update();
+    assert_eq!(state(&app, others[0]), Some(SessionState::InWorld));
+    let mut moved_up = Vec::new();
+    for _ in 0..64 {
+        app.update();
+        moved_up.extend(place(&app, 1));
+    }
+    assert_eq!(moved_up, [SessionNotice::Queued { position: 1 }]);
+}
+
+#[test]
+fn so_many_are_admitted_a_tick_and_the_rest_in_the_ticks_that_follow() {
+    let mut app = app();
+    let admitted_per_tick_max = 3;
+    app.insert_resource(SessionSettings {
+        admitted_per_tick_max,
+        ..SessionSettings::default()
+    });
+    for player in 0..8 {
+        let client = connect_as(&mut app, player);
+        send(&mut app, client, ClientMessage::login(player));
+    }
+    let counts = [(); 4].map(|()| {
+        app.update();
+        written::<LoggedIn>(&app).len()
+    });
+    assert_eq!(counts, [3, 3, 2, 0]);
+}
+
+#[test]
+fn who_has_to_load_is_told_nothing_before_it_is_ready_for_that_scene() {
+    let (mut app, scene) = app_with_characters();
+    let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
+    send(&mut app, client, ClientMessage::login(7));
+    app.update();
+    let id = app
+        .world()
+        .get::<crate::world::SimScene>(scene)
+        .unwrap()
+        .id();
+    let is_ready = |app: &App| {
+        let session = app.world().resource::<Sessions>().get(client).unwrap();
+        (session.state, session.is_ready_for(id))
+    };
+    assert_eq!(is_ready(&app), (SessionState::Loading, false));
+    let asked = notices(&app, client);
+    assert!(
+        matches!(asked[..], [SessionNotice::Welcome { .. }, SessionNotice::Loading { scene, .. }] if scene == id.0)
+    );
+    // For another scene, and before it is ready, nothing is done.
+    send(&mut app, client, ClientMessage::Ready { scene: id.0 + 1 });
+    send(&mut app, client, ClientMessage::Face { heading: 3 });
+    app.update();
+    assert_eq!(is_ready(&app), (SessionState::Loading, false));
+    assert!(written::<MoveInput>(&app).is_empty());
+    send(&mut app, client, ClientMessage::Ready { scene: id.0 });
+    send(&mut app, client, ClientMessage::Ready { scene: id.0 });
+    app.update();
+    assert_eq!(is_ready(&app), (SessionState::InWorld, true));
+    assert_eq!(app.world().resource::<SessionStats>().bad_messages, 3);
+    // In another scene it has to load again.
+    let next = open_scene(app.world_mut(), SceneSpec::default(), ()).unwrap();
+    let entity = controls(&app, client).unwrap();
+    change_scene(app.world_mut(), entity, next, Vec2::ONE).unwrap();
+    app.update();
+    assert_eq!(is_ready(&app), (SessionState::Loading, false));
+}
+
+#[test]
+fn who_gets_another_object_in_the_same_scene_is_asked_to_be_ready_again_and_plays_on() {
+    let (mut app, scene) = app_with_characters();
+    let client = connect_client(app.world_mut(), ConnectionInfo::player(7)).unwrap();
+    send(&mut app, client, ClientMessage::login(7));
+    app.update();
+    let asks = |app: &App| {
+        let mut told = notices(app, client).into_iter();
+        told.find_map(|notice| match notice {
+            SessionNotice::Loading { scene, .. } => Some(scene),
+            _ => None,
+        })
+    };
+    let id = asks(&app).unwrap();
+    let ready = ClientMessage::Ready { scene: id };
+    send(&mut app, client, ready);
+    app.update();
+    // It dies, and its next life begins where the last one was.
+    let entity = controls(&app, client).unwrap();
+    app.world_mut().despawn(entity);
+    app.update();
+    assert_eq!(state(&app, client), Some(SessionState::Entering));
+    let next = spawn_object(app.world_mut(), scene, KindId(0), Vec2::ONE, ()).unwrap();
+    assert!(control(app.world_mut(), client, next));
+    app.update();
+    assert_eq!(
+        (asks(&app), state(&app, client)),
+        (Some(id), Some(SessionState::Loading))
+    );
+    send(&mut app, client, ready);
+    send(&mut app, client, ClientMessage::Face { heading: 5 });
+    app.update();
+    assert_eq!(state(&app, client), Some(SessionState::InWorld));
+    assert_eq!(written::<MoveInput>(&app).len(), 1);
+}
+
+#[test]
+fn who_loads_or_idles_for_too_long_is_let_go() {
+    let (mut app, _) = settings(|settings| {
+        settings.loading_timeout_s = 1.0;
+        settings.idle_timeout_s = 2.0;
+    });
+    let slow = connect_client(app.world_mut(), ConnectionInfo::player(1)).unwrap();
+    send(&mut app, slow, ClientMessage::login(1));
+    let idle = log_in(&mut app, 2);
+    let mut reasons = Vec::new();
+    for tick in 0..200 {
+        if tick == 60 {
+            send(&mut app, idle, ClientMessage::Stop);
+        }
+        app.update();
+        reasons.extend(
+            written::<LoggedOut>(&app)
+                .iter()
+                .map(|out| (tick, out.client, out.reason)),
+        );
+    }
+    let expected = [
+        (63, slow, LogoutReason::TimedOut),
+        (60 + 128, idle, LogoutReason::Idle),
+    ];
+    assert_eq!(reasons, expected);
+}
+
+#[test]
+fn a_drained_server_lets_nobody_in_and_everybody_out_with_a_reason() {
+    let (mut app, _) = settings(|settings| settings.admitted_per_tick_max = 1);
+    let clients = [1, 2].map(|player| log_in(&mut app, player));
+    let waiting = connect_as(&mut app, 3);
+    app.world_mut().resource_mut::<Sessions>().drain();
+    send(&mut app, waiting, ClientMessage::login(3));
+    let mut ended = Vec::new();
+    for _ in 0..4 {
+        assert!(connect_client(app.world_mut(), ConnectionInfo::player(4)).is_err());
+        app.update();
+        ended.extend(
+            written::<SessionClosed>(&app)
+                .iter()
+                .map(|it| (it.client, it.reason)),
+        );
+    }
+    for client in [waiting, clients[0], clients[1]] {
+        assert!(
+            ended.contains(&(client, LogoutReason::Stopping)),
+            "{client:?} of {ended:?}"
+        );
+    }
+    assert!(app.world().resource::<Sessions>().is_empty());
+    assert_eq!(objects(&mut app), 0);
+    let ends = app.world().resource::<SessionStats>().ends;
+    assert!(ends.server_stopping >= 3, "{ends:?}");
+    // It was not for good.
+    app.world_mut().resource_mut::<Sessions>().reopen();
+    let back = log_in(&mut app, 1);
+    assert_eq!(state(&app, back), Some(SessionState::InWorld));
+}
+
+#[test]
+fn server_that_refuses_logins_keeps_its_players() {
+    let (mut app, _) = settings(|settings| settings.admitted_per_tick_max = 1);
+    let inside = log_in(&mut app, 1);
+    let newcomers = [2, 3].map(|player| {
+        let client = connect_as(&mut app, player);
+        send(&mut app, client, ClientMessage::login(player));
+        client
+    });
+    app.world_mut().resource_mut::<Sessions>().refuse_logins();
+    let late = connect_as(&mut app, 4);
+    send(&mut app, late, ClientMessage::login(4));
+    let mut ended = Vec::new();
+    for _ in 0..6 {
+        app.update();
+        ended.extend(
+            written::<SessionClosed>(&app)
+                .iter()
+                .map(|it| (it.client, it.reason)),
+        );
+    }
+    for client in [newcomers[0], newcomers[1], late] {
+        let is_told = ended.contains(&(client, LogoutReason::Stopping));
+        assert!(is_told, "{client:?} of {ended:?}");
+    }
+    assert_eq!(state(&app, inside), Some(SessionState::InWorld));
+    // A player inside may come over another connection.
+    let again = connect_as(&mut app, 1);
+    send(&mut app, again, ClientMessage::login(1));
+    (0..4).for_each(|_| app.update());
+    let of = app.world().resource::<Sessions>().client_of(PlayerId(1));
+    assert_eq!(of, Some(again));
+    app.world_mut().resource_mut::<Sessions>().reopen();
+    log_in(&mut app, 2);
+}
+
+#[test]
+fn client_connected_by_an_observer_during_ingest_gets_a_session() {
+    #[derive(Component)]
+    struct Watched;
+    let mut app = app();
+    let client = connect(&mut app);
+    send(&mut app, client, ClientMessage::login(7));
+    app.update();
+    let entity = object(&mut app);
+    app.world_mut().entity_mut(entity).insert(Watched);
+    assert!(control(app.world_mut(), client, entity));
+    app.add_observer(|_: On<Remove<Watched>>, mut commands: Commands| {
+        commands.queue(|world: &mut World| {
+            connect_client(world, ConnectionInfo::player(8).without_loading()).unwrap();
+        });
+    });
+    send(&mut app, client, ClientMessage::Logout);
+    app.update();
+    assert!(app.world().get_entity(entity).is_err());
+    assert_eq!(app.world().resource::<Sessions>().len(), 1);
+}

@@ -1,0 +1,300 @@
+//! Resumed sessions: ids and tokens, limits, and markers on the object.
+
+use super::lifecycle::{connect_as_is, controls, drop_connection, log_in, settings, state, token};
+use super::*;
+use crate::session::{
+    Authentication, Authenticator, LoginRequest, LoginResponder, ResumeAttempt, SessionState,
+};
+use crate::sim::state_hash;
+use crate::wire::{ResumeToken, SessionNotice};
+
+fn resume(app: &mut App, player: u64, token: ResumeToken) -> ClientId {
+    let client = connect_as_is(app);
+    let resume = ClientMessage::Resume {
+        player,
+        token,
+        received: None,
+    };
+    send(app, client, resume);
+    app.update();
+    client
+}
+
+fn was_refused(app: &App, client: ClientId) -> bool {
+    let told = written::<SessionNoticeRequest>(app);
+    let notice = SessionNotice::ResumeRefused;
+    told.contains(&SessionNoticeRequest { client, notice })
+}
+
+#[test]
+fn who_comes_back_before_it_has_an_object_gets_the_one_that_was_meant_for_its_former_number() {
+    let mut app = app();
+    let first = connect(&mut app);
+    send(&mut app, first, ClientMessage::login(7));
+    app.update();
+    let of_first = token(&app, first);
+    drop_connection(&mut app, first);
+    assert_eq!(state(&app, first), Some(SessionState::AwaitingReconnect));
+    let second = resume(&mut app, 7, of_first);
+    assert_eq!(state(&app, second), Some(SessionState::Entering));
+    // The game answers the login, which came by the former number.
+    let entity = object(&mut app);
+    assert!(control(app.world_mut(), first, entity));
+    assert_eq!(controls(&app, second), Some(entity));
+    let by = app.world().get::<ControlledBy>(entity).unwrap();
+    assert_eq!(by.client(), second);
+    // Also where the number comes with the object.
+    let scene = app.world().get::<Object>(entity).unwrap().scene_entity();
+    let place = (Object::in_scene(scene), Position(Vec2::ONE));
+    let own = (Player, PlayerId(7), ControlledBy::new(first));
+    let next = app.world_mut().spawn((own, place)).id();
+    app.update();
+    assert_eq!(controls(&app, second), Some(next));
+    let by = app.world().get::<ControlledBy>(next).unwrap();
+    assert_eq!(by.client(), second);
+    // With the session its numbers are over.
+    disconnect(app.world_mut(), second, LogoutReason::Kicked);
+    let late = object(&mut app);
+    assert!(!control(app.world_mut(), first, late));
+}
+
+#[test]
+fn the_mark_of_a_lost_link_is_on_what_is_controlled_and_on_nothing_else() {
+    let (mut app, scene) = settings(|_| ());
+    let first = log_in(&mut app, 7);
+    let of_first = token(&app, first);
+    let entity = controls(&app, first).unwrap();
+    drop_connection(&mut app, first);
+    let is_marked = |app: &App, entity| app.world().get::<AwaitingReconnect>(entity).is_some();
+    assert!(is_marked(&app, entity));
+    // The game puts it into another object meanwhile.
+    let other = spawn_object(app.world_mut(), scene, KindId(0), Vec2::ONE, ()).unwrap();
+    assert!(control(app.world_mut(), first, other));
+    app.update();
+    assert_eq!(
+        (is_marked(&app, entity), is_marked(&app, other)),
+        (false, true)
+    );
+    let second = resume(&mut app, 7, of_first);
+    assert_eq!(controls(&app, second), Some(other));
+    assert_eq!(
+        (is_marked(&app, entity), is_marked(&app, other)),
+        (false, false)
+    );
+}
+
+#[test]
+fn a_token_that_was_lost_with_its_link_is_made_good_by_the_one_before() {
+    let (mut app, _) = settings(|_| ());
+    let first = log_in(&mut app, 7);
+    let old = token(&app, first);
+    drop_connection(&mut app, first);
+    let second = resume(&mut app, 7, old);
+    let new = token(&app, second);
+    // As long as the link is there, the token that was used is nothing, and the client is told so.
+    let third = resume(&mut app, 7, old);
+    assert_eq!(state(&app, third), Some(SessionState::Connecting));
+    assert!(was_refused(&app, third));
+    // The welcome did not get through.
+    drop_connection(&mut app, second);
+    let fourth = resume(&mut app, 7, old);
+    assert_eq!(state(&app, fourth), Some(SessionState::InWorld));
+    assert!(
+        was_refused_after(&mut app, 7, new),
+        "nobody knows that one any more"
+    );
+    // Here it did, since the client says something.
+    send(&mut app, fourth, ClientMessage::Stop);
+    app.update();
+    drop_connection(&mut app, fourth);
+    assert!(was_refused_after(&mut app, 7, old));
+}
+
+fn was_refused_after(app: &mut App, player: u64, token: ResumeToken) -> bool {
+    let client = resume(app, player, token);
+    was_refused(app, client)
+}
+
+#[test]
+fn so_many_come_back_in_a_tick_and_the_others_in_those_that_follow() {
+    let (mut app, _) = settings(|settings| settings.resumed_per_tick_max = 2);
+    let tokens: Vec<(u64, ResumeToken)> = (0..5)
+        .map(|player| {
+            let client = log_in(&mut app, player);
+            let token = token(&app, client);
+            drop_connection(&mut app, client);
+            (player, token)
+        })
+        .collect();
+    for (player, token) in tokens {
+        let client = connect_as_is(&mut app);
+        let resume = ClientMessage::Resume {
+            player,
+            token,
+            received: None,
+        };
+        send(&mut app, client, resume);
+    }
+    let counts = [(); 4].map(|()| {
+        app.update();
+        written::<SessionResumed>(&app).len()
+    });
+    assert_eq!(counts, [2, 2, 1, 0]);
+}
+
+#[test]
+fn logging_in_again_and_again_takes_nobody_elses_turn() {
+    let mut app = app();
+    let admitted_per_tick_max = 2;
+    app.insert_resource(SessionSettings {
+        admitted_per_tick_max,
+        ..SessionSettings::default()
+    });
+    // One that takes its own place three times, and one that goes in between.
+    for leaves in [false, true, true, false] {
+        let client = connect_as(&mut app, 1);
+        send(&mut app, client, ClientMessage::login(1));
+        if leaves {
+            send(&mut app, client, ClientMessage::Logout);
+        }
+    }
+    let honest = connect_as(&mut app, 2);
+    send(&mut app, honest, ClientMessage::login(2));
+    app.update();
+    let logged_in = written::<LoggedIn>(&app);
+    assert!(logged_in.iter().any(|new| new.client == honest));
+    assert!(logged_in.len() > 2);
+}
+
+#[test]
+fn the_hook_is_asked_no_more_than_it_may_be_at_once() {
+    struct Silent(Vec<LoginResponder>);
+    impl Authenticator for Silent {
+        fn authenticate(&mut self, _: &LoginRequest<'_>, answer: LoginResponder) {
+            self.0.push(answer);
+        }
+    }
+    let (mut app, _) = settings(|settings| settings.pending_logins_max = 3);
+    app.insert_resource(Authentication::new(Silent(Vec::new())));
+    for player in 0..5 {
+        let client = connect_as(&mut app, player);
+        send(&mut app, client, ClientMessage::login(player));
+    }
+    app.update();
+    let closed = written::<SessionClosed>(&app);
+    let reasons: Vec<LogoutReason> = closed.iter().map(|it| it.reason).collect();
+    assert_eq!(reasons, [LogoutReason::Full; 2]);
+    assert_eq!(app.world().resource::<Sessions>().len(), 3);
+}
+
+/// Two apps that differ in one thing have two hashes.
+fn assert_hashed(what: &str, differ: impl Fn(&mut App, bool)) {
+    let hashes = [false, true].map(|other| {
+        let (mut app, _) = settings(|settings| settings.players_max = 1);
+        differ(&mut app, other);
+        state_hash(app.world_mut())
+    });
+    assert_ne!(hashes[0], hashes[1], "{what} is in no hash");
+}
+
+#[test]
+fn what_reaches_later_ticks_is_in_the_hash() {
+    let address = |port| std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    assert_hashed("an address", |app, other| {
+        let connected = ConnectionInfo::player(7).with_address(address(1 + u16::from(other)));
+        connect_client(app.world_mut(), connected).unwrap();
+    });
+    assert_hashed("a claim", |app, other| {
+        connect_as(app, u64::from(other));
+    });
+    assert_hashed("a connection that no tick has seen", |app, other| {
+        let transport = app.world().resource::<TransportHandle>().clone();
+        let connected = ConnectionInfo::player(7);
+        let address = address(1 + u16::from(other));
+        transport.connect(connected.with_address(address)).unwrap();
+    });
+    assert_hashed("what it said", |app, other| {
+        let transport = app.world().resource::<TransportHandle>().clone();
+        let client = transport.connect(ConnectionInfo::player(7)).unwrap();
+        let login = ClientMessage::login(u64::from(other)).to_bytes();
+        transport.receive(client, &login).unwrap();
+    });
+    assert_hashed("that the server drains", |app, other| {
+        if other {
+            app.world_mut().resource_mut::<Sessions>().drain();
+        }
+    });
+    assert_hashed("the line", |app, other| {
+        let clients = [1, 2, 3].map(|player| connect_as(app, player));
+        let order = if other { [0, 2, 1] } else { [0, 1, 2] };
+        for nth in order {
+            send(app, clients[nth], ClientMessage::login(nth as u64 + 1));
+        }
+        app.update();
+    });
+    assert_hashed("a former number", |app, other| {
+        let client = log_in(app, 7);
+        let of_first = token(app, client);
+        drop_connection(app, client);
+        if other {
+            resume(app, 7, of_first);
+        } else {
+            let client = connect_as(app, 7);
+            send(app, client, ClientMessage::login(7));
+            app.update();
+        }
+    });
+}
+
+#[test]
+fn another_player_than_that_of_the_connection_does_not_come_back() {
+    let mut app = app();
+    let first = connect_as(&mut app, 7);
+    send(&mut app, first, ClientMessage::login(7));
+    app.update();
+    let of_first = token(&app, first);
+    drop_connection(&mut app, first);
+    let resume_as = |app: &mut App, client| {
+        let resume = ClientMessage::Resume {
+            player: 7,
+            token: of_first,
+            received: None,
+        };
+        send(app, client, resume);
+        app.update();
+    };
+    // Its connect token says that it is player 9; it learned the resume token of player 7.
+    let thief = connect_as(&mut app, 9);
+    resume_as(&mut app, thief);
+    assert!(was_refused(&app, thief));
+    assert_eq!(state(&app, first), Some(SessionState::AwaitingReconnect));
+    let owner = connect_as(&mut app, 7);
+    resume_as(&mut app, owner);
+    assert_eq!(state(&app, owner), Some(SessionState::Entering));
+}
+
+#[test]
+fn the_hook_says_who_may_come_back() {
+    struct Banning;
+    impl Authenticator for Banning {
+        fn authenticate(&mut self, login: &LoginRequest<'_>, answer: LoginResponder) {
+            answer.accept(login.player);
+        }
+
+        fn may_resume(&mut self, resume: &ResumeAttempt) -> bool {
+            resume.player != PlayerId(7)
+        }
+    }
+    let mut app = app();
+    app.insert_resource(Authentication::new(Banning));
+    for (player, comes_back) in [(7, false), (8, true)] {
+        let first = connect_as(&mut app, player);
+        send(&mut app, first, ClientMessage::login(player));
+        app.update();
+        let of_first = token(&app, first);
+        drop_connection(&mut app, first);
+        let second = resume(&mut app, player, of_first);
+        assert_eq!(was_refused(&app, second), !comes_back);
+        assert_eq!(state(&app, first).is_none(), comes_back);
+    }
+}

@@ -1,0 +1,150 @@
+//! Resuming a session over another connection.
+
+use super::reasons::LogoutReason;
+use super::sessions::{ResumeRequest, SessionEffect, Sessions};
+use super::state::SessionState;
+use super::token::SessionKey;
+use crate::wire::{ClientId, SessionNotice};
+
+/// What comes of a token that a client brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResumeResult {
+    /// The session goes on with it.
+    Resumed,
+    /// It will, or will not, in one of the next ticks: too many came back in this one.
+    Pending,
+    /// No session of this player has the token, and the client is told so.
+    Refused,
+    /// It is no time to come back: the client says who it is already, or is gone.
+    InvalidState,
+}
+
+impl Sessions {
+    /// A client brings the token of a player's session. Unless it is resumed or waits, nothing is changed.
+    pub(super) fn resume(
+        &mut self,
+        client: ClientId,
+        ticket: ResumeRequest,
+        key: &mut SessionKey,
+    ) -> ResumeResult {
+        if !self.can_resume(client) {
+            return ResumeResult::InvalidState;
+        }
+        let Some(before) = self.find_by_token(client, ticket) else {
+            return self.refuse_resume(client);
+        };
+        if self.resumed >= self.settings.resumed_per_tick_max {
+            self.set_state(client, SessionState::Authenticating);
+            self.pending_resumes.push_back((client, ticket));
+            return ResumeResult::Pending;
+        }
+        self.take_over(client, before, Some(ticket), key);
+        ResumeResult::Resumed
+    }
+
+    /// Whether a client has not logged in and controls nothing.
+    pub(super) fn can_resume(&self, client: ClientId) -> bool {
+        self.get(client).is_some_and(|session| {
+            session.state == SessionState::Connecting && session.controlled_entity.is_none()
+        })
+    }
+
+    /// Notifies a client that its session is not resumed.
+    pub(super) fn refuse_resume(&mut self, client: ClientId) -> ResumeResult {
+        self.effects
+            .push(SessionEffect::Notice(client, SessionNotice::ResumeRefused));
+        ResumeResult::Refused
+    }
+
+    /// The session that a token is of, unless the transport proved that the client is somebody else than who it was when the session
+    /// began. The token told before the last counts as well while the link is lost and nothing was heard
+    /// since the last was told: it may have been lost with the link.
+    fn find_by_token(&self, client: ClientId, ticket: ResumeRequest) -> Option<ClientId> {
+        let before = self.client_of(ticket.player)?;
+        let session = self.get(before)?;
+        let is_former = session.state == SessionState::AwaitingReconnect
+            && session.former_token == Some(ticket.token);
+        let is_it = session.token == ticket.token || is_former;
+        let proved = [self.get(client)?, session].map(|session| session.claims.player);
+        let is_other = matches!(proved, [Some(one), Some(other)] if one != other);
+        (is_it && !is_other && !self.is_draining).then_some(before)
+    }
+
+    /// Those who waited for a tick in which fewer come back. Each has a session of its own meanwhile, so they are not more.
+    pub(super) fn resume_pending(&mut self, key: &mut SessionKey) {
+        while self.resumed < self.settings.resumed_per_tick_max.max(1)
+            && let Some((client, ticket)) = self.pending_resumes.pop_front()
+        {
+            let state = self.get(client).map(|session| session.state);
+            if state != Some(SessionState::Authenticating) {
+                continue;
+            }
+            if let Some(before) = self.find_by_token(client, ticket) {
+                self.take_over(client, before, Some(ticket), key);
+            } else {
+                self.set_state(client, SessionState::Connecting);
+                self.effects
+                    .push(SessionEffect::Notice(client, SessionNotice::ResumeRefused));
+            }
+        }
+    }
+
+    /// One session goes on with another's client, which brought this, or logged in anew.
+    pub(super) fn take_over(
+        &mut self,
+        client: ClientId,
+        before: ClientId,
+        ticket: Option<ResumeRequest>,
+        key: &mut SessionKey,
+    ) {
+        self.remove_from_indexes(before);
+        let Some(old) = self.open.remove(before) else {
+            return;
+        };
+        let (Some(player), token, now) = (old.player, key.issue(client), self.now) else {
+            debug_assert!(false, "only who is logged in is taken over");
+            return;
+        };
+        // With the token before the last comes who got nothing over the connection that it is of, the last one.
+        let received = ticket.and_then(|ticket| {
+            let has_some = ticket.token == old.token;
+            ticket
+                .received_bytes
+                .map(|all| if has_some { all } else { 0 })
+        });
+        self.resumed += 1;
+        self.aliases.add_alias(before, client);
+        self.effects
+            .push(SessionEffect::Ended(before, old, LogoutReason::Resumed));
+        self.by_player.insert(player, client);
+        self.update(client, |session| {
+            session.player = Some(player);
+            session.authenticated_as = Some(player);
+            session.class = old.class;
+            session.controlled_entity = old.controlled_entity;
+            session.token = token;
+            session.former_token = ticket.map(|ticket| ticket.token);
+            session.resumed_from = Some(before);
+            session.received_bytes = received;
+            // Who still has what it was told has also what it loaded for that.
+            session.loading = old
+                .loading
+                .filter(|&(_, is_ready)| is_ready && received.is_some());
+            session.since_tick = now;
+            session.state = match old.controlled_entity {
+                Some(_) if session.requires_ready && session.loading.is_none() => {
+                    SessionState::Loading
+                }
+                Some(_) => SessionState::InWorld,
+                None => SessionState::Entering,
+            };
+        });
+        self.send_welcome(client, player, token);
+        self.effects.push(SessionEffect::Resumed {
+            client,
+            before,
+            player,
+            entity: old.controlled_entity,
+        });
+    }
+}

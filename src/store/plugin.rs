@@ -1,0 +1,105 @@
+//! The plugin of persistent players.
+//!
+//! ```text
+//! Ingest ─▶ [attend] replies of the store, logins, logouts ─▶ PlayerLoaded · PlayerLoadFailed · LeaseLost · PlayersSaved ─▶ Think
+//! Replicate: Mark ─▶ [hasten] AtomicSaveRequest: both players are saved now ─▶ Save ─ SaveRequest ─▶ Send ─▶ [hand_over] one transaction
+//! ```
+//! | file | contents |
+//! |---|---|
+//! | `settings`, `messages`, `stats` | settings, messages and counters |
+//! | `directory` | the resource: the ledger, the store thread, the clock |
+//! | `events` | ledger events as messages for the game |
+//! | `attend` | replies of the store, logins and logouts |
+//! | `hand_over` | the saves of a tick |
+//! | `look_up`, `elsewhere` | lookups of players, on this server and on others |
+//! | `close` | shutdown: saves all players and releases all leases |
+
+mod close;
+mod events;
+mod logins;
+mod lookups;
+mod messages;
+mod player_store;
+mod remote_players;
+mod saves;
+mod settings;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use close::close_player_store;
+pub use messages::{
+    AtomicSaveRequest, LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayerLookup, PlayerLookupResult,
+    PlayersSaved,
+};
+pub use player_store::PlayerStore;
+pub use settings::{PlayerStoreSettings, StoreReplyMode};
+pub use stats::PlayerStoreStats;
+
+use bevy_app::{App, FixedUpdate};
+use bevy_ecs::prelude::*;
+
+use crate::memory::MemoryAppExt;
+use crate::session::SessionPlugin;
+use crate::sim::SimSystems;
+use crate::sync::{SyncPlugin, SyncSystems};
+
+/// Loads players that log in, saves what changes of them, and holds their leases. Adds [`SessionPlugin`] and [`SyncPlugin`]
+/// when they are missing. Does nothing before [`PlayerStore::open`] was given a store; then a game spawns a player on
+/// [`PlayerLoaded`] in place of [`LoggedIn`](crate::session::LoggedIn).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlayerStorePlugin;
+
+/// What the directory does in a tick.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PlayerStoreSystems {
+    /// Answers are taken, logins and logouts seen to: between `Ingest` and `Think`.
+    Logins,
+    /// Who dealt with each other is marked to be saved: between [`SyncSystems::Mark`] and [`SyncSystems::Save`].
+    MarkTransfers,
+    /// The tick's saves are handed over: between `Send` and `Last`.
+    SubmitSaves,
+}
+
+crate::sim::sim_plugin!(PlayerStorePlugin, (SessionPlugin, SyncPlugin));
+
+impl PlayerStorePlugin {
+    fn add_to(app: &mut App) {
+        // It has the world between two sets, where others only take the time.
+        let attend = logins::process_logins
+            .in_set(PlayerStoreSystems::Logins)
+            .ambiguous_with_all();
+        let hasten = saves::mark_transfers.in_set(PlayerStoreSystems::MarkTransfers);
+        // It reads requests alone, and whoever has none of its own is no concern of those beside it.
+        let hand_over = saves::submit_saves
+            .in_set(PlayerStoreSystems::SubmitSaves)
+            .ambiguous_with_all();
+        app.add_counted_message::<PlayerLookup>("directory")
+            .add_counted_message::<PlayerLookupResult>("directory");
+        app.init_resource::<PlayerStore>()
+            .init_resource::<PlayerStoreSettings>()
+            .init_resource::<PlayerStoreStats>()
+            .add_message::<PlayerLoadFailed>()
+            .add_message::<LeaseLost>()
+            .count_memory::<PlayerStore>("directory")
+            .add_counted_message::<PlayerLoaded>("directory")
+            .add_counted_message::<PlayersSaved>("directory")
+            .add_counted_message::<AtomicSaveRequest>("directory")
+            .configure_sets(
+                FixedUpdate,
+                (
+                    PlayerStoreSystems::Logins
+                        .after(SimSystems::Ingest)
+                        .before(SimSystems::Think),
+                    PlayerStoreSystems::MarkTransfers
+                        .after(SyncSystems::Mark)
+                        .before(SyncSystems::UpdateClients)
+                        .in_set(SimSystems::Replicate),
+                    PlayerStoreSystems::SubmitSaves
+                        .after(SimSystems::Send)
+                        .before(SimSystems::Last),
+                ),
+            )
+            .add_systems(FixedUpdate, (attend, hasten, hand_over));
+    }
+}

@@ -1,0 +1,114 @@
+//! Writes the events of the ledger as messages for the game.
+
+use bevy_ecs::prelude::*;
+use throng_store::{LeaseEvent, PlayerStoreError};
+use tracing::{error, warn};
+
+use super::messages::{LeaseLost, PlayerLoadFailed, PlayerLoaded, PlayersSaved};
+use super::player_store::PlayerStore;
+use super::stats::PlayerStoreStats;
+use crate::session::{LogoutReason, Sessions, disconnect};
+use crate::world::PlayerId;
+
+/// Works with the directory while it is out of the world. The work sees the world and writes resources and messages, but must
+/// not run a command, hook or observer: those may need the directory.
+pub(super) fn with_player_store<R>(
+    world: &mut World,
+    work: impl FnOnce(&mut World, &mut PlayerStore) -> R,
+) -> R {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the few callers, all in this folder, run no hooks"
+    )]
+    world.resource_scope(|world, mut directory: Mut<PlayerStore>| work(world, &mut directory))
+}
+
+/// Emits what happened, and gives leases back that no session needs any more. May log players out, so the directory has to be in
+/// the world.
+pub(super) fn write_events(world: &mut World, events: Vec<LeaseEvent>) {
+    if events.is_empty() {
+        return;
+    }
+    let open = world.resource::<PlayerStore>().open.as_ref();
+    let store = open.map_or_else(String::new, |open| open.store.clone());
+    for event in events {
+        let Some(unneeded) = write_event(world, &store, event) else {
+            continue;
+        };
+        if let Some(open) = &mut world.resource_mut::<PlayerStore>().open {
+            open.ledger.release(unneeded);
+        }
+    }
+}
+
+/// Emits one event; gives the player whose lease no session needs any more.
+fn write_event(world: &mut World, store: &str, event: LeaseEvent) -> Option<PlayerId> {
+    let mut stats = world.resource_mut::<PlayerStoreStats>();
+    match event {
+        LeaseEvent::Loaded(record) => {
+            stats.loaded += 1;
+            let Some(client) = world.resource::<Sessions>().client_of(record.player) else {
+                return Some(record.player);
+            };
+            world.write_message(PlayerLoaded { client, record });
+        }
+        LeaseEvent::LoadFailed(player, error) => {
+            stats.refused += 1;
+            match &error {
+                // Told by whoever keeps the store open.
+                PlayerStoreError::Store(_) => {}
+                PlayerStoreError::Leased { .. } | PlayerStoreError::TimedOut { .. } => {
+                    error!(store, player = player.0, %error, "player not loaded");
+                }
+                _ => warn!(player = player.0, %error, "player not loaded"),
+            }
+            if let Some(client) = world.resource::<Sessions>().client_of(player) {
+                world.write_message(PlayerLoadFailed {
+                    client,
+                    player,
+                    error,
+                });
+                disconnect(world, client, LogoutReason::PlayerUnavailable);
+            }
+        }
+        LeaseEvent::Lost { player, is_here } => {
+            stats.lost += 1;
+            // Who is not here may be on its way in again.
+            if is_here {
+                disconnect_player(world, player, false);
+            } else {
+                world.write_message(LeaseLost {
+                    player,
+                    is_save_pending: false,
+                });
+            }
+        }
+        LeaseEvent::Expired(player) => {
+            stats.expired += 1;
+            error!(
+                player = player.0,
+                "player disconnected: lease expired before the store renewed it"
+            );
+            disconnect_player(world, player, true);
+        }
+        LeaseEvent::Saved {
+            tick, revisions, ..
+        } => {
+            stats.transactions += 1;
+            stats.players_saved += revisions.len() as u64;
+            world.write_message(PlayersSaved { tick, revisions });
+        }
+        LeaseEvent::StoreFailed(_) => stats.failures += 1,
+    }
+    None
+}
+
+fn disconnect_player(world: &mut World, player: PlayerId, is_saved: bool) {
+    world.write_message(LeaseLost {
+        player,
+        is_save_pending: is_saved,
+    });
+    if let Some(client) = world.resource::<Sessions>().client_of(player) {
+        disconnect(world, client, LogoutReason::PlayerUnavailable);
+    }
+}

@@ -1,0 +1,207 @@
+//! A store that is unreachable for longer than a lease, and leases that another server takes over: players are logged out with the
+//! reason, and game code that reacts to it can access the directory.
+
+use super::*;
+use crate::session::{LoggedOut, LogoutReason};
+
+/// Players whose object went while the directory was there to be asked, and whether it still had them as live.
+#[derive(Resource, Default)]
+struct ObservedRemovals(Vec<(u64, bool)>);
+
+/// Every logout of a session, over all ticks.
+#[derive(Resource, Default)]
+struct Logouts(Vec<(u64, LogoutReason)>);
+
+/// A game that asks the directory about each player whose purse goes, as trades do, and ends another session by a command.
+fn observed_game(source: impl StoreFactory + 'static) -> App {
+    let mut app = game(source);
+    app.init_resource::<ObservedRemovals>()
+        .init_resource::<Logouts>()
+        .add_observer(
+            |gone: On<Remove<Purse>>,
+             players: Query<&PlayerId>,
+             directory: Res<PlayerStore>,
+             mut observed: ResMut<ObservedRemovals>,
+             mut commands: Commands| {
+                if let Ok(&player) = players.get(gone.entity) {
+                    observed.0.push((player.0, directory.is_live(player)));
+                }
+                commands.queue(|world: &mut World| {
+                    assert!(world.contains_resource::<PlayerStore>());
+                });
+            },
+        )
+        .add_systems(
+            FixedUpdate,
+            (|mut ended: MessageReader<LoggedOut>, mut all: ResMut<Logouts>| {
+                all.0
+                    .extend(ended.read().map(|end| (end.player.0, end.reason)));
+            })
+            .in_set(SimSystems::Last),
+        );
+    app
+}
+
+fn logouts(app: &App) -> Vec<(u64, LogoutReason)> {
+    let mut all = app.world().resource::<Logouts>().0.clone();
+    all.sort_unstable_by_key(|&(player, _)| player);
+    all
+}
+
+#[test]
+fn outage_of_ten_minutes_logs_players_out_with_a_reason() {
+    const DOWN: FaultShares = FaultShares {
+        failing: 1.0,
+        reply_lost: 0.0,
+        slow: 0.0,
+        slow_ms: 0,
+        full: 0.0,
+        closed: 1.0,
+    };
+    let disk = MemoryDisk::default();
+    let source = FaultySource::new(disk.clone(), 1, FaultShares::default());
+    let mut app = observed_game(source.clone());
+    log_in_up_to(&mut app, 3);
+    ticks(&mut app, 3);
+    transfer(&mut app, 1, 2, 30);
+    ticks(&mut app, 3);
+    source.set_shares(DOWN);
+    // Not saved before the leases end, so it is lost with them.
+    transfer(&mut app, 2, 3, 5);
+    let timestep = app.world().resource::<bevy_time::Time<bevy_time::Fixed>>();
+    let ticks_of_outage = (600.0 / timestep.timestep().as_secs_f64()) as u32;
+    let lease_ticks = ticks_of_outage / 10;
+    ticks(&mut app, lease_ticks / 2);
+    assert_eq!(logouts(&app), [], "a lease outlives a short outage");
+    ticks(&mut app, ticks_of_outage - lease_ticks / 2);
+    let gone = [1, 2, 3].map(|player| (player, LogoutReason::PlayerUnavailable));
+    assert_eq!(logouts(&app), gone);
+    let mut observed = app.world().resource::<ObservedRemovals>().0.clone();
+    observed.sort_unstable();
+    assert_eq!(
+        observed
+            .iter()
+            .map(|&(player, _)| player)
+            .collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
+    // Still away: logins are refused, and the server goes on.
+    log_in(&mut app, 4);
+    while told::<PlayerLoadFailed>(&app).is_empty() {
+        app.update();
+    }
+    source.set_shares(FaultShares::default());
+    // The retry waits for its turn by the time of the store's own thread.
+    let back = |app: &mut App, player| {
+        while purse(app, player).is_none() {
+            let is_known = app
+                .world()
+                .resource::<Sessions>()
+                .client_of(PlayerId(player));
+            if is_known.is_none() {
+                log_in(app, player);
+            }
+            app.update();
+            std::thread::yield_now();
+        }
+        purse(app, player).map(|purse| purse.0)
+    };
+    let coins = [1, 2, 3].map(|player| back(&mut app, player));
+    assert_eq!(
+        coins.map(|coins| coins.unwrap_or(0)).iter().sum::<u32>(),
+        300
+    );
+    assert_eq!(coins[0], Some(70));
+}
+
+#[test]
+fn takeover_by_another_server_logs_players_out() {
+    let disk = MemoryDisk::default();
+    let mut app = observed_game(disk.clone());
+    log_in_up_to(&mut app, 2);
+    ticks(&mut app, 3);
+    let mut store = disk.clone().open().unwrap();
+    let thief = store
+        .register_server("thief", RegistrationTerms::default())
+        .unwrap();
+    let terms = ClaimTerms {
+        at_ms: Some(u64::MAX - 1),
+        lease_ms: 1,
+        grace_ms: 0,
+    };
+    let both = [PlayerId(1), PlayerId(2)];
+    store.claim(&thief, &both, terms).unwrap();
+    transfer(&mut app, 1, 2, 50);
+    ticks(&mut app, 3);
+    let gone = [1, 2].map(|player| (player, LogoutReason::PlayerUnavailable));
+    assert_eq!(logouts(&app), gone);
+    assert_eq!(app.world().resource::<ObservedRemovals>().0.len(), 2);
+    assert_eq!(app.world().resource::<PlayerStoreStats>().lost, 2);
+}
+
+#[test]
+fn refused_transfer_saves_neither_side() {
+    let disk = MemoryDisk::default();
+    let mut app = game(disk.clone());
+    log_in_up_to(&mut app, 3);
+    ticks(&mut app, 2);
+    transfer(&mut app, 2, 3, 1);
+    ticks(&mut app, 2);
+    let before = stored_coins(&disk, 2);
+    assert_eq!(before.map(|(coins, _)| coins), Some(99));
+    // The giver is not here: its coins are not taken from what is kept of it.
+    purse(&mut app, 2).unwrap().0 += 50;
+    let players = [PlayerId(9), PlayerId(2)];
+    app.world_mut().write_message(AtomicSaveRequest { players });
+    ticks(&mut app, 3);
+    assert_eq!(stored_coins(&disk, 2), before);
+    assert_eq!(
+        app.world().resource::<PlayerStoreStats>().transfers_refused,
+        1
+    );
+    // Nor is it saved when it goes, or at the end.
+    assert!(purse(&mut app, 2).is_none() && purse(&mut app, 3).is_some());
+    assert!(close_player_store(app.world_mut(), MINUTE));
+    assert_eq!(stored_coins(&disk, 2), before);
+}
+
+#[test]
+fn server_whose_name_is_in_use_refuses_logins_until_it_takes_over() {
+    let disk = MemoryDisk::default();
+    let mut first = game(disk.clone());
+    log_in_up_to(&mut first, 2);
+    ticks(&mut first, 2);
+    let mut second = game(disk.clone());
+    log_in(&mut second, 7);
+    ticks(&mut second, 2);
+    let refused = told::<PlayerLoadFailed>(&second);
+    let error = refused[0].error.to_string();
+    for part in [
+        "in memory: server name in use",
+        "`throng` (process 1) was last seen at",
+        "--take-over",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert!(is_live(&first, 1), "nothing happened to the first one");
+    // It never had the name, and its end does not free it.
+    drop(second);
+    let settings = PlayerStoreSettings {
+        reply_mode: StoreReplyMode::NextTick,
+        ..PlayerStoreSettings::default()
+    };
+    let mut third = game_with(disk, settings.take_over());
+    log_in(&mut third, 1);
+    ticks(&mut third, 2);
+    assert!(is_live(&third, 1));
+    transfer(&mut first, 1, 2, 5);
+    ticks(&mut first, 2);
+    assert!(!is_live(&first, 1));
+    log_in(&mut first, 9);
+    ticks(&mut first, 2);
+    let error = told::<PlayerLoadFailed>(&first)[0].error.to_string();
+    assert!(
+        error.contains("process 2 has taken over the name `throng`"),
+        "{error}"
+    );
+}

@@ -1,0 +1,393 @@
+//! The update of one client in a tick: what it knows and is to know becomes messages in the batch, within its budget.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use glam::Vec2;
+
+use crate::memory::MemoryUse;
+use crate::outbox::{BatchPart, MessageSpan};
+use crate::sync::announce::ResolvedAnnouncement;
+use crate::sync::client_objects::{ClientObject, PendingIndexes, Turn};
+use crate::sync::counters::SentCounters;
+use crate::sync::scene_messages::{AudienceVariant, ObjectChanges, SceneMessages};
+use crate::sync::send_budget::SendBudget;
+use crate::wire::{Hello, write_controlled_object, write_despawn, write_scene};
+use crate::world::SceneId;
+
+use super::{
+    ClientState, PENDING_ANNOUNCEMENTS_MAX, PendingAnnouncement, SPARE_CAPACITY, ViewEntry,
+    has_object,
+};
+
+/// What a client's line is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientUpdateInput<'a, R, C> {
+    /// What the scene of its own object has to tell.
+    pub messages: &'a SceneMessages,
+    /// What all scenes have to tell.
+    pub scenes: &'a BTreeMap<SceneId, SceneMessages>,
+    /// The messages that all clients share.
+    pub shared: &'a [u8],
+    /// The scene's size, in metres.
+    pub size_m: Vec2,
+    /// The tick that the line is of; motions are reckoned on to it.
+    pub tick: u64,
+    /// The number of the client's last input that was handled or refused.
+    pub last_input: u16,
+    /// Whether that is a number of the client's own.
+    pub has_input_numbers: bool,
+    /// How much it may be told.
+    pub budget: SendBudget,
+    /// What it is told before anything else, but for its number.
+    pub hello: &'a Hello,
+    /// What it is told of an object.
+    pub relation: R,
+    /// Appends those attributes of a known object (number and generation) that the second variant has and the first has not, as one
+    /// message, if any.
+    pub catch_up: C,
+}
+
+/// Buffers of one worker.
+#[derive(Clone, Debug, Default, MemoryUse)]
+pub struct UpdateScratch {
+    pub(super) order: Vec<(Reverse<u8>, u32, ViewEntry)>,
+    /// Over which links there is something to tell.
+    pending: PendingIndexes,
+    /// Clients that each announcement of the tick was sent to, or is kept for until they know whom it is about.
+    pub receivers: Vec<u32>,
+}
+
+impl ClientState {
+    /// Puts this tick's line together. O(links), about a nanosecond for each of which nothing is new.
+    pub fn write_update<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &ClientUpdateInput<R, C>,
+        scratch: &mut UpdateScratch,
+        counters: &mut SentCounters,
+    ) where
+        R: Fn(u32) -> AudienceVariant,
+        C: Fn((u32, u32), [AudienceVariant; 2], &mut Vec<u8>),
+    {
+        let greeting = self.initial_snapshot(around);
+        if self.starts_scene && greeting.is_none() {
+            // It went away in the middle of the tick.
+            self.end_scene();
+        }
+        if self.controlled.is_none() {
+            return self.write_scene_end(part, around.last_input, around.hello, counters);
+        }
+        part.begin_client(self.client, self.epoch, around.last_input);
+        let (greeted, client) = (&mut self.is_hello_sent, self.client);
+        let mut spent = self.notices.write(greeted, part, around.hello, client);
+        self.write_missed(part, true);
+        if let Some(snapshot) = greeting {
+            let bytes = self.write_scene_start(part, around, snapshot);
+            counters.snapshots.add_one(bytes);
+            spent += bytes;
+        }
+        self.write_missed(part, false);
+        for (id, generation) in self.despawns.drain(..) {
+            let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
+            counters.despawns.add_one(bytes);
+            spent += bytes;
+        }
+        self.despawns.shrink_to(SPARE_CAPACITY);
+        spent += self.unseen.write_leaving(part, counters);
+        let known = self.objects.len();
+        spent += self.write_snapshots(part, around, counters);
+        spent += self.unseen.write(part, around.scenes, counters);
+        self.find_pending((known, greeting.is_some()), around, &mut scratch.pending);
+        spent += self.write_deltas(known, &scratch.pending.changed, part, around, counters);
+        spent += self.write_announcements(part, around, &mut scratch.receivers, counters);
+        spent += self.write_controlled_position(part, around);
+        spent += self.write_motions(&mut scratch.pending.motions, spent, part, around, counters);
+        // Whatever came at once, motions go on after a second.
+        let least = -i64::from(around.budget.bytes_max);
+        self.credit = (self.credit - spent as i64).max(least);
+        part.end_client();
+    }
+
+    /// The line of a client that controls nothing: once, that what it controlled is gone; and what it is told about its
+    /// session.
+    pub fn write_scene_end(
+        &mut self,
+        part: &mut BatchPart,
+        input: u16,
+        hello: &Hello,
+        counters: &mut SentCounters,
+    ) {
+        part.begin_client(self.client, self.epoch, input);
+        let (greeted, client) = (&mut self.is_hello_sent, self.client);
+        let spent = self.notices.write(greeted, part, hello, client);
+        self.write_missed(part, true);
+        if let Some((id, generation)) = self.sent_controlled.take() {
+            let bytes = part.write_reliable(|bytes| write_despawn(bytes, id, generation));
+            counters.despawns.add_one(bytes);
+        }
+        self.credit -= spent as i64;
+        part.end_client();
+    }
+
+    /// Those that come to be known; gives the bytes.
+    fn write_snapshots<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &ClientUpdateInput<R, C>,
+        counters: &mut SentCounters,
+    ) -> usize
+    where
+        R: Fn(u32) -> AudienceVariant,
+    {
+        let scene = around.messages;
+        let mut spent = 0;
+        for waiting in self.entering.drain(..) {
+            let variant = (around.relation)(waiting.id);
+            let record = scene.snapshots[usize::from(variant.0)].get(waiting.id);
+            // Gone since the view list was made: the next one will not have it.
+            let Some(span) = record else {
+                self.pending.push(waiting);
+                continue;
+            };
+            part.reliable(span);
+            counters.snapshots.add_one(span.len());
+            spent += span.len();
+            let link = ClientObject::new(waiting.id, variant, waiting.class);
+            self.objects.push(link);
+        }
+        self.entering.shrink_to(SPARE_CAPACITY);
+        spent
+    }
+
+    /// Over which of the links that were `known` before this tick there is something to tell. Of its own object, who was greeted
+    /// with this line has the newest motion.
+    fn find_pending<R, C>(
+        &self,
+        (known, is_greeted): (usize, bool),
+        around: &ClientUpdateInput<R, C>,
+        found: &mut PendingIndexes,
+    ) {
+        let (scene, doublings) = (around.messages, around.budget.update_doublings);
+        let turn = Turn {
+            tick: around.tick,
+            doublings,
+        };
+        self.objects
+            .find_pending(known, &scene.pending, turn, found);
+        let links = self.objects.as_slice();
+        for &place in &found.changed {
+            let link = &links[place as usize];
+            scene.deltas[usize::from(link.variant.0)].prefetch(link.id);
+        }
+        for &place in &found.motions {
+            scene.prefetch_motion(links[place as usize].id);
+        }
+        if is_greeted && found.motions.first() == Some(&0) {
+            found.motions.remove(0);
+        }
+        let own = self.controlled.map_or(0, |(_, own, _)| own);
+        if scene.changes(own).contains(ObjectChanges::AFFILIATION) {
+            // What each of them is to the client may be another.
+            found.changed.clear();
+            found.changed.extend(0..known as u32);
+        }
+    }
+
+    /// What changed of those at these places, and which announcements are about any; gives the bytes.
+    fn write_deltas<R, C>(
+        &mut self,
+        known: usize,
+        places: &[u32],
+        part: &mut BatchPart,
+        around: &ClientUpdateInput<R, C>,
+        counters: &mut SentCounters,
+    ) -> usize
+    where
+        R: Fn(u32) -> AudienceVariant,
+        C: Fn((u32, u32), [AudienceVariant; 2], &mut Vec<u8>),
+    {
+        let scene = around.messages;
+        let own = self.controlled.map_or(0, |(_, own, _)| own);
+        let own_affiliation = scene.changes(own).contains(ObjectChanges::AFFILIATION);
+        let links = self.objects.as_mut_slice();
+        let mut spent = 0;
+        for &place in places {
+            let link = &mut links[place as usize];
+            let news = scene.changes(link.id);
+            if news.contains(ObjectChanges::AFFILIATION) || own_affiliation {
+                let variant = (around.relation)(link.id);
+                if variant != link.variant {
+                    let object = (link.id, scene.known_generation(link.id));
+                    let variants = [link.variant, variant];
+                    let bytes =
+                        part.write_reliable(|bytes| (around.catch_up)(object, variants, bytes));
+                    if bytes > 0 {
+                        counters.deltas.add_one(bytes);
+                    }
+                    spent += bytes;
+                    link.variant = variant;
+                }
+            }
+            if news.contains(ObjectChanges::DELTA)
+                && let Some(span) = scene.deltas[usize::from(link.variant.0)].get(link.id)
+            {
+                part.reliable(span);
+                counters.deltas.add_one(span.len());
+                spent += span.len();
+            }
+            if news.contains(ObjectChanges::ANNOUNCED) {
+                self.announcements
+                    .extend(scene.announcements.for_object(link.id));
+            }
+        }
+        for link in &links[known..] {
+            if scene.changes(link.id).contains(ObjectChanges::ANNOUNCED) {
+                self.announcements
+                    .extend(scene.announcements.for_object(link.id));
+            }
+        }
+        spent
+    }
+
+    /// Where its own object stands, for who numbers its inputs; gives the bytes.
+    fn write_controlled_position<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &ClientUpdateInput<R, C>,
+    ) -> usize {
+        let own = self.controlled.filter(|_| around.has_input_numbers);
+        let base = own.and_then(|(_, id, _)| around.messages.bases.get(id as usize));
+        let (told, input, tick) = (&mut self.own_position, around.last_input, around.tick);
+        base.map_or(0, |base| {
+            told.write_update(part, input, base.last_position(), tick)
+        })
+    }
+
+    /// Announcements, each after the snapshot of whom it is about. Where there is none, as mostly, nothing is asked of the client's own
+    /// object, which lies far away.
+    fn write_announcements<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &ClientUpdateInput<R, C>,
+        receivers: &mut Vec<u32>,
+        counters: &mut SentCounters,
+    ) -> usize {
+        let scene = around.messages;
+        if scene.announcements.is_empty()
+            && self.announcements.is_empty()
+            && self.pending_announcements.is_empty()
+        {
+            return 0;
+        }
+        for waiting in &self.pending {
+            if scene.changes(waiting.id).contains(ObjectChanges::ANNOUNCED) {
+                self.announcements
+                    .extend(scene.announcements.for_object(waiting.id));
+            }
+        }
+        if let Some(base) = self
+            .controlled
+            .and_then(|(_, id, _)| scene.bases.get(id as usize))
+        {
+            self.announcements
+                .extend(scene.announcements.for_position(base.last_position()));
+        }
+        let (waiting, links) = (&self.pending, &self.objects);
+        let (credit, mut spent) = (self.credit, 0);
+        let is_waiting = |from: Option<(u32, u32)>| {
+            from.is_some_and(|(id, generation)| {
+                let mut waiting = waiting.iter();
+                waiting.any(|waiting| (waiting.id, waiting.generation) == (id, generation))
+            })
+        };
+        self.pending_announcements.retain(|held| {
+            if held.announced.expires_tick < around.tick {
+                counters.expired += 1;
+                return false;
+            }
+            let waits = is_waiting(held.announced.about);
+            // Who left before it was known is nobody to this client, and so is what it said.
+            let from = held.announced.about;
+            let is_known = from.is_some_and(|from| has_object(links, scene, from));
+            if !waits && !is_known {
+                counters.expired += 1;
+            } else if !waits {
+                let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(&held.bytes);
+                if held.announced.reliable {
+                    part.write_reliable(write);
+                } else {
+                    part.write_unreliable(write);
+                }
+                counters.announcements.add_one(held.bytes.len());
+                spent += held.bytes.len();
+            }
+            waits
+        });
+        let mut received = |announced: &ResolvedAnnouncement| {
+            let nth = announced.index as usize;
+            receivers.resize(receivers.len().max(nth + 1), 0);
+            receivers[nth] += 1;
+        };
+        for announced in self.announcements.drain(..) {
+            if is_waiting(announced.about) {
+                if self.pending_announcements.len() < PENDING_ANNOUNCEMENTS_MAX {
+                    received(&announced);
+                    let bytes = announced.span.bytes(around.shared, &[]).to_vec();
+                    self.pending_announcements
+                        .push(PendingAnnouncement { announced, bytes });
+                } else {
+                    counters.expired += 1;
+                }
+                continue;
+            }
+            if announced.reliable {
+                part.reliable(announced.span);
+            } else if spent as i64 <= credit {
+                part.unreliable(announced.span);
+            } else {
+                counters.expired += 1;
+                continue;
+            }
+            received(&announced);
+            counters.announcements.add_one(announced.span.len());
+            spent += announced.span.len();
+        }
+        spent
+    }
+
+    /// The snapshot of its own object with which a client begins that has to, if the object is there.
+    fn initial_snapshot<R, C>(&self, around: &ClientUpdateInput<R, C>) -> Option<MessageSpan> {
+        let (_, id, _) = self.controlled.filter(|_| self.starts_scene)?;
+        let variant = usize::from(self.objects.as_slice().first()?.variant.0);
+        around.messages.bases.get(id as usize)?;
+        around.messages.snapshots.get(variant)?.get(id)
+    }
+
+    /// What stands before all else when the client begins: the scene, and its own object with all that an owner learns;
+    /// gives the bytes.
+    fn write_scene_start<R, C>(
+        &mut self,
+        part: &mut BatchPart,
+        around: &ClientUpdateInput<R, C>,
+        snapshot: MessageSpan,
+    ) -> usize {
+        let Some((scene, id, generation)) = self.controlled else {
+            return 0;
+        };
+        let bytes = part.write_reliable(|bytes| {
+            if !self.is_hello_sent {
+                around.hello.for_client(self.client).write(bytes);
+            }
+            write_scene(bytes, scene, around.size_m);
+            write_controlled_object(bytes, id, generation);
+        });
+        part.reliable(snapshot);
+        let base = &around.messages.bases[id as usize];
+        let (told, at) = (&mut self.own_position, base.last_position());
+        let exactly = told.write_initial(part, around.last_input, at, around.tick);
+        (self.starts_scene, self.is_hello_sent) = (false, true);
+        self.sent_controlled = Some((id, generation));
+        bytes + snapshot.len() + exactly
+    }
+}

@@ -1,0 +1,266 @@
+//! Objects of a scene with pending messages in this tick, and the links that have to send them.
+//!
+//! A motion is sent over a link when it is the turn of the link's tier, if the object changed since the tier's previous turn. So only the
+//! last change of each object is stored, not what was sent over each link. A motion is sent at most once more than necessary, when a link
+//! has just moved to a slower tier.
+
+use std::slice;
+
+use super::masks::bits;
+use super::motion::Tier;
+use crate::memory::MemoryUse;
+
+/// Ticks of which it is kept who had news: the most between two turns of the rarest tier, however often that time doubles.
+const HISTORY_TICKS: usize = 64;
+
+/// What may be to be told of an object in a tick, a bit each; or what of that a link asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingMask(u8);
+
+impl PendingMask {
+    /// News of its motion since the turn before of whichever tier.
+    pub const MOTIONS: Self = Self((1 << Tier::COUNT) - 1);
+    /// Anything but its motion.
+    pub const OTHER: Self = Self(1 << Tier::COUNT);
+    /// A motion that could not be told over the link in an earlier turn: of any object there may be one.
+    pub const MISSED: Self = Self(2 << Tier::COUNT);
+    /// News of its motion in this tick, whoever has a turn.
+    const NOW: Self = Self(4 << Tier::COUNT);
+
+    /// News of its motion since the tier's turn before, in its turn.
+    pub const fn motion(tier: Tier) -> Self {
+        Self(1 << tier.number())
+    }
+
+    /// What a link of a tier asks for, on which turns may have been missed.
+    pub const fn for_link(tier: Tier, is_missed: bool) -> Self {
+        let missed = if is_missed { Self::MISSED.0 } else { 0 };
+        Self(Self::OTHER.0 | Self::motion(tier).0 | missed)
+    }
+
+    /// The tier of the link that asks for this.
+    pub const fn tier(self) -> Tier {
+        Tier::from_number(self.0.trailing_zeros() as u8)
+    }
+
+    /// What is in both.
+    #[inline]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether anything is in both.
+    #[inline]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+/// Of 64 objects those with news of their motion, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+struct PendingWords {
+    /// Since the turn before, where any tier has its turn, or in this tick.
+    any: u64,
+    /// In this tick.
+    now: u64,
+}
+
+/// Of which objects there is something to tell.
+#[derive(Clone, Debug, Default, MemoryUse)]
+pub struct PendingUpdates {
+    /// By object: a byte each, since every link of every client asks.
+    masks: Vec<PendingMask>,
+    words: Vec<PendingWords>,
+    /// News of the motion of as many objects in each of the last ticks.
+    history: Vec<[u64; HISTORY_TICKS]>,
+    /// The tick in hand.
+    tick: u64,
+    /// How often tiers' time between turns doubled of late at most, and when it last did so.
+    widest: (u8, u64),
+}
+
+impl PendingUpdates {
+    /// Begins a tick, the one after the last one, in which there is nothing to tell yet. O(objects), by the width of a register.
+    pub fn begin_tick(&mut self, tick: u64) {
+        self.tick = tick;
+        self.masks.fill(PendingMask::MISSED);
+        self.words.fill(PendingWords::default());
+    }
+
+    /// There is something to tell of an object besides its motion.
+    pub fn insert(&mut self, id: u32) {
+        self.reserve(id);
+        self.masks[id as usize].0 |= PendingMask::OTHER.0;
+    }
+
+    /// There are news of an object's motion, to be told over each link at the next turn of its tier.
+    pub fn insert_motion(&mut self, id: u32) {
+        self.reserve(id);
+        self.masks[id as usize].0 |= PendingMask::NOW.0;
+        self.words[(id / u64::BITS) as usize].now |= 1 << (id % u64::BITS);
+    }
+
+    /// Finds those of which a motion is to be told in this tick, in which tiers' time between turns is doubled so often, once
+    /// all news are there; says how many. O(objects / 64 × ticks between the rarest tier's turns + those found).
+    pub fn find_motions(&mut self, doublings: u8) -> usize {
+        let (tick, widest) = (self.tick, self.widen(doublings));
+        let turns = Tier::ALL.map(|tier| tier.doubled(doublings).turn_mask(tick));
+        // Those that are told of since then were told before, whatever the time between turns was.
+        let waits = Tier::ALL.map(|tier| tier.doubled(widest).ticks().min(HISTORY_TICKS as u64));
+        let mut count = 0;
+        let masks = self.masks.chunks_mut(u64::BITS as usize);
+        for ((words, news), masks) in self.words.iter_mut().zip(&mut self.history).zip(masks) {
+            news[history_index(tick)] = words.now;
+            let (mut since, mut ticks, mut any) = (0, 0, words.now);
+            for ((tier, turn), wait) in Tier::ALL.into_iter().zip(turns).zip(waits) {
+                while ticks < wait {
+                    since |= news[history_index(tick.wrapping_sub(ticks))];
+                    ticks += 1;
+                }
+                let due = since & turn;
+                bits(&[due]).for_each(|nth| masks[nth].0 |= PendingMask::motion(tier).0);
+                any |= due;
+            }
+            words.any = any;
+            count += any.count_ones() as usize;
+        }
+        count
+    }
+
+    /// Those of which a motion is to be told in this tick, be it only to whoever controls them.
+    pub fn motions(&self) -> impl Iterator<Item = u32> {
+        let words = (0..).step_by(u64::BITS as usize).zip(&self.words);
+        words.flat_map(|(first, words)| {
+            bits(slice::from_ref(&words.any)).map(move |nth| first + nth as u32)
+        })
+    }
+
+    /// The most doublings under which a link may have had its last turn.
+    fn widen(&mut self, doublings: u8) -> u8 {
+        let (widest, last) = self.widest;
+        if doublings >= widest {
+            self.widest = (doublings, self.tick);
+        } else if self.tick >= last + (Tier::TICKS_MAX << widest) {
+            self.widest = (widest - 1, self.tick);
+        }
+        self.widest.0
+    }
+
+    fn reserve(&mut self, id: u32) {
+        if self.masks.len() <= id as usize {
+            let words = (id / u64::BITS) as usize + 1;
+            self.masks
+                .resize(words * u64::BITS as usize, PendingMask::MISSED);
+            self.words.resize(words, PendingWords::default());
+            self.history.resize(words, [0; HISTORY_TICKS]);
+        }
+    }
+
+    /// What there is to tell of an object.
+    #[inline]
+    pub fn mask_of(&self, id: u32) -> PendingMask {
+        let mask = self.masks.get(id as usize);
+        mask.copied().unwrap_or(PendingMask::MISSED)
+    }
+
+    /// Whether there are news of its motion in this tick.
+    #[inline]
+    pub fn is_motion_now(&self, id: u32) -> bool {
+        self.mask_of(id).intersects(PendingMask::NOW)
+    }
+}
+
+/// The place of a tick's news among those that are kept.
+const fn history_index(tick: u64) -> usize {
+    tick as usize % HISTORY_TICKS
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(draws!())]
+
+        /// Over a link that is told at each of its turns what is new since the one before, whatever tier it gets then and however
+        /// often the time between turns doubles, something is due in every turn in which it is behind; and, while neither its
+        /// tier nor that time changes, in no other.
+        #[test]
+        fn whoever_is_behind_at_its_turn_is_due(
+            news in prop::collection::vec(prop::bool::weighted(0.2), 300),
+            tiers in prop::collection::vec((0..Tier::COUNT as u8, prop::bool::weighted(0.2)), 300),
+            doublings in prop::collection::vec((0..4_u8, 1..100_usize), 1..20),
+            id in 0..200_u32,
+            start in 0..1_000_u64,
+        ) {
+            let doublings = doublings
+                .into_iter()
+                .cycle()
+                .flat_map(|(doublings, ticks)| std::iter::repeat_n(doublings, ticks));
+            let (mut due, mut tier, mut is_behind) = (PendingUpdates::default(), Tier::default(), false);
+            let mut as_before = (0, 0);
+            for (tick, ((is_new, (next, changes)), doublings)) in (start..).zip(news.into_iter().zip(tiers).zip(doublings)) {
+                due.begin_tick(tick);
+                if is_new {
+                    due.insert_motion(id);
+                    is_behind = true;
+                }
+                let count = due.find_motions(doublings);
+                let found = due.motions().any(|of| of == id);
+                prop_assert_eq!((count, due.motions().count()), (usize::from(found), usize::from(found)));
+                let is_due = due.mask_of(id).intersects(PendingMask::motion(tier));
+                let is_besides = due.mask_of(id).intersects(PendingMask::OTHER);
+                prop_assert_eq!((due.is_motion_now(id), is_besides), (is_new, false));
+                prop_assert!(found || !(is_due || is_new));
+                as_before = if as_before.1 == doublings { (as_before.0 + 1, doublings) } else { (0, doublings) };
+                if tier.doubled(doublings).is_due(tick, id) {
+                    prop_assert!(is_due || !is_behind, "at {tick}");
+                    // As long as the longest turns take to be forgotten, and nobody changed tier meanwhile.
+                    prop_assert!(!is_due || is_behind || as_before.0 < 200, "at {tick}");
+                    is_behind = false;
+                    if changes {
+                        tier = Tier::from_number(next);
+                        as_before.0 = 0;
+                    }
+                } else {
+                    prop_assert!(!is_due, "no turn at {tick}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_has_no_news_is_not_due_and_old_news_are_forgotten() {
+        let mut due = PendingUpdates::default();
+        due.begin_tick(100);
+        due.insert_motion(5);
+        let counts = (100..220).map(|tick| {
+            due.begin_tick(tick);
+            if tick == 100 {
+                due.insert_motion(5);
+            }
+            let count = due.find_motions(0);
+            assert_eq!(due.mask_of(6), PendingMask::MISSED);
+            assert!(due.motions().eq(std::iter::repeat_n(5, count)));
+            count
+        });
+        assert_eq!(
+            counts.sum::<usize>(),
+            4,
+            "ticks with a turn of any tier that waited"
+        );
+        due.insert(40);
+        assert_eq!(
+            due.mask_of(40),
+            PendingMask(PendingMask::MISSED.0 | PendingMask::OTHER.0)
+        );
+        assert_eq!(
+            [41, 10_000].map(|id| due.mask_of(id)),
+            [PendingMask::MISSED; 2]
+        );
+        due.begin_tick(220);
+        assert_eq!(due.mask_of(40), PendingMask::MISSED);
+    }
+}

@@ -1,0 +1,326 @@
+//! The update of each client in the batch.
+
+use std::collections::BTreeMap;
+
+use bevy_ecs::prelude::*;
+use bevy_time::{Fixed, Time};
+use glam::Vec2;
+
+use super::attributes::Attributes;
+use super::audience::relation;
+use super::clients::SessionView;
+use super::messages::write_delta;
+use super::replicator::{Replicator, UpdateWorker};
+use super::sent_values::SentValues;
+use super::settings::SyncSettings;
+use super::stats::SyncStats;
+use crate::outbox::{BatchPart, Outbox, OutboxSettings, OutgoingBatch, SlowConsumerDetected};
+use crate::session::{SessionClosed, SessionNoticeRequest};
+use crate::sim::{Overload, SimTick, Workers};
+use crate::sync::client::{ClientState, ClientUpdateInput};
+use crate::sync::resume_buffer::ResumeBufferLimits;
+use crate::sync::scene_messages::{AudienceVariant, SceneMessages};
+use crate::sync::send_budget::SendBudget;
+use crate::sync::sent_log::SentLog;
+use crate::wire::{Hello, tick_millihertz};
+use crate::world::{Object, ObjectId, SceneId, SceneObjects, SimScene};
+
+/// How many clients before its turn a client's links are asked for, and as many before that what says where these are.
+const PREFETCH_DISTANCE: usize = 2;
+
+/// Each client's line: what of all that it is sent.
+pub(super) fn write_client_updates(
+    mut replicator: ResMut<Replicator>,
+    mut outbox: ResMut<Outbox>,
+    mut stats: ResMut<SyncStats>,
+    attributes: Res<Attributes>,
+    (mut told, mut closed, mut behind): (
+        MessageReader<SessionNoticeRequest>,
+        MessageReader<SessionClosed>,
+        MessageWriter<SlowConsumerDetected>,
+    ),
+    (settings, packing, overload): (Res<SyncSettings>, Res<OutboxSettings>, Res<Overload>),
+    (tick, time): (Res<SimTick>, Res<Time<Fixed>>),
+    pool: Res<Workers>,
+    sizes: Query<&'static SimScene>,
+    ids: Query<&'static SceneObjects>,
+    values: Query<&'static SentValues>,
+) {
+    let Replicator {
+        scenes: records,
+        clients,
+        sessions: seats,
+        workers,
+        closed_clients: gone,
+        closing,
+        sent_log: sent,
+        ..
+    } = &mut *replicator;
+    // The parts that Send emptied are written again.
+    swap_parts(workers, outbox.batch_mut());
+    closing.extend(closed.read().copied());
+    for SessionNoticeRequest { client, notice } in told.read() {
+        if let Ok(place) = clients.binary_search_by_key(client, |state| state.client) {
+            clients[place].add_notice(*notice);
+        }
+    }
+    let tick_s = time.timestep().as_secs_f32();
+    let hello = Hello {
+        client: 0,
+        tick_millihertz: tick_millihertz(tick_s),
+        tick: tick.0,
+        mtu_bytes: packing.mtu_bytes as u32,
+    };
+    let news = UpdateContext {
+        scenes: records,
+        shared: &outbox.batch_mut().shared,
+        budget: settings.send_budget(tick_s, &overload),
+        resume_limits: settings.resume_limits(tick_s),
+        hello,
+        attributes: &attributes,
+        sizes: &sizes,
+        ids: &ids,
+        values: &values,
+    };
+    let limits = news.resume_limits;
+    let seats = &*seats;
+    pool.for_each_chunk(clients, 32, workers, |worker, first, clients| {
+        write_chunk(clients, &seats[first..], &news, worker);
+    });
+    let told = (&mut workers[..], &*outbox.batch_mut(), *pool);
+    store_sent(sent, told, clients, tick.0, limits);
+    // Chunks are consecutive, so their parts are too; those who are gone follow them.
+    let last = outbox.batch_mut().part(workers.len());
+    close_clients(closing, (clients, gone), last, &hello);
+    swap_parts(workers, outbox.batch_mut());
+    (stats.links, stats.pending_snapshots) = (0, 0);
+    for worker in workers {
+        stats.sent.add(std::mem::take(&mut worker.sent));
+        let [links, waiting] = std::mem::take(&mut worker.counts);
+        stats.links += links;
+        stats.pending_snapshots += waiting;
+        behind.write_batch(
+            worker
+                .slow_consumers
+                .drain(..)
+                .map(|client| SlowConsumerDetected { client }),
+        );
+    }
+}
+
+/// Each worker's part for that of the batch, or back.
+fn swap_parts(workers: &mut [UpdateWorker], batch: &mut OutgoingBatch) {
+    for (nth, worker) in workers.iter_mut().enumerate() {
+        std::mem::swap(batch.part(nth), &mut worker.part);
+    }
+}
+
+/// What clients were told is kept as long as it may be under way, and of all together no more than each may have.
+fn store_sent(
+    sent: &mut SentLog,
+    (workers, batch, pool): (&mut [UpdateWorker], &OutgoingBatch, Workers),
+    clients: &mut [ClientState],
+    tick: u64,
+    limits: ResumeBufferLimits,
+) {
+    let parts = workers.iter_mut().map(|worker| &mut worker.sent_part);
+    sent.push(tick, (&batch.shared, &batch.shared_starts), parts, pool);
+    let bytes_max = limits.bytes_max.saturating_mul(clients.len());
+    let oldest = tick.saturating_sub(limits.ticks);
+    sent.trim(oldest, bytes_max, |announce| {
+        if let Ok(place) = clients.binary_search_by_key(&announce.client, |state| state.client) {
+            clients[place].drop_announcements(announce.end);
+        }
+    });
+}
+
+/// The last lines of clients whose sessions ended. Those whose sessions ended behind this tick's look at them are closed in the
+/// next.
+fn close_clients(
+    closing: &mut Vec<SessionClosed>,
+    (clients, gone): (&[ClientState], &mut Vec<ClientState>),
+    last: &mut BatchPart,
+    hello: &Hello,
+) {
+    closing.sort_unstable_by_key(|closed| closed.client);
+    closing.retain(|closed| {
+        let client = closed.client;
+        if clients
+            .binary_search_by_key(&client, |state| state.client)
+            .is_ok()
+        {
+            return true;
+        }
+        let known = gone
+            .binary_search_by_key(&client, |state| state.client)
+            .ok();
+        let known =
+            known.map(|place| std::mem::replace(&mut gone[place], ClientState::new(client)));
+        let reason = closed.reason.close_reason();
+        if closed.receives {
+            // Of one that came and went within a tick nothing is known.
+            let mut state = known.unwrap_or_else(|| ClientState::new(client));
+            state.close(last, reason, hello);
+        } else {
+            last.begin_client(client, 0, 0);
+            last.close(reason);
+            last.end_client();
+        }
+        false
+    });
+    gone.clear();
+}
+
+/// What all lines of a tick are made from.
+struct UpdateContext<'a, 'w, 's> {
+    scenes: &'a BTreeMap<SceneId, SceneMessages>,
+    shared: &'a [u8],
+    budget: SendBudget,
+    resume_limits: ResumeBufferLimits,
+    /// The greeting, but for whom it is.
+    hello: Hello,
+    attributes: &'a Attributes,
+    sizes: &'a Query<'w, 's, &'static SimScene>,
+    ids: &'a Query<'w, 's, &'static SceneObjects>,
+    values: &'a Query<'w, 's, &'static SentValues>,
+}
+
+/// The same of one scene.
+struct SceneContext<'a> {
+    records: &'a SceneMessages,
+    size_m: Vec2,
+    ids: &'a SceneObjects,
+}
+
+impl<'a> UpdateContext<'a, '_, '_> {
+    /// Of the scene that an object is in; `None` where that is gone.
+    fn of(&self, object: &Object) -> Option<SceneContext<'a>> {
+        let scene = object.scene_entity();
+        Some(SceneContext {
+            records: self.scenes.get(&object.scene())?,
+            size_m: self.sizes.get(scene).ok()?.size_m(),
+            ids: self.ids.get(scene).ok()?,
+        })
+    }
+}
+
+/// Writes the lines of some clients, whose seats are in the same order.
+fn write_chunk(
+    clients: &mut [ClientState],
+    seats: &[SessionView],
+    news: &UpdateContext,
+    worker: &mut UpdateWorker,
+) {
+    // Mostly the next client is in the same scene.
+    let mut scene = None;
+    for nth in 0..clients.len() {
+        if let Some(ahead) = clients.get(nth + 2 * PREFETCH_DISTANCE) {
+            ahead.prefetch();
+        }
+        if let Some(ahead) = clients.get(nth + PREFETCH_DISTANCE) {
+            ahead.prefetch_objects();
+        }
+        if let Some(own) = seats[nth].controlled
+            && scene.as_ref().is_none_or(|(of, _)| *of != own.scene())
+        {
+            scene = Some((own.scene(), news.of(&own)));
+        }
+        let scene = scene.as_ref().and_then(|(_, news)| news.as_ref());
+        write_update(&mut clients[nth], &seats[nth], scene, news, worker);
+    }
+}
+
+/// Writes a client's line, where it has one, and keeps it.
+fn write_update(
+    state: &mut ClientState,
+    seat: &SessionView,
+    of_scene: Option<&SceneContext>,
+    news: &UpdateContext,
+    worker: &mut UpdateWorker,
+) {
+    let (before, snapshots) = (worker.part.len(), worker.sent.snapshots);
+    if fill_update(state, seat, of_scene, news, worker).is_none() {
+        state.end_scene();
+        if state.has_pending_scene_end() || state.has_notices() || state.has_missed() {
+            state.write_scene_end(
+                &mut worker.part,
+                seat.last_input,
+                &news.hello,
+                &mut worker.sent,
+            );
+        }
+        // Of a client without an object nobody takes them, and they hold for this tick only.
+        state.announcements.clear();
+    }
+    let sent = worker.sent.snapshots;
+    state.count_snapshots(
+        sent.bytes - snapshots.bytes,
+        sent.messages - snapshots.messages,
+    );
+    let kept = (news.hello.tick, news.resume_limits);
+    let parts = (&mut worker.part, &mut worker.sent_part);
+    state.store_update(parts, before, news.shared, kept);
+    if std::mem::take(&mut state.is_slow_consumer) {
+        worker.slow_consumers.push(state.client);
+    }
+    worker.counts[0] += state.objects.len() as u64;
+    worker.counts[1] += state.pending.len() as u64;
+}
+
+/// The line of a client that controls an object; `None` where it does not.
+fn fill_update(
+    state: &mut ClientState,
+    seat: &SessionView,
+    of_scene: Option<&SceneContext>,
+    news: &UpdateContext,
+    worker: &mut UpdateWorker,
+) -> Option<()> {
+    let own = seat.controlled.filter(|_| state.controlled.is_some())?;
+    let &SceneContext {
+        records,
+        size_m,
+        ids,
+    } = of_scene?;
+    let (own_id, attributes) = (own.id().0, news.attributes);
+    // It may have gone in the middle of the tick.
+    ids.entity(own.id())?;
+    let values_of = |id| news.values.get(ids.entity(ObjectId(id))?).ok();
+    let around = ClientUpdateInput {
+        messages: records,
+        scenes: news.scenes,
+        shared: news.shared,
+        size_m,
+        tick: news.hello.tick,
+        last_input: seat.last_input,
+        has_input_numbers: seat.has_input_numbers,
+        budget: news.budget,
+        hello: &news.hello,
+        relation: |id| {
+            if id == own_id {
+                attributes.variant(Attributes::CONTROLLER)
+            } else {
+                attributes.variant(relation(records, own_id, id))
+            }
+        },
+        catch_up: |(id, generation): (u32, u32),
+                   variants: [AudienceVariant; 2],
+                   bytes: &mut Vec<u8>| {
+            let told = |variant: AudienceVariant| attributes.variant_sets()[usize::from(variant.0)];
+            let [before, mut more] = variants.map(told);
+            more.iter_mut()
+                .zip(before)
+                .for_each(|(more, had)| *more &= !had);
+            if let Some(sent) = values_of(id) {
+                write_delta(bytes, id, generation, attributes, (sent, &more));
+            }
+        },
+    };
+    let UpdateWorker {
+        scratch,
+        part,
+        sent,
+        ..
+    } = worker;
+    state.write_update(part, &around, scratch, sent);
+    Some(())
+}

@@ -1,0 +1,278 @@
+//! Which client knows which object, when, and at what cost.
+
+use super::*;
+
+#[test]
+fn at_rest_nothing_is_sent() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let before = rig.sent();
+    rig.rest_and_compare();
+    assert_eq!(rig.sent(), before);
+}
+
+#[test]
+fn an_equal_value_written_again_sends_nothing_and_only_owners_learn_what_is_theirs() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let before = rig.sent();
+    rig.app
+        .world_mut()
+        .get_mut::<Health>(rig.players[0])
+        .unwrap()
+        .0 = 100;
+    rig.rest_and_compare();
+    assert_eq!(rig.sent(), before);
+    rig.app
+        .world_mut()
+        .get_mut::<Gold>(rig.players[0])
+        .unwrap()
+        .0 = 77;
+    rig.rest_and_compare();
+    assert_eq!(rig.sent().deltas.messages, before.deltas.messages + 1);
+}
+
+#[test]
+fn an_id_freed_in_the_middle_of_a_tick_is_not_mistaken_for_its_next_bearer() {
+    let sets = [
+        SimSystems::Think,
+        SimSystems::Move,
+        SimSystems::Heartbeat,
+        SimSystems::Last,
+    ];
+    let within = [
+        (SyncSystems::Mark, SyncSystems::UpdateClients),
+        (SyncSystems::UpdateClients, SyncSystems::Collect),
+        (SyncSystems::Encode, SyncSystems::Assemble),
+    ];
+    let within = within.map(|(after, before)| despawn_between(after, before));
+    for mut rig in sets.map(despawn_in).into_iter().chain(within) {
+        for _ in 0..4 {
+            let entity = rig.players.remove(2);
+            rig.app.world_mut().entity_mut(entity).insert(Doomed);
+            rig.app.update();
+            rig.join(10, 2);
+            rig.app.update();
+        }
+        rig.rest_and_compare();
+    }
+}
+
+#[test]
+fn who_comes_and_goes_within_a_tick_is_never_told() {
+    let within = despawn_between(SyncSystems::UpdateClients, SyncSystems::Collect);
+    for mut rig in [despawn_in(SimSystems::Heartbeat), within] {
+        rig.join(10, 3);
+        let entity = rig.players.pop().unwrap();
+        let client = rig.client_of(entity);
+        rig.app.world_mut().entity_mut(entity).insert(Doomed);
+        rig.app.update();
+        rig.rest_and_compare();
+        assert!(!rig.mirrors.0.lock().unwrap().mirrors.contains_key(&client));
+    }
+}
+
+#[test]
+fn control_that_was_lost_and_found_begins_anew() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let entity = rig.players[0];
+    let client = rig.client_of(entity);
+    rig.app
+        .world_mut()
+        .entity_mut(entity)
+        .remove::<ControlledBy>();
+    rig.app
+        .world_mut()
+        .get_mut::<Health>(rig.players[1])
+        .unwrap()
+        .0 = 5;
+    (0..12).for_each(|_| rig.app.update());
+    assert!(control(rig.app.world_mut(), client, entity));
+    rig.rest_and_compare();
+}
+
+#[test]
+fn a_bit_that_is_no_attributes_changes_nothing() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let world = rig.app.world_mut();
+    let slot = *world.get::<MaskSlot>(rig.players[0]).unwrap();
+    let mut masks = world.resource_mut::<DirtyMasks>();
+    masks.mark(slot, 63);
+    masks.mark(slot, 2000);
+    let before = rig.sent();
+    rig.rest_and_compare();
+    assert_eq!(rig.sent(), before);
+}
+
+#[test]
+fn a_scene_change_is_told_at_once() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (entity, to) = (rig.players[1], rig.scenes[1]);
+    for nth in 0..7 {
+        let at = Vec2::splat(100.0 + nth as f32);
+        change_scene(rig.app.world_mut(), entity, to, at).unwrap();
+        rig.app.update();
+        let object = *rig.app.world().get::<Object>(entity).unwrap();
+        let end = rig.mirrors.0.lock().unwrap();
+        let known = end.mirrors[&rig.client_of(entity)].0.object(object.id().0);
+        assert_eq!(known.unwrap().motion.position.metres(), at);
+    }
+    rig.rest_and_compare();
+}
+
+#[test]
+fn what_is_marked_every_tick_arrives_in_the_tick_and_what_is_not_marked_never() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (by, of) = (rig.players[0], rig.players[1]);
+    rig.set_stance(of, 7);
+    rig.app.update();
+    assert_eq!(rig.known(by, of, 4), Some(vec![7]));
+    rig.app.world_mut().get_mut::<Stance>(of).unwrap().0 = 9;
+    (0..30).for_each(|_| rig.app.update());
+    assert_eq!(rig.known(by, of, 4), Some(vec![7]));
+}
+
+#[test]
+fn a_team_learns_what_is_the_teams_from_the_tick_on_that_somebody_joins_it() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (by, of) = (rig.players[0], rig.players[1]);
+    assert_eq!(rig.known(by, of, 3), None);
+    rig.app.world_mut().entity_mut(by).insert(TeamId(1));
+    rig.app.update();
+    assert_eq!(rig.known(by, of, 3), Some(vec![1]));
+    assert_eq!(rig.known(of, by, 3), Some(vec![0]));
+    rig.rest_and_compare();
+}
+
+#[test]
+fn no_more_come_to_be_known_in_a_tick_than_may_friends_first() {
+    let mut rig = Rig::new(10);
+    let settings = SyncSettings {
+        enters_per_tick_max: 2,
+        ..SyncSettings::default()
+    };
+    rig.app.insert_resource(settings);
+    // Its own team before the others.
+    for known in [&[1, 3, 5][..], &[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5, 6]] {
+        rig.app.update();
+        let end = rig.mirrors.0.lock().unwrap();
+        let mirror = &end.mirrors[&rig.client_of(rig.players[0])].0;
+        assert_eq!(mirror.ids(), known);
+    }
+    rig.rest_and_compare();
+}
+
+#[test]
+fn who_leaves_before_it_was_told_of_is_never_told_of() {
+    let mut rig = Rig::new(10);
+    let settings = SyncSettings {
+        enters_per_tick_max: 1,
+        ..SyncSettings::default()
+    };
+    rig.app.insert_resource(settings);
+    rig.app.update();
+    let before = rig.sent();
+    // Everybody was told of the nearest of its team so far, and nobody of the last two but they themselves.
+    for &entity in &rig.players[4..] {
+        rig.app.world_mut().despawn(entity);
+    }
+    rig.players.truncate(4);
+    (0..12).for_each(|_| rig.app.update());
+    let despawns = rig.sent().despawns.messages - before.despawns.messages;
+    assert_eq!(despawns, 2, "of their own");
+    rig.rest_and_compare();
+}
+
+#[test]
+fn a_walk_costs_few_messages_and_mirrors_stay_near() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let before = rig.sent();
+    let (by, of) = (rig.players[0], rig.players[1]);
+    for _ in 0..200 {
+        let world = rig.app.world_mut();
+        let tick_s = world.resource::<Time<Fixed>>().timestep().as_secs_f32();
+        world.get_mut::<Velocity>(of).unwrap().0 = Vec2::new(0.0, 2.0);
+        world.get_mut::<Position>(of).unwrap().0.y += 2.0 * tick_s;
+        rig.app.update();
+        let (tick, at) = (
+            rig.app.world().resource::<SimTick>().0,
+            rig.app.world().get::<Position>(of).unwrap().0,
+        );
+        let id = rig.app.world().get::<Object>(of).unwrap().id().0;
+        let end = rig.mirrors.0.lock().unwrap();
+        let mirror = &end.mirrors[&rig.client_of(by)].0;
+        // Far away it is told less often.
+        if at.y < 60.0
+            && let Some(seen) = mirror.position(id, tick)
+        {
+            assert!(seen.distance(at) < 0.06, "{seen} {at}");
+        }
+    }
+    let motions = rig.sent().motions.messages - before.motions.messages;
+    assert!((6..60).contains(&motions), "{motions} for six clients");
+}
+
+#[test]
+fn whose_session_ends_is_closed_once() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let client = rig.client_of(rig.players[2]);
+    disconnect(rig.app.world_mut(), client, LogoutReason::Disconnected);
+    rig.players.remove(2);
+    rig.app.update();
+    // The last that it is told is why.
+    let gone = rig.mirrors.0.lock().unwrap().mirrors.remove(&client);
+    let notices = gone.map(|(mut mirror, _)| mirror.take_notices());
+    let reason = CloseReason::Ended.number();
+    assert_eq!(notices, Some(vec![SessionNotice::Closed { reason }]));
+    rig.rest_and_compare();
+    let end = rig.mirrors.0.lock().unwrap();
+    assert_eq!(end.closed, [(client, CloseReason::Ended)]);
+}
+
+#[test]
+fn no_more_snapshots_are_sent_than_the_byte_budget_has_room_for_and_one_at_least() {
+    let mut rig = Rig::new(10);
+    rig.app.insert_resource(SyncSettings {
+        bytes_per_client_s: 400,
+        ..SyncSettings::default()
+    });
+    // The budget is a few bytes a tick: less than a snapshot. It sees five others.
+    for known in [2, 3, 4, 5, 6, 6] {
+        rig.app.update();
+        let end = rig.mirrors.0.lock().unwrap();
+        let mirror = &end.mirrors[&rig.client_of(rig.players[0])].0;
+        assert_eq!(mirror.ids().len(), known);
+    }
+    rig.rest_and_compare();
+}
+
+#[test]
+fn each_scene_and_each_resume_has_the_next_epoch_and_the_first_is_1() {
+    let mut rig = Rig::new(10);
+    rig.rest_and_compare();
+    let (entity, to) = (rig.players[0], rig.scenes[1]);
+    let client = rig.client_of(entity);
+    let epochs = |rig: &Rig| rig.mirrors.0.lock().unwrap().epochs[&client].clone();
+    assert_eq!(epochs(&rig), [1]);
+    change_scene(rig.app.world_mut(), entity, to, Vec2::splat(50.0)).unwrap();
+    rig.rest_and_compare();
+    assert_eq!(epochs(&rig), [1, 2]);
+    let mut object = rig.app.world_mut().entity_mut(entity);
+    object.remove::<ControlledBy>();
+    rig.rest_and_compare();
+    assert_eq!(
+        epochs(&rig),
+        [1, 2],
+        "what it controlled is gone in its own epoch"
+    );
+    control(rig.app.world_mut(), client, entity);
+    rig.rest_and_compare();
+    assert_eq!(epochs(&rig), [1, 2, 3]);
+}
