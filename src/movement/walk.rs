@@ -84,7 +84,7 @@ pub fn advance(
             return walk;
         }
         left -= length;
-        match farthest_visible(
+        match farthest_visible_near(
             ground,
             waypoint,
             &waypoints[walk.next + 1..],
